@@ -1,0 +1,7 @@
+"""PostToolUse: nothing yet; loadable, and wired by no hooks.json."""
+
+import sys
+
+from _common import core
+
+sys.exit(core.run_post_tool_use_hook(sys.stdin))

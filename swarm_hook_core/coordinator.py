@@ -1,0 +1,171 @@
+"""Calling the coordinator by name: find the ``swarm-mcp`` command, run it, give up in time.
+
+``subprocess`` costs as much to import as a whole check, so children are spawned directly.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+
+class Result:
+    """How a command ended. `code` is None where it could not be started or ran out of time."""
+
+    __slots__ = ("code", "stdout", "stderr")
+
+    def __init__(self, code, stdout="", stderr=""):
+        self.code = code
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+def command() -> list[str]:
+    """The coordinator's argv prefix; empty where there is none.
+
+    ``SWARM_MCP_BIN`` (words as a shell splits them), else what `swarm-mcp install` wrote into the
+    plugin, else ``swarm-mcp`` on PATH.
+    """
+    return chosen_command() or _installed() or _words_on_path(["swarm-mcp"])
+
+
+def chosen_command() -> list[str]:
+    """What ``SWARM_MCP_BIN`` names, where that can be run; else empty."""
+    setting = os.environ.get("SWARM_MCP_BIN", "").strip()
+    if not setting:
+        return []
+    words = setting.split()
+    if any(mark in setting for mark in "'\"\\"):
+        import shlex
+
+        try:
+            words = shlex.split(setting)
+        except ValueError:
+            return []
+    return _words_on_path(words)
+
+
+def run(argv: list[str], seconds: float, leave_running: bool = False) -> Result:
+    """Run `argv` with empty standard input, for at most `seconds`.
+
+    Out of time, its whole process group is killed, or left to finish where `leave_running`.
+    """
+    if os.name != "posix":
+        return _run_portably(argv, seconds)
+    import select
+
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
+    null = os.open(os.devnull, os.O_RDONLY)
+    try:
+        pid = os.posix_spawnp(
+            argv[0],
+            argv,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, null, 0),
+                (os.POSIX_SPAWN_DUP2, out_write, 1),
+                (os.POSIX_SPAWN_DUP2, err_write, 2),
+            ],
+            setpgroup=0,
+        )
+    except OSError as error:
+        os.close(out_read)
+        os.close(err_read)
+        return Result(None, stderr=f"{argv[0]}: {error.strerror}")
+    finally:
+        for handle in (null, out_write, err_write):
+            os.close(handle)
+    received = {out_read: [], err_read: []}
+    poll = select.poll()
+    for handle in received:
+        poll.register(handle, select.POLLIN | select.POLLHUP)
+    open_pipes = set(received)
+    end = time.monotonic() + seconds
+    while open_pipes:
+        left = end - time.monotonic()
+        if left <= 0:
+            break
+        for handle, _event in poll.poll(max(1, int(left * 1000))):
+            chunk = os.read(handle, 65536)
+            if chunk:
+                received[handle].append(chunk)
+            else:
+                poll.unregister(handle)
+                open_pipes.discard(handle)
+    code = _reap(pid, end)
+    os.close(out_read)
+    os.close(err_read)
+    if code is None and not leave_running:
+        _kill_group(pid)
+    text = [b"".join(parts).decode("utf-8", "surrogateescape") for parts in received.values()]
+    if code is None:
+        return Result(None, text[0], text[1] or f"no answer within {seconds:g} s")
+    return Result(code, text[0], text[1])
+
+
+def _reap(pid: int, end: float):
+    """Exit code of `pid`, waited for until `end` (monotonic), else None."""
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= end:
+            return None
+        time.sleep(0.002)
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, 9)
+        os.waitpid(pid, 0)
+    except OSError:
+        return
+
+
+def _run_portably(argv: list[str], seconds: float) -> Result:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace"
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Result(None, stderr=str(error))
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def _installed() -> list[str]:
+    """The command that `swarm-mcp install` recorded at the plugin's root, if it still exists."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    try:
+        with open(os.path.join(root, "install.json"), encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        return []
+    from swarm_hook_core.payload import loads
+
+    try:
+        recorded = loads(text)
+    except ValueError:
+        return []
+    words = recorded.get("coordinator") if isinstance(recorded, dict) else None
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        return []
+    needed = [word for word in words if os.path.isabs(word)]
+    return words if all(os.path.exists(word) for word in needed) else []
+
+
+def _words_on_path(words: list[str]) -> list[str]:
+    if not words:
+        return []
+    first = words[0]
+    if first.endswith((".ts", ".js")) and os.path.isfile(first):
+        return _words_on_path(["bun" if first.endswith(".ts") else "node"]) + words
+    if os.sep in first:
+        return words if os.access(first, os.X_OK) and not os.path.isdir(first) else []
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        candidate = os.path.join(folder, first)
+        if folder and os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
+            return [candidate, *words[1:]]
+    return []

@@ -1,0 +1,158 @@
+"""The hooks of one runtime: read a payload, act, answer, and whatever goes wrong, let the call pass."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core import payload as payloads
+
+DEADLINE_SECONDS = 0.2
+
+
+class HookCore:
+    """The hooks of the runtime that `config` describes. Every ``run_*`` returns 0, the exit status.
+
+    Standard input is the client's JSON payload; standard output stays empty but for the one object
+    a client honours. Faults are recorded for `swarm-mcp doctor`, never shown.
+    """
+
+    def __init__(self, config):
+        self.config = config
+
+    def run_session_start_hook(self, stdin) -> int:
+        """Register the session and print its context."""
+        return self._run("session_start", stdin, self._session_start)
+
+    def run_session_end_hook(self, stdin) -> int:
+        """Deregister the session and remove what it left."""
+        return self._run("session_end", stdin, self._session_end)
+
+    def run_turn_hook(self, stdin) -> int:
+        """Renew the session at the beginning or end of a turn."""
+        return self._run("turn", stdin, self._turn)
+
+    def run_pre_tool_use_hook(self, stdin) -> int:
+        """Deny a write to a file that another live session has locked."""
+        return self._run("pre_tool_use", stdin, self._pre_tool_use)
+
+    def run_post_tool_use_hook(self, stdin) -> int:
+        """Nothing: no client wires this event yet, and an entry for it must still load."""
+        return 0
+
+    def write_paths_for_tool(self, tool_name: str, tool_input, cwd: str = "") -> list[str]:
+        """Absolute paths that a tool call would write, from `cwd` (default: this process's)."""
+        from swarm_hook_core.targets import absolute_paths
+
+        return absolute_paths(self.config, tool_name, tool_input, cwd)
+
+    def _run(self, hook: str, stdin, body) -> int:
+        try:
+            body(payloads.parse(payloads.read(stdin)))
+        except Exception as error:  # noqa: BLE001 - a fault of ours must never cost the user a tool call
+            from swarm_hook_core import faults
+
+            faults.record(self.config.runtime_name, hook, faults.describe(error))
+        return 0
+
+    def _session_start(self, payload: dict) -> None:
+        from swarm_hook_core import lifecycle
+
+        text = lifecycle.start(self.config, payload)
+        if text:
+            payloads.answer("SessionStart", additionalContext=text)
+
+    def _session_end(self, payload: dict) -> None:
+        from swarm_hook_core import lifecycle
+
+        lifecycle.end(self.config, payload)
+
+    def _turn(self, payload: dict) -> None:
+        from swarm_hook_core import lifecycle
+
+        lifecycle.turn(self.config, payload)
+
+    def _pre_tool_use(self, payload: dict) -> None:
+        tool = payloads.text_field(payload, "tool_name")
+        tool_input = payload.get("tool_input")
+        if not self._may_write(tool, tool_input):
+            return
+        session, view = self._session_and_view(payload)
+        if session is None:
+            return
+        from swarm_hook_core.decision import decide
+
+        now = time.time()
+        cwd = payloads.text_field(payload, "cwd") or os.getcwd()
+        locks_on = _of_live_sessions(view, session.instance_id, now)
+        denial = decide(self.config, session, tool, tool_input, cwd, locks_on, now)
+        if denial is not None:
+            payloads.answer("PreToolUse", permissionDecision="deny", permissionDecisionReason=denial.reason)
+
+    def _may_write(self, tool: str, tool_input) -> bool:
+        if tool in self.config.write_tools:
+            return True
+        from swarm_hook_core.targets import PATCH_MARKER, SHELL_TOOLS
+
+        # Most shell calls end here, before the store is opened.
+        return tool in SHELL_TOOLS and PATCH_MARKER in str(tool_input)
+
+    def _session_and_view(self, payload: dict):
+        """This session and where to look for locks; ``(None, None)`` where either is out of reach."""
+        from swarm_hook_core.reader import Session, StoreReader
+        from swarm_hook_core.state import store_path
+
+        runtime = self.config.runtime_name
+        session_id = payloads.text_field(payload, "session_id")
+        path = store_path()
+        found, store = _look_up(StoreReader, path, runtime, session_id)
+        if found is not None:
+            return found, store
+        from swarm_hook_core import scratch
+        from swarm_hook_core.lifecycle import join_in_passing
+
+        end = time.monotonic() + DEADLINE_SECONDS
+        instance_id = scratch.load(self.config, session_id).get("instance_id") or join_in_passing(
+            self.config, payload, DEADLINE_SECONDS
+        )
+        if not instance_id:
+            return None, None
+        found, store = _look_up(StoreReader, path, runtime, session_id)
+        if found is not None:
+            return found, store
+        from swarm_hook_core.remote import CommandReader
+
+        return Session(instance_id), CommandReader(max(0.05, end - time.monotonic()))
+
+
+def _look_up(reader, path: str, runtime: str, session_id: str):
+    """``(session, store)`` from the local store; ``(None, None)`` where it does not know the session.
+
+    A store whose tables are not ours yet counts as one that does not know; any other trouble with
+    it (busy, broken, unreadable) is the caller's fault to record.
+    """
+    if not os.path.exists(path):
+        return None, None
+    store = reader(path)
+    try:
+        return store.session(runtime, session_id), store
+    except store.driver.OperationalError as error:
+        if "no such" in str(error):
+            return None, None
+        raise
+
+
+def _of_live_sessions(view, own_id: str, now: float):
+    """``view.locks_on`` without the locks of sessions that are provably gone."""
+
+    def locks_on(keys):
+        rows = [held for held in view.locks_on(keys) if held.instance_id != own_id]
+        if not rows:
+            return rows
+        from swarm_hook_core.liveness import departed
+        from swarm_hook_core.process import host_id
+
+        here = host_id()
+        return [held for held in rows if held.evidence is None or not departed(held.evidence, now, here)]
+
+    return locks_on

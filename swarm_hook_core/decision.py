@@ -1,0 +1,72 @@
+"""The decision that every runtime shares: may this session make this call now?"""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.paths import keys_for, translated
+from swarm_hook_core.targets import write_targets
+
+NOTE_LENGTH = 200
+
+
+class Denial:
+    """A refused call: the `path` it would have written, the lock (`held`) and the `reason`."""
+
+    __slots__ = ("path", "held", "reason")
+
+    def __init__(self, path, held, reason):
+        self.path = path
+        self.held = held
+        self.reason = reason
+
+
+def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: float):
+    """A Denial, or None to let the call pass. Changes nothing.
+
+    `locks_on(keys)` returns the Held locks of live sessions under any of these keys. Raises
+    ValueError where the call writes files but its paths cannot be read.
+    """
+    for folder, spelled in write_targets(config, tool, tool_input, cwd):
+        keys = keys_for(spelled, folder)
+        if not keys:
+            continue
+        path = keys[0]
+        moved = translated(path, session.directory, session.root, session.file_root)
+        if moved != path:
+            keys += [key for key in keys_for(moved, folder) if key not in keys]
+        for held in locks_on(keys):
+            if held.instance_id != session.instance_id:
+                return Denial(path, held, reason(tool, path, held, token(session.label, "identity"), now))
+    return None
+
+
+def reason(tool: str, path: str, held, viewer_identity: str, now: float) -> str:
+    """Why the call was refused, for the model that reads it: who, why, since and until when, what now.
+
+    A holder of another identity stays unnamed and its note unsaid; that it holds is never hidden.
+    """
+    age = duration(now - held.since)
+    if same_circle(viewer_identity, token(held.label, "identity")):
+        who = held.label or f"instance {held.instance_id}"
+        note = " ".join(held.note.split())
+        if len(note) > NOTE_LENGTH:
+            note = note[: NOTE_LENGTH - 1] + "…"
+        why = f"note: {note}; " if note else ""
+        ask = f"message the holder (instance {held.instance_id})"
+    else:
+        who, why, ask = "a session of another identity", "", "ask the person running it"
+    return (
+        f"swarm lock blocked {tool} for {path}: held by {who} ({why}locked {age} ago,"
+        f" until it is released or that session ends)."
+        f" Do not write this file another way: work on something else, {ask}, or wait for the"
+        f" release and then try again."
+    )
+
+
+def duration(seconds: float) -> str:
+    """A span for people: ``8 s``, ``12 min``, ``3 h``, ``2 days``."""
+    seconds = max(0, int(seconds))
+    for size, unit in ((172800, "days"), (7200, "h"), (120, "min")):
+        if seconds >= size:
+            return f"{seconds // {'days': 86400, 'h': 3600, 'min': 60}[unit]} {unit}"
+    return f"{seconds} s"

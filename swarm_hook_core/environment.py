@@ -1,0 +1,100 @@
+"""The settings a hook takes from its environment, each with its order of precedence.
+
+PFX stands for the runtime's own prefix (``CC``, ``CODEX``). A blank value counts as unset. What the
+hook's payload says (session, folder) is never taken from here: Codex's shared daemon gives every
+session the environment of the terminal that started it.
+"""
+
+from __future__ import annotations
+
+import os
+
+DEFAULT_LEASE_SECONDS = 86400
+_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+
+
+def first_set(*names: str) -> str:
+    """The first non-blank value among these variables, trimmed; else empty."""
+    for name in names:
+        value = os.environ.get(name, "").strip()
+        if value:
+            return value
+    return ""
+
+
+def is_word(text: str) -> bool:
+    """Whether `text` can stand in a label as one token's value."""
+    return bool(text) and not set(text) - _WORD
+
+
+def identity(prefix: str) -> str:
+    """Name of the identity this session works under, without ``identity:``; empty for none."""
+    name = first_set(f"SWARM_{prefix}_IDENTITY", "SWARM_HERMES_IDENTITY", "AGENT_IDENTITY", "SWARM_IDENTITY")
+    name = name[len("identity:") :] if name.startswith("identity:") else name
+    return name if is_word(name) else ""
+
+
+def scope(prefix: str) -> str:
+    """The scope the user chose; empty where the coordinator should take the git root."""
+    return first_set(f"SWARM_{prefix}_SCOPE", "SWARM_HERMES_SCOPE", "SWARM_MCP_SCOPE")
+
+
+def file_root(prefix: str) -> str:
+    """Where this session's files really are, for worktrees that stand for another folder."""
+    return first_set(f"SWARM_{prefix}_FILE_ROOT", "SWARM_HERMES_FILE_ROOT", "SWARM_MCP_FILE_ROOT")
+
+
+def label_override(prefix: str) -> str:
+    """A label that replaces the composed one; empty for none."""
+    return " ".join(first_set(f"SWARM_{prefix}_LABEL", "SWARM_HERMES_LABEL").split())
+
+
+def mode(prefix: str) -> str:
+    """``gateway`` or ``worker``."""
+    value = first_set(f"SWARM_{prefix}_ROLE", "SWARM_ROLE").lower()
+    return value if value == "gateway" else "worker"
+
+
+def role(prefix: str, cwd: str, chosen_scope: str) -> str:
+    """Routing role of a session in `cwd`; empty for none.
+
+    The runtime's variable, then the nearest ``.swarm-role`` file up to the scope, then
+    ``SWARM_AGENT_ROLE``, then ``planner`` for a gateway.
+    """
+    value = (
+        first_set(f"SWARM_{prefix}_AGENT_ROLE")
+        or _role_file(cwd, chosen_scope)
+        or first_set("SWARM_AGENT_ROLE")
+        or ("planner" if mode(prefix) == "gateway" else "")
+    ).lower()
+    return value if is_word(value) and value != "worker" else ""
+
+
+def lease_seconds(prefix: str) -> int:
+    """How long a silent session keeps what it holds, in seconds; 0 for no limit."""
+    value = first_set(f"SWARM_{prefix}_LEASE_SECONDS", "SWARM_LEASE_SECONDS")
+    try:
+        return max(0, int(value)) if value else DEFAULT_LEASE_SECONDS
+    except ValueError:
+        return DEFAULT_LEASE_SECONDS
+
+
+def pane() -> str:
+    """The herdr pane this process was started in; empty for none."""
+    return first_set("HERDR_PANE_ID", "HERDR_PANE")
+
+
+def _role_file(cwd: str, chosen_scope: str) -> str:
+    folder = os.path.abspath(cwd) if cwd else ""
+    top = os.path.abspath(chosen_scope) if chosen_scope else ""
+    while folder:
+        try:
+            with open(os.path.join(folder, ".swarm-role"), encoding="utf-8", errors="replace") as file:
+                lines = [line.strip() for line in file.read(4096).splitlines()]
+            return next((line for line in lines if line and not line.startswith("#")), "")
+        except OSError:
+            parent = os.path.dirname(folder)
+        if folder in (top, parent):
+            return ""
+        folder = parent
+    return ""

@@ -1,0 +1,45 @@
+"""The bounded record of what went wrong inside hooks, which must themselves stay silent.
+
+One JSON object a line: ``{"at": unix seconds, "runtime", "hook", "fault"}``. `swarm-mcp doctor`
+shows the newest.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core.state import make_private, state_dir
+
+LIMIT_BYTES = 128 * 1024
+
+
+def fault_log() -> str:
+    """Path of the record; the one before it has ``.1`` appended."""
+    return os.path.join(state_dir(), "faults.jsonl")
+
+
+def record(runtime: str, hook: str, fault: str) -> None:
+    """Add one line. Never raises: there is nobody left to tell."""
+    try:
+        from swarm_hook_core.payload import dumps
+
+        path = fault_log()
+        make_private(os.path.dirname(path))
+        line = dumps({"at": int(time.time()), "runtime": runtime, "hook": hook, "fault": fault[:500]})
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            # One write call: lines of hooks that fail at the same moment do not mix.
+            os.write(handle, line.encode("utf-8", "backslashreplace") + b"\n")
+            size = os.fstat(handle).st_size
+        finally:
+            os.close(handle)
+        if size > LIMIT_BYTES:
+            os.replace(path, path + ".1")
+    except Exception:  # noqa: BLE001 - a full disk or an unwritable home must not stop a tool call
+        return
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

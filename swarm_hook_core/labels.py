@@ -1,0 +1,57 @@
+"""Labels: how a session is named to people and peers.
+
+``[identity:<id>] <runtime> platform:<platform> [mode:gateway] [role:<name>] origin:<runtime>
+[session:<short>]``, single blanks between. The short session is for eyes only: ids that start
+within a minute of each other share it, so nothing may be found by it.
+"""
+
+from __future__ import annotations
+
+
+def short_session(session_id: str) -> str:
+    """The first eight letters and digits of a session id."""
+    return "".join(c for c in session_id if c.isascii() and c.isalnum())[:8]
+
+
+def compose(
+    runtime: str,
+    session_id: str,
+    identity: str = "",
+    mode: str = "worker",
+    role: str = "",
+    override: str = "",
+    platform: str = "cli",
+) -> str:
+    """The label of a session. An `override` replaces all but the identity and session words."""
+    short = short_session(session_id)
+    if override:
+        words = override.split()
+        if identity and not any(word.startswith("identity:") for word in words):
+            words.insert(0, f"identity:{identity}")
+        if short and not any(word.startswith("session:") for word in words):
+            words.append(f"session:{short}")
+        return " ".join(words)
+    words = [f"identity:{identity}"] if identity else []
+    words += [runtime, f"platform:{platform}"]
+    if mode == "gateway":
+        words.append("mode:gateway")
+    if role:
+        words.append(f"role:{role}")
+    words.append(f"origin:{runtime}")
+    if short:
+        words.append(f"session:{short}")
+    return " ".join(words)
+
+
+def token(label: str, key: str) -> str:
+    """The value of the first ``key:value`` word of `label`; empty where there is none."""
+    prefix = key + ":"
+    for word in (label or "").split():
+        if word.startswith(prefix):
+            return word[len(prefix) :]
+    return ""
+
+
+def same_circle(mine: str, theirs: str) -> bool:
+    """Whether a session of identity `mine` may see names and notes of identity `theirs`."""
+    return not mine or not theirs or mine == theirs

@@ -1,0 +1,199 @@
+"""A session's life as its client's hooks tell it: joins, works, rests, leaves."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core import environment, faults, labels, scratch
+from swarm_hook_core.coordinator import command, run
+from swarm_hook_core.payload import dumps, loads, text_field
+
+START_SECONDS = 5.0
+TURN_SECONDS = 2.0
+END_SECONDS = 0.9
+MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
+
+
+class NotRegistered(Exception):
+    """The coordinator did not take the session; the message says why."""
+
+
+def start(config, payload: dict) -> str:
+    """Register the session, whatever the source, and say so in words for the model."""
+    session_id = text_field(payload, "session_id")
+    if not session_id:
+        faults.record(config.runtime_name, "session_start", "no session id in the payload")
+        return ""
+    try:
+        row = register(config, payload, START_SECONDS, "idle")
+    except NotRegistered as error:
+        faults.record(config.runtime_name, "session_start", str(error))
+        return f"swarm: this session could not be registered ({error}); file locks are not enforced for it. {MENDING}"
+    return greeting(row)
+
+
+def turn(config, payload: dict) -> None:
+    """Renew the session at a turn's boundary: working when it begins, idle when it ends."""
+    if not text_field(payload, "session_id"):
+        return
+    working = text_field(payload, "hook_event_name") == "UserPromptSubmit"
+    try:
+        register(config, payload, TURN_SECONDS, "working" if working else "idle")
+    except NotRegistered as error:
+        faults.record(config.runtime_name, "turn", str(error))
+
+
+def end(config, payload: dict) -> None:
+    """Withdraw what the session published, deregister it, and clear its scratch."""
+    session_id = text_field(payload, "session_id")
+    if not session_id:
+        return
+    argv = command()
+    saved = scratch.load(config, session_id)
+    try:
+        if not argv:
+            raise NotRegistered("swarm-mcp was not found")
+        key = ["--runtime", config.runtime_name, "--session-id", session_id]
+        done = run([*argv, "deregister", *key, "--json"], END_SECONDS)
+        if done.code and "Unknown flag" in done.stderr and saved.get("instance_id"):
+            # Another implementation of the contract: it knows instances, not sessions.
+            instance, scope = saved["instance_id"], saved.get("scope", "")
+            place = ["--scope", scope] if scope else []
+            name = f"identity/workspace/herdr/{instance}"
+            run([*argv, "kv", "del", name, "--as", instance, *place], END_SECONDS / 2)
+            done = run([*argv, "deregister", "--as", instance, *place], END_SECONDS / 2)
+        if done.code != 0:
+            raise NotRegistered(_why(done))
+    except NotRegistered as error:
+        faults.record(config.runtime_name, "session_end", str(error))
+    scratch.clear(config, session_id)
+
+
+def join_in_passing(config, payload: dict, seconds: float) -> str:
+    """Instance id of a session that the store does not know yet, registering it if need be.
+
+    Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
+    is not paid for on every write.
+    """
+    session_id = text_field(payload, "session_id")
+    if not session_id:
+        return ""
+    if scratch.tried_lately(config, session_id, 10.0, time.time()):
+        return ""
+    try:
+        return register(config, payload, seconds, "working", leave_running=True)["id"]
+    except NotRegistered as error:
+        faults.record(config.runtime_name, "pre_tool_use", f"session not registered: {error}")
+        scratch.save(config, session_id, failed_at=int(time.time()))
+        return ""
+
+
+def register(config, payload: dict, seconds: float, state: str, leave_running: bool = False) -> dict:
+    """Register or renew this session; the coordinator's row, with at least ``id``.
+
+    Raises NotRegistered.
+    """
+    argv = command()
+    if not argv:
+        raise NotRegistered("the swarm-mcp command was not found; install it, or run `swarm-mcp install` again")
+    session_id = text_field(payload, "session_id")
+    cwd = text_field(payload, "cwd") or os.getcwd()
+    prefix = config.env_prefix
+    scope, file_root = environment.scope(prefix), environment.file_root(prefix)
+    label = labels.compose(
+        config.runtime_name,
+        session_id,
+        environment.identity(prefix),
+        environment.mode(prefix),
+        environment.role(prefix, cwd, scope),
+        environment.label_override(prefix),
+    )
+    lease = environment.lease_seconds(prefix)
+    plain = [*argv, "register", cwd, "--label", label, "--json"]
+    for flag, value in (("--scope", scope), ("--file-root", file_root), ("--lease-seconds", str(lease) if lease else "")):
+        plain += [flag, value] if value else []
+    pane = environment.pane()
+    full = [*plain, "--runtime", config.runtime_name, "--session-id", session_id, "--state", state, *_client()]
+    done = run(full + (["--pane", pane] if pane else []), seconds, leave_running)
+    contract_only = bool(done.code) and "Unknown flag" in done.stderr
+    if contract_only:
+        done = _register_plainly(config, session_id, plain, seconds)
+    row = _row(done)
+    if contract_only:
+        _publish_pane(argv, row, pane, seconds)
+    if not os.environ.get("SWARM_MCP_BIN", "").strip() and not contract_only:
+        return row
+    scratch.save(config, session_id, instance_id=row["id"], scope=str(row.get("scope") or ""), label=label)
+    return row
+
+
+def greeting(row: dict) -> str:
+    """What the model is told at the start of a session."""
+    name = row.get("label") or "unnamed"
+    lines = [f"swarm: this session is registered as `{name}`, instance `{row['id']}`, scope {row.get('scope', '')}."]
+    summary = row.get("summary")
+    if isinstance(summary, dict):
+        lines.append(_peers(summary) + " " + _locks(summary))
+    lines.append(
+        "Every session here may write any file that no other session has locked. Lock a file before work"
+        " that others must not disturb, with the swarm MCP tool lock_file (or `swarm-mcp lock FILE --note WHY`),"
+        " and release it with unlock_file. A write that is denied names the holder: do other work, or wait."
+        " The skill swarm-mcp says when to lock and when not."
+    )
+    return "\n".join(lines)
+
+
+def _peers(summary: dict) -> str:
+    names, count = summary.get("peers") or [], summary.get("peer_count") or 0
+    if not count:
+        return "No other session is here now."
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return f"Other sessions here: {'; '.join(names)}{more}."
+
+
+def _locks(summary: dict) -> str:
+    locks, count = summary.get("locks") or [], summary.get("lock_count") or 0
+    if not count:
+        return "Nothing is locked."
+    more = f" and {count - len(locks)} more" if count > len(locks) else ""
+    return f"Locked now: {'; '.join(locks)}{more}."
+
+
+def _client() -> list[str]:
+    from swarm_hook_core.process import client_process
+
+    pid, started = client_process()
+    return ["--client", f"{pid}:{started}"] if pid else []
+
+
+def _register_plainly(config, session_id: str, plain: list[str], seconds: float):
+    """For an implementation that knows only the contract: one row a session, from our own record."""
+    known = scratch.load(config, session_id).get("instance_id")
+    return run(plain + (["--adopt-instance-id", known] if known else []), seconds)
+
+
+def _publish_pane(argv: list[str], row: dict, pane: str, seconds: float) -> None:
+    if not pane:
+        return
+    value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane, "pane_id": pane}
+    place = ["--scope", str(row["scope"])] if row.get("scope") else []
+    key = f"identity/workspace/herdr/{row['id']}"
+    run([*argv, "kv", "set", key, dumps(value), "--as", row["id"], *place], seconds)
+
+
+def _row(done) -> dict:
+    if done.code != 0:
+        raise NotRegistered(_why(done))
+    try:
+        row = loads(done.stdout)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
+        raise NotRegistered("swarm-mcp register gave no usable answer")
+    return row
+
+
+def _why(done) -> str:
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return lines[-1][:240] if lines else f"swarm-mcp exited with {done.code}"

@@ -1,0 +1,35 @@
+"""When a session has gone, and with it whatever it held.
+
+A session that hooks registered goes on proof of its client's death, or when it has shown no sign
+of life for its whole lease. Sessions of other implementations on the same file carry no process
+identity; they go by the rule those implementations themselves follow, 60 s without a heartbeat.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.process import gone
+
+RECLAIM_SECONDS = 60
+FUTURE_SECONDS = 30
+
+# The columns that `departed` reads, of instances as `i` and swarm_sessions as `s`.
+COLUMNS = (
+    "s.host, s.client_pid, s.client_start, s.last_seen, s.lease_seconds, i.adopted, i.heartbeat, i.lease_until"
+)
+
+
+def departed(evidence, now: float, here: str) -> bool:
+    """Whether the session described by `evidence` (values in the order of COLUMNS) has gone.
+
+    `now` in Unix seconds; `here` is ``process.host_id()`` of the asker.
+    """
+    host, pid, started, last_seen, lease, adopted, heartbeat, lease_until = evidence
+    if last_seen is not None:
+        if gone(host or "", pid or 0, started or "", here):
+            return True
+        return bool(lease) and last_seen + lease < now
+    if adopted:
+        if heartbeat < now - RECLAIM_SECONDS:
+            return True
+        return lease_until is None and heartbeat > now + FUTURE_SECONDS
+    return lease_until is not None and lease_until < now

@@ -1,0 +1,113 @@
+"""Reading a hook's input and writing its answer, without the ``json`` package.
+
+``json`` costs more at import than everything else a check does, most of it for ``re``. The C
+scanner and string encoder under it (``_json``) are what does the work, and load in 0.2 ms.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+class PayloadError(ValueError):
+    """Standard input held no JSON object."""
+
+
+class _ScannerOptions:
+    """What CPython's C scanner wants to find on the decoder that owns it."""
+
+    strict = False
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+    memo: dict = {}
+
+
+def loads(text: str) -> object:
+    """Parse one JSON document. Raises ValueError, or RecursionError on absurd nesting."""
+    try:
+        from _json import make_scanner
+    except ImportError:  # an interpreter other than CPython
+        import json
+
+        return json.loads(text)
+    start = len(text) - len(text.lstrip(" \t\r\n\ufeff"))
+    try:
+        value, end = make_scanner(_ScannerOptions())(text, start)
+    except StopIteration:
+        raise PayloadError("not JSON") from None
+    if text[end:].strip(" \t\r\n"):
+        raise PayloadError("text after the JSON document")
+    return value
+
+
+def quote(text: str) -> str:
+    """`text` as a JSON string, ASCII only."""
+    try:
+        from _json import encode_basestring_ascii
+    except ImportError:
+        from json.encoder import encode_basestring_ascii
+    return encode_basestring_ascii(text)
+
+
+def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
+    """`value` (dicts with string keys, lists, strings, numbers, booleans, None) as JSON.
+
+    With `indent`, laid out over lines as ``json.dumps(value, indent=...)`` would.
+    """
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, dict):
+        parts = [f"{quote(str(k))}: {dumps(v, indent, depth + 1)}" for k, v in value.items()]
+        opening, closing = "{", "}"
+    elif isinstance(value, (list, tuple)):
+        parts = [dumps(item, indent, depth + 1) for item in value]
+        opening, closing = "[", "]"
+    else:
+        raise TypeError(f"cannot write {type(value).__name__} as JSON")
+    if not parts or not indent:
+        return opening + ", ".join(parts) + closing
+    pad = "\n" + " " * (indent * (depth + 1))
+    return opening + pad + ("," + pad).join(parts) + "\n" + " " * (indent * depth) + closing
+
+
+def read(stdin) -> str:
+    """All of `stdin` (text or binary) as text; bytes that are not UTF-8 survive as surrogates."""
+    data = getattr(stdin, "buffer", stdin).read()
+    return data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
+
+
+def parse(text: str) -> dict:
+    """The hook payload in `text`. Raises PayloadError where it is not a JSON object."""
+    value = loads(text)
+    if not isinstance(value, dict):
+        raise PayloadError("payload is not an object")
+    return value
+
+
+def text_field(payload: dict, key: str) -> str:
+    """A string field, or the empty string where it is missing or of another type."""
+    value = payload.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def answer(event: str, **fields: str) -> None:
+    """Print the one object both clients honour. Nothing else may reach stdout.
+
+    Codex drops a denial that has any further top-level key, and both clients drop one that has
+    ``decision`` beside it or text before it.
+    """
+    body = "".join(f", {quote(key)}: {quote(value)}" for key, value in fields.items())
+    line = f'{{"hookSpecificOutput": {{"hookEventName": {quote(event)}{body}}}}}\n'
+    sys.stdout.write(line)
+    sys.stdout.flush()

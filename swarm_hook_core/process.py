@@ -1,0 +1,132 @@
+"""Who runs where: the machine, the client process behind a hook, and proof that it is gone.
+
+A process is named by machine, pid and start time, because pids are used again. "Gone" is only ever
+said on proof; whatever cannot be looked at counts as alive.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh", "csh"})
+
+
+def host_id() -> str:
+    """``machine/boot/pid namespace`` of this process; parts that cannot be read are empty."""
+    if sys.platform.startswith("linux"):
+        machine = _read("/etc/machine-id") or os.uname().nodename
+        boot = _read("/proc/sys/kernel/random/boot_id")
+        try:
+            namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+        except OSError:
+            namespace = ""
+        return f"{machine}/{boot}/{namespace}"
+    if sys.platform == "darwin":
+        values = _output(["/usr/sbin/sysctl", "-n", "kern.uuid", "kern.bootsessionuuid"]).split()
+        return "/".join((values + ["", ""])[:2]) + "/"
+    return f"{os.environ.get('COMPUTERNAME', '')}//"
+
+
+def start_time(pid: int) -> str:
+    """When `pid` started, in whatever unit the system has (compared for equality only).
+
+    The empty string where it cannot be told; ``"-"`` for a zombie, which has ended already.
+    """
+    if sys.platform.startswith("linux"):
+        stat = _read(f"/proc/{pid}/stat")
+        fields = stat[stat.rfind(")") + 2 :].split()
+        if len(fields) < 20:
+            return ""
+        return "-" if fields[0] in ("Z", "X") else fields[19]
+    if sys.platform == "darwin":
+        state, _, started = _output(["/bin/ps", "-o", "state=,lstart=", "-p", str(pid)]).strip().partition(" ")
+        return "-" if state.startswith("Z") else "".join(started.split())
+    return ""
+
+
+def parent_of(pid: int) -> int:
+    """The parent's pid, 0 where it cannot be told."""
+    if pid == os.getpid():
+        return os.getppid()
+    if sys.platform.startswith("linux"):
+        stat = _read(f"/proc/{pid}/stat")
+        fields = stat[stat.rfind(")") + 2 :].split()
+        return int(fields[1]) if len(fields) > 1 else 0
+    if sys.platform == "darwin":
+        value = _output(["/bin/ps", "-o", "ppid=", "-p", str(pid)]).strip()
+        return int(value) if value.isdigit() else 0
+    return 0
+
+
+def program_name(pid: int) -> str:
+    """The short name of the program that `pid` runs, empty where it cannot be told."""
+    if sys.platform.startswith("linux"):
+        return _read(f"/proc/{pid}/comm")
+    if sys.platform == "darwin":
+        return os.path.basename(_output(["/bin/ps", "-o", "comm=", "-p", str(pid)]).strip()).lstrip("-")
+    return ""
+
+
+def ancestors(limit: int = 24):
+    """Pids above this process, nearest first."""
+    pid = os.getppid()
+    while pid > 1 and limit:
+        yield pid
+        pid = parent_of(pid)
+        limit -= 1
+
+
+def client_process() -> tuple[int, str]:
+    """Pid and start time of the client that started this hook or server; ``(0, "")`` if unknown.
+
+    The nearest ancestor that is no shell: both clients start hooks through one.
+    """
+    for pid in ancestors():
+        if program_name(pid) not in SHELLS:
+            started = start_time(pid)
+            return (pid, started) if started not in ("", "-") else (0, "")
+    return 0, ""
+
+
+def gone(host: str, pid: int, started: str, here: str) -> bool:
+    """Whether the process (`host`, `pid`, `started`) provably no longer exists, seen from `here`."""
+    if not host or not pid or not started:
+        return False
+    machine, _, rest = host.partition("/")
+    boot, _, namespace = rest.partition("/")
+    my_machine, _, my_rest = here.partition("/")
+    my_boot, _, my_namespace = my_rest.partition("/")
+    if not machine or machine != my_machine:
+        return False
+    if boot != my_boot:
+        return bool(boot and my_boot)  # the machine has been restarted since
+    if namespace != my_namespace or os.name != "posix":
+        return False  # pids mean something else there
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass  # it exists and belongs to somebody else
+    now = start_time(pid)
+    return now == "-" or (now != "" and now != started)
+
+
+def _read(path: str) -> str:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return os.read(handle, 4096).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+
+
+def _output(argv: list[str]) -> str:
+    from swarm_hook_core.coordinator import run
+
+    return run(argv, 1.0).stdout

@@ -1,0 +1,53 @@
+"""Asking the coordinator's command for the locks, where its store is no local SQLite file."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.coordinator import command, run
+from swarm_hook_core.paths import key_of
+from swarm_hook_core.payload import loads
+from swarm_hook_core.reader import Held
+
+
+class CoordinatorUnavailable(Exception):
+    """The command gave no usable list in time; the message says why."""
+
+
+class CommandReader:
+    """Answers like ``StoreReader.locks_on``, from one ``swarm-mcp locks --json``."""
+
+    def __init__(self, seconds: float):
+        argv = command()
+        if not argv:
+            raise CoordinatorUnavailable("swarm-mcp was not found")
+        done = run([*argv, "locks", "--json"], seconds)
+        if done.code != 0:
+            raise CoordinatorUnavailable(f"swarm-mcp locks: {done.stderr.strip()[:200]}")
+        try:
+            rows = loads(done.stdout)
+        except ValueError:
+            rows = None
+        if not isinstance(rows, list):
+            raise CoordinatorUnavailable("swarm-mcp locks gave no list")
+        self.rows = [row for row in rows if isinstance(row, dict) and isinstance(row.get("file"), str)]
+
+    def locks_on(self, keys: list[str]) -> list[Held]:
+        """Locks that name one of `keys` by any spelling. `since` is 0 where the row has no time."""
+        names = {os.path.basename(key).lower() for key in keys}
+        found = []
+        for row in self.rows:
+            file = row["file"]
+            near = os.path.basename(file).lower() in names
+            if row.get("type", "lock") == "lock" and (file in keys or (near and key_of(file) in keys)):
+                since = row.get("created_at")
+                found.append(
+                    Held(
+                        file,
+                        row.get("instance_id"),
+                        "identity:?" if row.get("hidden") else row.get("owner_label"),
+                        row.get("content"),
+                        since if isinstance(since, (int, float)) else 0,
+                    )
+                )
+        return found

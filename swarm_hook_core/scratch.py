@@ -1,0 +1,59 @@
+"""What a hook remembers of one session outside the store.
+
+Only a convenience: where the store is a local file it knows every session by its id, and losing
+this folder loses nothing. Where the coordinator keeps its store elsewhere, this holds our instance.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.state import state_dir, write_private
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
+_NAME = "meta.json"
+
+
+def folder_of(config, session_id: str) -> str:
+    """This session's folder. Ids come from outside: only letters, digits and dashes become a name."""
+    if session_id and len(session_id) <= 64 and not set(session_id) - _PLAIN:
+        name = session_id
+    else:
+        from binascii import crc32
+
+        raw = session_id.encode("utf-8", "surrogatepass")
+        name = f"_{raw[:24].hex()}_{len(raw)}_{crc32(raw):08x}"
+    return os.path.join(state_dir(), config.scratch_dir_name, name)
+
+
+def load(config, session_id: str) -> dict:
+    """What was saved for this session; empty where there is nothing of ours."""
+    try:
+        with open(os.path.join(folder_of(config, session_id), _NAME), encoding="utf-8") as file:
+            saved = loads(file.read())
+    except (OSError, ValueError):
+        return {}
+    return saved if isinstance(saved, dict) and saved.get("session_id") == session_id else {}
+
+
+def save(config, session_id: str, **facts: str) -> None:
+    """Replace what is saved for this session."""
+    text = dumps({"session_id": session_id, **facts})
+    write_private(os.path.join(folder_of(config, session_id), _NAME), text)
+
+
+def clear(config, session_id: str) -> None:
+    """Remove what we saved, and the folder if nothing else is in it."""
+    folder = folder_of(config, session_id)
+    for remove, path in ((os.remove, os.path.join(folder, _NAME)), (os.rmdir, folder)):
+        try:
+            remove(path)
+        except OSError:
+            continue
+
+
+def tried_lately(config, session_id: str, seconds: float, now: float) -> bool:
+    """Whether a failed registration is less than `seconds` old, so that writes do not pay for each."""
+    failed_at = load(config, session_id).get("failed_at")
+    return isinstance(failed_at, (int, float)) and 0 <= now - failed_at < seconds

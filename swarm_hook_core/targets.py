@@ -1,0 +1,53 @@
+"""Which files a tool call would write."""
+
+from __future__ import annotations
+
+import os
+
+SHELL_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command"})
+PATCH_MARKER = "*** Begin Patch"
+
+
+def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str]]:
+    """``(folder, path as spelled)`` of every file this call would write, in order.
+
+    Raises ValueError where the call is one of the runtime's write tools but its paths cannot be
+    read. A tool that writes nothing we know of gives an empty list.
+    """
+    if tool in config.write_tools:
+        return [(cwd, path) for path in config.extract_paths(tool_input)]
+    if tool in SHELL_TOOLS:
+        return _patched_by_shell(tool_input, cwd)
+    return []
+
+
+def absolute_paths(config, tool: str, tool_input, cwd: str = "") -> list[str]:
+    """The same as absolute paths without repeats; empty also where the input cannot be read."""
+    try:
+        targets = write_targets(config, tool, tool_input, cwd or os.getcwd())
+    except ValueError:
+        return []
+    found: list[str] = []
+    for folder, path in targets:
+        candidate = os.path.normpath(os.path.join(folder, path))
+        if candidate not in found:
+            found.append(candidate)
+    return found
+
+
+def _patched_by_shell(tool_input, cwd: str) -> list[tuple[str, str]]:
+    """Both clients' shells run ``apply_patch <<EOF``: to the file it is a patch like any other."""
+    command = tool_input
+    if isinstance(tool_input, dict):
+        command = tool_input.get("command", tool_input.get("cmd"))
+    if isinstance(command, list):
+        command = "\n".join(word for word in command if isinstance(word, str))
+    if not isinstance(command, str) or PATCH_MARKER not in command:
+        return []
+    from swarm_hook_core.patch import patch_paths, shell_patches
+
+    targets = []
+    for folder, text in shell_patches(command):
+        base = os.path.join(cwd, os.path.expanduser(folder)) if folder else cwd
+        targets += [(base, path) for path in patch_paths(text)]
+    return targets

@@ -1,0 +1,178 @@
+"""The marketplace folder: a self-contained copy of what a client installs.
+
+Portable, it starts ``python3`` and ``swarm-mcp`` by name and can be published as a git repository.
+Local, it names the real interpreter and this installation of the coordinator, which saves a version
+manager's 100 ms on every write, and carries compiled modules, so that nothing is ever written into
+a folder whose contents a client fingerprints.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import py_compile
+import shlex
+import sys
+from pathlib import Path
+
+import swarm_hook_core
+from swarm_mcp import __version__
+from swarm_mcp.errors import SwarmError
+
+RECORD = "install.json"
+PARTS = (".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "skills")
+
+
+def write(target: Path, local: bool = False, force: bool = False) -> bool:
+    """Bring `target` up to date; whether anything in it changed.
+
+    Files appear whole or not at all, and those that hooks start are replaced in place, since a
+    client may be running them at this moment. Files of an earlier bundle that are no longer part of
+    it are removed; nothing else is. Raises SwarmError where the folder holds something else.
+    """
+    wanted = contents(local)
+    earlier = read_record(target).get("files", [])
+    foreign = [name for name in wanted if (target / name).exists() and name not in earlier and name != RECORD]
+    changed_foreign = [name for name in foreign if (target / name).read_bytes() != wanted[name]]
+    if changed_foreign and not force:
+        raise SwarmError(f"{target} holds files that are not ours ({changed_foreign[0]}); choose another folder or --force")
+    changed = False
+    # The record comes last: until it is there, the folder counts as unfinished and is written again.
+    for name in sorted(wanted, key=lambda item: item == RECORD):
+        changed |= _replace(target / name, wanted[name])
+    for name in earlier:
+        if name not in wanted and (target / name).is_file():
+            (target / name).unlink()
+            changed = True
+    if local:
+        _compile(target, [name for name in wanted if name.endswith(".py")])
+    return changed
+
+
+def remove(target: Path) -> bool:
+    """Remove a bundle's own files, and the folders that are empty then; whether there was one."""
+    files = read_record(target).get("files", [])
+    if not files:
+        return False
+    folders = set()
+    for name in [*files, RECORD]:
+        path = target / name
+        path.unlink(missing_ok=True)
+        if name.endswith(".py"):
+            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+                compiled.unlink()
+            folders.add(path.parent / "__pycache__")
+        folders.update(parent for parent in path.parents if parent == target or target in parent.parents)
+    for folder in sorted(folders, key=lambda item: len(item.parts), reverse=True):
+        try:
+            folder.rmdir()
+        except OSError:
+            continue
+    return True
+
+
+def read_record(target: Path) -> dict:
+    """What a bundle says of itself: version, files, python, coordinator; empty where there is none."""
+    try:
+        record = json.loads((target / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def contents(local: bool) -> dict[str, bytes]:
+    """Every file of a bundle by its relative name."""
+    source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
+    files = {"LICENSE": (source / "LICENSE").read_bytes()}
+    for part in PARTS:
+        for path in sorted((source / part).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                files[path.relative_to(source).as_posix()] = path.read_bytes()
+    for path in sorted(core.glob("*.py")):
+        files[f"swarm_hook_core/{path.name}"] = path.read_bytes()
+    record: dict = {"name": "swarm", "version": __version__, "files": sorted(files)}
+    if local:
+        for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
+            files[name] = _bound(files[name])
+        record.update(python=interpreter(), coordinator=coordinator_command())
+    files[RECORD] = (json.dumps(record, indent=2) + "\n").encode()
+    return files
+
+
+def interpreter() -> str:
+    """The real interpreter behind this process: no shim, no virtual environment to look up first."""
+    return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+
+
+def coordinator_command() -> list[str]:
+    """How hooks start this coordinator: the real interpreter, without ``site``, on our folders alone."""
+    from importlib.util import find_spec
+
+    folders: list[str] = []
+    for name in ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs"):
+        spec = find_spec(name)
+        if spec is not None and spec.origin:
+            folder = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))
+            if folder not in folders:
+                folders.append(folder)
+    code = f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())"
+    return [interpreter(), "-I", "-S", "-c", code]
+
+
+def server_command() -> list[str]:
+    """How clients start the MCP server: this environment's own interpreter, with its packages."""
+    return [sys.executable, "-m", "swarm_mcp", "serve"]
+
+
+def _bound(text: bytes) -> bytes:
+    """A hooks or server file with names replaced by this installation's paths."""
+    tree = json.loads(text)
+    for server in tree.get("mcpServers", {}).values():
+        server["command"], *server["args"] = server_command()
+    for groups in tree.get("hooks", {}).values():
+        for group in groups:
+            for hook in group["hooks"]:
+                program, rest = hook["command"].split(" ", 1)
+                if program != "python3":
+                    raise SwarmError(f"hook command does not start with python3: {hook['command']}")
+                hook["command"] = f"{shlex.quote(interpreter())} {rest}"
+    return (json.dumps(tree, indent=2) + "\n").encode()
+
+
+def plugin_source() -> Path:
+    """Where manifests, integrations and skills are: inside the installed package, or the checkout."""
+    package = Path(__file__).resolve().parent
+    for candidate in (package / "_plugin", package.parent):
+        if (candidate / "integrations").is_dir():
+            return candidate
+    raise SwarmError("this installation of swarm-mcp lacks its plugin files; install it again")
+
+
+def _replace(path: Path, content: bytes) -> bool:
+    if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    scratch.write_bytes(content)
+    os.replace(scratch, path)
+    return True
+
+
+def _compile(target: Path, names: list[str]) -> None:
+    """Compiled modules that stay valid when a client copies the tree without its times."""
+    if interpreter() != os.path.realpath(sys.executable) and sys.version_info[:2] != _version_of(interpreter()):
+        return
+    for name in names:
+        if not name.startswith("integrations/") or name.endswith("/_common.py"):
+            py_compile.compile(
+                str(target / name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
+            )
+
+
+def _version_of(python: str) -> tuple[int, int]:
+    import subprocess
+
+    code = "import sys; print(*sys.version_info[:2])"
+    done = subprocess.run([python, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    major, minor = done.stdout.split()
+    return int(major), int(minor)

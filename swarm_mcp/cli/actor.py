@@ -1,0 +1,84 @@
+"""Which session a command speaks for, and whom a reference names."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.environment import identity
+from swarm_hook_core.labels import token
+from swarm_mcp.cli.output import short
+from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.scope import current_scope
+
+# Set by the clients for the agent's own shell; the whole id, so nothing is guessed.
+SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
+
+
+def actor(store, args) -> dict:
+    """The instance a command acts as.
+
+    ``--as``, else ``SWARM_MCP_INSTANCE_ID``, else the session whose shell this is, else the session
+    of the client this process descends from, else the only instance of the scope. Raises
+    UnknownInstance.
+    """
+    scope = current_scope(args.value("--scope"))
+    reference = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    if reference:
+        return resolve(store, scope, reference)
+    row = surrounding_session(store)
+    if row:
+        return row
+    rows = store.instances.in_scope(scope)
+    if len(rows) == 1:
+        return rows[0]
+    if not rows:
+        raise UnknownInstance(
+            f"No instances registered in scope {scope}. Pass --as <id-or-label> or set SWARM_MCP_INSTANCE_ID."
+        )
+    raise UnknownInstance(f"Multiple instances in scope {scope}; pass --as <id-or-label>. Candidates: {_names(rows)}")
+
+
+def surrounding_session(store) -> dict | None:
+    """The session that this process runs inside of, or None."""
+    for variable in SESSION_VARIABLES:
+        session_id = os.environ.get(variable, "").strip()
+        rows = store.instances.of_session_id(session_id) if session_id else []
+        if len(rows) == 1:
+            return rows[0]
+    from swarm_hook_core.process import ancestors, start_time
+
+    for pid in ancestors():
+        rows = store.instances.of_client(pid, start_time(pid))
+        if rows:
+            return rows[0] if len(rows) == 1 else None
+    return None
+
+
+def resolve(store, scope: str, reference: str) -> dict:
+    """The instance that `reference` names: an id, else a unique id prefix or part of a label in scope."""
+    exact = store.instances.get(reference)
+    if exact:
+        return exact
+    rows = store.instances.in_scope(scope)
+    for what, matches in (
+        ("id prefix", [row for row in rows if row["id"].startswith(reference)]),
+        ("label match", [row for row in rows if reference in (row["label"] or "")]),
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UnknownInstance(f'Ambiguous {what} "{reference}": {_names(matches)}')
+    candidates = f" Candidates: {_names(rows)}" if rows else ""
+    raise UnknownInstance(f'No instance matches "{reference}" in this scope.{candidates}')
+
+
+def viewer_identity(store, args) -> str:
+    """The identity that a listing is shown to: the session's, else the environment's; empty for none."""
+    try:
+        return token(actor(store, args)["label"] or "", "identity")
+    except UnknownInstance:
+        return identity("MCP")
+
+
+def _names(rows: list[dict]) -> str:
+    return ", ".join(f"{short(row['id'])} ({row['label'] or '-'})" for row in rows)

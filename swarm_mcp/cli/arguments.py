@@ -1,0 +1,104 @@
+"""The command line: words and flags, in any order.
+
+Every flag is known to every command, as the contract has it; a command ignores what it has no use
+for. ``--flag value``, ``--flag=value`` and ``--`` (the rest are words) are understood.
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.errors import UsageError
+
+VALUE_FLAGS = frozenset(
+    {
+        "--adopt-instance-id", "--as", "--client", "--directory", "--file-root", "--label", "--lease-seconds",
+        "--limit", "--note", "--pane", "--prefix", "--runtime", "--scope", "--session-id", "--state", "--task",
+        "--transport",
+    }
+)  # fmt: skip
+SWITCHES = frozenset(
+    {"--dry-run", "--exclusive", "--force", "--help", "--json", "--keep", "--local", "--no-clients", "--quiet"}
+)
+
+
+class Arguments:
+    """Parsed arguments of one command: `words` in order, flags by name."""
+
+    __slots__ = ("words", "_values", "_switches")
+
+    def __init__(self, words: list[str], values: dict[str, str], switches: set[str]):
+        self.words = words
+        self._values = values
+        self._switches = switches
+
+    @property
+    def json(self) -> bool:
+        """Whether the answer is to be JSON."""
+        return "--json" in self._switches
+
+    def has(self, switch: str) -> bool:
+        """Whether this switch was given."""
+        return switch in self._switches
+
+    def value(self, flag: str) -> str:
+        """The flag's value, empty where it was not given."""
+        return self._values.get(flag, "")
+
+    def number(self, flag: str, default: int = 0) -> int:
+        """The flag's value as a whole number, `default` where it was not given."""
+        text = self._values.get(flag, "").strip()
+        if not text:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise UsageError(f"{flag} wants a whole number, not {text!r}") from None
+
+    def word(self, index: int, what: str) -> str:
+        """The positional word at `index`; `what` it is, for the error where it is missing."""
+        if index >= len(self.words) or not self.words[index].strip():
+            raise UsageError(f"missing {what}")
+        return self.words[index]
+
+
+def parse(items: list[str]) -> Arguments:
+    """Split a command's arguments. Raises UsageError."""
+    words: list[str] = []
+    values: dict[str, str] = {}
+    switches: set[str] = set()
+    rest = iter(items)
+    for item in rest:
+        if item == "--":
+            words.extend(rest)
+        elif item == "-h":
+            switches.add("--help")
+        elif not item.startswith("--"):
+            words.append(item)
+        else:
+            name, equals, value = item.partition("=")
+            if name in SWITCHES and not equals:
+                switches.add(name)
+            elif name in VALUE_FLAGS:
+                if not equals:
+                    try:
+                        value = next(rest)
+                    except StopIteration:
+                        raise UsageError(f"{name} wants a value") from None
+                values[name] = value
+            elif name in SWITCHES:
+                raise UsageError(f"{name} takes no value")
+            else:
+                raise UsageError(f"Unknown flag: {name}{_suggestion(name, VALUE_FLAGS | SWITCHES)}")
+    return Arguments(words, values, switches)
+
+
+def _suggestion(word: str, known) -> str:
+    near = nearest(word, known)
+    return f" (did you mean {near}?)" if near else ""
+
+
+def nearest(word: str, known) -> str:
+    """The known word most like `word`, empty where none comes close."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, sorted(known), 1, 0.6)
+    return found[0] if found else ""

@@ -1,0 +1,32 @@
+"""bundle: write the marketplace folder that clients install from
+
+usage: swarm-mcp bundle DIR [--local] [--force] [--json]
+
+  --local   name this machine's interpreter and swarm-mcp by path, as `install` does; without it the
+            folder starts python3 and swarm-mcp by name and can be published as a git repository
+  --force   write into a folder that holds other files of the same names
+
+example: swarm-mcp bundle ~/swarm-marketplace
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swarm_mcp import bundle
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.errors import SwarmError
+
+
+def run(args) -> int:
+    """Write the folder."""
+    target = Path(args.word(0, "the folder: swarm-mcp bundle DIR")).expanduser().resolve()
+    try:
+        changed = bundle.write(target, args.has("--local"), args.has("--force"))
+    except OSError as error:
+        raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
+    if args.json:
+        show({"directory": str(target), "changed": changed, "files": bundle.read_record(target)["files"]})
+    else:
+        say(f"{target}: {'written' if changed else 'already current'}")
+    return 0

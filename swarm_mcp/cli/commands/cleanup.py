@@ -1,0 +1,38 @@
+"""cleanup: remove what has fallen due
+
+usage: swarm-mcp cleanup [--scope DIR] [--dry-run] [--json]
+
+Sessions whose client is gone, messages older than an hour, finished tasks and events older than a day,
+values whose publisher is gone. Without --scope (or SWARM_MCP_SCOPE): in all scopes.
+
+example: swarm-mcp cleanup --dry-run
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.scope import clean
+from swarm_mcp.store import Store
+
+COUNTERS = (
+    "instances_reclaimed", "tasks_reopened", "task_assignees_cleared", "locks_deleted",
+    "terminal_spawn_locks_deleted", "messages_deleted", "terminal_tasks_deleted",
+    "non_lock_context_rows_deleted", "events_deleted", "kv_deleted",
+)  # fmt: skip
+
+
+def run(args) -> int:
+    """Clean, or say what would be cleaned."""
+    chosen = args.value("--scope").strip() or os.environ.get("SWARM_MCP_SCOPE", "").strip()
+    scope = clean(chosen) if chosen else None
+    with Store() as store:
+        report = store.upkeep.clean(scope, args.has("--dry-run"))
+    if args.json:
+        show(report)
+        return 0
+    say(f"{'would clean' if args.has('--dry-run') else 'cleaned'} {scope or 'all scopes'}")
+    for name in COUNTERS:
+        say(f"  {name.replace('_', ' ')}: {report[name]}")
+    return 0

@@ -1,0 +1,56 @@
+"""doctor: is everything in order, and are locks really enforced?
+
+usage: swarm-mcp doctor [--scope DIR] [--no-clients] [--json]
+
+Looks at this installation and its store, then at every agent client found: plugin there, enabled,
+trusted and current, and a canary lock denied by the very hook command the client would run. Each
+finding that needs mending names the command that does it. Exit 1 when a check fails.
+
+example: swarm-mcp doctor
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.clients import chosen
+from swarm_mcp.clients.base import Finding
+from swarm_mcp.clients.folder import marketplace_folder
+from swarm_mcp.doctor import canary, house
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.scope import current_scope
+
+
+def run(args) -> int:
+    """Look, report, and fail where something must be mended."""
+    found = house.findings(args.value("--scope"))
+    if not args.has("--no-clients"):
+        found += _clients()
+    failed = [finding for finding in found if finding.status == "fail"]
+    scope = current_scope(args.value("--scope"))
+    if args.json:
+        checks = [
+            {"name": f.name, "status": f.status, "message": f.message, "mend": f.mend or None, "details": f.details}
+            for f in found
+        ]
+        show({"ok": not failed, "failed": len(failed), "scope": scope, "checks": checks})
+        return 1 if failed else 0
+    say(f"swarm-mcp doctor, scope {scope}\n")
+    for finding in found:
+        say(f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}")
+        if finding.mend and finding.status != "ok":
+            say(f"         mend: {finding.mend}")
+    say(f"\n{len(failed)} of {len(found)} checks failed." if failed else "\nNothing failed.")
+    return 1 if failed else 0
+
+
+def _clients() -> list[Finding]:
+    found: list[Finding] = []
+    for client in chosen("all"):
+        try:
+            looked = client.findings(marketplace_folder())
+            found += looked
+            if not any(finding.message == "not installed" for finding in looked):
+                found.append(canary.prove(client))
+        except ClientFailed as error:
+            found.append(Finding(f"{client.name} plugin", "fail", str(error)))
+    return found or [Finding("clients", "info", "no agent client was found on PATH")]

@@ -1,0 +1,42 @@
+"""hook: run one of the plugin's hooks here, on standard input and output
+
+usage: swarm-mcp hook session-start|session-end|pre-tool-use|post-tool-use|turn
+                      --runtime claude-code|codex
+
+Exactly what the plugin runs: the client's JSON payload on standard input, its answer on standard
+output, exit code 0 whatever happens. For debugging, and for clients that have no plugin of ours.
+
+example: swarm-mcp hook pre-tool-use --runtime codex < payload.json
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shlex
+import sys
+
+from swarm_mcp import bundle
+from swarm_mcp.clients import NAMES
+from swarm_mcp.errors import UsageError
+
+HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn")
+
+
+def run(args) -> int:
+    """Run the plugin's own entry script; its exit code."""
+    hook = args.word(0, f"which hook: {', '.join(HOOKS)}")
+    runtime = args.value("--runtime")
+    if hook not in HOOKS:
+        raise UsageError(f"unknown hook {hook!r}; choose from {', '.join(HOOKS)}")
+    if runtime not in NAMES:
+        raise UsageError(f"--runtime wants one of {', '.join(NAMES)}")
+    folder = bundle.plugin_source() / "integrations" / runtime / "hooks"
+    # An installed plugin knows its coordinator from its own record; here it is this very installation.
+    os.environ.setdefault("SWARM_MCP_BIN", shlex.join(bundle.coordinator_command()))
+    sys.path.insert(0, str(folder))
+    try:
+        runpy.run_path(str(folder / f"{hook.replace('-', '_')}.py"), run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0

@@ -1,0 +1,32 @@
+"""instances: the sessions of this scope
+
+usage: swarm-mcp instances [--scope DIR] [--json]
+
+example: swarm-mcp instances --scope ~/src/shop
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.cli.output import presence, public_instance, say, short, show
+from swarm_mcp.scope import current_scope
+from swarm_mcp.store import Store
+from swarm_mcp.store.panes import with_pane
+
+
+def run(args) -> int:
+    """List live instances in order of registration."""
+    scope = current_scope(args.value("--scope"))
+    with Store(read_only=True) as store:
+        now = store.now()
+        rows = store.instances.in_scope(scope)
+        shown = [with_pane(store, public_instance(row)) for row in rows]
+    if args.json:
+        show(shown)
+    elif not rows:
+        say(f"(no instances in scope {scope})")
+    else:
+        say(f"scope: {scope}")
+        for row, public in zip(rows, shown):
+            pane = f"  pane={public['pane_id']}" if public.get("pane_id") else ""
+            say(f"  {short(row['id'])}  {row['label'] or '-'}  pid={row['pid']}  {presence(row, now)}{pane}")
+    return 0

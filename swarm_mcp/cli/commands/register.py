@@ -1,0 +1,70 @@
+"""register: make a session known, or renew it
+
+usage: swarm-mcp register [DIRECTORY] [--label TEXT] [--scope DIR] [--file-root DIR]
+                          [--lease-seconds N] [--adopt-instance-id ID] [--json]
+
+  DIRECTORY            where the session works (also --directory, SWARM_MCP_DIRECTORY; default: here)
+  --label TEXT         words that name it, such as "identity:work role:reviewer"
+  --scope DIR          whom it coordinates with (default: the git root of DIRECTORY)
+  --file-root DIR      where its files really are, for a worktree that stands for another folder
+  --lease-seconds N    keep it for N seconds without a sign of life; without it, 60 seconds
+  --adopt-instance-id  take over this instance
+
+Hooks add: --runtime NAME --session-id ID (one instance for each, however often), --state working|idle,
+--client PID:START (the process whose end ends the session), --pane ID.
+
+example: swarm-mcp register . --label "identity:work role:reviewer" --lease-seconds 3600
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_mcp.cli.output import registration, say, show
+from swarm_mcp.errors import UsageError
+from swarm_mcp.store import Store
+from swarm_mcp.store.instances import Registration
+
+
+def run(args) -> int:
+    """Register; print the row."""
+    request = Registration(
+        args.value("--directory")
+        or (args.words[0] if args.words else "")
+        or os.environ.get("SWARM_MCP_DIRECTORY", "").strip()
+        or os.getcwd(),
+        label=args.value("--label") or os.environ.get("SWARM_MCP_LABEL", ""),
+        scope=args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", ""),
+        file_root=args.value("--file-root") or os.environ.get("SWARM_MCP_FILE_ROOT", ""),
+        lease_seconds=max(0, args.number("--lease-seconds")),
+        adopt_id=args.value("--adopt-instance-id"),
+        preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),
+        runtime=args.value("--runtime"),
+        session_id=args.value("--session-id"),
+        state=args.value("--state"),
+        client=_client(args.value("--client")),
+        pane=args.value("--pane"),
+    )
+    if bool(request.runtime) != bool(request.session_id):
+        raise UsageError("--runtime and --session-id go together")
+    with Store() as store:
+        row = store.instances.register(request)
+        shown = registration(row)
+        if row["lease_until"] is not None:
+            shown["heartbeat"] = row["heartbeat"]
+        if request.session_id:
+            shown["summary"] = store.instances.summary(row)
+    if args.json:
+        show(shown)
+    else:
+        say(f"registered {row['id']}")
+    return 0
+
+
+def _client(text: str) -> tuple[int, str]:
+    if not text:
+        return 0, ""
+    pid, colon, started = text.partition(":")
+    if not pid.isdigit() or not colon:
+        raise UsageError("--client wants PID:START")
+    return int(pid), started

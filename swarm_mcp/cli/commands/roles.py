@@ -1,0 +1,86 @@
+"""roles: the roles a session can take, and which one holds here
+
+usage: swarm-mcp roles [--as WHO] [--scope DIR] [--json]
+
+example: swarm-mcp roles
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.labels import token
+from swarm_mcp.cli.actor import actor
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.scope import current_scope
+from swarm_mcp.store import Store
+
+MODES = {
+    "worker": "The default. Takes tasks, edits files, reports results; starts no other sessions.",
+    "gateway": "A lead session. Hands tasks out, may start workers, watches results; usually role planner.",
+}
+ROLES = {
+    "planner": "Cuts work into tasks with dependencies, hands them out, and follows them to the end.",
+    "implementer": "Takes the next open task, locks what it must keep still, edits, and reports.",
+    "reviewer": "Reads what others finished and says what must change; edits nothing.",
+    "researcher": "Finds out facts for others, in the code and outside; edits nothing.",
+    "generalist": "Takes whatever is open. What a session without a role counts as.",
+}
+VARIABLES = ("SWARM_CC_AGENT_ROLE", "SWARM_CODEX_AGENT_ROLE", "SWARM_AGENT_ROLE", "SWARM_ROLE")
+
+
+def run(args) -> int:
+    """List modes and roles, and what this session has."""
+    scope = current_scope(args.value("--scope"))
+    with Store(read_only=True) as store:
+        try:
+            row = actor(store, args)
+        except UnknownInstance:
+            row = None
+    label = (row or {}).get("label") or ""
+    current = {
+        "instance_id": row and row["id"],
+        "label": label or None,
+        "routing_role": token(label, "role") or None,
+        "mode": token(label, "mode") or ("worker" if row else None),
+        "env": {name: os.environ.get(name) for name in VARIABLES},
+        "swarm_role_file": _role_file(scope),
+        "cwd": os.getcwd(),
+        "scope": scope,
+    }
+    if args.json:
+        modes = [{"name": name, "summary": text, "invoke": _mode_ways(name)} for name, text in MODES.items()]
+        roles = [{"name": name, "summary": text, "invoke": _role_ways(name)} for name, text in ROLES.items()]
+        show({"plugin_modes": modes, "routing_roles": roles, "current": current})
+        return 0
+    for heading, table, ways in (("modes", MODES, _mode_ways), ("roles", ROLES, _role_ways)):
+        say(f"{heading}:")
+        for name, text in table.items():
+            say(f"  {name:<12} {text}")
+            say(f"  {'':<12} {'; '.join(ways(name))}")
+    say(f"here: role {current['routing_role'] or 'none'}, mode {current['mode'] or 'not registered'}, scope {scope}")
+    return 0
+
+
+def _mode_ways(name: str) -> list[str]:
+    return [f"SWARM_ROLE={name}"]
+
+
+def _role_ways(name: str) -> list[str]:
+    return [f"SWARM_AGENT_ROLE={name}", f"echo {name} > .swarm-role"]
+
+
+def _role_file(scope: str) -> dict | None:
+    """The nearest ``.swarm-role`` from here up to the scope: ``{path, content}``."""
+    folder = os.getcwd()
+    while True:
+        path = os.path.join(folder, ".swarm-role")
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                return {"path": path, "content": file.read(4096).strip()}
+        except OSError:
+            parent = os.path.dirname(folder)
+        if folder in (scope, parent):
+            return None
+        folder = parent

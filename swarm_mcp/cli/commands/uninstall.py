@@ -1,0 +1,52 @@
+"""uninstall: take the plugin out of the agent clients, leaving nothing behind
+
+usage: swarm-mcp uninstall [--client claude-code|codex|all] [--dry-run] [--json]
+
+With all clients served, the marketplace folder goes too. The store with its locks and messages stays.
+
+example: swarm-mcp uninstall
+"""
+
+from __future__ import annotations
+
+from swarm_mcp import bundle
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.clients import chosen
+from swarm_mcp.clients.folder import marketplace_folder
+from swarm_mcp.errors import ClientFailed, SwarmError
+
+
+def run(args) -> int:
+    """Uninstall; exit 1 where a client could not be served."""
+    wanted = args.value("--client")
+    clients = [client for client in chosen(wanted) if client.program()]
+    folder = marketplace_folder()
+    everything = wanted in ("", "all")
+    if not clients and not everything:
+        raise SwarmError(f"the command of {wanted} was not found on PATH")
+    if args.has("--dry-run"):
+        for client in clients:
+            say(f"would take the plugin out of {client.title}")
+        if everything:
+            say(f"would remove {folder}")
+        return 0
+    results = []
+    for client in clients:
+        try:
+            results.append({"client": client.name, "ok": True, "steps": client.uninstall(), "error": None})
+        except ClientFailed as error:
+            results.append({"client": client.name, "ok": False, "steps": [], "error": str(error)})
+    fine = all(result["ok"] for result in results)
+    removed = everything and fine and bundle.remove(folder)
+    if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
+        folder.parent.rmdir()
+    if args.json:
+        show({"results": results, "marketplace_removed": removed})
+        return 0 if fine else 1
+    for result in results:
+        for step in result["steps"] or ([result["error"]] if result["error"] else ["nothing was installed"]):
+            say(f"{result['client']}: {step}")
+    if removed:
+        say(f"removed {folder}")
+    return 0 if fine else 1
+

@@ -1,0 +1,26 @@
+"""whoami: the session this command would act as
+
+usage: swarm-mcp whoami [--as WHO] [--scope DIR] [--json]
+
+WHO is an instance id, the beginning of one, or part of a label. Without it: SWARM_MCP_INSTANCE_ID,
+else the session whose shell this is, else the only session of the scope.
+
+example: swarm-mcp whoami --json
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.cli.actor import actor
+from swarm_mcp.cli.output import registration, say, show
+from swarm_mcp.store import Store
+
+
+def run(args) -> int:
+    """Print the acting instance."""
+    with Store(read_only=True) as store:
+        row = actor(store, args)
+    if args.json:
+        show(registration(row))
+    else:
+        say(f"{row['id']}  {row['label'] or '-'}  scope={row['scope']}")
+    return 0

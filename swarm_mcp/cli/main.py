@@ -1,0 +1,125 @@
+"""Parsing and dispatch, and the one place where errors become exit codes.
+
+Exit codes: 0 done; 1 the request cannot be carried out, one line on standard error says why;
+3 a bug, with a report in the state folder; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from swarm_mcp.cli.arguments import nearest, parse
+from swarm_mcp.errors import SwarmError
+
+# Verb -> module in ``commands``. The order is that of the help page.
+COMMANDS = {
+    "install": "install",
+    "uninstall": "uninstall",
+    "status": "status",
+    "doctor": "doctor",
+    "demo": "demo",
+    "lock": "lock",
+    "unlock": "unlock",
+    "locks": "locks",
+    "instances": "instances",
+    "whoami": "whoami",
+    "register": "register",
+    "deregister": "deregister",
+    "inspect": "inspect",
+    "kv": "kv",
+    "cleanup": "cleanup",
+    "roles": "roles",
+    "serve": "serve",
+    "hook": "hook",
+    "bundle": "bundle",
+}
+ALIASES = {"list-instances": "instances"}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    items = list(sys.argv[1:] if argv is None else argv)
+    if not items:
+        # Clients start the server without arguments; a person at a terminal wants to know what there is.
+        items = ["help"] if sys.stdin is not None and sys.stdin.isatty() else ["serve"]
+    verb = ALIASES.get(items[0], items[0])
+    if verb in ("help", "--help", "-h"):
+        return _help(items[1:])
+    if verb in ("--version", "-V", "version"):
+        from swarm_mcp import __version__
+
+        print(f"swarm-mcp {__version__}")
+        return 0
+    if verb not in COMMANDS:
+        near = nearest(verb, [*COMMANDS, *ALIASES])
+        hint = f"; did you mean {near}?" if near else ""
+        print(f"swarm-mcp: unknown command {verb!r}{hint} (swarm-mcp help lists them)", file=sys.stderr)
+        return 1
+    return _run(verb, items[1:])
+
+
+def module_of(verb: str):
+    """The module that carries out `verb`: ``run(args) -> int``, its help in the docstring."""
+    name = f"swarm_mcp.cli.commands.{COMMANDS[verb]}"
+    __import__(name)
+    return sys.modules[name]
+
+
+def _run(verb: str, items: list[str]) -> int:
+    try:
+        args = parse(items)
+        module = module_of(verb)
+        if args.has("--help"):
+            print(module.__doc__.strip())
+            return 0
+        code = module.run(args)
+        sys.stdout.flush()
+        return code
+    except SwarmError as error:
+        print(f"swarm-mcp {verb}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        _forget_output()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001 - the edge: a bug must not show as a traceback
+        print(f"swarm-mcp {verb}: internal error: {_report(verb, error)}", file=sys.stderr)
+        return 3
+
+
+def _help(words: list[str]) -> int:
+    verb = ALIASES.get(words[0], words[0]) if words else ""
+    if verb in COMMANDS:
+        print(module_of(verb).__doc__.strip())
+        return 0
+    print("swarm-mcp: peer locking for coding-agent sessions\n\nusage: swarm-mcp COMMAND [WORDS] [--flags]\n")
+    for name in COMMANDS:
+        first = module_of(name).__doc__.strip().splitlines()[0]
+        print(f"  {name:<12} {first.split(': ', 1)[-1]}")
+    print("\nswarm-mcp COMMAND --help shows a command's flags and an example; --json gives JSON everywhere.")
+    return 0
+
+
+def _report(verb: str, error: Exception) -> str:
+    import os
+    import time
+    import traceback
+
+    from swarm_hook_core.faults import describe
+    from swarm_hook_core.state import state_dir, write_private
+
+    try:
+        path = os.path.join(state_dir(), "crashes", f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt")
+        write_private(path, f"swarm-mcp {verb}\n" + "".join(traceback.format_exception(error)))
+    except OSError:
+        return describe(error)
+    return f"{describe(error)} (report: {path})"
+
+
+def _forget_output() -> None:
+    """The reader has left; keep the interpreter's own flush at exit from complaining."""
+    import os
+
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())

@@ -1,0 +1,32 @@
+"""Agent clients: putting the plugin into them by their own commands, and looking whether it holds."""
+
+from __future__ import annotations
+
+from swarm_mcp.clients.base import Client, Finding
+from swarm_mcp.errors import UsageError
+
+NAMES = ("claude-code", "codex")
+
+
+def client(name: str) -> Client:
+    """The client called `name`."""
+    if name == "claude-code":
+        from swarm_mcp.clients.claude_code import ClaudeCode
+
+        return ClaudeCode()
+    if name == "codex":
+        from swarm_mcp.clients.codex import Codex
+
+        return Codex()
+    raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
+
+
+def chosen(names: str) -> list[Client]:
+    """Clients by comma-separated names; ``all`` or nothing means every one that is installed here."""
+    words = [word.strip() for word in names.split(",") if word.strip()]
+    if not words or words == ["all"]:
+        return [found for found in map(client, NAMES) if found.program()]
+    return [client(word) for word in words]
+
+
+__all__ = ["NAMES", "Client", "Finding", "chosen", "client"]

@@ -1,0 +1,104 @@
+"""What every client integration offers, and how it talks to the client's own command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from swarm_mcp.errors import ClientFailed
+
+PLUGIN = "swarm"
+MARKETPLACE = "swarm"
+PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
+COMMAND_SECONDS = 90
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `status` is ok, info, warn or fail; `mend` the command that helps."""
+
+    name: str
+    status: str
+    message: str
+    mend: str = ""
+    details: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HookCommand:
+    """A hook as the client would run it: a shell command line, and what the client adds to the environment."""
+
+    event: str
+    command: str
+    environment: dict[str, str]
+
+
+class Client(ABC):
+    """One agent client on this machine."""
+
+    name: str
+    title: str
+    executable: str
+
+    def program(self) -> str:
+        """The client's command on PATH; empty where it is not installed."""
+        return shutil.which(self.executable) or ""
+
+    @abstractmethod
+    def install(self, marketplace: Path) -> list[str]:
+        """Put the plugin from `marketplace` in, or bring it up to date; what was done, in words."""
+
+    @abstractmethod
+    def uninstall(self) -> list[str]:
+        """Take the plugin out, with all it left behind; what was done, in words."""
+
+    @abstractmethod
+    def findings(self, marketplace: Path) -> list[Finding]:
+        """Whether the plugin is there, enabled, current, and its hooks will run."""
+
+    @abstractmethod
+    def hook_commands(self) -> list[HookCommand]:
+        """The hooks of the installed plugin, as the client would run them."""
+
+    @abstractmethod
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+        """What the client would send its PreToolUse hook for a write to `file`."""
+
+    # ---------------------------------------------------------------- innards
+
+    def _call(self, *words: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict | list | None, str]:
+        """Run the client's command; exit code, parsed standard output, and its complaint if any."""
+        argv = [self.program() or self.executable, *words]
+        try:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=os.environ
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ClientFailed(f"`{' '.join([self.executable, *words])}` could not be run: {error}") from error
+        try:
+            parsed = json.loads(done.stdout)
+        except ValueError:
+            parsed = None
+        complaint = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        text = complaint[-1][:300] if complaint else f"exit code {done.returncode}"
+        if done.returncode not in accept:
+            if isinstance(parsed, dict) and parsed.get("message"):
+                text = str(parsed["message"])
+            raise ClientFailed(f"`{' '.join([self.executable, *words])}` failed: {text}")
+        return done.returncode, parsed, text
+
+
+def same_tree(left: Path, right: Path, names: list[str]) -> bool:
+    """Whether both folders hold the same bytes under all of `names`."""
+    for name in names:
+        try:
+            if (left / name).read_bytes() != (right / name).read_bytes():
+                return False
+        except OSError:
+            return False
+    return True

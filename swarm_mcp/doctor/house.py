@@ -1,0 +1,173 @@
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from swarm_hook_core.faults import fault_log
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.state import store_path
+from swarm_mcp import __version__, bundle
+from swarm_mcp.cli.output import short
+from swarm_mcp.clients.base import Finding
+from swarm_mcp.clients.folder import marketplace_folder
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.scope import current_scope
+from swarm_mcp.store import Store, driver
+from swarm_mcp.store.removal import STALE_SECONDS
+
+RECENT_SECONDS = 86400
+
+
+def findings(scope_flag: str) -> list[Finding]:
+    """The contract's eight checks, then the journal mode and recorded faults."""
+    scope = current_scope(scope_flag)
+    found = [_binary(), _database(), _scope(scope_flag, scope)]
+    found += _instances(scope)
+    found += [_skills(), _plugins(), _environment(), _journal(), _faults()]
+    return found
+
+
+def _binary() -> Finding:
+    details = {"bin_path": sys.argv[0], "version": __version__, "python": bundle.interpreter()}
+    return Finding("binary", "ok", f"swarm-mcp v{__version__} on Python {sys.version.split()[0]}", details=details)
+
+
+def _database() -> Finding:
+    path = store_path()
+    details: dict = {"path": path, "source": "env" if os.environ.get("SWARM_DB_PATH", "").strip() else "default"}
+    if not os.path.exists(path):
+        return Finding("database", "info", f"{path} does not exist yet; the first session creates it", details=details)
+    details["size_bytes"] = os.path.getsize(path)
+    try:
+        with Store(read_only=True) as store:
+            store.row("SELECT 1")
+        # Nothing is written: taking the write lock and giving it back proves that it can be had.
+        if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
+            with Store() as store, store.writing():
+                pass
+            return Finding("database", "ok", f"{path} ({details['size_bytes']} bytes, readable and writable)", details=details)
+    except SwarmError as error:
+        mend = f"move {path} away; a new store is made by itself"
+        return Finding("database", "fail", str(error), mend, details)
+    return Finding("database", "warn", f"{path} can be read but not written from here", details=details)
+
+
+def _scope(flag: str, scope: str) -> Finding:
+    root = git_root(os.getcwd())
+    in_git = os.path.lexists(os.path.join(root, ".git"))
+    source = "flag" if flag.strip() else "env" if os.environ.get("SWARM_MCP_SCOPE", "").strip() else ""
+    source = source or ("git_root" if in_git else "cwd_fallback")
+    details = {"cwd": os.getcwd(), "git_root": root if in_git else None, "scope": scope, "scope_source": source}
+    if source == "cwd_fallback":
+        return Finding("scope", "warn", f"no git root above {os.getcwd()}: the scope is this folder", details=details)
+    return Finding("scope", "ok", f"{scope} ({source})", details=details)
+
+
+def _instances(scope: str) -> list[Finding]:
+    try:
+        with Store(read_only=True) as store:
+            now = store.now()
+            rows = store.instances.in_scope(scope)
+            gone = store.instances.gone()
+    except SwarmError as error:
+        return [Finding(name, "fail", str(error)) for name in ("live_instances", "stale_instances")]
+    names = ", ".join(f"{short(row['id'])} {row['label'] or '-'}" for row in rows)
+    listed = [{"id": row["id"], "label": row["label"], "pid": row["pid"], "state": row["state"]} for row in rows]
+    live = Finding(
+        "live_instances", "info", f"{len(rows)} live{': ' if names else ''}{names}",
+        details={"count": len(rows), "instances": listed},
+    )  # fmt: skip
+    quiet = [row for row in rows if row["last_seen"] is None and row["heartbeat"] < now - STALE_SECONDS]
+    text = f"{len(quiet)} quiet for more than {STALE_SECONDS} s, {len(gone)} gone and waiting to be removed"
+    mend = "swarm-mcp cleanup" if gone else ""
+    details = {"count": len(quiet), "gone": [row["id"] for row in gone]}
+    return [live, Finding("stale_instances", "warn" if quiet else "ok", text, mend, details)]
+
+
+def _skills() -> Finding:
+    try:
+        folder = bundle.plugin_source() / "skills"
+    except SwarmError as error:
+        return Finding("skill_discovery", "fail", str(error), "install swarm-mcp again")
+    names = sorted(path.parent.name for path in folder.glob("*/SKILL.md"))
+    if not names:
+        return Finding("skill_discovery", "fail", f"no skills in {folder}", "install swarm-mcp again")
+    return Finding("skill_discovery", "ok", f"{', '.join(names)} ship with the plugin", details={"skills": names})
+
+
+def _plugins() -> Finding:
+    folder = marketplace_folder()
+    record = bundle.read_record(folder)
+    if not record:
+        return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
+    wanted = {name: content for name, content in bundle.contents(local=True).items()}
+    different = [name for name, content in wanted.items() if not _holds(folder / name, content)]
+    details = {"folder": str(folder), "version": record.get("version"), "different": different}
+    if different:
+        text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"
+        return Finding("plugin_discovery", "warn", text, "swarm-mcp install", details)
+    return Finding("plugin_discovery", "ok", f"{folder}, version {record.get('version')}, current", details=details)
+
+
+def _environment() -> Finding:
+    names = sorted(name for name in os.environ if name.startswith("SWARM_") or name == "AGENT_IDENTITY")
+    text = ", ".join(f"{name}={os.environ[name]}" for name in names) or "no swarm variable is set"
+    return Finding("env", "info", text, details={name: os.environ[name] for name in names})
+
+
+def _journal() -> Finding:
+    library = driver.load()
+    release, safe = library.sqlite_version, driver.wal_is_safe(driver.version(library))
+    mode = ""
+    if os.path.exists(store_path()):
+        try:
+            with Store(read_only=True) as store:
+                mode = str((store.row("PRAGMA journal_mode") or {}).get("journal_mode", "")).lower()
+        except SwarmError:
+            mode = "unreadable"
+    details = {"sqlite": release, "wal_safe": safe, "journal_mode": mode}
+    if safe or mode not in ("wal",):
+        return Finding("sqlite", "ok", f"SQLite {release} writes, journal mode {mode or 'not chosen yet'}", details=details)
+    text = f"SQLite {release} can lose commits in the write-ahead-log mode this store is in"
+    mend = "pip install pysqlite3, or close all sessions and run swarm-mcp cleanup"
+    return Finding("sqlite", "warn", text, mend, details)
+
+
+def _faults() -> Finding:
+    rows = recorded_faults()
+    recent = [row for row in rows if row["at"] > time.time() - RECENT_SECONDS]
+    if not recent:
+        return Finding("faults", "ok", "hooks recorded no fault in the last day", details={"log": fault_log()})
+    last = recent[-1]
+    text = f"{len(recent)} in the last day; the newest, {last['runtime']} {last['hook']}: {last['fault']}"
+    return Finding("faults", "warn", text, f"see {fault_log()}", {"log": fault_log(), "newest": recent[-5:]})
+
+
+def recorded_faults() -> list[dict]:
+    """What hooks recorded, oldest first: ``{at, runtime, hook, fault}``."""
+    rows = []
+    for path in (fault_log() + ".1", fault_log()):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines = file.readlines()
+        except OSError:
+            continue
+        for line in lines:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict) and {"at", "runtime", "hook", "fault"} <= row.keys():
+                rows.append(row)
+    return rows
+
+
+def _holds(path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False

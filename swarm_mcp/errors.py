@@ -1,0 +1,41 @@
+"""Every error that reaches a user as one line.
+
+    SwarmError               exit 1: the request cannot be carried out; the message says why
+    ├── UsageError           the command line is wrong
+    ├── UnknownInstance      nobody, or more than one session, answers to a reference
+    ├── LockRefused          somebody else holds the file
+    ├── StoreUnavailable     the database cannot be opened, read or written
+    └── ClientFailed         an agent client's own command did not do what was asked
+
+Anything else is a bug: exit 3, with a report in the state folder.
+"""
+
+from __future__ import annotations
+
+
+class SwarmError(Exception):
+    """A request that cannot be carried out. The text is one line for the user."""
+
+
+class UsageError(SwarmError):
+    """The command line is wrong."""
+
+
+class UnknownInstance(SwarmError):
+    """No session, or more than one, answers to a reference."""
+
+
+class LockRefused(SwarmError):
+    """Somebody else holds the file. `active` describes the lock, in the contract's shape."""
+
+    def __init__(self, active: dict):
+        super().__init__("File is already locked")
+        self.active = active
+
+
+class StoreUnavailable(SwarmError):
+    """The database cannot be opened, read or written."""
+
+
+class ClientFailed(SwarmError):
+    """An agent client's own command did not do what was asked."""

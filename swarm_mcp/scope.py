@@ -1,0 +1,46 @@
+"""Folders and files as sessions name them: scope, roots, and which file a word means."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.paths import contains, git_root, translated
+
+
+def clean(path: str, base: str = "") -> str:
+    """`path` absolute and normalised, links left alone, relative to `base` or this process's folder."""
+    text = os.path.expanduser(path.strip())
+    joined = os.path.normpath(os.path.join(base or os.getcwd(), text))
+    return joined[1:] if joined.startswith("//") and os.name == "posix" else joined
+
+
+def scope_of(directory: str, explicit: str = "") -> str:
+    """The scope of work in `directory`: the `explicit` one, else the git root above, else itself."""
+    return clean(explicit) if explicit.strip() else git_root(clean(directory))
+
+
+def current_scope(explicit: str = "") -> str:
+    """The scope a command works in: its flag, else ``SWARM_MCP_SCOPE``, else the git root here."""
+    return scope_of(os.getcwd(), explicit or os.environ.get("SWARM_MCP_SCOPE", ""))
+
+
+def file_of(instance: dict, path: str) -> str:
+    """The file that `path` means for a session: relative to its file_root, moved there from its root."""
+    directory, root, file_root = instance["directory"], instance["root"], instance["file_root"]
+    text = path.strip()
+    if not os.path.isabs(os.path.expanduser(text)):
+        return clean(text, file_root or directory)
+    absolute = clean(text)
+    return translated(absolute, directory, root, file_root)
+
+
+def allowed_roots(identity: str) -> list[str]:
+    """Folders that ``SWARM_MCP_<IDENTITY>_ROOTS`` confines an identity to; empty for no fence."""
+    word = "".join(c if c.isascii() and c.isalnum() else "_" for c in identity.upper())
+    setting = os.environ.get(f"SWARM_MCP_{word}_ROOTS", "") if identity else ""
+    return [clean(part) for part in setting.split(os.pathsep) if part.strip()]
+
+
+def inside_any(path: str, folders: list[str]) -> bool:
+    """Whether `path` is one of `folders` or lies under one."""
+    return any(contains(folder, path) for folder in folders)

@@ -1,0 +1,76 @@
+"""Which session a tool call comes from.
+
+Codex names its thread in every call. Claude Code does not, and its environment keeps the name of the
+first session of the process; but hooks and server are children of one client process, and hooks
+record that process with each session.
+"""
+
+from __future__ import annotations
+
+import os
+from uuid import uuid4
+
+from swarm_hook_core.process import client_process
+from swarm_mcp.store import Store
+from swarm_mcp.store.instances import Registration
+
+RUNTIME = "mcp"
+
+
+class CallingSession:
+    """The session behind one connection, looked up anew for each call: clients change it under us."""
+
+    def __init__(self):
+        self.client = client_process()
+        self._own_id = f"mcp-{uuid4()}"
+
+    def instance(self, store: Store, meta: dict) -> dict | None:
+        """The registered instance this call speaks for, or None."""
+        return self._named(store, meta) or self._of_client(store) or store.instances.of_session(RUNTIME, self._own_id)
+
+    def register(self, store: Store, meta: dict, arguments: dict) -> dict:
+        """The session's instance; where hooks have registered none, a new one for this connection."""
+        known = self.instance(store, meta)
+        if known:
+            return known
+        return store.instances.register(
+            Registration(
+                arguments["directory"],
+                label=arguments.get("label"),
+                scope=arguments.get("scope"),
+                file_root=arguments.get("file_root"),
+                preassigned_id=arguments.get("adopt_instance_id"),
+                runtime=RUNTIME,
+                session_id=self._own_id,
+                client=(os.getpid(), _own_start()),
+                lease_seconds=86400,
+            )
+        )
+
+    def leave(self, store: Store) -> None:
+        """Remove what this connection itself registered; sessions of hooks end by their own hook."""
+        own = store.instances.of_session(RUNTIME, self._own_id)
+        if own:
+            store.instances.remove(own["id"])
+
+    def _named(self, store: Store, meta: dict) -> dict | None:
+        for key in ("threadId", "sessionId"):
+            name = meta.get(key)
+            rows = store.instances.of_session_id(name) if isinstance(name, str) and name else []
+            if len(rows) == 1:
+                return rows[0]
+        return None
+
+    def _of_client(self, store: Store) -> dict | None:
+        pid, started = self.client
+        rows = store.instances.of_client(pid, started) if pid else []
+        if len(rows) == 1:
+            return rows[0]
+        hint = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+        return next((row for row in rows if row["session_id"] == hint), None)
+
+
+def _own_start() -> str:
+    from swarm_hook_core.process import start_time
+
+    return start_time(os.getpid())

@@ -1,0 +1,7 @@
+"""The embedded store: one SQLite file that several implementations of the contract may share."""
+
+from __future__ import annotations
+
+from swarm_mcp.store.connection import Store
+
+__all__ = ["Store"]

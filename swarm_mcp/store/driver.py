@@ -1,0 +1,61 @@
+"""Which SQLite serves, and what its release means for the store.
+
+Releases 3.7.0 to 3.51.2 can, rarely, lose commits in write-ahead-log mode with several connections
+(https://sqlite.org/wal.html#walresetbug); 3.44.6 and 3.50.7 carry the fix too. ``pysqlite3``
+brings a current release with it and is preferred; where its wheels do not reach and the
+interpreter's own library is affected, the store uses a rollback journal instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import PathFinder
+
+
+def load():
+    """The C module to connect with: pysqlite3's where installed, else the interpreter's."""
+    if "pysqlite3" in sys.modules:
+        return sys.modules["pysqlite3._sqlite3"]
+    loaded = sys.modules.get("pysqlite3._sqlite3") or _bundled()
+    if loaded is not None:
+        return loaded
+    from swarm_hook_core.reader import sqlite_driver
+
+    return sqlite_driver()
+
+
+def version(driver) -> tuple[int, int, int]:
+    """The SQLite release behind `driver`."""
+    numbers = [int(part) for part in driver.sqlite_version.split(".")[:3]]
+    return (numbers + [0, 0, 0])[0], (numbers + [0, 0, 0])[1], (numbers + [0, 0, 0])[2]
+
+
+def wal_is_safe(release: tuple[int, int, int]) -> bool:
+    """Whether write-ahead-log mode keeps every commit in this SQLite release."""
+    if release >= (3, 51, 3):
+        return release[:2] != (3, 52)  # withdrawn
+    return (3, 44, 6) <= release < (3, 45, 0) or (3, 50, 7) <= release < (3, 51, 0)
+
+
+def _bundled():
+    """pysqlite3's C module without its Python layer, whose imports cost 5 ms on every command."""
+    from swarm_hook_core.reader import without_functools
+
+    for folder in sys.path:
+        package = os.path.join(folder, "pysqlite3")
+        if os.path.isfile(os.path.join(package, "__init__.py")):
+            break
+    else:
+        return None
+    spec = PathFinder.find_spec("pysqlite3._sqlite3", [package])
+    if spec is None or spec.loader is None:
+        return None
+    try:
+        with without_functools():
+            module = spec.loader.create_module(spec)
+            spec.loader.exec_module(module)
+    except ImportError:
+        return None
+    sys.modules["pysqlite3._sqlite3"] = module
+    return module

@@ -1,0 +1,22 @@
+"""The audit trail: one row for each change, written in the same transaction as the change."""
+
+from __future__ import annotations
+
+from swarm_hook_core.payload import dumps
+
+
+def add(store, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict | None) -> None:
+    """Append one event. `kind` as in the contract, ``instance.registered`` for one."""
+    store.change(
+        "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (scope, kind, actor, subject, None if payload is None else dumps(payload), store.now()),
+    )
+
+
+def registered(store, row: dict, adopted: bool) -> None:
+    """An instance joined, or an existing one was taken over (`adopted`)."""
+    payload = {"label": row["label"], "adopted": adopted, "pid": row["pid"], "directory": row["directory"]}
+    payload.update(root=row["root"], file_root=row["file_root"])
+    if row["lease_until"] is not None:
+        payload["lease_until"] = row["lease_until"]
+    add(store, row["scope"], "instance.registered", row["id"], row["id"], payload)

@@ -1,0 +1,164 @@
+"""Locks: which session keeps which file still."""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.liveness import COLUMNS, departed
+from swarm_hook_core.paths import key_of, keys_for
+from swarm_hook_core.reader import NAME_OF_FILE
+from swarm_mcp.errors import LockRefused, SwarmError
+from swarm_mcp.scope import file_of
+from swarm_mcp.store import events, removal
+from swarm_mcp.store.instances import new_id
+
+MUTEX_PREFIX = "/__swarm/"
+_EVIDENCE = [column.strip().split(".")[1] for column in COLUMNS.split(",")]
+
+
+class Locks:
+    """The embedded store's locks."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def acquire(
+        self, instance: dict, file: str, note: str = "", exclusive: bool = False, task_id: str | None = None
+    ) -> dict:
+        """Lock `file`, as the session names it; the lock's row.
+
+        One's own lock is renewed in place, so no peer can slip in between; with `exclusive` it is
+        refused like anybody's. Raises LockRefused.
+        """
+        path = file_of(instance, self._checked(file))
+        with self.store.writing():
+            if self.store.instances.get(instance["id"]) is None:
+                raise SwarmError(f"instance {instance['id']} is no longer registered")
+            own = None
+            for row in self._on(path):
+                if row["instance_id"] != instance["id"] or exclusive:
+                    raise LockRefused(self._active(row, token(instance["label"] or "", "identity")))
+                own = row
+            lock = {"id": new_id(), "scope": instance["scope"], "instance_id": instance["id"], "file": path}
+            lock.update(type="lock", content=note, task_id=task_id, created_at=self.store.now())
+            if own:
+                self.store.change(
+                    "UPDATE context SET id = ?, content = ?, task_id = ?, created_at = ?, path_key = ? WHERE id = ?",
+                    (lock["id"], note, task_id, lock["created_at"], self._key(path), own["id"]),
+                )
+                lock.update(file=own["file"], scope=own["scope"])
+            else:
+                self.store.change(
+                    "INSERT INTO context (id, scope, instance_id, file, type, content, task_id, created_at, path_key)"
+                    " VALUES (?, ?, ?, ?, 'lock', ?, ?, ?, ?)",
+                    (
+                        lock["id"], lock["scope"], lock["instance_id"], path, note, task_id, lock["created_at"],
+                        self._key(path),
+                    ),
+                )  # fmt: skip
+            payload = {"id": lock["id"], "content": note}
+            events.add(self.store, lock["scope"], "context.lock_acquired", instance["id"], lock["file"], payload)
+        return lock
+
+    def release(self, instance: dict, file: str) -> int:
+        """Give up this session's lock on `file`; how many rows went (none is no error)."""
+        path = file_of(instance, self._checked(file))
+        with self.store.writing():
+            mine = [row for row in self._on(path) if row["instance_id"] == instance["id"]]
+            for row in mine:
+                self.store.change("DELETE FROM context WHERE id = ?", (row["id"],))
+                events.add(
+                    self.store, row["scope"], "context.lock_released", instance["id"], row["file"], {"released": 1}
+                )
+        return len(mine)
+
+    def on(self, file: str) -> list[dict]:
+        """Live locks on absolute `file` by any of its names, in whatever scope."""
+        return self._live(self._rows_on(file))
+
+    def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
+        """Live locks of a scope (None: all), oldest first, with ``owner_label``.
+
+        What sessions of another identity hold is listed; their names and notes are not.
+        """
+        condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
+        rows = self._live(self._select(f"{condition} AND c.file NOT LIKE '{MUTEX_PREFIX}%'", values))
+        return [self._seen_by(row, viewer_identity) for row in rows]
+
+    def describe(self, row: dict, viewer_identity: str) -> dict:
+        """A lock found by `on`, in the shape of a refusal's ``active``."""
+        return self._active(row, viewer_identity)
+
+    # -------------------------------------------------------------- innards
+
+    def _checked(self, file: str) -> str:
+        if not file.strip() or "\0" in file:
+            raise SwarmError("a lock needs the path of a file")
+        return file
+
+    def _key(self, path: str) -> str | None:
+        return None if path.startswith(MUTEX_PREFIX) else key_of(path)
+
+    def _on(self, path: str) -> list[dict]:
+        """Live locks on `path`, inside a transaction: those of sessions that have gone are removed."""
+        live = []
+        for row in self._rows_on(path):
+            if self._has_gone(row):
+                holder = self.store.instances.get(row["instance_id"])
+                if holder:
+                    removal.remove(self.store, holder, "reclaimed")
+                else:
+                    self.store.change("DELETE FROM context WHERE id = ?", (row["id"],))
+            else:
+                live.append(row)
+        return live
+
+    def _rows_on(self, path: str) -> list[dict]:
+        keys = [path] if path.startswith(MUTEX_PREFIX) else keys_for(path, "/")
+        marks = ",".join("?" * len(keys))
+        rows = self._select(f"AND (c.path_key IN ({marks}) OR c.file IN ({marks}))", (*keys, *keys))
+        names = tuple({key.rsplit("/", 1)[-1].lower() for key in keys})
+        expression = NAME_OF_FILE.replace("file", "c.file")
+        unkeyed = self._select(f"AND c.path_key IS NULL AND {expression} IN ({','.join('?' * len(names))})", names)
+        seen = {row["id"] for row in rows}
+        return rows + [row for row in unkeyed if row["id"] not in seen and key_of(row["file"]) in keys]
+
+    def _select(self, condition: str, values: tuple) -> list[dict]:
+        return self.store.rows(
+            "SELECT c.id, c.instance_id, c.file, c.type, c.content, c.created_at, c.task_id, c.scope,"
+            f" i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
+            " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
+            " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
+            f" WHERE c.type = 'lock' {condition} ORDER BY c.created_at, c.rowid",
+            values,
+        )
+
+    def _live(self, rows: list[dict]) -> list[dict]:
+        return [row for row in rows if not self._has_gone(row)]
+
+    def _has_gone(self, row: dict) -> bool:
+        if row["owner_id"] is None:
+            return True
+        return departed([row[name] for name in _EVIDENCE], self.store.now(), self.store.here)
+
+    def _seen_by(self, row: dict, viewer: str) -> dict:
+        shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
+        shown["owner_label"] = row["owner_label"]
+        if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
+            shown.update(content="", owner_label=None, hidden=True)
+        return shown
+
+    def _active(self, row: dict, viewer: str) -> dict:
+        if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
+            return {"hidden": True, "reason": "cross_identity", "file": row["file"]}
+        age = max(0, self.store.now() - row["heartbeat"])
+        # A live session that is merely quiet is not stale: its client is there, or its lease runs.
+        quiet = row["last_seen"] is None and age > removal.STALE_SECONDS
+        owner = {"id": row["instance_id"], "label": row["owner_label"], "heartbeat": row["heartbeat"]}
+        owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
+        tasks = self.store.rows(
+            "SELECT id, type, title, status FROM tasks WHERE assignee = ? AND status IN ('claimed', 'in_progress')"
+            " ORDER BY priority DESC, created_at LIMIT 5",
+            (row["instance_id"],),
+        )
+        shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
+        return {**shown, "owner": owner, "active_tasks": tasks}

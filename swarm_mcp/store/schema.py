@@ -1,0 +1,197 @@
+"""Tables, columns and indexes, and how an older or foreign file gets what it lacks.
+
+The contract's part is shared with other implementations: names, defaults, unique indexes and
+``user_version`` 1 are theirs as much as ours. What we add is a nullable column
+(``context.path_key``), our own tables (``swarm_*``) and indexes, which others ignore.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.reader import NAME_OF_FILE
+
+OUR_VERSION = 1
+
+TABLES = {
+    "instances": """
+        id TEXT PRIMARY KEY, scope TEXT NOT NULL DEFAULT '', directory TEXT NOT NULL,
+        root TEXT NOT NULL DEFAULT '', file_root TEXT NOT NULL DEFAULT '', pid INTEGER NOT NULL, label TEXT,
+        registered_at INTEGER NOT NULL DEFAULT (unixepoch()), heartbeat INTEGER NOT NULL DEFAULT (unixepoch()),
+        adopted INTEGER NOT NULL DEFAULT 1, lease_until INTEGER""",
+    "messages": """
+        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL,
+        recipient TEXT, content TEXT NOT NULL, created_at INTEGER NOT NULL DEFAULT (unixepoch()),
+        read INTEGER NOT NULL DEFAULT 0""",
+    "tasks": """
+        id TEXT PRIMARY KEY, scope TEXT NOT NULL DEFAULT '', type TEXT NOT NULL, title TEXT NOT NULL,
+        description TEXT, requester TEXT NOT NULL, assignee TEXT, status TEXT NOT NULL DEFAULT 'open',
+        files TEXT, result TEXT, created_at INTEGER NOT NULL DEFAULT (unixepoch()),
+        updated_at INTEGER NOT NULL DEFAULT (unixepoch()), changed_at INTEGER NOT NULL DEFAULT 0,
+        priority INTEGER NOT NULL DEFAULT 0, depends_on TEXT, idempotency_key TEXT, parent_task_id TEXT,
+        review_of_task_id TEXT, fixes_task_id TEXT, progress_summary TEXT, progress_updated_at INTEGER,
+        blocked_reason TEXT, expected_next_update_at INTEGER,
+        tracker_required INTEGER NOT NULL DEFAULT 0, tracker_provider TEXT""",
+    "context": """
+        id TEXT PRIMARY KEY, scope TEXT NOT NULL DEFAULT '', instance_id TEXT NOT NULL, file TEXT NOT NULL,
+        type TEXT NOT NULL, content TEXT NOT NULL, task_id TEXT,
+        created_at INTEGER NOT NULL DEFAULT (unixepoch()), path_key TEXT""",
+    "events": """
+        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, type TEXT NOT NULL, actor TEXT, subject TEXT,
+        payload TEXT, created_at INTEGER NOT NULL DEFAULT (unixepoch())""",
+    "kv": """
+        scope TEXT NOT NULL DEFAULT '', key TEXT NOT NULL, value TEXT NOT NULL, owner_identity TEXT,
+        updated_at INTEGER NOT NULL DEFAULT (unixepoch()), PRIMARY KEY (scope, key)""",
+    "kv_scope_updates": "scope TEXT PRIMARY KEY, changed_at INTEGER NOT NULL",
+    "ui_commands": """
+        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, created_by TEXT, kind TEXT NOT NULL,
+        payload TEXT NOT NULL,
+        status TEXT NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'running', 'done', 'failed')),
+        claimed_by TEXT, result TEXT, error TEXT, created_at INTEGER NOT NULL DEFAULT (unixepoch()),
+        started_at INTEGER, completed_at INTEGER,
+        CHECK (status = 'pending' OR claimed_by IS NOT NULL),
+        CHECK (status <> 'pending' OR started_at IS NULL),
+        CHECK (status NOT IN ('done', 'failed') OR completed_at IS NOT NULL)""",
+    # Ours: which runtime session an instance is, and what would prove that it has gone.
+    "swarm_sessions": """
+        runtime TEXT NOT NULL, session_id TEXT NOT NULL, instance_id TEXT NOT NULL UNIQUE, host TEXT,
+        client_pid INTEGER, client_start TEXT, state TEXT NOT NULL, last_seen INTEGER NOT NULL,
+        lease_seconds INTEGER NOT NULL, PRIMARY KEY (runtime, session_id)""",
+    "swarm_schema": "version INTEGER NOT NULL",
+}
+
+# Columns that files of older implementations lack: table -> column -> type, default.
+ADDED_COLUMNS = {
+    "instances": {
+        "scope": "TEXT NOT NULL DEFAULT ''",
+        "root": "TEXT NOT NULL DEFAULT ''",
+        "file_root": "TEXT NOT NULL DEFAULT ''",
+        "adopted": "INTEGER NOT NULL DEFAULT 1",
+        "lease_until": "INTEGER",
+    },
+    "messages": {"scope": "TEXT NOT NULL DEFAULT ''"},
+    "tasks": {
+        "scope": "TEXT NOT NULL DEFAULT ''",
+        "changed_at": "INTEGER NOT NULL DEFAULT 0",
+        "priority": "INTEGER NOT NULL DEFAULT 0",
+        "depends_on": "TEXT",
+        "idempotency_key": "TEXT",
+        "parent_task_id": "TEXT",
+        "review_of_task_id": "TEXT",
+        "fixes_task_id": "TEXT",
+        "progress_summary": "TEXT",
+        "progress_updated_at": "INTEGER",
+        "blocked_reason": "TEXT",
+        "expected_next_update_at": "INTEGER",
+        "tracker_required": "INTEGER NOT NULL DEFAULT 0",
+        "tracker_provider": "TEXT",
+    },
+    "context": {"scope": "TEXT NOT NULL DEFAULT ''", "task_id": "TEXT", "path_key": "TEXT"},
+    "kv": {"owner_identity": "TEXT"},
+}
+
+INDEXES = {
+    "messages_scope_recipient_read_idx": "messages(scope, recipient, read, id)",
+    "messages_created_at_idx": "messages(created_at)",
+    "instances_scope_idx": "instances(scope)",
+    "instances_heartbeat_idx": "instances(heartbeat)",
+    "tasks_scope_status_idx": "tasks(scope, status)",
+    "tasks_scope_assignee_idx": "tasks(scope, assignee)",
+    "tasks_scope_changed_at_idx": "tasks(scope, changed_at)",
+    "tasks_scope_review_of_task_id_idx": "tasks(scope, review_of_task_id) WHERE review_of_task_id IS NOT NULL",
+    "tasks_scope_fixes_task_id_idx": "tasks(scope, fixes_task_id) WHERE fixes_task_id IS NOT NULL",
+    "tasks_scope_expected_next_update_idx": (
+        "tasks(scope, expected_next_update_at) WHERE expected_next_update_at IS NOT NULL"
+    ),
+    "context_scope_file_idx": "context(scope, file)",
+    "context_task_lock_idx": "context(scope, instance_id, task_id) WHERE type = 'lock' AND task_id IS NOT NULL",
+    "events_scope_id_idx": "events(scope, id)",
+    "events_created_at_idx": "events(created_at)",
+    "ui_commands_scope_status_id_idx": "ui_commands(scope, status, id)",
+    # Ours: a check finds a lock by key, by spelling, or by last name where it has no key.
+    "swarm_lock_key_idx": "context(path_key) WHERE type = 'lock'",
+    "swarm_lock_file_idx": "context(file) WHERE type = 'lock'",
+    "swarm_lock_name_idx": f"context({NAME_OF_FILE}) WHERE type = 'lock' AND path_key IS NULL",
+    "swarm_lock_holder_idx": "context(instance_id) WHERE type = 'lock'",
+}
+
+UNIQUE_INDEXES = {
+    "context_lock_idx": "context(scope, file) WHERE type = 'lock'",
+    "tasks_idempotency_key_idx": "tasks(scope, idempotency_key) WHERE idempotency_key IS NOT NULL",
+}
+
+
+def is_current(connection) -> bool:
+    """Whether the file has all of this release's schema, told by one read."""
+    table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'swarm_schema'").fetchone()
+    if not table:
+        return False
+    row = connection.execute("SELECT max(version) FROM swarm_schema").fetchone()
+    return bool(row) and row[0] is not None and row[0] >= OUR_VERSION
+
+
+def create(connection, driver, in_memory: bool = False) -> None:
+    """Bring the file behind `connection` up to date, all or nothing; harmless when run at once by many."""
+    from sqlite_utils import Database
+
+    if not in_memory:
+        _set_journal(connection, driver)
+    database = Database(connection, execute_plugins=False)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if in_memory or not is_current(connection):  # another process may have been first
+            _build(database)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _set_journal(connection, driver) -> None:
+    from swarm_mcp.store.driver import version, wal_is_safe
+
+    wanted = "WAL" if wal_is_safe(version(driver)) else "DELETE"
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    try:
+        connection.execute(f"PRAGMA journal_mode = {wanted}")
+    except driver.OperationalError:
+        # Somebody else has the file open: it keeps the mode it has, which `doctor` reports.
+        return
+
+
+def _build(database) -> None:
+    existing = set(database.table_names())
+    for name, columns in TABLES.items():
+        if name not in existing:
+            database.execute(f"CREATE TABLE {name} ({columns})")
+    for name, columns in ADDED_COLUMNS.items():
+        present = {column.name for column in database[name].columns}
+        for column, kind in columns.items():
+            if column not in present:
+                database.execute(f"ALTER TABLE {name} ADD COLUMN {column} {kind}")
+    if "scope" not in {column.name for column in database["kv"].columns}:
+        _key_by_scope(database)
+    for name, target in INDEXES.items():
+        database.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {target}")
+    for name, target in UNIQUE_INDEXES.items():
+        database.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {name} ON {target}")
+    for column in ("scope", "root", "file_root"):
+        database.execute(f"UPDATE instances SET {column} = directory WHERE {column} = ''")
+    database.execute("UPDATE tasks SET changed_at = updated_at * 1000 WHERE changed_at = 0")
+    database.execute(
+        "INSERT OR IGNORE INTO kv_scope_updates (scope, changed_at)"
+        " SELECT scope, max(updated_at) * 1000 FROM kv GROUP BY scope"
+    )
+    database.execute("DELETE FROM swarm_schema")
+    database["swarm_schema"].insert({"version": OUR_VERSION})
+    database.execute("PRAGMA user_version = 1")
+
+
+def _key_by_scope(database) -> None:
+    """An old ``kv`` knew no scopes: its rows move to scope '', keeping value, owner and time."""
+    database.execute("ALTER TABLE kv RENAME TO kv_without_scope")
+    database.execute(f"CREATE TABLE kv ({TABLES['kv']})")
+    database.execute(
+        "INSERT INTO kv (scope, key, value, owner_identity, updated_at)"
+        " SELECT '', key, value, owner_identity, updated_at FROM kv_without_scope"
+    )
+    database["kv_without_scope"].drop()
