@@ -115,6 +115,8 @@ def register(config, payload: dict, seconds: float, state: str, leave_running: b
         plain += [flag, value] if value else []
     pane = environment.pane()
     full = [*plain, "--runtime", config.runtime_name, "--session-id", session_id, "--state", state, *_client()]
+    source = text_field(payload, "source")
+    full += ["--source", source] if source else []
     done = run(full + (["--pane", pane] if pane else []), seconds, leave_running)
     contract_only = bool(done.code) and "Unknown flag" in done.stderr
     if contract_only:

@@ -1,7 +1,7 @@
 """When a session has gone, and with it whatever it held.
 
-A session that hooks registered goes on proof of its client's death, or when it has shown no sign
-of life for its whole lease. Sessions of other implementations on the same file carry no process
+A session that hooks registered goes on proof of its client's death (or, idle, of its terminal's), or
+when it has shown no sign of life for its whole lease. Sessions of other implementations on the same file carry no process
 identity; they go by the rule those implementations themselves follow, 60 s without a heartbeat.
 """
 
@@ -14,7 +14,8 @@ FUTURE_SECONDS = 30
 
 # The columns that `departed` reads, of instances as `i` and swarm_sessions as `s`.
 COLUMNS = (
-    "s.host, s.client_pid, s.client_start, s.last_seen, s.lease_seconds, i.adopted, i.heartbeat, i.lease_until"
+    "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
+    " i.adopted, i.heartbeat, i.lease_until"
 )
 
 
@@ -23,9 +24,12 @@ def departed(evidence, now: float, here: str) -> bool:
 
     `now` in Unix seconds; `here` is ``process.host_id()`` of the asker.
     """
-    host, pid, started, last_seen, lease, adopted, heartbeat, lease_until = evidence
+    host, pid, started, terminal, opened, state, last_seen, lease, adopted, heartbeat, lease_until = evidence
     if last_seen is not None:
         if gone(host or "", pid or 0, started or "", here):
+            return True
+        # A client that outlives its terminals ends a running turn first, writing as it goes.
+        if state == "idle" and gone(host or "", terminal or 0, opened or "", here):
             return True
         return bool(lease) and last_seen + lease < now
     if adopted:

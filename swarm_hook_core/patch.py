@@ -1,10 +1,13 @@
 """Reads apply_patch envelopes: which files would this text write?
 
-The grammar is what Codex 0.169 was seen to do, not what its documentation says; tests/e2e/test_patch_grammar.py holds
-this module against the real binary. Where a patch would be refused anyway we may name a path too many, never one too few.
+The grammar is what Codex 0.169 was seen to do, not what its documentation says;
+tests/e2e/test_patch_grammar.py holds this module against the real binary. Where a patch would be
+refused anyway we may name a path too many, never one too few.
 
-Runs before every write, so nothing is imported at the top and a text is searched for markers rather than walked by lines.
+Runs before every write, so nothing is imported at the top, and a text is searched for markers
+rather than walked by lines.
 """
+
 from __future__ import annotations
 
 _BEGIN = "*** Begin Patch"
@@ -23,7 +26,8 @@ _MARKERS = (_BEGIN, _END, *_HEADERS, _MOVE_TO, _MOVE_FILE)
 _OUTSIDE, _BETWEEN, _UPDATING = range(3)
 
 _KEYS = ("command", "input", "patch", "text", "arguments")
-_MAX_NESTING = 6
+_MAX_NESTING = 6  # of inputs in inputs and scripts in scripts: each level reads its text once more
+_MAX_STARVED = 16
 
 _NAMES = ("apply_patch", "applypatch")
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
@@ -36,9 +40,10 @@ class PatchUnreadable(ValueError):
 def patch_paths(text: str) -> list[str]:
     """Paths that the envelopes in `text` would create, change, remove or rename, in order, each once.
 
-    As Codex spells them: surrounding blanks off the header line, blanks after `File: ` kept, tabs and carriage returns
-    dropped (it passes a path through a URL, which loses them), `~` and `$` plain characters. An empty envelope gives [].
-    Raises PatchUnreadable where there is no envelope, or one that is cut short or odd before it names a file.
+    As Codex spells them: surrounding blanks off the header line, blanks after `File: ` kept, tabs and
+    carriage returns dropped (it passes a path through a URL, which loses them), `~` and `$` plain
+    characters. An empty envelope gives []. Raises PatchUnreadable where there is no envelope, or one
+    that is cut short or odd before it names a file.
     """
     found: dict = {}
     mode, begun = _OUTSIDE, False
@@ -64,6 +69,7 @@ def patch_paths(text: str) -> list[str]:
                 if mode == _UPDATING:
                     found[line[len(_MOVE_TO) :]] = None
             elif line.startswith(_MOVE_FILE):
+                mode = _BETWEEN
                 for end in line[len(_MOVE_FILE) :].split(" -> ", 1):
                     found[end.strip(_BLANKS)] = None
         at = text.find("*** ", line_end)
@@ -71,7 +77,8 @@ def patch_paths(text: str) -> list[str]:
         raise PatchUnreadable("no '*** Begin Patch' line")
     if not found and text.replace(_BEGIN, "", 1).replace(_END, "", 1).strip(_BLANKS):
         raise PatchUnreadable("the envelope names no file")
-    return list(dict.fromkeys(p.replace("\t", "").replace("\r", "") for p in found if "\0" not in p))
+    paths = dict.fromkeys(path.replace("\t", "").replace("\r", "") for path in found)
+    return [path for path in paths if path and "\0" not in path]
 
 
 def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:
@@ -127,7 +134,7 @@ def _unwrap_json(text: str) -> object:
     import json
 
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=str)  # a number of a million digits would take minutes
     except (ValueError, RecursionError):
         return None
 
@@ -135,13 +142,53 @@ def _unwrap_json(text: str) -> object:
 def shell_patches(command: str) -> list[tuple[str | None, str]]:
     """`(directory, text)` for every patch that a shell command line hands to apply_patch; [] where it hands none.
 
-    The directory is where preceding `cd`s lead, as written and joined, None for the call's own. A patch comes once for
-    each directory it may go to: Codex runs `cd DIR && apply_patch <<EOF` itself and takes DIR literally (`~`, `a\\ b`, the
-    first literal part of "$x/y"), a shell would not. Home and known variables are already filled in where a shell would:
-    join these directories to the cwd, expand nothing.
+    The directory is where preceding `cd`s lead, as written and joined, None for the call's own. A
+    patch comes once for each directory it may go to: Codex runs `cd DIR && apply_patch <<EOF` itself
+    and takes DIR literally (`~`, `a\\ b`, the first literal part of "$x/y"), a shell would not. Where
+    a shell would fill in home or a variable, that is done already: join, do not expand again.
     """
     if "Begin Patch" not in command or not any(name in command for name in (*_NAMES, "-apply-patch")):
         return []
-    from swarm_hook_core.shell import patches_run
+    from swarm_hook_core.shell import PATCHERS, SHELLS, base_name, commands, program
 
-    return patches_run(command)
+    found: dict = {}
+    loose: list[str] = []  # what other commands were given: a patch that comes by file, pipe or variable is among it
+    starved: dict = {}  # directories of runs whose patch is not in sight
+    scripts = [(command, (None,), 0)]
+    for script, outer, depth in scripts:  # grows while shells within the shell turn up
+        for words, documents, directories in commands(script, outer):
+            at = program(words)
+            name = "" if at is None else base_name(words[at])
+            given = words + documents if at is None else words[at + 1 :] + documents
+            loose += words[:at] if at else []
+            if name in PATCHERS:
+                own = [_real_lines(text[text.index(_BEGIN) :]) for text in given if _BEGIN in text]
+                found.update(((directory, text), None) for text in own for directory in directories)
+                if not own:
+                    starved.update(dict.fromkeys(directories))
+            elif name in SHELLS and depth < _MAX_NESTING:
+                for text in [" ".join(given)] if name == "eval" else given:
+                    if "apply" in text:
+                        scripts.append((text, directories, depth + 1))
+                    else:
+                        loose.append(text)
+            else:
+                loose += given
+    if starved and any(_BEGIN in text for text in loose):
+        text = _real_lines("\n".join(text[max(text.find(_BEGIN), 0) :] for text in loose))
+        if _is_readable(text):
+            found.update(((directory, text), None) for directory in list(starved)[:_MAX_STARVED])
+    return [pair for pair in found if _is_readable(pair[1])] or list(found)
+
+
+def _real_lines(text: str) -> str:
+    """`text` with printf's and echo's `\\n` made real, where it has the whole envelope on one line."""
+    return text.replace("\\n", "\n") if _BEGIN + "\\n" in text else text
+
+
+def _is_readable(text: str) -> bool:
+    try:
+        patch_paths(text)
+    except PatchUnreadable:
+        return False
+    return True

@@ -68,6 +68,12 @@ def program_name(pid: int) -> str:
     return ""
 
 
+def runs_app_server(pid: int) -> bool:
+    """Whether `pid` is a client's shared background server, which outlives its terminals (Linux)."""
+    words = _read(f"/proc/{pid}/cmdline").split("\0") if sys.platform.startswith("linux") else []
+    return "app-server" in words[1:4]
+
+
 def ancestors(limit: int = 24):
     """Pids above this process, nearest first."""
     pid = os.getppid()

@@ -1,26 +1,36 @@
-"""Finds the patches that a shell command line hands to apply_patch, and the directories they are applied in.
+"""Reads a shell command line into simple commands, each with the directories it may run in.
 
-Codex runs two forms itself, without a shell: `apply_patch <<EOF` and `cd DIR && apply_patch <<EOF`. Everything else is up
-to a shell that has an apply_patch to run. So this reads the command as a shell would, in one pass and without recursion,
-and where the way from a text to apply_patch cannot be followed (file, pipe, variable) it errs towards finding a patch.
+One pass, no recursion, a bounded number of steps. It knows quoting, here-documents, subshells,
+substitutions and `cd`; words whose text only a shell could know keep a `$`. Where a `cd` may or may
+not have happened, both directories are given.
 
 Only imported for commands that name apply_patch and hold an envelope, hence free to use `re`.
 """
+
 from __future__ import annotations
 
 import os
 import re
 
-from swarm_hook_core.patch import PatchUnreadable, patch_paths
-
-_BEGIN = "*** Begin Patch"
-_PATCHERS = ("apply_patch", "applypatch", "--codex-run-as-apply-patch")
-_SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "su", "eval", "source", ".")
+PATCHERS = ("apply_patch", "applypatch", "--codex-run-as-apply-patch")
+SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "su", "eval", "source", ".")
 _MOVERS = ("cd", "pushd")
 _KEYWORDS = ("{", "}", "!", "if", "then", "elif", "else", "while", "until", "do", "time")
-_WRAPPERS = ("env", "command", "exec", "builtin", "sudo", "doas", "nohup", "nice", "timeout", "stdbuf", "xargs", "codex")
+_WRAPPERS = (
+    "env",
+    "command",
+    "exec",
+    "builtin",
+    "sudo",
+    "doas",
+    "nohup",
+    "nice",
+    "timeout",
+    "stdbuf",
+    "xargs",
+    "codex",
+)
 
-_MAX_DEPTH = 5  # of scripts within scripts: each level reads its text once more
 _MAX_DIRECTORIES = 16
 _MAX_STEPS = 140_000  # more than any command of the 128 KiB that Linux passes to a shell can take
 _STEPS_A_FRAME = 10
@@ -28,47 +38,25 @@ _MAX_PATH = 4096  # bytes; also what keeps thousands of chained cds from growing
 
 _PLAIN = re.compile(r"""[^ \t\n'"\\$`;&|<>()#]+""").match
 _QUOTED = re.compile(r'[^"\\$`]+').match
-_ANSI = re.compile(r"[^'\\]*(?:\\.[^'\\]*)*", re.S).match
+_ANSI = re.compile(r"[^'\\]*(?:\\.[^'\\]*)*", re.DOTALL).match
 _REDIRECTION = re.compile(r"<<<|<<-|<<|[<>]\(|[<>]+[|&]?").match
 _OPERATOR = re.compile(r"&&|\|\||\|&|;+&?|&|\|").match
-_ESCAPE = re.compile(r"\\(.)", re.S)
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 
 _BARE_WORD = re.compile(r"""(?:[^\\'"$`]|\\.)+""").fullmatch
 _FIRST_LITERAL = re.compile(r'"(?:\$(?:\w+\b|\{[^}"]*\}|\([^)"]*\)|[^\w({])|`[^`"]*`|\n)*((?:[^"\\$`\n]|\\.)+)').match
 
 
-def patches_run(command: str) -> list[tuple[str | None, str]]:
-    """See `patch.shell_patches`."""
-    found: dict = {}
-    loose: list[str] = []  # what other commands were given: an unfollowable patch is among it
-    starved: dict = {}  # directories of runs whose patch is not in sight
-    scripts = [(command, (None,), 0)]
-    for script, outer, depth in scripts:  # grows while shells within the shell turn up
-        for words, documents, directories in _Scan(script, outer).commands():
-            at = _program(words)
-            name = "" if at is None else _base(words[at])
-            given = words + documents if at is None else words[at + 1 :] + documents
-            loose += words[:at] if at else []
-            if name in _PATCHERS:
-                own = [_real_lines(text[text.index(_BEGIN) :]) for text in given if _BEGIN in text]
-                found.update(((directory, text), None) for text in own for directory in directories)
-                if not own:
-                    starved.update(dict.fromkeys(directories))
-            elif name in _SHELLS and depth < _MAX_DEPTH:
-                for text in [" ".join(given)] if name == "eval" else given:
-                    if "apply" in text:
-                        scripts.append((text, directories, depth + 1))
-                    else:
-                        loose.append(text)
-            else:
-                loose += given
-    if starved and any(_BEGIN in text for text in loose):
-        text = _real_lines("\n".join(text[max(text.find(_BEGIN), 0) :] for text in loose))
-        if _is_readable(text):
-            found.update(((directory, text), None) for directory in list(starved)[:_MAX_DIRECTORIES])
-    readable = [pair for pair in found if _is_readable(pair[1])]
-    return readable or list(found)
+def commands(
+    script: str, directories: tuple[str | None, ...]
+) -> list[tuple[list[str], list[str], tuple[str | None, ...]]]:
+    """Every simple command as (words, here-documents, directories it may run in).
+
+    Commands in a substitution come before the one they are part of. `directories` are where the
+    script itself may run, None for the call's own.
+    """
+    return _Scan(script, directories).commands()
 
 
 class _Frame:
@@ -76,7 +64,7 @@ class _Frame:
 
     __slots__ = (
         *("after_next", "arithmetic", "closer", "directories", "documents", "pending"),
-        *("pieces", "previous", "quoted", "raws", "role", "start", "words"),
+        *("operator", "pieces", "previous", "quoted", "raws", "role", "start", "words"),
     )
 
     def __init__(self, closer: str, directories: tuple, arithmetic: bool = False) -> None:
@@ -86,6 +74,7 @@ class _Frame:
         self.pending: list = []  # here-documents whose bodies start at the next newline
         self.pieces: list | None = None  # of the word being read
         self.start, self.quoted, self.role = 0, False, ""
+        self.operator = ""  # before the command being read
         self.begin()
 
     def begin(self) -> None:
@@ -103,7 +92,6 @@ class _Scan:
         self.found: list = []
 
     def commands(self) -> list:
-        """Every simple command as (words, here-documents, directories it may run in), the innermost first."""
         script, end = self.script, len(self.script)
         while self.at < end and self.steps < _MAX_STEPS:
             self.steps += 1
@@ -241,14 +229,22 @@ class _Scan:
         frame = self.frame
         if frame.words or frame.pending or frame.documents:
             self.found.append((frame.words, frame.documents, frame.directories))
-        led = _led(frame, literally=operator == "&&" and len(self.found) == 1)
+        piped = operator in ("|", "|&", "&")
+        led = _led(frame, literally=operator == "&&" and not self.outer and not frame.operator)
         self.steps += _STEPS_A_FRAME if led else 0
-        if frame.after_next is not None and frame.words:
-            frame.previous, frame.directories, frame.after_next = frame.directories, frame.after_next, None
+        if led and frame.operator == "||":  # perhaps never run
+            led = _either(led, frame.directories)
+        if frame.after_next and frame.words and not piped:
+            leaves = base_name(frame.words[0]) in ("exit", "return")
+            frame.previous = frame.directories
+            frame.directories = frame.after_next if leaves else _either(frame.after_next, frame.directories)
+            frame.after_next = None
         if operator == "||" and led:
             frame.after_next = led
-        elif led and operator not in ("|", "|&", "&"):
+        elif led and not piped:
             frame.previous, frame.directories = frame.directories, led
+        if operator != "\n" or frame.words:  # a newline behind an operator changes nothing
+            frame.operator = operator
         frame.begin()
 
     def read_documents(self, frame: _Frame) -> None:
@@ -258,7 +254,7 @@ class _Scan:
         frame.pending = []
 
     def document(self, delimiter: str, dedent: bool) -> str:
-        """The here-document that starts here; up to the end where its delimiter is missing, as shells and Codex have it."""
+        """The here-document that starts here; without its delimiter it goes to the end, as shells and Codex have it."""
         script, first = self.script, self.at
         at = first if script.startswith(delimiter, first) else script.find(delimiter, first)
         while at >= 0:
@@ -274,13 +270,12 @@ class _Scan:
         return script[first:]
 
 
-
-def _program(words: list[str]) -> int | None:
+def program(words: list[str]) -> int | None:
     """Where the name of the program stands, behind assignments, keywords and the likes of `sudo -u x`."""
     wrapped = False
     for at, word in enumerate(words):
-        name = _base(word)
-        if name in _PATCHERS or name in _SHELLS or name in _MOVERS:
+        name = base_name(word)
+        if name in PATCHERS or name in SHELLS or name in _MOVERS:
             return at
         if wrapped or name in _KEYWORDS or ("=" in word and word.partition("=")[0].isidentifier()):
             continue
@@ -290,7 +285,7 @@ def _program(words: list[str]) -> int | None:
     return None
 
 
-def _base(word: str) -> str:
+def base_name(word: str) -> str:
     return word[-_MAX_PATH:].rpartition("/")[2]
 
 
@@ -299,8 +294,8 @@ def _led(frame: _Frame, literally: bool) -> tuple | None:
 
     `literally`: it may be a `cd DIR && apply_patch` that Codex runs itself.
     """
-    at = _program(frame.words)
-    if at is None or _base(frame.words[at]) not in _MOVERS:
+    at = program(frame.words)
+    if at is None or base_name(frame.words[at]) not in _MOVERS:
         return None
     words, raws = frame.words[at + 1 :], frame.raws[at + 1 :]
     literal = _as_codex(raws[0]) if literally and len(raws) == 1 else None
@@ -316,6 +311,10 @@ def _led(frame: _Frame, literally: bool) -> tuple | None:
     if "-" in words:
         led.update(dict.fromkeys(frame.previous))
     return tuple(led)[:_MAX_DIRECTORIES] or None
+
+
+def _either(some: tuple, others: tuple) -> tuple:
+    return tuple(dict.fromkeys(some + others))[:_MAX_DIRECTORIES]
 
 
 def _as_codex(raw: str) -> str | None:
@@ -337,16 +336,3 @@ def _as_shell(word: str, raw: str) -> str | None:
         word = os.path.expandvars(word)
         return None if "$" in word or "`" in word else word
     return word or None
-
-
-def _real_lines(text: str) -> str:
-    """`text` with printf's and echo's `\\n` made real, where it has the whole envelope on one line."""
-    return text.replace("\\n", "\n") if _BEGIN + "\\n" in text else text
-
-
-def _is_readable(text: str) -> bool:
-    try:
-        patch_paths(text)
-    except PatchUnreadable:
-        return False
-    return True

@@ -11,7 +11,7 @@ from swarm_mcp.errors import UsageError
 VALUE_FLAGS = frozenset(
     {
         "--adopt-instance-id", "--as", "--client", "--directory", "--file-root", "--label", "--lease-seconds",
-        "--limit", "--note", "--pane", "--prefix", "--runtime", "--scope", "--session-id", "--state", "--task",
+        "--limit", "--note", "--pane", "--prefix", "--runtime", "--scope", "--session-id", "--source", "--state", "--task",
         "--transport",
     }
 )  # fmt: skip

@@ -54,7 +54,8 @@ class CallingSession:
             store.instances.remove(own["id"])
 
     def _named(self, store: Store, meta: dict) -> dict | None:
-        for key in ("threadId", "sessionId"):
+        # A sub-agent has a thread of its own in its parent's session.
+        for key in ("sessionId", "threadId"):
             name = meta.get(key)
             rows = store.instances.of_session_id(name) if isinstance(name, str) and name else []
             if len(rows) == 1:

@@ -6,9 +6,10 @@ import os
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import COLUMNS, departed
+from swarm_hook_core.process import gone
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, clean, git_root, inside_any, scope_of
-from swarm_mcp.store import events, removal
+from swarm_mcp.store import events, panes, removal
 
 SUMMARY_LIMIT = 4
 
@@ -16,12 +17,13 @@ SUMMARY_LIMIT = 4
 class Registration:
     """What a session says of itself when it registers. Empty values count as not given.
 
-    `client` is ``(pid, start time)`` of the process whose end ends the session.
+    `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of
+    the terminal in front of it, where the client outlives terminals; `pane` as ``panes.pane_in`` gives it.
     """
 
     __slots__ = (
         "directory", "label", "scope", "file_root", "lease_seconds", "adopt_id", "preassigned_id",
-        "runtime", "session_id", "state", "client", "pane",
+        "runtime", "session_id", "state", "client", "terminal", "pane",
     )  # fmt: skip
 
     def __init__(self, directory: str, **given):
@@ -36,7 +38,8 @@ class Registration:
         self.session_id = given.get("session_id") or ""
         self.state = given.get("state") or "idle"
         self.client = given.get("client") or (0, "")
-        self.pane = given.get("pane") or ""
+        self.terminal = given.get("terminal") or (0, "")
+        self.pane = given.get("pane") or {}
 
 
 class Instances:
@@ -83,6 +86,17 @@ class Instances:
             (pid, started, self.store.here),
         )
 
+    def terminal_of(self, runtime: str, session_id: str) -> tuple[int, str]:
+        """Pid and start time of the terminal recorded for a session, if it still runs; else ``(0, "")``."""
+        row = self.store.row(
+            "SELECT host, terminal_pid, terminal_start FROM swarm_sessions WHERE runtime = ? AND session_id = ?",
+            (runtime, session_id),
+        )
+        if not row or not row["terminal_pid"]:
+            return 0, ""
+        terminal = (row["terminal_pid"], row["terminal_start"])
+        return (0, "") if gone(row["host"], *terminal, self.store.here) else terminal
+
     def gone(self) -> list[dict]:
         """Rows of sessions that have provably or by their lease gone, in all scopes."""
         return [row for row, has_gone in self._with_evidence("", ()) if has_gone]
@@ -104,7 +118,7 @@ class Instances:
             else:
                 row = self._register_instance(request)
             if request.pane:
-                self._publish_pane(row, request.pane)
+                panes.publish(self.store, row, request.pane)
         return row
 
     def remove(self, instance_id: str, reason: str = "deregistered") -> bool:
@@ -151,7 +165,7 @@ class Instances:
     def _with_evidence(self, where: str, values: tuple) -> list[tuple[dict, bool]]:
         now, here = self.store.now(), self.store.here
         rows = self.store.rows(
-            f"SELECT i.*, {COLUMNS}, s.state FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
+            f"SELECT i.*, {COLUMNS} FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
             f" {where} ORDER BY i.registered_at, i.rowid",
             values,
         )
@@ -191,13 +205,14 @@ class Instances:
         pid, started = request.client
         self.store.change(
             "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start, state,"
-            " last_seen, lease_seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " last_seen, lease_seconds, terminal_pid, terminal_start) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (runtime, session_id) DO UPDATE SET host = excluded.host, client_pid = excluded.client_pid,"
             " client_start = excluded.client_start, state = excluded.state, last_seen = excluded.last_seen,"
-            " lease_seconds = excluded.lease_seconds",
+            " lease_seconds = excluded.lease_seconds, terminal_pid = excluded.terminal_pid,"
+            " terminal_start = excluded.terminal_start",
             (
                 request.runtime, request.session_id, instance_id, self.store.here, pid, started, request.state,
-                now, request.lease_seconds,
+                now, request.lease_seconds, *request.terminal,
             ),
         )  # fmt: skip
         return self.get(instance_id) or {}
@@ -248,19 +263,6 @@ class Instances:
             ),
         )  # fmt: skip
         events.registered(self.store, self.get(instance_id) or {}, adopted=False)
-
-    def _publish_pane(self, row: dict, pane: str) -> None:
-        from swarm_hook_core.payload import dumps
-
-        value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane, "pane_id": pane}
-        for name, variable in (("workspace_id", "HERDR_WORKSPACE_ID"), ("socket_path", "HERDR_SOCKET_PATH")):
-            if os.environ.get(variable):
-                value[name] = os.environ[variable]
-        key = f"identity/workspace/herdr/{row['id']}"
-        text = dumps(value)
-        known = self.store.row("SELECT value FROM kv WHERE scope = ? AND key = ?", (row["scope"], key))
-        if not known or known["value"] != text:
-            self.store.kv.write(row, key, text)
 
 
 def new_id() -> str:

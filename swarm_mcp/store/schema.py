@@ -54,7 +54,8 @@ TABLES = {
     "swarm_sessions": """
         runtime TEXT NOT NULL, session_id TEXT NOT NULL, instance_id TEXT NOT NULL UNIQUE, host TEXT,
         client_pid INTEGER, client_start TEXT, state TEXT NOT NULL, last_seen INTEGER NOT NULL,
-        lease_seconds INTEGER NOT NULL, PRIMARY KEY (runtime, session_id)""",
+        lease_seconds INTEGER NOT NULL, terminal_pid INTEGER, terminal_start TEXT,
+        PRIMARY KEY (runtime, session_id)""",
     "swarm_schema": "version INTEGER NOT NULL",
 }
 

@@ -11,7 +11,7 @@ usage: swarm-mcp register [DIRECTORY] [--label TEXT] [--scope DIR] [--file-root 
   --adopt-instance-id  take over this instance
 
 Hooks add: --runtime NAME --session-id ID (one instance for each, however often), --state working|idle,
---client PID:START (the process whose end ends the session), --pane ID.
+--client PID:START (the process whose end ends the session), --source NAME (of a session's start), --pane ID.
 
 example: swarm-mcp register . --label "identity:work role:reviewer" --lease-seconds 3600
 """
@@ -20,10 +20,12 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.process import runs_app_server
 from swarm_mcp.cli.output import registration, say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.store import Store
 from swarm_mcp.store.instances import Registration
+from swarm_mcp.store.panes import pane_in
 
 
 def run(args) -> int:
@@ -43,11 +45,13 @@ def run(args) -> int:
         session_id=args.value("--session-id"),
         state=args.value("--state"),
         client=_client(args.value("--client")),
-        pane=args.value("--pane"),
+        pane=pane_in({**os.environ, "HERDR_PANE_ID": args.value("--pane")}) if args.value("--pane") else {},
     )
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")
     with Store() as store:
+        if request.runtime == "codex":
+            _find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
         shown = registration(row)
         if row["lease_until"] is not None:
@@ -59,6 +63,22 @@ def run(args) -> int:
     else:
         say(f"registered {row['id']}")
     return 0
+
+
+def _find_terminal(store: Store, request: Registration, anew: bool) -> None:
+    """In Codex's daemon the environment is the first terminal's: ask which one this session is in."""
+    pid = request.client[0]
+    if not pid or not runs_app_server(pid):
+        return
+    request.pane = {}
+    request.terminal = (0, "") if anew else store.instances.terminal_of(request.runtime, request.session_id)
+    if request.terminal[0]:
+        return
+    from swarm_mcp.clients.codex_daemon import terminal_of
+
+    terminal = terminal_of(request.session_id)
+    if terminal:
+        request.terminal, request.pane = (terminal.pid, terminal.started), terminal.pane
 
 
 def _client(text: str) -> tuple[int, str]:

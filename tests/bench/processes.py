@@ -1,0 +1,71 @@
+"""Running one command the way a client does, and what it cost.
+
+Time and memory are taken in different runs. Time wants the cheapest start the system has, and that
+start (``vfork``) makes Linux count the parent's memory as the child's: ``ru_maxrss`` of a child
+never falls below what its parent had resident. Memory is therefore measured by a small launcher
+that forks.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+# Forks, so that the child starts from the few anonymous pages of this bare interpreter, and reports
+# the peak of the child and of whatever the child waited for.
+_LAUNCHER = """\
+import posix as os, sys
+pid = os.fork()
+if not pid:
+    os.execve(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+os.write(int(sys.argv[1]), b"%d" % usage.ru_maxrss)
+os._exit(os.waitstatus_to_exitcode(status) & 255)
+"""
+
+
+class Ran(NamedTuple):
+    """How one run went: wall-clock `seconds` from start to reaped, exit `code`, standard `output`."""
+
+    seconds: float
+    code: int
+    output: bytes
+
+
+def run(argv: list[str], payload: bytes, env: dict[str, str], cwd: str) -> Ran:
+    """Start `argv` (first word an absolute path) in `cwd` with `payload` on standard input; wait for it.
+
+    `payload` must fit a pipe (64 kB on Linux, 16 kB on macOS): it is there before the child starts.
+    """
+    source, feed = os.pipe()
+    sink, out = os.pipe()
+    os.write(feed, payload)
+    os.close(feed)
+    files = [(os.POSIX_SPAWN_DUP2, source, 0), (os.POSIX_SPAWN_DUP2, out, 1)]
+    # posix_spawn has no working folder of its own; nothing else runs in this process meanwhile.
+    os.chdir(cwd)
+    began = time.perf_counter()
+    pid = os.posix_spawn(argv[0], argv, env, file_actions=files)
+    os.close(out)
+    parts = []
+    while part := os.read(sink, 65536):
+        parts.append(part)
+    _, status = os.waitpid(pid, 0)
+    seconds = time.perf_counter() - began
+    os.close(sink)
+    os.close(source)
+    return Ran(seconds, os.waitstatus_to_exitcode(status), b"".join(parts))
+
+
+def peak_bytes(python: str, argv: list[str], payload: bytes, env: dict[str, str], cwd: str) -> tuple[int, bytes]:
+    """Most memory that `argv` and its children had resident at once in one process, and its output."""
+    source, sink = os.pipe()
+    launcher = [python, "-I", "-S", "-c", _LAUNCHER, str(sink), *argv]
+    done = subprocess.run(launcher, input=payload, stdout=subprocess.PIPE, env=env, cwd=cwd, pass_fds=[sink], check=True)
+    os.close(sink)
+    figure = int(os.read(source, 32))
+    os.close(source)
+    return (figure if sys.platform == "darwin" else figure * 1024), done.stdout

@@ -1,0 +1,67 @@
+"""Stores of any size, made by the product's own schema and filled in bulk.
+
+Filling through ``lock`` would take an hour for a million locks; the rows written here hold what
+``swarm_mcp.store.locks`` would have put into each column.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core.paths import key_of
+from swarm_hook_core.process import start_time
+from swarm_mcp.store import Store
+
+HOLDERS = 50
+LEASE_SECONDS = 86400
+LABEL = "claude-code platform:cli origin:claude-code session:holder"
+
+_PATHS = "? || '/pkg' || (n / 1000) || '/module_' || n || '.py'"
+_NAMESAKES = "? || '/pkg' || n || '/locked.py'"
+
+
+def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False, namesakes: bool = False) -> None:
+    """Make the store at `path`: `size` locks on other files of `checkout`, and one on `locked` (none if empty).
+
+    Fifty sessions hold them, all alive: their client is this process. With `foreign`, rows are those
+    of another implementation: no session rows, no ``path_key``, a lease that has not run out. With
+    `namesakes`, all other locks are on files of the same last name as `locked`.
+    """
+    with Store(path) as store:
+        _holders(store, checkout, foreign)
+        expression = _NAMESAKES if namesakes else _PATHS
+        with store.writing():
+            store.change(
+                "WITH RECURSIVE number(n) AS (SELECT 1 WHERE ? > 0 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"
+                " INSERT INTO context (id, scope, instance_id, file, type, content, created_at, path_key)"
+                f" SELECT printf('%032x', n), ?, 'holder-' || (n % {HOLDERS}), {expression}, 'lock',"
+                f" 'bulk ' || n, unixepoch(), {'NULL' if foreign else expression} FROM number",
+                (size, size, checkout, checkout) + (() if foreign else (checkout,)),
+            )
+            if locked:
+                key = None if foreign else key_of(locked)
+                store.change(
+                    "INSERT INTO context (id, scope, instance_id, file, type, content, created_at, path_key)"
+                    " VALUES ('the-lock', ?, 'holder-0', ?, 'lock', 'careful surgery', unixepoch(), ?)",
+                    (checkout, locked, key),
+                )
+        if key_of(checkout) != checkout:
+            raise ValueError(f"{checkout} has links in it: keys written in bulk would be wrong")
+
+
+def _holders(store: Store, checkout: str, foreign: bool) -> None:
+    now, pid = int(time.time()), os.getpid()
+    with store.writing():
+        for number in range(HOLDERS):
+            store.change(
+                "INSERT INTO instances (id, scope, directory, root, file_root, pid, label, registered_at, heartbeat,"
+                " adopted, lease_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+                (f"holder-{number}", checkout, checkout, checkout, checkout, pid, LABEL, now, now, now + LEASE_SECONDS),
+            )
+            if not foreign:
+                store.change(
+                    "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start,"
+                    " state, last_seen, lease_seconds) VALUES ('claude-code', ?, ?, ?, ?, ?, 'working', ?, ?)",
+                    (f"held-{number}", f"holder-{number}", store.here, pid, start_time(pid), now, LEASE_SECONDS),
+                )

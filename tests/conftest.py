@@ -1,0 +1,65 @@
+"""A private home for every unit test, and a wall around the real one.
+
+The end-to-end tests make their own homes for the clients they start, so only the wall is theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+FOREIGN_PREFIXES = ("SWARM_", "HERDR_", "CLAUDE", "CODEX_", "HERMES_", "XDG_")
+FOREIGN_NAMES = ("AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH")
+REAL_HOME = os.path.expanduser("~")
+FORBIDDEN = tuple(
+    os.path.join(REAL_HOME, name)
+    for name in (".swarm-mcp", ".local/state/swarm-mcp", ".local/share/swarm-mcp", ".claude", ".codex")
+)
+
+
+def _guard_real_home(event: str, arguments: tuple) -> None:
+    # The home that this test run was started with holds a person's sessions and locks.
+    if event in ("open", "os.mkdir", "os.remove", "os.rename", "sqlite3.connect") and arguments:
+        path = arguments[0]
+        if isinstance(path, bytes):
+            path = os.fsdecode(path)
+        if isinstance(path, (str, os.PathLike)):
+            text = os.fspath(path).removeprefix("file:")
+            if any(text == folder or text.startswith(folder + "/") for folder in FORBIDDEN):
+                raise AssertionError(f"a test reached for the real home: {text}")
+
+
+sys.addaudithook(_guard_real_home)
+
+
+@pytest.fixture(autouse=True)
+def home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path | None:
+    """The private home: state, store and client configuration all lie under it. None in tests/e2e."""
+    if "e2e" in request.path.parts:
+        return None
+    for name in list(os.environ):
+        if name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES:
+            monkeypatch.delenv(name)
+    folder = tmp_path_factory.mktemp("home")
+    for name, place in {
+        "HOME": "",
+        "XDG_STATE_HOME": ".local/state",
+        "XDG_DATA_HOME": ".local/share",
+        "XDG_CACHE_HOME": ".cache",
+        "XDG_CONFIG_HOME": ".config",
+        "SWARM_STATE_DIR": "state",
+        "SWARM_DB_PATH": "store/swarm.db",
+        "CLAUDE_CONFIG_DIR": ".claude",
+        "CODEX_HOME": ".codex",
+    }.items():
+        monkeypatch.setenv(name, str(folder / place))
+    # `python3` and `swarm-mcp` as a person would type them are the ones under test.
+    scripts = os.path.dirname(sys.executable)
+    monkeypatch.setenv("PATH", scripts + os.pathsep + os.environ.get("PATH", os.defpath))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    return folder

@@ -1,0 +1,1 @@
+"""The real clients, scripted models, nothing but loopback. `make e2e` brings the clients."""

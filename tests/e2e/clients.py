@@ -1,0 +1,169 @@
+"""The two real clients: how each is set up, started, and told to write.
+
+Both classes have the same face, so that a test says `client.replace("notes.md", ...)` and means
+whatever tool that client's model would use.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .client import Call, Client
+from .ground import Ground
+from .models import play
+
+
+class ClaudeCode(Client):
+    name = "claude-code"
+    prefix = "CC"
+    requests = "/messages"
+    ready = r"accept edits on"
+    compacted = r"Compacted|Conversation compacted"
+    leave = "/exit"
+
+    def prepare(self) -> None:
+        key = "dummy-key-for-loopback"
+        self.ground.env.update(
+            ANTHROPIC_BASE_URL=f"http://127.0.0.1:{self.models.port}",
+            ANTHROPIC_API_KEY=key,
+            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+            DISABLE_AUTOUPDATER="1",
+            DISABLE_TELEMETRY="1",
+        )
+        settings = {
+            "hasCompletedOnboarding": True,
+            "theme": "dark",
+            "customApiKeyResponses": {"approved": [key[-20:]], "rejected": []},
+            "projects": {str(self.ground.checkout): {"hasTrustDialogAccepted": True}},
+        }
+        (self.ground.home / ".claude.json").write_text(json.dumps(settings))
+
+    def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
+        argv = ["claude", "-p", prompt, "--output-format", "stream-json", "--verbose", *self._permissions, *extra]
+        if resume or fork:
+            argv += ["--resume", str(resume or fork)]
+        return [*argv, "--fork-session"] if fork else argv
+
+    _server = "mcp__plugin_swarm_swarm"
+    _permissions = ("--permission-mode", "acceptEdits", "--allowed-tools", f"Bash,{_server}")
+
+    def interactive_command(self) -> list[str]:
+        return ["claude", *self._permissions]
+
+    def create(self, path: str, text: str) -> Call:
+        return {"name": "Write", "input": {"file_path": self._absolute(path), "content": text}}
+
+    def replace(self, path: str, old: str, new: str) -> Call:
+        return {"name": "Edit", "input": {"file_path": self._absolute(path), "old_string": old, "new_string": new}}
+
+    def read(self, path: str) -> Call:
+        return {"name": "Read", "input": {"file_path": self._absolute(path)}}
+
+    def change_cell(self, path: str, cell: str, source: str) -> list[Call]:
+        """The notebook tool is looked up before its first use, and wants the file to have been read."""
+        change = {"notebook_path": self._absolute(path), "cell_id": cell, "new_source": source}
+        search = {"name": "ToolSearch", "input": {"query": "select:NotebookEdit"}}
+        return [search, self.read(path), {"name": "NotebookEdit", "input": change}]
+
+    def shell(self, command: str) -> Call:
+        return {"name": "Bash", "input": {"command": command, "description": "As scripted"}}
+
+    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
+        names = [f"{self._server}__{tool}" for tool, _ in calls]
+        # Tools of servers are not offered until they were looked up.
+        search = {"name": "ToolSearch", "input": {"query": "select:" + ",".join(names)}}
+        return [search, *({"name": name, "input": arguments} for name, (_, arguments) in zip(names, calls))]
+
+    def sub_agent(self, script: str) -> list[Call]:
+        task = {"description": "one errand", "prompt": play(script), "subagent_type": "general-purpose"}
+        return [{"name": "Agent", "input": task}]
+
+    def _absolute(self, path: str) -> str:
+        # The models send absolute paths; "../x" is left as it is for the test that wants it so.
+        return path if path.startswith("..") else str(self.ground.checkout / path)
+
+
+class Codex(Client):
+    name = "codex"
+    prefix = "CODEX"
+    requests = "/responses"
+    ready = r"Ask Codex to do anything|\? for shortcuts"
+    compacted = r"[Cc]ontext compacted"
+    leave = "/quit"
+
+    plain_model = "gpt-5.5"  # gets `apply_patch` and `exec_command` as tools of their own
+    code_model = "gpt-6.1-sol"  # gets one tool that runs JavaScript, with the others inside
+
+    def __init__(self, ground: Ground, model: str = plain_model) -> None:
+        super().__init__(ground)
+        self.model = model
+
+    def prepare(self) -> None:
+        self.ground.env["E2E_MODEL_KEY"] = "dummy"
+        folder = self.ground.home / ".codex"
+        folder.mkdir()
+        (folder / "config.toml").write_text(
+            f"""\
+model = "{self.code_model}"
+model_provider = "loopback"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+
+[model_providers.loopback]
+name = "loopback"
+base_url = "http://127.0.0.1:{self.models.port}/v1"
+wire_api = "responses"
+env_key = "E2E_MODEL_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+
+[projects."{self.ground.checkout}"]
+trust_level = "trusted"
+"""
+        )
+
+    def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
+        which = ["resume"] if resume else ["fork"] if fork else []
+        session = [str(resume or fork)] if which else []
+        return ["codex", "exec", *which, "--json", "-m", self.model, *extra, *session, prompt]
+
+    def interactive_command(self) -> list[str]:
+        # The newest model: an older one makes the client open with advice to change it.
+        self.model = self.code_model
+        return ["codex", "--no-daemon"]
+
+    def patch(self, body: str) -> Call:
+        """A call of apply_patch with `body` between the markers."""
+        text = f"*** Begin Patch\n{body}\n*** End Patch\n"
+        if self.model == self.code_model:
+            return {"name": "exec", "input": f"text(await tools.apply_patch({json.dumps(text)}));"}
+        return {"name": "apply_patch", "input": text}
+
+    def create(self, path: str, text: str) -> Call:
+        lines = "\n".join(f"+{line}" for line in text.splitlines())
+        return self.patch(f"*** Add File: {path}\n{lines}")
+
+    def replace(self, path: str, old: str, new: str) -> Call:
+        return self.patch(f"*** Update File: {path}\n@@\n-{old}\n+{new}")
+
+    def shell(self, command: str, workdir: Path | None = None) -> Call:
+        arguments = {"cmd": command, **({"workdir": str(workdir)} if workdir else {})}
+        if self.model == self.code_model:
+            return {"name": "exec", "input": f"text(await tools.exec_command({json.dumps(arguments)}));"}
+        return {"name": "exec_command", "arguments": arguments}
+
+    def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
+        return [{"name": tool, "namespace": "mcp__swarm", "arguments": arguments} for tool, arguments in calls]
+
+    def sub_agent(self, script: str) -> list[Call]:
+        task = {"message": play(script), "task_name": "errand", "fork_turns": "none"}
+        return [
+            {"name": "spawn_agent", "namespace": "collaboration", "arguments": task},
+            {"name": "wait_agent", "namespace": "collaboration", "arguments": {"timeout_ms": 15000}},
+        ]
+
+
+CLIENTS: dict[str, type[Client]] = {client.name: client for client in (ClaudeCode, Codex)}

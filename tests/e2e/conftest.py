@@ -1,0 +1,124 @@
+"""Fixtures: every scenario runs in each client, installed in each way a person installs it.
+
+`client` is a real client on a fresh checkout and store. `@pytest.mark.only("codex")` narrows the
+clients, `@pytest.mark.ways("none")` replaces the ways of installing, `@pytest.mark.from_clone`
+adds the clone of this repository. What is missing on the machine fails the test, it never skips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from .client import Client
+from .clients import CLIENTS
+from .ground import Ground, Lacking, sweep
+from .marketplace import Kind, Marketplace
+
+WAYS: tuple[Kind, ...] = ("install", "git")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "only(*clients): run in these clients only")
+    config.addinivalue_line("markers", "ways(*kinds): install in these ways instead of the usual ones")
+    config.addinivalue_line("markers", "from_clone: run from a clone of this repository as well")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    named = metafunc.definition.get_closest_marker("ways")
+    ways: tuple[Kind, ...] = named.args if named else WAYS
+    if metafunc.definition.get_closest_marker("from_clone"):
+        ways += ("clone",)
+    if "newcomer" in metafunc.fixturenames:
+        metafunc.parametrize("newcomer", tuple(CLIENTS), indirect=True)
+    elif "client" in metafunc.fixturenames:
+        only = metafunc.definition.get_closest_marker("only")
+        names = only.args if only else tuple(CLIENTS)
+        cases = [(way, name) for way in ways for name in names]
+        metafunc.parametrize("client", cases, indirect=True, ids=[f"{name}-{way}" for way, name in cases])
+    elif "both" in metafunc.fixturenames:
+        metafunc.parametrize("both", ways, indirect=True)
+
+
+class Stock:
+    """The grounds of one test worker, one for each way of installing, made when first asked for."""
+
+    def __init__(self) -> None:
+        sweep()
+        self._grounds: dict[Kind, tuple[Ground, Marketplace]] = {}
+        self._installed: dict[tuple[Kind, str], BaseException | None] = {}
+
+    def client(self, kind: Kind, name: str) -> Client:
+        """The client on the ground of `kind`. An installation that failed is not tried again."""
+        if kind not in self._grounds:
+            ground = Ground(kind, with_swarm=kind != "none")
+            self._grounds[kind] = (ground, Marketplace(ground, kind))
+        ground, marketplace = self._grounds[kind]
+        client = CLIENTS[name](ground)
+        if (kind, name) not in self._installed:
+            self._installed[kind, name] = None
+            try:
+                client.prepare()
+                marketplace.install(name)
+            except Exception as raised:
+                self._installed[kind, name] = raised
+        failure = self._installed[kind, name]
+        if failure:
+            raise AssertionError(f"{name} by {kind}: the plugin could not be installed: {failure}") from failure
+        return client
+
+    def close(self) -> None:
+        for ground, marketplace in self._grounds.values():
+            marketplace.close()
+            ground.close()
+
+
+@pytest.fixture(scope="session")
+def stock() -> Iterator[Stock]:
+    stock = Stock()
+    yield stock
+    stock.close()
+
+
+def _fresh(stock: Stock, kind: Kind, *names: str) -> list[Client]:
+    try:
+        clients = [stock.client(kind, name) for name in names]
+    except Lacking as lacking:
+        absent = str(lacking)
+    else:
+        clients[0].ground.renew()
+        return clients
+    pytest.fail(absent, pytrace=False)
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, stock: Stock) -> Iterator[Client]:
+    kind, name = request.param
+    (client,) = _fresh(stock, kind, name)
+    yield client
+    client.ground.end_processes()
+
+
+@pytest.fixture
+def newcomer(request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A client on a ground of its own, with `swarm-mcp` on PATH and no plugin yet."""
+    try:
+        ground = Ground("newcomer")
+    except Lacking as lacking:
+        absent = str(lacking)
+    else:
+        client = CLIENTS[request.param](ground)
+        client.prepare()
+        yield client
+        ground.close()
+        return
+    pytest.fail(absent, pytrace=False)
+
+
+@pytest.fixture
+def both(request: pytest.FixtureRequest, stock: Stock) -> Iterator[dict[str, Client]]:
+    """Both clients in one home, on one checkout and one store."""
+    clients = _fresh(stock, request.param, *CLIENTS)
+    yield {client.name: client for client in clients}
+    clients[0].ground.end_processes()

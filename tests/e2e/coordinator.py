@@ -1,0 +1,62 @@
+"""The `swarm-mcp` command line as the tests use it: as a peer, and to look at the store."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+PEER_LABEL = "identity:personal night-shift"
+PEER_NAME = "night-shift"
+
+
+class Coordinator:
+    """Commands run in the checkout with the ground's environment. A failing command is an error."""
+
+    def __init__(self, executable: Path, checkout: Path, env: dict[str, str]) -> None:
+        self.executable, self.checkout, self.env = executable, checkout, env
+
+    def text(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> str:
+        done = subprocess.run(
+            [str(self.executable), *arguments],
+            cwd=self.checkout,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+        assert done.returncode in allowed, f"swarm-mcp {arguments} exited {done.returncode}: {done.stderr or done.stdout}"
+        return done.stdout
+
+    def json(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> Any:
+        return json.loads(self.text(*arguments, "--json", allowed=allowed))
+
+    def register_peer(self, label: str = PEER_LABEL) -> str:
+        """A session that is only a row with an hour's lease; its id."""
+        row = self.json("register", str(self.checkout), "--label", label, "--lease-seconds", "3600")
+        return str(row["id"])
+
+    def lock(self, holder: str, file: str, note: str) -> None:
+        answer = self.json("lock", str(self.checkout / file), "--note", note, "--as", holder)
+        assert answer.get("ok") is True, f"lock {file} as {holder}: {answer}"
+
+    def peer_lock(self, file: str, note: str = "careful surgery") -> str:
+        """A peer takes `file`; the peer's id."""
+        peer = self.register_peer()
+        self.lock(peer, file, note)
+        return peer
+
+    def locks(self) -> list[dict[str, Any]]:
+        return list(self.json("locks", "--scope", str(self.checkout)))
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The registered instances that are not the tests' own peers."""
+        rows = self.json("instances", "--scope", str(self.checkout))
+        return [row for row in rows if row["label"] != PEER_LABEL]
+
+    def kv(self, key: str) -> Any:
+        """The value under `key` in the checkout's scope, None where there is none."""
+        row = self.json("kv", "get", key, "--scope", str(self.checkout))
+        return row and row["value"]

@@ -1,0 +1,186 @@
+"""The two APIs as the model servers speak them: reading a request, rendering an answer.
+
+Wire formats: the streaming events of `POST /v1/responses` (OpenAI API reference) and of
+`POST /v1/messages` (Anthropic API reference), reduced to what the two clients read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from typing import Any, NamedTuple
+
+MARKER = re.compile(r"<<play ([\w.-]+)>>")
+Calls = tuple[dict[str, Any], ...]
+
+
+def _new(prefix: str) -> str:
+    return f"{prefix}_{uuid.uuid4().hex}"
+
+
+class Position(NamedTuple):
+    script: str | None
+    results: int
+
+
+def _words(value: Any) -> list[str]:
+    """Every text in a message's content, tool results left out (they may quote a prompt)."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [word for item in value for word in _words(item)]
+    if isinstance(value, dict) and value.get("type") != "tool_result":
+        # Codex hands a sub-agent its task as "encrypted_content", in clear on a custom provider.
+        return [word for key in ("text", "encrypted_content", "content") if key in value for word in _words(value[key])]
+    return []
+
+
+def _position(messages: list[tuple[bool, Any, int]]) -> Position:
+    """Where the conversation stands. `messages`: (is it the user's, its content, its tool results)."""
+    script, results = None, 0
+    for from_user, content, found in messages:
+        named = MARKER.findall("\n".join(_words(content))) if from_user else []
+        if named:
+            script, results = named[-1], 0
+        results += found
+    return Position(script, results)
+
+
+class Dialect:
+    """What differs between the two APIs: reading a request, rendering an answer."""
+
+    def position(self, body: dict[str, Any]) -> Position:
+        raise NotImplementedError
+
+    def results(self, body: dict[str, Any]) -> list[str]:
+        """The text of every tool result in the conversation, in order."""
+        raise NotImplementedError
+
+    def offers_tools(self, body: dict[str, Any]) -> bool:
+        raise NotImplementedError
+
+    def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The whole answer, and the same as a list of stream events (each names its `type`)."""
+        raise NotImplementedError
+
+
+class Responses(Dialect):
+    """OpenAI. A call is `{"name", "arguments"[, "namespace"]}` or, free form, `{"name", "input"}`."""
+
+    def position(self, body: dict[str, Any]) -> Position:
+        return _position(
+            [
+                (
+                    item.get("role") == "user" or item.get("type") == "agent_message",
+                    item.get("content"),
+                    int(self._is_result(item)),
+                )
+                for item in body.get("input") or []
+            ]
+        )
+
+    def results(self, body: dict[str, Any]) -> list[str]:
+        return ["\n".join(_words(item.get("output"))) for item in body.get("input") or [] if self._is_result(item)]
+
+    def offers_tools(self, body: dict[str, Any]) -> bool:
+        # Code mode names its tools in an input item instead of the `tools` list.
+        return bool(body.get("tools")) or any(i.get("type") == "additional_tools" for i in body.get("input") or [])
+
+    @staticmethod
+    def _is_result(item: dict[str, Any]) -> bool:
+        return str(item.get("type")).endswith("_call_output")
+
+    def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        items: list[dict[str, Any]] = []
+        if text:
+            part = {"type": "output_text", "text": text, "annotations": []}
+            items.append({"type": "message", "id": _new("msg"), "role": "assistant", "content": [part]})
+        for call in calls:
+            item = {"id": _new("item"), "call_id": _new("call"), **call}
+            if "arguments" in call:
+                item.update(type="function_call", arguments=json.dumps(call["arguments"]))
+            else:
+                item["type"] = "custom_tool_call"
+            items.append(item)
+        response = {
+            "id": _new("resp"),
+            "object": "response",
+            "created_at": int(time.time()),
+            "status": "completed",
+            "model": body.get("model"),
+            "output": items,
+            "usage": {
+                "input_tokens": 50,
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens": 5,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": 55,
+            },
+        }
+        events = [{"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}]
+        for index, item in enumerate(items):
+            events.append({"type": "response.output_item.added", "output_index": index, "item": item})
+            events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+        events.append({"type": "response.completed", "response": response})
+        return response, events
+
+
+class Messages(Dialect):
+    """Anthropic. A call is `{"name", "input"}`."""
+
+    def position(self, body: dict[str, Any]) -> Position:
+        return _position(
+            [
+                (message.get("role") == "user", message.get("content"), len(self._result_blocks(message)))
+                for message in body.get("messages") or []
+            ]
+        )
+
+    def results(self, body: dict[str, Any]) -> list[str]:
+        return [
+            "\n".join(_words(block.get("content")))
+            for message in body.get("messages") or []
+            for block in self._result_blocks(message)
+        ]
+
+    def offers_tools(self, body: dict[str, Any]) -> bool:
+        return bool(body.get("tools"))
+
+    @staticmethod
+    def _result_blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
+        content = message.get("content")
+        if not isinstance(content, list):
+            return []
+        return [block for block in content if isinstance(block, dict) and block.get("type") == "tool_result"]
+
+    def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+        blocks += [{"type": "tool_use", "id": _new("toolu"), **call} for call in calls]
+        reason = "tool_use" if calls else "end_turn"
+        usage = {"input_tokens": 50, "output_tokens": 5}
+        message = {
+            "id": _new("msg"),
+            "type": "message",
+            "role": "assistant",
+            "model": body.get("model"),
+            "content": blocks,
+            "stop_reason": reason,
+            "stop_sequence": None,
+            "usage": usage,
+        }
+        events = [{"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}]
+        for index, block in enumerate(blocks):
+            if block["type"] == "text":
+                empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+            else:
+                partial = json.dumps(block["input"])
+                empty, delta = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": partial}
+            events.append({"type": "content_block_start", "index": index, "content_block": empty})
+            events.append({"type": "content_block_delta", "index": index, "delta": delta})
+            events.append({"type": "content_block_stop", "index": index})
+        delta = {"stop_reason": reason, "stop_sequence": None}
+        events.append({"type": "message_delta", "delta": delta, "usage": usage})
+        events.append({"type": "message_stop"})
+        return message, events

@@ -1,0 +1,234 @@
+"""A private piece of the machine: home, checkout, store, executables, one model server.
+
+Nothing of the person's own is reached: HOME is private, the environment is written out here from
+nothing. Installing a plugin takes seconds, so a ground lives as long as the test worker and each
+test gets a fresh checkout and store at the *same paths*: the clients' settings stay valid.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from .coordinator import Coordinator
+from .models import ModelServer
+
+IDENTITY = "personal"
+FILES = {"notes.md": "line one\n", "other.md": "other\n", "sub/deep.md": "deep\n"}
+Found = TypeVar("Found")
+
+
+class Lacking(Exception):
+    """Something that the tests need is not on this machine; the message says how to get it."""
+
+
+def wait_for(probe: Callable[[], Found], seconds: float, pause: float = 0.05) -> Found:
+    """The first true value of `probe`, or its last value once `seconds` are over."""
+    end = time.monotonic() + seconds
+    while True:
+        value = probe()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(pause)
+
+
+def base_folder() -> Path:
+    """Where the private roots go.
+
+    Not below $TMPDIR or /tmp: Codex makes no helper binaries (its own `apply_patch` on PATH) when
+    its home is there, and its sandboxes leave both writable, which would hide a write that a
+    real home refuses.
+    """
+    base = Path(os.environ.get("SWARM_E2E_ROOT") or f"/var/tmp/swarm-e2e-{os.getuid()}")
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if base.stat().st_uid != os.getuid():
+        raise Lacking(f"{base} belongs to someone else: set SWARM_E2E_ROOT to a folder of your own")
+    return base.resolve()
+
+
+def sweep() -> None:
+    """Remove the roots of test runs that were killed: their names carry the worker's pid."""
+    for root in base_folder().glob("*-*-*"):
+        try:
+            os.kill(int(root.name.split("-")[1]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(root, ignore_errors=True)
+        except (ValueError, PermissionError):
+            pass  # not ours, or alive under another user
+
+
+def swarm_executable() -> Path:
+    """The `swarm-mcp` under test."""
+    named = os.environ.get("SWARM_E2E_BIN")
+    path = Path(named) if named else Path(sys.executable).with_name("swarm-mcp")
+    if not path.is_file():
+        raise Lacking(f"no swarm-mcp at {path}: run `make e2e`, or set SWARM_E2E_BIN")
+    return path.absolute()
+
+
+def client_folder() -> Path:
+    """The folder with the executables `claude` and `codex`."""
+    modules = os.environ.get("SWARM_E2E_CLIENTS")
+    folder = Path(modules or ".") / ".bin"
+    absent = [name for name in ("claude", "codex") if not (folder / name).exists()]
+    if not modules or absent:
+        raise Lacking(
+            f"the clients {absent} are not in SWARM_E2E_CLIENTS={modules!r}: run `make e2e`, which installs them"
+        )
+    return folder.absolute()
+
+
+class Ground:
+    def __init__(self, name: str, with_swarm: bool = True) -> None:
+        clients, swarm = client_folder(), swarm_executable() if with_swarm else None
+        self.root = Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-", dir=base_folder()))
+        self.home, self.checkout, self.bin, self.tmp = (self.root / n for n in ("home", "checkout", "bin", "tmp"))
+        self.store = self.root / "swarm.db"
+        for folder in (self.home, self.bin, self.tmp):
+            folder.mkdir()
+        self.models = ModelServer()
+        self._children: list[subprocess.Popen[str]] = []
+        # Resolved, so that it is a bare interpreter and not the one of a virtual environment:
+        # what the plugin ships has to do with the standard library.
+        (self.bin / "python3").symlink_to(Path(sys.executable).resolve())
+        if swarm:
+            (self.bin / "swarm-mcp").symlink_to(swarm)
+        self.path = [str(self.bin), str(clients), *self._node(), "/usr/local/bin", "/usr/bin", "/bin"]
+        self.env = {
+            "PATH": ":".join(self.path),
+            "HOME": str(self.home),
+            "TMPDIR": str(self.tmp),
+            "SHELL": "/bin/bash",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "USER": "e2e",
+            "SWARM_DB_PATH": str(self.store),
+            "AGENT_IDENTITY": IDENTITY,
+        }
+        # The agents' commands run in login shells, whose system profile may write PATH anew.
+        (self.home / ".profile").write_text(f'export PATH="{self.env["PATH"]}:$PATH"\n')
+        self.coordinator = Coordinator(self.bin / "swarm-mcp", self.checkout, self.env)
+        self.renew()
+
+    @staticmethod
+    def _node() -> list[str]:
+        node = shutil.which("node")
+        return [os.path.dirname(node)] if node else []
+
+    def renew(self) -> None:
+        """A fresh checkout, no store, no process and no request left of the test before."""
+        self.end_processes()
+        self.models.reset()
+        for file in self.root.glob("swarm.db*"):
+            file.unlink()
+        shutil.rmtree(self.checkout, ignore_errors=True)
+        for name, text in FILES.items():
+            file = self.checkout / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        self.git(self.checkout, "init", "-q", "-b", "main")
+        self.commit(self.checkout)
+
+    def close(self) -> None:
+        self.end_processes()
+        self.models.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+        if self.root.exists():  # a process that was dying wrote once more
+            time.sleep(0.5)
+            shutil.rmtree(self.root)
+
+    def git(self, folder: Path, *arguments: str) -> None:
+        names = ("-c", "user.name=e2e", "-c", "user.email=e2e@localhost")
+        subprocess.run(["git", *names, *arguments], cwd=folder, env=self.env, check=True, capture_output=True)
+
+    def commit(self, folder: Path) -> None:
+        self.git(folder, "add", "-A")
+        self.git(folder, "commit", "-q", "-m", "Start")
+
+    def run(
+        self,
+        argv: list[str],
+        *,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+        seconds: float = 60.0,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run to the end. When `seconds` are over, its whole process group is killed."""
+        process = self.start(argv, env=env, cwd=cwd, keep_output=True)
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            kill_group(process)
+            raise
+        return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+    def start(
+        self,
+        argv: list[str],
+        *,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+        keep_output: bool = False,
+    ) -> subprocess.Popen[str]:
+        """Start in a process group of its own, which the end of the test kills."""
+        sink = subprocess.PIPE if keep_output else subprocess.DEVNULL
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd or self.checkout,
+            env={**self.env, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            text=True,
+            start_new_session=True,
+        )
+        self._children.append(process)
+        return process
+
+    def end_processes(self) -> None:
+        """Kill what the tests started: our process groups, then whatever left them."""
+        for process in self._children:
+            kill_group(process)
+        self._children.clear()
+        for pid in self.own_processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def own_processes(self) -> list[int]:
+        """Processes whose environment has this ground's HOME, a path that nobody else has."""
+        mark = f"HOME={self.home}"
+        if not os.path.isdir("/proc/self"):
+            listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, text=True).stdout
+            return [int(line.split()[0]) for line in listing.splitlines() if mark in line.split()]
+        found = []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as environment:
+                    if mark.encode() in environment.read().split(b"\0"):
+                        found.append(int(entry))
+            except OSError:
+                pass  # gone meanwhile, or another user's
+        return found
+
+
+def kill_group(process: subprocess.Popen[str]) -> None:
+    """SIGKILL for the process and its group (it leads one); waits until it is reaped."""
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()

@@ -1,0 +1,82 @@
+"""The ways in which a person gets the plugin into a client."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+from .appserver import trust_hooks
+from .githttp import GitServer
+from .ground import Ground
+
+Kind = Literal["install", "git", "clone", "none"]
+PLUGIN = "swarm@swarm"
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Marketplace:
+    """One ground's source of the plugin. `install` puts it into a client, once."""
+
+    def __init__(self, ground: Ground, kind: Kind) -> None:
+        self.ground, self.kind = ground, kind
+        self._git: GitServer | None = None
+        self._source: str | None = None
+
+    def close(self) -> None:
+        if self._git:
+            self._git.close()
+
+    def install(self, client: str) -> None:
+        if self.kind == "none":
+            return
+        if self.kind == "install":
+            self._do("swarm-mcp", "install", "--client", client)
+        else:
+            self._source = self._source or {"git": self._served, "clone": self._cloned}[self.kind]()
+            executable, verb = {"claude-code": ("claude", "install"), "codex": ("codex", "add")}[client]
+            self._do(executable, "plugin", "marketplace", "add", self._source)
+            if client == "codex" and self.kind == "git":
+                # Or the first session does it in the background, which copies the plugin anew and
+                # leaves its hooks untrusted from then on.
+                self._do("codex", "plugin", "marketplace", "upgrade")
+            self._do(executable, "plugin", verb, PLUGIN)
+        if client == "codex":
+            trust_hooks(self.ground)
+
+    def _do(self, *argv: str) -> None:
+        done = self.ground.run(list(argv), seconds=120)
+        assert done.returncode == 0, f"{' '.join(argv)} exited {done.returncode}: {done.stdout}{done.stderr}"
+
+    def _served(self) -> str:
+        """What `swarm-mcp bundle` writes, committed and served as a person would publish it."""
+        bundle, served = self.ground.root / "bundle", self.ground.root / "served"
+        self._do("swarm-mcp", "bundle", str(bundle))
+        self._commit(bundle)
+        served.mkdir()
+        self.ground.git(served, "clone", "-q", "--bare", str(bundle), "swarm.git")
+        self._git = GitServer(served)
+        return self._git.url("swarm.git")
+
+    def _cloned(self) -> str:
+        """A clone of this repository as it would be were the working tree committed now."""
+        listing = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=REPOSITORY,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        clone = self.ground.root / "clone"
+        for name in filter(None, listing.split("\0")):
+            source, target = REPOSITORY / name, clone / name
+            if source.is_symlink() or source.exists():  # a deleted file is listed until it is committed
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target, follow_symlinks=False)
+        self._commit(clone)
+        return str(clone)
+
+    def _commit(self, folder: Path) -> None:
+        self.ground.git(folder, "init", "-q", "-b", "main")
+        self.ground.commit(folder)

@@ -1,0 +1,169 @@
+"""Scripted model servers on loopback: the OpenAI Responses API and the Anthropic Messages API.
+
+A test writes a *script*, a list of `Step`s, under a name, and sends the real client the prompt
+`play(name)`. The server keeps no state per conversation: each request carries the whole
+conversation, so the step to answer with follows from the request alone, namely the script named in
+the newest user message that names one, and the number of tool results that came after it. Resumed,
+forked, compacted and nested conversations, and requests that a client repeats, need nothing more.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+from .dialects import Calls, Dialect, Messages, Position, Responses
+
+GATE_LIMIT = 45.0  # seconds: a test that forgets to open its gate ends instead of hanging
+NOTHING_TO_PLAY = "There is nothing to play."
+
+
+def play(script: str) -> str:
+    """The prompt that starts `script`."""
+    return f"Please <<play {script}>> now."
+
+
+class Gate:
+    """Holds an answer back: the model server says `reached`, the test says `open`."""
+
+    def __init__(self) -> None:
+        self._reached = threading.Event()
+        self._opened = threading.Event()
+
+    def wait_reached(self, seconds: float = 25.0) -> bool:
+        return self._reached.wait(seconds)
+
+    def open(self) -> None:
+        self._opened.set()
+
+    def pass_through(self) -> None:
+        """Called by the server, in the thread of the request."""
+        self._reached.set()
+        self._opened.wait(GATE_LIMIT)
+
+
+class Step(NamedTuple):
+    """One answer of the model: tool calls, or (without any) the closing words of a turn."""
+
+    calls: Calls = ()
+    text: str = ""
+    gate: Gate | None = None
+
+
+class Exchange(NamedTuple):
+    """One request that a client made: when, where, and its decoded body."""
+
+    at: float
+    path: str
+    body: dict[str, Any]
+
+
+class ModelServer:
+    """Both APIs on one loopback port; `port`, `scripts` and `exchanges` are for the tests."""
+
+    dialects: dict[str, Dialect] = {"/responses": Responses(), "/messages": Messages()}
+
+    def __init__(self) -> None:
+        self.scripts: dict[str, list[Step]] = {}
+        self._exchanges: list[Exchange] = []
+        self._guard = threading.Lock()
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._http.daemon_threads = True
+        self._http.models = self  # type: ignore[attr-defined]
+        self.port: int = self._http.server_address[1]
+        threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def reset(self) -> None:
+        """Forget scripts and requests; whoever waits at a gate goes on."""
+        for step in (step for steps in self.scripts.values() for step in steps):
+            if step.gate:
+                step.gate.open()
+        self.scripts.clear()
+        with self._guard:
+            self._exchanges.clear()
+
+    def close(self) -> None:
+        self.reset()
+        self._http.shutdown()
+        self._http.server_close()
+
+    def script(self, name: str, *steps: Step | dict[str, Any]) -> None:
+        """Store a script; a bare call stands for the step that makes it. The closing words are added."""
+        play_list = [step if isinstance(step, Step) else Step(calls=(step,)) for step in steps]
+        if not play_list or play_list[-1].calls:
+            play_list.append(Step(text=f"The script {name} is over."))
+        self.scripts[name] = play_list
+
+    def step(self, position: Position) -> Step:
+        """The step that `position` calls for: steps are told apart by the results they will have."""
+        ahead = position.results
+        for step in self.scripts.get(position.script or "", []):
+            if not step.calls or ahead < len(step.calls):
+                return step
+            ahead -= len(step.calls)
+        return Step(text=NOTHING_TO_PLAY)
+
+    def record(self, exchange: Exchange) -> None:
+        with self._guard:
+            self._exchanges.append(exchange)
+
+    def exchanges(self, suffix: str = "") -> list[Exchange]:
+        """The requests so far whose path ends in `suffix`, oldest first."""
+        with self._guard:
+            return [exchange for exchange in self._exchanges if exchange.path.endswith(suffix)]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the requests are kept as exchanges."""
+
+    @property
+    def models(self) -> ModelServer:
+        return self.server.models  # type: ignore[attr-defined,no-any-return]
+
+    def do_HEAD(self) -> None:
+        self._send(b"", "text/plain")
+
+    def do_GET(self) -> None:
+        self._send(b'{"object": "list", "data": [], "models": []}', "application/json")
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            body = {}
+        path = self.path.partition("?")[0]
+        self.models.record(Exchange(time.time(), path, body))
+        dialect = next((d for suffix, d in ModelServer.dialects.items() if path.endswith(suffix)), None)
+        try:
+            if dialect is None:
+                self._send(b'{"input_tokens": 1}', "application/json")
+            else:
+                self._answer(dialect, body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the client was killed while it waited, which some tests do on purpose
+
+    def _answer(self, dialect: Dialect, body: dict[str, Any]) -> None:
+        step = self.models.step(dialect.position(body))
+        if not dialect.offers_tools(body):  # a side errand of the client: a title, a summary
+            step = Step(text="A short summary.")
+        if step.gate:
+            step.gate.pass_through()
+        whole, events = dialect.answer(step.calls, step.text, body)
+        if not body.get("stream"):
+            return self._send(json.dumps(whole).encode(), "application/json")
+        stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        self._send(stream.encode(), "text/event-stream")
+
+    def _send(self, data: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)

@@ -1,0 +1,121 @@
+"""Whatever is broken on our side, the client works as if swarm were not there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from .checks import assert_text
+from .client import Client
+from .ground import Ground
+
+CALL_LIMIT = 2.0  # seconds for one write, our 250 ms and a busy machine's delays included
+SESSION_LIMIT = 20.0
+Broken = dict[str, str]  # what to change in the client's environment
+
+
+def _path_without(ground: Ground, folder: Path, *names: str) -> str:
+    """A PATH on which everything is found that was found before, but for `names`."""
+    folder.mkdir()
+    for place in ground.path:
+        for entry in os.listdir(place) if os.path.isdir(place) else ():
+            link = folder / entry
+            if not entry.startswith(names) and not os.path.lexists(link):
+                link.symlink_to(Path(place) / entry)
+    return str(folder)
+
+
+@contextmanager
+def no_command_line(ground: Ground) -> Iterator[Broken]:
+    """S22: `swarm-mcp` was uninstalled, or is not where it was."""
+    folder = ground.root / "bare"
+    try:
+        yield {"PATH": _path_without(ground, folder, "swarm-mcp"), "SWARM_MCP_BIN": "/nonexistent/swarm-mcp"}
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def no_python(ground: Ground) -> Iterator[Broken]:
+    folder = ground.root / "bare"
+    try:
+        yield {"PATH": _path_without(ground, folder, "python", "pypy", "swarm-mcp")}
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def store_is_garbage(ground: Ground) -> Iterator[Broken]:
+    ground.store.write_bytes(b"this was a database once\n" * 500)
+    yield {}
+
+
+@contextmanager
+def store_is_a_folder(ground: Ground) -> Iterator[Broken]:
+    folder = ground.root / "not-a-file"
+    folder.mkdir()
+    try:
+        yield {"SWARM_DB_PATH": str(folder)}
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def store_out_of_reach(ground: Ground) -> Iterator[Broken]:
+    yield {"SWARM_DB_PATH": "/dev/null/swarm.db"}
+
+
+@contextmanager
+def store_held_by_another(ground: Ground) -> Iterator[Broken]:
+    """Another process has the database for itself and does not let go."""
+    ground.coordinator.register_peer()
+    greedy = sqlite3.connect(ground.store, isolation_level=None)
+    try:
+        greedy.execute("PRAGMA locking_mode = EXCLUSIVE")
+        greedy.execute("BEGIN EXCLUSIVE")
+        yield {}
+    finally:
+        greedy.close()
+
+
+@contextmanager
+def no_place_for_state(ground: Ground) -> Iterator[Broken]:
+    yield {f"XDG_{kind}_HOME": "/dev/null/nowhere" for kind in ("STATE", "DATA", "CACHE", "CONFIG")}
+
+
+FAULTS: list[Callable[[Ground], AbstractContextManager[Broken]]] = [
+    no_command_line,
+    no_python,
+    store_is_garbage,
+    store_is_a_folder,
+    store_out_of_reach,
+    store_held_by_another,
+    no_place_for_state,
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_the_write_lands(client: Client, fault: Callable[[Ground], AbstractContextManager[Broken]]) -> None:
+    with fault(client.ground) as env:
+        done = client.run("work", client.replace("notes.md", "line one", "line two"), env=env)
+    assert_text(client, "notes.md", "line two\n")
+    (call,) = client.call_seconds("work")
+    assert call < CALL_LIMIT, f"the write took {call:.2f} s"
+    assert done.seconds < SESSION_LIMIT, f"the session took {done.seconds:.1f} s"
+
+
+def test_faults_can_be_looked_up(client: Client) -> None:
+    """A fault is silent for the agent, and `doctor` tells of it later."""
+    with store_is_garbage(client.ground):
+        client.run("work", client.replace("notes.md", "line one", "line two"))
+    client.ground.store.unlink()
+    report = client.ground.coordinator.json("doctor", allowed=(0, 1))
+    faults = [check for check in report["checks"] if "fault" in check["name"]]
+    assert faults and faults[0]["status"] in ("warn", "fail"), [check["name"] for check in report["checks"]]
+    assert "database" in str(faults), faults

@@ -1,0 +1,94 @@
+"""`swarm-mcp install` and what comes after it, on real clients."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from .appserver import AppServer, hooks
+from .checks import assert_denied, assert_text
+from .client import Client
+from .clients import Codex
+from .marketplace import Marketplace
+
+CHANGE = ("notes.md", "line one", "line two")
+SETTINGS = (".claude.json", ".claude/settings.json", ".codex/config.toml")
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file below `folder`, with a digest of what it holds."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_a_dry_run_touches_nothing(newcomer: Client) -> None:
+    ground = newcomer.ground
+    before = contents(ground.home)
+    done = ground.run(["swarm-mcp", "install", "--client", newcomer.name, "--dry-run"])
+    assert done.returncode == 0, done.stderr
+    assert contents(ground.home) == before
+
+
+def test_uninstalling_leaves_nothing(newcomer: Client) -> None:
+    """What stays may only be the clients' own logs and caches, none of it a plugin of ours."""
+    ground = newcomer.ground
+    Marketplace(ground, "install").install(newcomer.name)
+    done = ground.run(["swarm-mcp", "uninstall", "--client", newcomer.name])
+    assert done.returncode == 0, done.stderr or done.stdout
+    left = [name for name in contents(ground.home) if "swarm" in name and "mcp-logs" not in name]
+    assert left == []
+    settings = [ground.home / name for name in SETTINGS]
+    assert [str(file) for file in settings if file.exists() and "swarm@swarm" in file.read_text()] == []
+    ground.coordinator.peer_lock("notes.md")
+    newcomer.run("work", newcomer.replace(*CHANGE))
+    assert_text(newcomer, "notes.md", "line two\n")
+
+
+def test_doctor_is_content_after_an_installation_and_not_without_trust(newcomer: Client) -> None:
+    ground = newcomer.ground
+    Marketplace(ground, "install").install(newcomer.name)
+    report = ground.coordinator.json("doctor", allowed=(0, 1))
+    assert report["ok"] is True, [check for check in report["checks"] if check["status"] == "fail"]
+    if newcomer.name == "codex":  # one file more in the plugin's folder, and none of its hooks is trusted
+        (installed,) = (ground.home / ".codex/plugins/cache/swarm/swarm").iterdir()
+        (installed / "stray").touch()
+    else:
+        ground.run(["claude", "plugin", "disable", "swarm@swarm"])
+    report = ground.coordinator.json("doctor", allowed=(1,))
+    failed = [check for check in report["checks"] if check["status"] == "fail"]
+    assert newcomer.name in str(failed), report["checks"]
+
+
+@pytest.mark.ways("install")
+def test_installing_again_disturbs_no_live_session(client: Client) -> None:
+    """Codex drops the hooks of a running session when the plugin's folder changes below it."""
+    ground = client.ground
+    ground.coordinator.peer_lock("notes.md")
+    with client.held("work", client.create("new.md", "new\n"), client.replace(*CHANGE), at=1) as live:
+        done = ground.run(["swarm-mcp", "install", "--client", client.name])
+        assert done.returncode == 0, done.stderr or done.stdout
+        live.go_on()
+    assert_denied(client, "work", "notes.md")
+    client.run("later", client.replace(*CHANGE))
+    assert_denied(client, "later", "notes.md")
+
+
+@pytest.mark.from_clone
+@pytest.mark.only("codex")
+def test_hooks_stay_trusted(client: Codex) -> None:
+    """Trust is lost by any file that appears in the installed plugin: sessions leave none."""
+    for script in ("first", "second"):
+        client.run(script, client.create(f"{script}.md", "new\n"), client.shell("swarm-mcp status"))
+    with AppServer(client.ground) as server:
+        states = {hook["key"]: hook["trustStatus"] for hook in hooks(server, client.ground)}
+    assert states and set(states.values()) == {"trusted"}, states
+
+
+@pytest.mark.ways("clone")
+def test_a_clone_that_serves_as_marketplace_stays_clean(client: Client) -> None:
+    """Claude Code runs the plugin right there."""
+    client.run("work", client.create("new.md", "new\n"), client.shell("swarm-mcp status"))
+    done = client.ground.run(["git", "status", "--porcelain"], cwd=client.ground.root / "clone")
+    assert (done.returncode, done.stdout) == (0, "")
