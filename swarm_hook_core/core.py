@@ -83,7 +83,7 @@ class HookCore:
         from swarm_hook_core.decision import decide
 
         now = time.time()
-        cwd = payloads.text_field(payload, "cwd") or os.getcwd()
+        cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
         locks_on = _of_live_sessions(view, session.instance_id, now)
         denial = decide(self.config, session, tool, tool_input, cwd, locks_on, now)
         if denial is not None:
@@ -98,61 +98,63 @@ class HookCore:
         return tool in SHELL_TOOLS and PATCH_MARKER in str(tool_input)
 
     def _session_and_view(self, payload: dict):
-        """This session and where to look for locks; ``(None, None)`` where either is out of reach."""
+        """This session and where to look for locks; ``(None, None)`` where either is out of reach.
+
+        A session that the store has never seen is registered in passing. Where that fails or takes
+        too long it is checked all the same: unknown to the store, it holds nothing there.
+        """
         from swarm_hook_core.reader import Session, StoreReader
         from swarm_hook_core.state import store_path
 
         runtime = self.config.runtime_name
         session_id = payloads.text_field(payload, "session_id")
-        path = store_path()
-        found, store = _look_up(StoreReader, path, runtime, session_id)
-        if found is not None:
-            return found, store
+        store = StoreReader(store_path()) if os.path.exists(store_path()) else None
+        session = store.session(runtime, session_id) if store else None
+        if session is not None:
+            return session, store
         from swarm_hook_core import scratch
+        from swarm_hook_core.coordinator import chosen_command, command
         from swarm_hook_core.lifecycle import join_in_passing
 
+        if not session_id or not command():
+            raise LookupError("the session is not registered, and there is no swarm-mcp to register it with")
         end = time.monotonic() + DEADLINE_SECONDS
-        instance_id = scratch.load(self.config, session_id).get("instance_id") or join_in_passing(
-            self.config, payload, DEADLINE_SECONDS
-        )
+        known = scratch.load(self.config, session_id).get("instance_id")
+        instance_id = known or join_in_passing(self.config, payload, DEADLINE_SECONDS)
+        if os.path.exists(store_path()):
+            store = StoreReader(store_path())
+            session = store.session(runtime, session_id)
+            if session is not None:
+                return session, store
+        if store is not None and store.is_ours and not (known or chosen_command()):
+            return Session(instance_id), store
         if not instance_id:
             return None, None
-        found, store = _look_up(StoreReader, path, runtime, session_id)
-        if found is not None:
-            return found, store
         from swarm_hook_core.remote import CommandReader
 
         return Session(instance_id), CommandReader(max(0.05, end - time.monotonic()))
 
 
-def _look_up(reader, path: str, runtime: str, session_id: str):
-    """``(session, store)`` from the local store; ``(None, None)`` where it does not know the session.
-
-    A store whose tables are not ours yet counts as one that does not know; any other trouble with
-    it (busy, broken, unreadable) is the caller's fault to record.
-    """
-    if not os.path.exists(path):
-        return None, None
-    store = reader(path)
-    try:
-        return store.session(runtime, session_id), store
-    except store.driver.OperationalError as error:
-        if "no such" in str(error):
-            return None, None
-        raise
-
-
 def _of_live_sessions(view, own_id: str, now: float):
-    """``view.locks_on`` without the locks of sessions that are provably gone."""
+    """``view.locks_on`` without the locks of sessions that are provably gone.
+
+    A session without an id of its own could not be registered. What its own client process holds
+    (by way of the MCP server, say) is then not held against it.
+    """
 
     def locks_on(keys):
         rows = [held for held in view.locks_on(keys) if held.instance_id != own_id]
         if not rows:
             return rows
-        from swarm_hook_core.liveness import departed
-        from swarm_hook_core.process import host_id
+        from swarm_hook_core.liveness import departed, process_of
+        from swarm_hook_core.process import client_process, host_id
 
         here = host_id()
-        return [held for held in rows if held.evidence is None or not departed(held.evidence, now, here)]
+        mine = (here, *client_process()) if not own_id else None
+        return [
+            held
+            for held in rows
+            if held.evidence is None or not (departed(held.evidence, now, here) or process_of(held.evidence) == mine)
+        ]
 
     return locks_on

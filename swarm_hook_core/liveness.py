@@ -19,6 +19,11 @@ COLUMNS = (
 )
 
 
+def process_of(evidence) -> tuple:
+    """``(host, pid, start time)`` of the client that runs the session described by `evidence`."""
+    return tuple(evidence[:3])
+
+
 def departed(evidence, now: float, here: str) -> bool:
     """Whether the session described by `evidence` (values in the order of COLUMNS) has gone.
 

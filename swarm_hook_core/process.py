@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import sys
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "tcsh", "csh"})
+SHELLS = frozenset(
+    "sh bash dash zsh fish ksh ash busybox tcsh csh nu xonsh elvish pwsh mksh oksh yash osh rbash rzsh".split()
+)
 
 
 def host_id() -> str:
@@ -59,6 +61,15 @@ def parent_of(pid: int) -> int:
     return 0
 
 
+def command_line(pid: int) -> str:
+    """The arguments that `pid` was started with, as one text; empty where they cannot be told."""
+    if sys.platform.startswith("linux"):
+        return _read(f"/proc/{pid}/cmdline").replace("\0", " ")
+    if sys.platform == "darwin":
+        return _output(["/bin/ps", "-o", "command=", "-p", str(pid)])
+    return ""
+
+
 def program_name(pid: int) -> str:
     """The short name of the program that `pid` runs, empty where it cannot be told."""
     if sys.platform.startswith("linux"):
@@ -86,10 +97,12 @@ def ancestors(limit: int = 24):
 def client_process() -> tuple[int, str]:
     """Pid and start time of the client that started this hook or server; ``(0, "")`` if unknown.
 
-    The nearest ancestor that is no shell: both clients start hooks through one.
+    The nearest ancestor that was not started just to start us. Both clients run hooks through the
+    user's shell, whichever that is: one we know by name, or one that has our script in its arguments.
     """
+    script = "/".join(sys.argv[0].replace(os.sep, "/").split("/")[-4:]) if sys.argv else ""
     for pid in ancestors():
-        if program_name(pid) not in SHELLS:
+        if program_name(pid) not in SHELLS and not (script.count("/") == 3 and script in command_line(pid)):
             started = start_time(pid)
             return (pid, started) if started not in ("", "-") else (0, "")
     return 0, ""

@@ -103,14 +103,25 @@ class StoreReader:
     def __init__(self, path: str):
         self.driver = sqlite_driver()
         self.connection = connect_read_only(self.driver, path, BUSY_SECONDS)
+        self.is_ours = True
 
     def session(self, runtime: str, session_id: str):
-        """The Session registered under this id, or None."""
-        row = self.connection.execute(
-            "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
-            " JOIN instances i ON i.id = s.instance_id WHERE s.runtime = ? AND s.session_id = ?",
-            (runtime, session_id),
-        ).fetchone()
+        """The Session registered under this id, or None.
+
+        A file of another implementation has no table of ours: it knows no session, and `is_ours`
+        turns false.
+        """
+        try:
+            row = self.connection.execute(
+                "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
+                " JOIN instances i ON i.id = s.instance_id WHERE s.runtime = ? AND s.session_id = ?",
+                (runtime, session_id),
+            ).fetchone()
+        except self.driver.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+            self.is_ours = False
+            return None
         return Session(*row) if row else None
 
     def locks_on(self, keys: list[str]) -> list[Held]:

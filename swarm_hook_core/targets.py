@@ -37,17 +37,18 @@ def absolute_paths(config, tool: str, tool_input, cwd: str = "") -> list[str]:
 
 def _patched_by_shell(tool_input, cwd: str) -> list[tuple[str, str]]:
     """Both clients' shells run ``apply_patch <<EOF``: to the file it is a patch like any other."""
+    from swarm_hook_core.patch import patch_paths, patch_texts, shell_patches
+
     command = tool_input
     if isinstance(tool_input, dict):
         command = tool_input.get("command", tool_input.get("cmd"))
-    if isinstance(command, list):
-        command = "\n".join(word for word in command if isinstance(word, str))
-    if not isinstance(command, str) or PATCH_MARKER not in command:
-        return []
-    from swarm_hook_core.patch import patch_paths, shell_patches
-
+    if isinstance(command, str):
+        patches = shell_patches(command) if PATCH_MARKER in command else []
+    else:
+        patches = [(None, text) for text in patch_texts(command)]
     targets = []
-    for folder, text in shell_patches(command):
-        base = os.path.join(cwd, os.path.expanduser(folder)) if folder else cwd
+    for folder, text in patches:
+        # Codex takes the folder as it stands: `~` and `$` are not expanded here either.
+        base = os.path.join(cwd, folder) if folder else cwd
         targets += [(base, path) for path in patch_paths(text)]
     return targets

@@ -7,10 +7,18 @@ import os
 from swarm_hook_core.paths import contains, git_root, translated
 
 
+def here() -> str:
+    """This process's folder; where that has been deleted, what it was called."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.environ.get("PWD", "").strip() or os.sep
+
+
 def clean(path: str, base: str = "") -> str:
     """`path` absolute and normalised, links left alone, relative to `base` or this process's folder."""
     text = os.path.expanduser(path.strip())
-    joined = os.path.normpath(os.path.join(base or os.getcwd(), text))
+    joined = os.path.normpath(text if os.path.isabs(text) else os.path.join(base or here(), text))
     return joined[1:] if joined.startswith("//") and os.name == "posix" else joined
 
 
@@ -21,7 +29,7 @@ def scope_of(directory: str, explicit: str = "") -> str:
 
 def current_scope(explicit: str = "") -> str:
     """The scope a command works in: its flag, else ``SWARM_MCP_SCOPE``, else the git root here."""
-    return scope_of(os.getcwd(), explicit or os.environ.get("SWARM_MCP_SCOPE", ""))
+    return scope_of(here(), explicit or os.environ.get("SWARM_MCP_SCOPE", ""))
 
 
 def file_of(instance: dict, path: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from swarm_mcp.cli.arguments import nearest, parse
+from swarm_mcp.cli.output import say
 from swarm_mcp.errors import SwarmError
 
 # Verb -> module in ``commands``. The order is that of the help page.
@@ -43,19 +44,20 @@ def main(argv: list[str] | None = None) -> int:
         # Clients start the server without arguments; a person at a terminal wants to know what there is.
         items = ["help"] if sys.stdin is not None and sys.stdin.isatty() else ["serve"]
     verb = ALIASES.get(items[0], items[0])
-    if verb in ("help", "--help", "-h"):
-        return _help(items[1:])
-    if verb in ("--version", "-V", "version"):
-        from swarm_mcp import __version__
-
-        print(f"swarm-mcp {__version__}")
+    try:
+        code = _dispatch(verb, items[1:])
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except SwarmError as error:
+        return _complain(f"swarm-mcp {verb}: {' '.join(str(error).split())}", 1)
+    except BrokenPipeError:
+        _forget_output()
         return 0
-    if verb not in COMMANDS:
-        near = nearest(verb, [*COMMANDS, *ALIASES])
-        hint = f"; did you mean {near}?" if near else ""
-        print(f"swarm-mcp: unknown command {verb!r}{hint} (swarm-mcp help lists them)", file=sys.stderr)
-        return 1
-    return _run(verb, items[1:])
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001 - the edge: a bug must not show as a traceback
+        return _complain(f"swarm-mcp {verb}: internal error: {_report(verb, error)}", 3)
 
 
 def module_of(verb: str):
@@ -65,39 +67,42 @@ def module_of(verb: str):
     return sys.modules[name]
 
 
-def _run(verb: str, items: list[str]) -> int:
-    try:
-        args = parse(items)
-        module = module_of(verb)
-        if args.has("--help"):
-            print(module.__doc__.strip())
-            return 0
-        code = module.run(args)
-        sys.stdout.flush()
-        return code
-    except SwarmError as error:
-        print(f"swarm-mcp {verb}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        _forget_output()
+def _dispatch(verb: str, items: list[str]) -> int:
+    if verb in ("help", "--help", "-h"):
+        return _help(items)
+    if verb in ("--version", "-V", "version"):
+        from swarm_mcp import __version__
+
+        say(f"swarm-mcp {__version__}")
         return 0
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:  # noqa: BLE001 - the edge: a bug must not show as a traceback
-        print(f"swarm-mcp {verb}: internal error: {_report(verb, error)}", file=sys.stderr)
-        return 3
+    if verb not in COMMANDS:
+        near = nearest(verb, [*COMMANDS, *ALIASES])
+        hint = f"; did you mean {near}?" if near else ""
+        return _complain(f"swarm-mcp: unknown command {verb!r}{hint} (swarm-mcp help lists them)", 1)
+    wants_help = any(item in ("--help", "-h") for item in items[: items.index("--") if "--" in items else None])
+    if wants_help:
+        return _help([verb])
+    return module_of(verb).run(parse(items))
+
+
+def _complain(line: str, code: int) -> int:
+    try:
+        print(line, file=sys.stderr)
+    except (OSError, ValueError):
+        pass  # nobody is listening; the exit code still tells
+    return code
 
 
 def _help(words: list[str]) -> int:
     verb = ALIASES.get(words[0], words[0]) if words else ""
     if verb in COMMANDS:
-        print(module_of(verb).__doc__.strip())
+        say(module_of(verb).__doc__.strip())
         return 0
-    print("swarm-mcp: peer locking for coding-agent sessions\n\nusage: swarm-mcp COMMAND [WORDS] [--flags]\n")
+    say("swarm-mcp: peer locking for coding-agent sessions\n\nusage: swarm-mcp COMMAND [WORDS] [--flags]\n")
     for name in COMMANDS:
         first = module_of(name).__doc__.strip().splitlines()[0]
-        print(f"  {name:<12} {first.split(': ', 1)[-1]}")
-    print("\nswarm-mcp COMMAND --help shows a command's flags and an example; --json gives JSON everywhere.")
+        say(f"  {name:<12} {first.split(': ', 1)[-1]}")
+    say("\nswarm-mcp COMMAND --help shows a command's flags and an example; --json gives JSON everywhere.")
     return 0
 
 

@@ -12,13 +12,15 @@ from swarm_mcp.store.removal import STALE_SECONDS
 def say(text: str = "") -> None:
     """One line on standard output; what the terminal cannot show is escaped, not fatal."""
     stream = sys.stdout
+    if stream is None:  # started with standard output closed
+        return
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def show(value: object) -> None:
     """A value as indented JSON."""
-    sys.stdout.write(dumps(value, indent=2) + "\n")
+    say(dumps(value, indent=2))
 
 
 def short(instance_id: str) -> str:

@@ -15,7 +15,7 @@ from swarm_mcp.cli.output import short
 from swarm_mcp.clients.base import Finding
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope import current_scope
+from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.removal import STALE_SECONDS
 
@@ -57,13 +57,13 @@ def _database() -> Finding:
 
 
 def _scope(flag: str, scope: str) -> Finding:
-    root = git_root(os.getcwd())
+    root = git_root(here())
     in_git = os.path.lexists(os.path.join(root, ".git"))
     source = "flag" if flag.strip() else "env" if os.environ.get("SWARM_MCP_SCOPE", "").strip() else ""
     source = source or ("git_root" if in_git else "cwd_fallback")
-    details = {"cwd": os.getcwd(), "git_root": root if in_git else None, "scope": scope, "scope_source": source}
+    details = {"cwd": here(), "git_root": root if in_git else None, "scope": scope, "scope_source": source}
     if source == "cwd_fallback":
-        return Finding("scope", "warn", f"no git root above {os.getcwd()}: the scope is this folder", details=details)
+        return Finding("scope", "warn", f"no git root above {here()}: the scope is this folder", details=details)
     return Finding("scope", "ok", f"{scope} ({source})", details=details)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from uuid import uuid4
 
-from swarm_hook_core.process import client_process
+from swarm_hook_core.process import client_process, start_time
 from swarm_mcp.store import Store
 from swarm_mcp.store.instances import Registration
 
@@ -42,7 +42,7 @@ class CallingSession:
                 preassigned_id=arguments.get("adopt_instance_id"),
                 runtime=RUNTIME,
                 session_id=self._own_id,
-                client=(os.getpid(), _own_start()),
+                client=self.client if self.client[0] else (os.getpid(), start_time(os.getpid())),
                 lease_seconds=86400,
             )
         )
@@ -70,8 +70,3 @@ class CallingSession:
         hint = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
         return next((row for row in rows if row["session_id"] == hint), None)
 
-
-def _own_start() -> str:
-    from swarm_hook_core.process import start_time
-
-    return start_time(os.getpid())

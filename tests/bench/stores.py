@@ -65,3 +65,20 @@ def _holders(store: Store, checkout: str, foreign: bool) -> None:
                     " state, last_seen, lease_seconds) VALUES ('claude-code', ?, ?, ?, ?, ?, 'working', ?, ?)",
                     (f"held-{number}", f"holder-{number}", store.here, pid, start_time(pid), now, LEASE_SECONDS),
                 )
+
+
+def join(path: str, checkout: str, runtime: str, session_id: str) -> None:
+    """Register a session of this process in the store at `path`, as its SessionStart would."""
+    from swarm_mcp.store.instances import Registration
+
+    pid = os.getpid()
+    with Store(path) as store:
+        request = Registration(
+            checkout,
+            label=f"{runtime} platform:cli origin:{runtime}",
+            lease_seconds=LEASE_SECONDS,
+            runtime=runtime,
+            session_id=session_id,
+            client=(pid, start_time(pid)),
+        )
+        store.instances.register(request)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from .dialects import Dialect
-from .ground import Ground, kill_group
+from .ground import Ground, kill_group, wait_for
 from .models import Exchange, Gate, ModelServer, Step, play
 from .terminal import Terminal
 
@@ -137,8 +137,14 @@ class Client:
     def turn(self, terminal: Terminal, script: str, *steps: Step | Call) -> None:
         """One turn of an interactive session, until the model has had its last word."""
         self.models.script(script, *steps)
+        self.say(terminal, script)
+
+    def say(self, terminal: Terminal, script: str) -> None:
+        before = self.models.closings(script)
         terminal.enter(play(script))
-        terminal.wait_for(rf"The script {script} is over", TURN)
+        over = wait_for(lambda: self.models.closings(script) > before, TURN)
+        assert over, f"the turn {script} did not end; the screen:\n{terminal.screen()}"
+        terminal.wait_for(rf"The script {script} is over")
 
     # -- what the model saw --
 
@@ -193,4 +199,3 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(item)
     elif isinstance(value, dict):
         yield from _strings(list(value.values()))
-

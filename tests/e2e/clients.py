@@ -7,12 +7,16 @@ whatever tool that client's model would use.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 from .client import Call, Client
 from .ground import Ground
-from .models import play
+from .models import Step, play
+from .terminal import Terminal
+
+SERVER_START = 4  # seconds that the plugin's MCP server may take on a busy machine
 
 
 class ClaudeCode(Client):
@@ -135,6 +139,16 @@ trust_level = "trusted"
         self.model = self.code_model
         return ["codex", "--no-daemon"]
 
+    def turn(self, terminal: Terminal, script: str, *steps: Step | Call) -> None:
+        super().turn(terminal, script, *steps)
+        # On a busy machine an interactive session may not be ready to run tools yet. It says so to
+        # the model, before any hook, and what a model then does is to try again.
+        for _ in range(3):
+            if not any("No usable execution environment" in result for result in self.results(script)[-len(steps) :]):
+                break
+            time.sleep(1)
+            self.say(terminal, script)
+
     def patch(self, body: str) -> Call:
         """A call of apply_patch with `body` between the markers."""
         text = f"*** Begin Patch\n{body}\n*** End Patch\n"
@@ -156,7 +170,9 @@ trust_level = "trusted"
         return {"name": "exec_command", "arguments": arguments}
 
     def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        return [{"name": tool, "namespace": "mcp__swarm", "arguments": arguments} for tool, arguments in calls]
+        # Codex does not wait for servers; a model needs longer for its first word than they to start.
+        wait = self.shell(f"sleep {SERVER_START}")
+        return [wait, *({"name": tool, "namespace": "mcp__swarm", "arguments": given} for tool, given in calls)]
 
     def sub_agent(self, script: str) -> list[Call]:
         task = {"message": play(script), "task_name": "errand", "fork_turns": "none"}

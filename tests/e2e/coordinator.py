@@ -27,7 +27,9 @@ class Coordinator:
             text=True,
             timeout=30,
         )
-        assert done.returncode in allowed, f"swarm-mcp {arguments} exited {done.returncode}: {done.stderr or done.stdout}"
+        assert done.returncode in allowed, (
+            f"swarm-mcp {arguments} exited {done.returncode}: {done.stderr or done.stdout}"
+        )
         return done.stdout
 
     def json(self, *arguments: str, allowed: tuple[int, ...] = (0,)) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -69,6 +70,7 @@ class ModelServer:
     def __init__(self) -> None:
         self.scripts: dict[str, list[Step]] = {}
         self._exchanges: list[Exchange] = []
+        self._closings: Counter[str] = Counter()
         self._guard = threading.Lock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._http.daemon_threads = True
@@ -84,6 +86,7 @@ class ModelServer:
         self.scripts.clear()
         with self._guard:
             self._exchanges.clear()
+            self._closings.clear()
 
     def close(self) -> None:
         self.reset()
@@ -109,6 +112,15 @@ class ModelServer:
     def record(self, exchange: Exchange) -> None:
         with self._guard:
             self._exchanges.append(exchange)
+
+    def close_turn(self, script: str) -> None:
+        with self._guard:
+            self._closings[script] += 1
+
+    def closings(self, script: str) -> int:
+        """How many times the closing words of `script` were given out."""
+        with self._guard:
+            return self._closings[script]
 
     def exchanges(self, suffix: str = "") -> list[Exchange]:
         """The requests so far whose path ends in `suffix`, oldest first."""
@@ -150,9 +162,12 @@ class _Handler(BaseHTTPRequestHandler):
             pass  # the client was killed while it waited, which some tests do on purpose
 
     def _answer(self, dialect: Dialect, body: dict[str, Any]) -> None:
-        step = self.models.step(dialect.position(body))
+        position = dialect.position(body)
+        step = self.models.step(position)
         if not dialect.offers_tools(body):  # a side errand of the client: a title, a summary
             step = Step(text="A short summary.")
+        elif not step.calls and position.script:
+            self.models.close_turn(position.script)
         if step.gate:
             step.gate.pass_through()
         whole, events = dialect.answer(step.calls, step.text, body)

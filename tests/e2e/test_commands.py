@@ -52,7 +52,7 @@ def test_a_lock_taken_by_the_model_denies_another_session(client: Client) -> Non
     coordinator = client.ground.coordinator
     file = str(client.ground.checkout / "notes.md")
     label = {f"SWARM_{client.prefix}_LABEL": "the-holder"}
-    lock = client.swarm_tools(("lock_file", {"file": file, "note": "taken from inside"}))
+    lock = client.swarm_tools(("lock_file", {"file": file, "reason": "taken from inside"}))
     own_write = client.replace("notes.md", "line one", "line two")
     with client.held("holding", *lock, own_write, at=len(lock), env=label) as holder:
         held = [(row["file"], row.get("content")) for row in coordinator.locks()]

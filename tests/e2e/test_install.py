@@ -11,6 +11,7 @@ from .appserver import AppServer, hooks
 from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import Codex
+from .ground import FILES
 from .marketplace import Marketplace
 
 CHANGE = ("notes.md", "line one", "line two")
@@ -35,7 +36,7 @@ def test_uninstalling_leaves_nothing(newcomer: Client) -> None:
     """What stays may only be the clients' own logs and caches, none of it a plugin of ours."""
     ground = newcomer.ground
     Marketplace(ground, "install").install(newcomer.name)
-    done = ground.run(["swarm-mcp", "uninstall", "--client", newcomer.name])
+    done = ground.run(["swarm-mcp", "uninstall"])
     assert done.returncode == 0, done.stderr or done.stdout
     left = [name for name in contents(ground.home) if "swarm" in name and "mcp-logs" not in name]
     assert left == []
@@ -71,6 +72,25 @@ def test_installing_again_disturbs_no_live_session(client: Client) -> None:
         assert done.returncode == 0, done.stderr or done.stdout
         live.go_on()
     assert_denied(client, "work", "notes.md")
+    client.run("later", client.replace(*CHANGE))
+    assert_denied(client, "later", "notes.md")
+
+
+@pytest.mark.ways("install")
+def test_an_upgrade(client: Client) -> None:
+    """A live Claude Code session stays checked; Codex restarts into it (it drops hooks that changed)."""
+    ground = client.ground
+    ground.coordinator.peer_lock("notes.md")
+    for script in (ground.home / ".local/share").rglob("pre_tool_use.py"):
+        script.write_text("# as an older release had it\n" + script.read_text())
+    with client.held("work", client.create("new.md", "new\n"), client.replace(*CHANGE), at=1) as live:
+        done = ground.run(["swarm-mcp", "install", "--client", client.name])
+        assert done.returncode == 0, done.stderr or done.stdout
+        live.go_on()
+    if client.name == "claude-code":
+        assert_denied(client, "work", "notes.md")
+    else:
+        (ground.checkout / "notes.md").write_text(FILES["notes.md"])
     client.run("later", client.replace(*CHANGE))
     assert_denied(client, "later", "notes.md")
 

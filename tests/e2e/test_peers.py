@@ -14,13 +14,11 @@ PAIRS = [(holder, writer) for holder in CLIENTS for writer in CLIENTS if holder 
 @pytest.mark.parametrize(("holder", "writer"), PAIRS, ids=lambda name: name)
 def test_each_other_s_locks(both: dict[str, Client], holder: str, writer: str) -> None:
     coordinator = both[holder].ground.coordinator
-    lock = both[holder].swarm_tools(("lock_file", {"file": "notes.md", "note": "from the other kind"}))
+    lock = both[holder].swarm_tools(("lock_file", {"file": "notes.md", "reason": "from the other kind"}))
     with both[holder].held("holding", *lock, at=len(lock)) as live:
         assert len(coordinator.locks()) == 1, both[holder].results("holding")
         both[writer].run("writing", both[writer].replace("notes.md", "line one", "line two"))
-        assert_denied(
-            both[writer], "writing", "notes.md", holder=f"{holder} platform:cli", note="from the other kind"
-        )
+        assert_denied(both[writer], "writing", "notes.md", holder=f"{holder} platform:cli", note="from the other kind")
         both[writer].run("elsewhere", both[writer].create("free.md", "free\n"))
         assert_text(both[writer], "free.md", "free\n")
         live.go_on()

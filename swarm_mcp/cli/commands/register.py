@@ -23,6 +23,7 @@ import os
 from swarm_hook_core.process import runs_app_server
 from swarm_mcp.cli.output import registration, say, show
 from swarm_mcp.errors import UsageError
+from swarm_mcp.scope import here
 from swarm_mcp.store import Store
 from swarm_mcp.store.instances import Registration
 from swarm_mcp.store.panes import pane_in
@@ -34,7 +35,7 @@ def run(args) -> int:
         args.value("--directory")
         or (args.words[0] if args.words else "")
         or os.environ.get("SWARM_MCP_DIRECTORY", "").strip()
-        or os.getcwd(),
+        or here(),
         label=args.value("--label") or os.environ.get("SWARM_MCP_LABEL", ""),
         scope=args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", ""),
         file_root=args.value("--file-root") or os.environ.get("SWARM_MCP_FILE_ROOT", ""),

@@ -13,7 +13,7 @@ from swarm_hook_core.labels import token
 from swarm_mcp.cli.actor import actor
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.scope import current_scope
+from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store
 
 MODES = {
@@ -46,7 +46,7 @@ def run(args) -> int:
         "mode": token(label, "mode") or ("worker" if row else None),
         "env": {name: os.environ.get(name) for name in VARIABLES},
         "swarm_role_file": _role_file(scope),
-        "cwd": os.getcwd(),
+        "cwd": here(),
         "scope": scope,
     }
     if args.json:
@@ -73,7 +73,7 @@ def _role_ways(name: str) -> list[str]:
 
 def _role_file(scope: str) -> dict | None:
     """The nearest ``.swarm-role`` from here up to the scope: ``{path, content}``."""
-    folder = os.getcwd()
+    folder = here()
     while True:
         path = os.path.join(folder, ".swarm-role")
         try:

@@ -1,0 +1,21 @@
+"""demo: watch one session's lock deny another's write, in a temporary folder
+
+usage: swarm-mcp demo
+
+Plays two sessions through the plugin's real hook processes, with a store of their own. Nothing of
+yours is read or changed. Exit 1 when anything went other than it must.
+
+example: swarm-mcp demo
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.cli.output import say
+from swarm_mcp.demo import play
+
+
+def run(args) -> int:
+    """Play the demonstration."""
+    fine = play(say)
+    say("\nThat is all it does. Put it into your clients with: swarm-mcp install" if fine else "\nSomething is wrong here.")
+    return 0 if fine else 1

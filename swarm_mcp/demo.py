@@ -1,0 +1,130 @@
+"""Two sessions in one folder, played through the plugin's real hook processes.
+
+Each session is a process of its own that stands for an agent client: it starts the hook commands of a
+freshly written plugin as the client would, with the client's payloads, and writes a file only when
+the hook lets it. Everything happens in a temporary folder with a store of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from swarm_mcp import bundle
+from swarm_mcp.store import Store
+
+CLIENT = """
+import json, subprocess, sys
+for line in sys.stdin:
+    order = json.loads(line)
+    done = subprocess.run(["/bin/sh", "-c", order["command"]], input=json.dumps(order["payload"]),
+                          capture_output=True, text=True)
+    print(json.dumps({"out": done.stdout, "err": done.stderr}), flush=True)
+"""
+
+
+class Session:
+    """One agent session: its client process and the hooks that process runs."""
+
+    def __init__(self, runtime: str, session_id: str, folder: Path, plugin: Path, environment: dict):
+        self.runtime, self.session_id, self.folder = runtime, session_id, folder
+        tree = json.loads((plugin / f"integrations/{runtime}/hooks.json").read_text(encoding="utf-8"))
+        self._commands = {event: groups[0]["hooks"][0]["command"] for event, groups in tree["hooks"].items()}
+        self._client = subprocess.Popen(
+            [sys.executable, "-c", CLIENT],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder,
+            env={**environment, "CLAUDE_PLUGIN_ROOT": str(plugin)},
+        )  # fmt: skip
+
+    def hook(self, event: str, **payload) -> dict:
+        """Run one hook; what it said to the client, an empty dict for nothing."""
+        full = {"session_id": self.session_id, "cwd": str(self.folder), "hook_event_name": event, **payload}
+        order = {"command": self._commands[event], "payload": full}
+        self._client.stdin.write(json.dumps(order) + "\n")
+        self._client.stdin.flush()
+        answer = json.loads(self._client.stdout.readline())
+        return json.loads(answer["out"])["hookSpecificOutput"] if answer["out"].strip() else {}
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file as this session's tool would; why it was refused, empty where it was written."""
+        path = self.folder / name
+        if self.runtime == "codex":
+            call = {"tool_name": "apply_patch", "tool_input": {"command": _patch(name, text)}}
+        else:
+            call = {"tool_name": "Write", "tool_input": {"file_path": str(path), "content": text}}
+        reason = self.hook("PreToolUse", **call).get("permissionDecisionReason", "")
+        if not reason:
+            path.write_text(text, encoding="utf-8")
+        return reason
+
+    def kill(self) -> None:
+        """End the client as a crash would, with no hook left to run."""
+        self._client.kill()
+        self._client.wait()
+        for pipe in (self._client.stdin, self._client.stdout):
+            pipe.close()
+
+
+def play(say) -> bool:
+    """Play the scene, telling it through `say(line)`; whether everything went as it must."""
+    with tempfile.TemporaryDirectory(prefix="swarm-demo-") as name:
+        root = Path(name).resolve()
+        folder, plugin = root / "shop", root / "plugin"
+        folder.mkdir()
+        (folder / "schema.sql").write_text("create table orders (id integer);\n", encoding="utf-8")
+        bundle.write(plugin, local=True)
+        database = root / "store" / "swarm.db"
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("SWARM_", "HERDR_"))}
+        environment.update(SWARM_DB_PATH=str(database), SWARM_STATE_DIR=str(root / "state"))
+        environment.pop("AGENT_IDENTITY", None)
+        first = Session("claude-code", "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10", folder, plugin, environment)
+        second = Session("codex", "01a20081-270c-7251-afea-bde51fc291c9", folder, plugin, environment)
+        try:
+            return _scene(say, root, first, second, database)
+        finally:
+            first.kill()
+            second.kill()
+
+
+def _scene(say, root: Path, first: Session, second: Session, database: Path) -> bool:
+    ok = True
+    short = lambda text: text.replace(f"{root}{os.sep}", "")  # noqa: E731
+
+    def check(what: str, fine: bool) -> None:
+        nonlocal ok
+        ok = ok and fine
+        say(f"   {'ok ' if fine else 'NOT'} {what}")
+
+    say("Two sessions start in one folder (shop/), as their clients' hooks see it:")
+    for session in (first, second):
+        context = session.hook("SessionStart", source="startup").get("additionalContext", "")
+        say(f"   {session.runtime}: {short(context.splitlines()[0]) if context else 'NOT REGISTERED'}")
+        ok = ok and "registered as" in context
+    say("\nThe Claude Code session locks schema.sql, giving a reason:")
+    with Store(str(database)) as store:
+        holder = store.instances.of_session(first.runtime, first.session_id)
+        store.locks.acquire(holder, "schema.sql", "renumbering migrations")
+    before = (second.folder / "schema.sql").read_bytes()
+    say('   $ swarm-mcp lock schema.sql --note "renumbering migrations"')
+    say("\nThe Codex session tries to patch it. Its PreToolUse hook answers:")
+    begun = time.monotonic()
+    reason = second.write("schema.sql", "drop table orders;\n")
+    took = (time.monotonic() - begun) * 1000
+    say(f"   {short(reason) or 'nothing'}")
+    check(f"denied in {took:.0f} ms, file untouched", bool(reason) and (second.folder / "schema.sql").read_bytes() == before)
+    check("another file is written as if swarm were not there", second.write("notes.md", "hello\n") == "")
+    check("the holder itself writes freely", first.write("schema.sql", "create table sales (id integer);\n") == "")
+    say("\nThe Claude Code session is killed with the lock still held:")
+    first.kill()
+    check("its lock is gone with it: the next write passes", second.write("schema.sql", "-- mine now\n") == "")
+    return ok
+
+
+def _patch(name: str, text: str) -> str:
+    lines = "".join(f"+{line}\n" for line in text.splitlines())
+    return f"*** Begin Patch\n*** Add File: {name}\n{lines}*** End Patch\n"

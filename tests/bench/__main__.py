@@ -1,0 +1,235 @@
+"""What the hooks cost: `python -m tests.bench` from the checkout, with the interpreter that has swarm-mcp.
+
+Every case runs the command an installed plugin would run (``swarm-mcp bundle --local``, command from
+its ``hooks.json``, through a shell as both clients do) and checks the answer of every single run.
+Right before each run a bare interpreter, ``python3 -I -S -c pass``, runs as well: on a busy machine
+both suffer alike, and the ratio of their medians stays meaningful where milliseconds do not. All
+cases take turns, so that a slow minute falls on all of them.
+
+How to read the table: ``median``, ``p95``, ``min`` and ``bare`` (median of the bare interpreter next
+to this case) are milliseconds of wall clock from start to exit; ``ratio`` is of medians and is what
+limits apply to; ``of min`` is the ratio of the two minima, which noise reaches least: where it is
+much below ``ratio``, the machine was busy and more ``--runs`` help. ``memory`` is the most that one
+process of the hook had resident, in MB, and its ratio to the bare interpreter's.
+
+Limits: PreToolUse at most 2.2 times the bare interpreter, its memory 1.6 times, and flat within 15 %
+over all store sizes; SessionStart at most 6 times. ``--check`` exits 1 where one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from . import figures, imports, stores
+from .figures import Series
+from .plugin import (
+    RUNTIMES,
+    Plugin,
+    WrongAnswer,
+    check_context,
+    check_decision,
+    check_silence,
+    payload,
+    write_payload,
+)
+from .processes import peak_bytes, run
+
+SIZES = (0, 1_000, 100_000, 1_000_000)
+FOREIGN_SIZE = 100_000
+MEMORY_RUNS = 3
+
+
+class Case(NamedTuple):
+    """One command to time, and what its answer must be."""
+
+    series: Series
+    argv: list[str]
+    payload: bytes
+    env: dict[str, str]
+    check: Callable[[bytes], None]
+
+
+class Bench:
+    """Plugin, checkout and stores in one temporary folder."""
+
+    def __init__(self, root: Path, sizes: list[int]):
+        self.root = root
+        self.sizes = sizes
+        self.checkout = root / "checkout"
+        for folder in ("checkout/.git", "checkout/src", "checkout/other", "home", "state"):
+            (root / folder).mkdir(parents=True)
+        for name in ("src/locked.py", "src/free.py", "other/locked.py"):
+            (self.checkout / name).write_text("a line\n")
+        self.bare_env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(root / "home"),
+            "TMPDIR": str(root),
+            "LANG": "C.UTF-8",
+            "SWARM_STATE_DIR": str(root / "state"),
+        }
+        swarm = Path(__file__).resolve().parents[2]
+        self.plugin = Plugin(root / "plugin", swarm, {**os.environ, **self.bare_env})
+        self.bare = [self.plugin.python, "-I", "-S", "-c", "pass"]
+
+    def env(self, store: str) -> dict[str, str]:
+        """A hook's environment, with the store of that name."""
+        return {**self.bare_env, "SWARM_DB_PATH": str(self.root / store)}
+
+    # ------------------------------------------------------------------ cases
+
+    def checks(self) -> list[Case]:
+        """PreToolUse of both runtimes, on a free and on a locked file, for every store."""
+        cases = []
+        for size in self.sizes:
+            # Without any lock there is no conflict: the empty store has a twin with just the one.
+            for denied in (False, True):
+                name = f"own-{size}-{denied}.db" if size == 0 else f"own-{size}.db"
+                cases += self._checks_on(name, size, "", denied, locked=denied or size > 0)
+        if max(self.sizes) >= FOREIGN_SIZE:
+            for denied in (False, True):
+                cases += self._checks_on("foreign.db", FOREIGN_SIZE, "foreign", denied)
+                cases += self._checks_on("namesakes.db", FOREIGN_SIZE, "foreign, one name", denied)
+        return cases
+
+    def _checks_on(self, name: str, size: int, kind: str, denied: bool, locked: bool = True) -> list[Case]:
+        target = str(self.checkout / "src/locked.py")
+        namesakes = "name" in kind
+        path = str(self.root / name)
+        if not os.path.exists(path):
+            print(f"  store with {size:,} locks{f' ({kind})' if kind else ''}", file=sys.stderr, flush=True)
+            stores.fill(path, str(self.checkout), size, target if locked else "", bool(kind), namesakes)
+            for runtime in RUNTIMES:
+                stores.join(path, str(self.checkout), runtime, f"writer-{runtime}")
+        file = target if denied else str(self.checkout / ("other/locked.py" if namesakes else "src/free.py"))
+        cases = []
+        for runtime in RUNTIMES:
+            family = f"PreToolUse {runtime:<11} {'deny' if denied else 'allow':<5}"
+            label = f"{family} {size:>9,}{f' {kind}' if kind else ''}"
+            series = Series(label, "" if kind else family, figures.PRE_TOOL_USE_RATIO, figures.MEMORY_RATIO)
+            sent = write_payload(runtime, f"writer-{runtime}", str(self.checkout), file)
+            command = self.plugin.command(runtime, "PreToolUse")
+            check = self._decision(runtime, file, denied)
+            cases.append(Case(series, command, sent, self.env(name), check))
+        return cases
+
+    def _decision(self, runtime: str, file: str, denied: bool) -> Callable[[bytes], None]:
+        return lambda output: check_decision(output, runtime, file, denied)
+
+    def measure(self, cases: list[Case], runs: int) -> list[Series]:
+        """Time all `cases` in turn, `runs` times, each next to a bare interpreter; then their memory."""
+        for number in range(-1, runs):  # the first round only warms the caches
+            for case in cases:
+                self._once(case, keep=number >= 0)
+        for case in cases:
+            for _ in range(MEMORY_RUNS):
+                self._weigh(case)
+        return [case.series for case in cases]
+
+    def lifecycle(self, store: str, runs: int, locks: int) -> list[Series]:
+        """First and repeated SessionStart, both turn boundaries and SessionEnd: `runs` sessions, one after another."""
+        found = []
+        for runtime in RUNTIMES:
+            steps = [
+                ("SessionStart", "SessionStart, first   ", {"source": "startup"}, check_context),
+                ("SessionStart", "SessionStart, repeated", {"source": "resume"}, check_context),
+                ("UserPromptSubmit", "UserPromptSubmit      ", {"prompt": "go on"}, check_silence),
+                ("Stop", "Stop                  ", {"stop_hook_active": False}, check_silence),
+                ("SessionEnd", "SessionEnd            ", {"reason": "other"}, check_silence),
+            ]
+            series = [
+                Series(f"{name} {runtime} {locks:,}", "", figures.SESSION_START_RATIO if "Start" in event else None)
+                for event, name, _, _ in steps
+            ]
+            for number in range(-1, runs):
+                for one, (event, _, fields, check) in zip(series, steps):
+                    sent = payload(event, f"life-{runtime}-{number}", str(self.checkout), **fields)
+                    case = Case(one, self.plugin.command(runtime, event), sent, self.env(store), check)
+                    self._once(case, keep=number >= 0)
+                    if number == runs - 1 and event != "SessionEnd":
+                        self._weigh(case)
+            found += series
+        return found
+
+    def commands(self, store: str, runs: int, locks: int) -> list[Series]:
+        """What a person runs: for information, no limits."""
+        stores.join(str(self.root / store), str(self.checkout), "claude-code", "someone")
+        env = {**self.env(store), "CLAUDE_CODE_SESSION_ID": "someone"}
+        cases = []
+        for words in (["lock", "src/free.py", "--json"], ["unlock", "src/free.py", "--json"], ["locks", "--json"]):
+            series = Series(f"swarm-mcp {' '.join(words)} {locks:,}")
+            cases.append(Case(series, [*self.plugin.coordinator, *words], b"", env, lambda output: None))
+        return self.measure(cases, runs)
+
+    # ---------------------------------------------------------------- innards
+
+    def _once(self, case: Case, keep: bool) -> None:
+        bare = run(self.bare, case.payload, self.bare_env, str(self.checkout))
+        ran = run(case.argv, case.payload, case.env, str(self.checkout))
+        if ran.code:
+            raise WrongAnswer(f"{case.series.name} exited {ran.code}: {ran.output!r}")
+        case.check(ran.output)
+        if keep:
+            case.series.bare.append(bare.seconds)
+            case.series.samples.append(ran.seconds)
+
+    def _weigh(self, case: Case) -> None:
+        bare, _ = peak_bytes(self.plugin.python, self.bare, b"", self.bare_env, str(self.checkout))
+        peak, output = peak_bytes(self.plugin.python, case.argv, case.payload, case.env, str(self.checkout))
+        case.check(output)
+        case.series.peak = max(case.series.peak, peak)
+        case.series.bare_peak = max(case.series.bare_peak, bare)
+
+
+def main() -> int:
+    """Measure, print, and with ``--check`` judge."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=60, help="samples of each case (default 60)")
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="locks in the stores, by comma")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
+    parser.add_argument("--imports", action="store_true", help="only show what one check imports")
+    options = parser.parse_args()
+    sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
+    with tempfile.TemporaryDirectory(prefix="swarm-bench-") as folder:
+        os.umask(0o077)
+        try:
+            return _measure(Bench(Path(folder).resolve(), [0] if options.imports else sizes), options)
+        except WrongAnswer as error:
+            print(f"WRONG ANSWER: {error}", file=sys.stderr)
+            return 1
+        finally:
+            os.chdir("/")  # the folder is about to go
+
+
+def _measure(bench: Bench, options: argparse.Namespace) -> int:
+    checks = bench.checks()
+    if options.imports:
+        for case in checks[2:]:  # the denials: they import the most
+            runtime = case.series.name.split()[1]
+            print(imports.profile(bench.plugin, runtime, case.payload, case.env, str(bench.checkout)), end="\n\n")
+        return 0
+    print(f"{bench.plugin.python}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {options.runs} runs each")
+    series = bench.measure(checks, options.runs)
+    print(figures.table(series), flush=True)
+    for name, value in figures.flatness(series).items():
+        print(f"{name}: largest median over smallest {value:.3f}")
+    print()
+    few = max(5, options.runs // 3)
+    small = f"own-{bench.sizes[0]}-True.db" if bench.sizes[0] == 0 else f"own-{bench.sizes[0]}.db"
+    others = bench.lifecycle(small, few, bench.sizes[0])
+    print(figures.table(others), flush=True)
+    print()
+    print(figures.table(bench.commands(small, few, bench.sizes[0])))
+    missed = figures.misses(series + others)
+    print()
+    print("\n".join(f"over the limit: {miss}" for miss in missed) or "all limits hold")
+    return 1 if missed and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

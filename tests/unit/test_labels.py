@@ -1,0 +1,146 @@
+"""How sessions are named."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_hook_core import environment
+from swarm_hook_core.labels import compose, same_circle, short_session, token
+
+ID = "abcdef12-3456-7890"
+PLAIN = "claude-code platform:cli origin:claude-code session:abcdef12"
+
+
+@pytest.mark.parametrize(
+    ("given_facts", "label"),
+    [
+        ({}, PLAIN),
+        ({"identity": "work"}, f"identity:work {PLAIN}"),
+        (
+            {"identity": "work", "mode": "gateway", "role": "planner"},
+            "identity:work claude-code platform:cli mode:gateway role:planner origin:claude-code session:abcdef12",
+        ),
+        (
+            {"role": "implementer"},
+            "claude-code platform:cli role:implementer origin:claude-code session:abcdef12",
+        ),
+        ({"mode": "worker", "role": ""}, PLAIN),
+        ({"platform": "telegram"}, "claude-code platform:telegram origin:claude-code session:abcdef12"),
+        ({"override": "role:x topic:y", "identity": "work"}, "identity:work role:x topic:y session:abcdef12"),
+        ({"override": "identity:zz role:x", "identity": "work"}, "identity:zz role:x session:abcdef12"),
+        ({"override": "a session:abcdef12"}, "a session:abcdef12"),
+        ({"override": "a"}, "a session:abcdef12"),
+    ],
+)
+def test_the_words_of_a_label(given_facts: dict[str, str], label: str) -> None:
+    assert compose("claude-code", ID, **given_facts) == label
+
+
+def test_the_runtime_names_itself_twice() -> None:
+    assert compose("codex", "aaaabbbb-1", "work") == "identity:work codex platform:cli origin:codex session:aaaabbbb"
+
+
+@pytest.mark.parametrize(
+    ("session_id", "short"),
+    [
+        ("", ""),
+        ("session-123", "session1"),
+        ("a-b", "ab"),
+        ("../../etc/x", "etcx"),
+        ("a b\nrole:planner", "abrolepl"),
+        ("äöü１２３", ""),
+        ("01a20081-270c-7251", "01a20081"),
+    ],
+)
+def test_the_short_session(session_id: str, short: str) -> None:
+    assert short_session(session_id) == short
+    expected = "codex platform:cli origin:codex" + (f" session:{short}" if short else "")
+    assert compose("codex", session_id) == expected
+
+
+def label_from_environment(prefix: str = "CC", cwd: str = "") -> str:
+    return compose(
+        "claude-code",
+        ID,
+        environment.identity(prefix),
+        environment.mode(prefix),
+        environment.role(prefix, cwd, ""),
+        environment.label_override(prefix),
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "label"),
+    [
+        ({"AGENT_IDENTITY": "my work"}, PLAIN),
+        ({"AGENT_IDENTITY": "identity:work"}, f"identity:work {PLAIN}"),
+        (
+            {"SWARM_CC_ROLE": "GATEWAY ", "AGENT_IDENTITY": "work"},
+            "identity:work claude-code platform:cli mode:gateway role:planner origin:claude-code session:abcdef12",
+        ),
+        (
+            {"SWARM_ROLE": "gateway", "SWARM_CC_AGENT_ROLE": "Reviewer"},
+            "claude-code platform:cli mode:gateway role:reviewer origin:claude-code session:abcdef12",
+        ),
+        ({"SWARM_AGENT_ROLE": "worker"}, PLAIN),
+        ({"SWARM_AGENT_ROLE": "a b"}, PLAIN),
+        ({"SWARM_CC_LABEL": "one\n two", "AGENT_IDENTITY": "w"}, "identity:w one two session:abcdef12"),
+        ({"SWARM_CODEX_IDENTITY": "work", "SWARM_CODEX_LABEL": "x"}, PLAIN),
+    ],
+)
+def test_a_label_from_the_environment(
+    variables: dict[str, str], label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert label_from_environment() == label
+
+
+words = st.text("abcXYZ019_.-", min_size=1, max_size=12)
+
+
+@given(st.text(), st.just("") | words, st.sampled_from(["worker", "gateway"]), st.just("") | words)
+def test_a_composed_label_says_exactly_what_went_in(session_id: str, identity: str, mode: str, role: str) -> None:
+    label = compose("codex", session_id, identity, mode, role)
+    assert label.split(" ") == label.split(), "one blank between words, none around them"
+    assert (token(label, "identity"), token(label, "role"), token(label, "origin")) == (identity, role, "codex")
+    assert token(label, "mode") == ("gateway" if mode == "gateway" else "")
+    assert token(label, "session") == short_session(session_id)
+    assert len(label.split()) == 3 + bool(identity) + (mode == "gateway") + bool(role) + bool(short_session(session_id))
+
+
+@given(st.text(), st.just("") | words, st.text().filter(str.split))
+def test_an_override_keeps_its_words_and_gets_what_it_lacks(session_id: str, identity: str, override: str) -> None:
+    label = compose("codex", session_id, identity, override=override)
+    kept = [word for word in label.split(" ") if word in override.split()]
+    assert kept == override.split() or not set(override.split()).isdisjoint(
+        {f"identity:{identity}", f"session:{short_session(session_id)}"}
+    )
+    assert len([word for word in label.split() if word.startswith("identity:")]) >= bool(identity)
+    assert len([word for word in label.split() if word.startswith("session:")]) >= bool(short_session(session_id))
+
+
+@pytest.mark.parametrize(
+    ("label", "key", "value"),
+    [
+        ("identity:a role:b", "identity", "a"),
+        ("xidentity:a", "identity", ""),
+        ("identity:", "identity", ""),
+        ("role:a role:b", "role", "a"),
+        ("identity:a:b", "identity", "a:b"),
+        ("", "identity", ""),
+        (None, "identity", ""),
+    ],
+)
+def test_a_token(label: str, key: str, value: str) -> None:
+    assert token(label, key) == value
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "shown"),
+    [("", "", True), ("a", "", True), ("", "a", True), ("a", "a", True), ("a", "b", False), ("a", "A", False)],
+)
+def test_only_two_different_identities_hide_from_each_other(mine: str, theirs: str, shown: bool) -> None:
+    assert same_circle(mine, theirs) is shown
