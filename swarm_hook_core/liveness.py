@@ -30,15 +30,18 @@ def departed(evidence, now: float, here: str) -> bool:
     `now` in Unix seconds; `here` is ``process.host_id()`` of the asker.
     """
     host, pid, started, terminal, opened, state, last_seen, lease, adopted, heartbeat, lease_until = evidence
-    if last_seen is not None:
-        if gone(host or "", pid or 0, started or "", here):
-            return True
-        # A client that outlives its terminals ends a running turn first, writing as it goes.
-        if state == "idle" and gone(host or "", terminal or 0, opened or "", here):
-            return True
-        return bool(lease) and last_seen + lease < now
-    if adopted:
-        if heartbeat < now - RECLAIM_SECONDS:
-            return True
-        return lease_until is None and heartbeat > now + FUTURE_SECONDS
-    return lease_until is not None and lease_until < now
+    try:
+        if last_seen is not None:
+            if gone(host or "", pid or 0, started or "", here):
+                return True
+            # A client that outlives its terminals ends a running turn first, writing as it goes.
+            if state == "idle" and gone(host or "", terminal or 0, opened or "", here):
+                return True
+            return bool(lease) and last_seen + lease < now
+        if adopted:
+            if heartbeat < now - RECLAIM_SECONDS:
+                return True
+            return lease_until is None and heartbeat > now + FUTURE_SECONDS
+        return lease_until is not None and lease_until < now
+    except (TypeError, AttributeError):
+        return False  # a row with odd values proves nothing

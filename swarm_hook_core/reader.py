@@ -22,11 +22,12 @@ class Held:
     __slots__ = ("file", "instance_id", "label", "note", "since", "evidence")
 
     def __init__(self, file, instance_id, label, note, since, evidence=None):
+        # Rows may come from anywhere; whether a file is held must not hang on how its note reads.
         self.file = file
         self.instance_id = instance_id
-        self.label = label or ""
-        self.note = note or ""
-        self.since = since
+        self.label = label if isinstance(label, str) else ""
+        self.note = note if isinstance(note, str) else ""
+        self.since = since if isinstance(since, (int, float)) else 0
         self.evidence = evidence
 
 
@@ -78,6 +79,25 @@ def sqlite_driver():
     return _sqlite3
 
 
+def as_text(raw: bytes) -> str:
+    """Text as stored; bytes that are not UTF-8 survive as surrogates instead of failing the query."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def ascii_lower(name: str) -> str:
+    """Lower case as SQLite's ``lower`` has it: A to Z only."""
+    return name.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+def storable(text: str) -> bool:
+    """Whether a store can hold `text`. A file name that is not UTF-8 it cannot, so nobody locks one."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def connect_read_only(driver, path: str, busy_seconds: float):
     """A read-only connection to `path`, also from a sandbox that cannot write its folder.
 
@@ -94,6 +114,7 @@ def connect_read_only(driver, path: str, busy_seconds: float):
         if os.access(os.path.dirname(path), os.W_OK) or (os.path.exists(log) and os.path.getsize(log)):
             raise
         connection = driver.connect(uri + "&immutable=1", uri=True, timeout=busy_seconds, isolation_level=None)
+    connection.text_factory = as_text
     return connection
 
 
@@ -126,6 +147,9 @@ class StoreReader:
 
     def locks_on(self, keys: list[str]) -> list[Held]:
         """Locks stored under any of `keys`, whoever holds them, in whatever scope."""
+        keys = [key for key in keys if storable(key)]
+        if not keys:
+            return []
         marks = ",".join("?" * len(keys))
         rows = self._locks(f"c.path_key IN ({marks})", keys)
         rows += self._locks(f"c.file IN ({marks})", keys)
@@ -136,7 +160,7 @@ class StoreReader:
         """Locks that another implementation stored under a path with links still in it."""
         from swarm_hook_core.paths import key_of
 
-        names = list({os.path.basename(key).lower() for key in keys})
+        names = list({ascii_lower(os.path.basename(key)) for key in keys})
         marks = ",".join("?" * len(names))
         expression = NAME_OF_FILE.replace("file", "c.file")
         rows = self._locks(f"c.path_key IS NULL AND {expression} IN ({marks})", names, ALIAS_LIMIT)

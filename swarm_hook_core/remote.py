@@ -7,7 +7,7 @@ import os
 from swarm_hook_core.coordinator import command, run
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.payload import loads
-from swarm_hook_core.reader import Held
+from swarm_hook_core.reader import Held, ascii_lower
 
 
 class CoordinatorUnavailable(Exception):
@@ -34,20 +34,12 @@ class CommandReader:
 
     def locks_on(self, keys: list[str]) -> list[Held]:
         """Locks that name one of `keys` by any spelling. `since` is 0 where the row has no time."""
-        names = {os.path.basename(key).lower() for key in keys}
+        names = {ascii_lower(os.path.basename(key)) for key in keys}
         found = []
         for row in self.rows:
             file = row["file"]
-            near = os.path.basename(file).lower() in names
+            near = ascii_lower(os.path.basename(file)) in names
             if row.get("type", "lock") == "lock" and (file in keys or (near and key_of(file) in keys)):
-                since = row.get("created_at")
-                found.append(
-                    Held(
-                        file,
-                        row.get("instance_id"),
-                        "identity:?" if row.get("hidden") else row.get("owner_label"),
-                        row.get("content"),
-                        since if isinstance(since, (int, float)) else 0,
-                    )
-                )
+                owner = "identity:?" if row.get("hidden") else row.get("owner_label")
+                found.append(Held(file, row.get("instance_id"), owner, row.get("content"), row.get("created_at")))
         return found

@@ -32,7 +32,7 @@ def write(target: Path, local: bool = False, force: bool = False) -> bool:
     """
     wanted = contents(local)
     earlier = read_record(target).get("files", [])
-    foreign = [name for name in wanted if (target / name).exists() and name not in earlier and name != RECORD]
+    foreign = [name for name in wanted if (target / name).exists() and name not in [*earlier, RECORD if earlier else ""]]
     changed_foreign = [name for name in foreign if (target / name).read_bytes() != wanted[name]]
     if changed_foreign and not force:
         raise SwarmError(f"{target} holds files that are not ours ({changed_foreign[0]}); choose another folder or --force")
@@ -77,7 +77,16 @@ def read_record(target: Path) -> dict:
         record = json.loads((target / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return record if isinstance(record, dict) else {}
+    files = record.get("files") if isinstance(record, dict) and record.get("name") == "swarm" else None
+    # What it names may be removed, so it must be a bundle's own, inside the folder.
+    if not isinstance(files, list) or not all(isinstance(n, str) and _is_inside(n) for n in files):
+        return {}
+    return record
+
+
+def _is_inside(name: str) -> bool:
+    parts = name.split("/")
+    return bool(name) and ".." not in parts and "" not in parts and not os.path.isabs(name)
 
 
 def contents(local: bool) -> dict[str, bytes]:

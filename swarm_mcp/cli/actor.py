@@ -56,7 +56,7 @@ def surrounding_session(store) -> dict | None:
 
 def resolve(store, scope: str, reference: str) -> dict:
     """The instance that `reference` names: an id, else a unique id prefix or part of a label in scope."""
-    exact = store.instances.get(reference)
+    exact = store.instances.live(reference)
     if exact:
         return exact
     rows = store.instances.in_scope(scope)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from swarm_mcp.errors import UsageError
 
+LARGEST = 10**12
+
 VALUE_FLAGS = frozenset(
     {
         "--adopt-instance-id", "--as", "--client", "--directory", "--file-root", "--label", "--lease-seconds",
@@ -49,9 +51,12 @@ class Arguments:
         if not text:
             return default
         try:
-            return int(text)
+            number = int(text)
         except ValueError:
-            raise UsageError(f"{flag} wants a whole number, not {text!r}") from None
+            number = LARGEST + 1
+        if abs(number) <= LARGEST:
+            return number
+        raise UsageError(f"{flag} wants a whole number, not {text[:40]!r}")
 
     def word(self, index: int, what: str) -> str:
         """The positional word at `index`; `what` it is, for the error where it is missing."""

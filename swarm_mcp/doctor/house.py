@@ -161,8 +161,8 @@ def recorded_faults() -> list[dict]:
                 row = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(row, dict) and {"at", "runtime", "hook", "fault"} <= row.keys():
-                rows.append(row)
+            if isinstance(row, dict) and isinstance(row.get("at"), (int, float)):
+                rows.append({"at": row["at"], **{name: str(row.get(name)) for name in ("runtime", "hook", "fault")}})
     return rows
 
 

@@ -6,9 +6,9 @@ import os
 import time
 
 from swarm_hook_core.process import host_id
-from swarm_hook_core.reader import connect_read_only
+from swarm_hook_core.reader import as_text, connect_read_only
 from swarm_hook_core.state import store_path
-from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
 
 BUSY_SECONDS = 15.0
@@ -117,7 +117,9 @@ class Store:
     def _execute(self, sql: str, values):
         try:
             return self.connection.execute(sql, values)
-        except self.driver.Error as error:
+        except UnicodeEncodeError:
+            raise SwarmError("text that is not valid UTF-8 cannot be stored") from None
+        except (self.driver.Error, OverflowError) as error:
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
@@ -155,6 +157,7 @@ class Store:
             connection = self.driver.connect(
                 self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
+            connection.text_factory = as_text
         except (OSError, self.driver.Error) as error:
             raise self._unavailable(error) from error
         try:

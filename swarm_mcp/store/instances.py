@@ -54,6 +54,11 @@ class Instances:
         """One row of ``instances``."""
         return self.store.row("SELECT * FROM instances WHERE id = ?", (instance_id,))
 
+    def live(self, instance_id: str) -> dict | None:
+        """One row, None where that session has gone."""
+        found = self._live("WHERE i.id = ?", (instance_id,))
+        return found[0] if found else None
+
     def in_scope(self, scope: str) -> list[dict]:
         """Live rows of a scope, in order of registration."""
         return self._live("WHERE i.scope = ?", (scope,))
@@ -71,19 +76,13 @@ class Instances:
         )
 
     def of_session_id(self, session_id: str) -> list[dict]:
-        """Rows of every runtime's session with this whole id."""
-        return self.store.rows(
-            "SELECT i.* FROM instances i JOIN swarm_sessions s ON s.instance_id = i.id WHERE s.session_id = ?",
-            (session_id,),
-        )
+        """Live rows of every runtime's session with this whole id."""
+        return self._live("WHERE s.session_id = ?", (session_id,))
 
     def of_client(self, pid: int, started: str) -> list[dict]:
-        """Rows of the sessions that run in one client process, newest sign of life first."""
-        return self.store.rows(
-            "SELECT i.*, s.last_seen, s.session_id FROM instances i JOIN swarm_sessions s ON s.instance_id = i.id"
-            " WHERE s.client_pid = ? AND s.client_start = ? AND s.host = ?"
-            " ORDER BY s.last_seen DESC, i.registered_at DESC",
-            (pid, started, self.store.here),
+        """Live rows of the sessions that run in one client process, with their ``session_id``."""
+        return self._live(
+            "WHERE s.client_pid = ? AND s.client_start = ? AND s.host = ?", (pid, started, self.store.here)
         )
 
     def terminal_of(self, runtime: str, session_id: str) -> tuple[int, str]:
@@ -103,6 +102,25 @@ class Instances:
 
     # --------------------------------------------------------------- change
 
+    def require(self, instance_id: str) -> None:
+        """Inside a transaction: renew a session that is about to change something.
+
+        A lapsed lease is forgiven while nobody has taken the session's place. Raises SwarmError where
+        the session has gone.
+        """
+        found = self._with_evidence("WHERE i.id = ?", (instance_id,))
+        row, has_gone = found[0] if found else ({}, True)
+        if row and row["last_seen"] is not None:
+            has_gone = gone(row["host"] or "", row["client_pid"] or 0, row["client_start"] or "", self.store.here)
+        if has_gone:
+            raise SwarmError(f"instance {instance_id} is no longer registered; register again")
+        now = self.store.now()
+        self.store.change("UPDATE swarm_sessions SET last_seen = ? WHERE instance_id = ?", (now, instance_id))
+        if row["last_seen"] is not None and row["lease_seconds"]:
+            lease_until = now + row["lease_seconds"]
+            values = (now, lease_until, instance_id)
+            self.store.change("UPDATE instances SET heartbeat = ?, lease_until = ? WHERE id = ?", values)
+
     def register(self, request: Registration) -> dict:
         """Add, adopt or renew an instance; its row.
 
@@ -113,6 +131,7 @@ class Instances:
             # A session that is here to register has not gone, however long it was silent.
             known = self.of_session(request.runtime, request.session_id) if request.session_id else None
             self.reclaim(known["id"] if known else "")
+            self.store.locks.key_foreign_rows(200)
             if request.session_id:
                 row = self._register_session(request)
             else:
@@ -165,7 +184,7 @@ class Instances:
     def _with_evidence(self, where: str, values: tuple) -> list[tuple[dict, bool]]:
         now, here = self.store.now(), self.store.here
         rows = self.store.rows(
-            f"SELECT i.*, {COLUMNS} FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
+            f"SELECT i.*, {COLUMNS}, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
             f" {where} ORDER BY i.registered_at, i.rowid",
             values,
         )
@@ -199,7 +218,7 @@ class Instances:
             )  # fmt: skip
             instance_id = row["id"]
         else:
-            instance_id = known["instance_id"] if known else (request.preassigned_id or new_id())
+            instance_id = known["instance_id"] if known else self._free_id(request)
             if self.get(instance_id) is None:
                 self._insert(request, instance_id, now, adopted=0, lease_until=lease_until)
         pid, started = request.client
@@ -216,6 +235,12 @@ class Instances:
             ),
         )  # fmt: skip
         return self.get(instance_id) or {}
+
+    def _free_id(self, request: Registration) -> str:
+        """The id reserved for this session, or a new one where another session has that."""
+        wanted = request.preassigned_id
+        taken = wanted and self.store.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ?", (wanted,))
+        return new_id() if taken or not wanted else wanted
 
     def _register_instance(self, request: Registration) -> dict:
         now = self.store.now()

@@ -43,8 +43,8 @@ class KeyValues:
         import json
 
         try:
-            item = json.loads(value)
-        except ValueError as error:
+            item = json.loads(value, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
             raise SwarmError(f"the value is not JSON: {error}") from None
         with self.store.writing():
             row = self._owned(instance, key)
@@ -107,6 +107,10 @@ class KeyValues:
             " ON CONFLICT (scope) DO UPDATE SET changed_at = max(excluded.changed_at, changed_at + 1)",
             (scope, self.store.now_ms()),
         )
+
+
+def _refuse(name: str):
+    raise ValueError(f"{name} is not JSON")
 
 
 def _identity(instance: dict) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import COLUMNS, departed
 from swarm_hook_core.paths import key_of, keys_for
-from swarm_hook_core.reader import NAME_OF_FILE
+from swarm_hook_core.reader import NAME_OF_FILE, ascii_lower, storable
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import events, removal
@@ -31,8 +31,8 @@ class Locks:
         """
         path = file_of(instance, self._checked(file))
         with self.store.writing():
-            if self.store.instances.get(instance["id"]) is None:
-                raise SwarmError(f"instance {instance['id']} is no longer registered")
+            self.store.instances.require(instance["id"])
+            self.key_foreign_rows(2000)
             own = None
             for row in self._on(path):
                 if row["instance_id"] != instance["id"] or exclusive:
@@ -81,18 +81,31 @@ class Locks:
         What sessions of another identity hold is listed; their names and notes are not.
         """
         condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
-        rows = self._live(self._select(f"{condition} AND c.file NOT LIKE '{MUTEX_PREFIX}%'", values))
+        rows = self._live(self._select(f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'", values))
         return [self._seen_by(row, viewer_identity) for row in rows]
 
     def describe(self, row: dict, viewer_identity: str) -> dict:
         """A lock found by `on`, in the shape of a refusal's ``active``."""
         return self._active(row, viewer_identity)
 
+    def key_foreign_rows(self, limit: int) -> None:
+        """Inside a transaction: give a key to locks that another implementation stored without one."""
+        rows = self.store.rows(
+            f"SELECT id, file FROM context WHERE type = 'lock' AND path_key IS NULL"
+            f" AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}' LIMIT ?",
+            (limit,),
+        )
+        for row in rows:
+            if isinstance(row["file"], str) and storable(row["file"]) and "\0" not in row["file"]:
+                self.store.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(row["file"]), row["id"]))
+
     # -------------------------------------------------------------- innards
 
     def _checked(self, file: str) -> str:
         if not file.strip() or "\0" in file:
             raise SwarmError("a lock needs the path of a file")
+        if not storable(file):
+            raise SwarmError("a file whose name is not valid UTF-8 cannot be locked")
         return file
 
     def _key(self, path: str) -> str | None:
@@ -116,7 +129,7 @@ class Locks:
         keys = [path] if path.startswith(MUTEX_PREFIX) else keys_for(path, "/")
         marks = ",".join("?" * len(keys))
         rows = self._select(f"AND (c.path_key IN ({marks}) OR c.file IN ({marks}))", (*keys, *keys))
-        names = tuple({key.rsplit("/", 1)[-1].lower() for key in keys})
+        names = tuple({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
         expression = NAME_OF_FILE.replace("file", "c.file")
         unkeyed = self._select(f"AND c.path_key IS NULL AND {expression} IN ({','.join('?' * len(names))})", names)
         seen = {row["id"] for row in rows}

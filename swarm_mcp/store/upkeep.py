@@ -52,7 +52,7 @@ class Upkeep:
         self._delete("context", "type = 'lock' AND instance_id NOT IN (SELECT id FROM instances)", (), scope, "orphan_locks")
         mutexes = self._delete(
             "context",
-            f"type = 'lock' AND file LIKE '{MUTEX_PREFIX}%' AND task_id IN (SELECT id FROM tasks WHERE status IN {TERMINAL})",
+            f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) = '{MUTEX_PREFIX}' AND task_id IN (SELECT id FROM tasks WHERE status IN {TERMINAL})",
             (), scope, "terminal_spawn_locks",
         )  # fmt: skip
         messages = self._delete("messages", "created_at < ?", (now - MESSAGE_SECONDS,), scope, "messages")

@@ -175,7 +175,7 @@ class Client:
     def call_seconds(self, script: str) -> list[float]:
         """For each answer of the model, the seconds until the client came back with results."""
         times = [exchange.at for exchange in self.exchanges(script)]
-        return [after - before for before, after in zip(times, times[1:])]
+        return [after - before for before, after in zip(times, times[1:], strict=False)]
 
 
 def _session_id(stream: str) -> str:

@@ -75,10 +75,10 @@ class ClaudeCode(Client):
         return {"name": "Bash", "input": {"command": command, "description": "As scripted"}}
 
     def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
-        names = [f"{self._server}__{tool}" for tool, _ in calls]
+        made: list[Call] = [{"name": f"{self._server}__{tool}", "input": arguments} for tool, arguments in calls]
         # Tools of servers are not offered until they were looked up.
-        search = {"name": "ToolSearch", "input": {"query": "select:" + ",".join(names)}}
-        return [search, *({"name": name, "input": arguments} for name, (_, arguments) in zip(names, calls))]
+        query = "select:" + ",".join(call["name"] for call in made)
+        return [{"name": "ToolSearch", "input": {"query": query}}, *made]
 
     def sub_agent(self, script: str) -> list[Call]:
         task = {"description": "one errand", "prompt": play(script), "subagent_type": "general-purpose"}

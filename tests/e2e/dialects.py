@@ -119,7 +119,9 @@ class Responses(Dialect):
                 "total_tokens": 55,
             },
         }
-        events = [{"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}]
+        events: list[dict[str, Any]] = [
+            {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}
+        ]
         for index, item in enumerate(items):
             events.append({"type": "response.output_item.added", "output_index": index, "item": item})
             events.append({"type": "response.output_item.done", "output_index": index, "item": item})
@@ -170,7 +172,9 @@ class Messages(Dialect):
             "stop_sequence": None,
             "usage": usage,
         }
-        events = [{"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}]
+        events: list[dict[str, Any]] = [
+            {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+        ]
         for index, block in enumerate(blocks):
             if block["type"] == "text":
                 empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}

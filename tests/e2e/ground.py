@@ -203,6 +203,11 @@ class Ground:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        # Codex's daemon binds its sockets in /tmp, and a killed one leaves them behind.
+        for link in filter(Path.is_symlink, self.home.glob(".codex/app-server-*/*.sock")):
+            socket = link.readlink()
+            for file in (socket, Path(f"{socket}.lock"), link):
+                file.unlink(missing_ok=True)
 
     def own_processes(self) -> list[int]:
         """Processes whose environment has this ground's HOME, a path that nobody else has."""

@@ -114,12 +114,10 @@ def test_a_composed_label_says_exactly_what_went_in(session_id: str, identity: s
 @given(st.text(), st.just("") | words, st.text().filter(str.split))
 def test_an_override_keeps_its_words_and_gets_what_it_lacks(session_id: str, identity: str, override: str) -> None:
     label = compose("codex", session_id, identity, override=override)
-    kept = [word for word in label.split(" ") if word in override.split()]
-    assert kept == override.split() or not set(override.split()).isdisjoint(
-        {f"identity:{identity}", f"session:{short_session(session_id)}"}
-    )
-    assert len([word for word in label.split() if word.startswith("identity:")]) >= bool(identity)
-    assert len([word for word in label.split() if word.startswith("session:")]) >= bool(short_session(session_id))
+    given_words, short = override.split(), short_session(session_id)
+    before = [f"identity:{identity}"] if identity and not any(w.startswith("identity:") for w in given_words) else []
+    after = [f"session:{short}"] if short and not any(w.startswith("session:") for w in given_words) else []
+    assert label.split(" ") == before + given_words + after
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 from swarm_mcp.cli.actor import actor
 from swarm_mcp.cli.output import say, show
+from swarm_mcp.errors import UsageError
 from swarm_mcp.store import Store
 
 
 def run(args) -> int:
     """Remove the instance; a session that is not registered (any more) is no error."""
     with Store() as store:
-        session_id = args.value("--session-id")
+        session_id, runtime = args.value("--session-id"), args.value("--runtime")
+        if bool(session_id) != bool(runtime):
+            raise UsageError("--runtime and --session-id go together")
         if session_id:
-            row = store.instances.of_session(args.value("--runtime"), session_id)
+            row = store.instances.of_session(runtime, session_id)
         else:
             row = actor(store, args)
         if row:

@@ -86,6 +86,6 @@ def _client(text: str) -> tuple[int, str]:
     if not text:
         return 0, ""
     pid, colon, started = text.partition(":")
-    if not pid.isdigit() or not colon:
+    if not colon or not (pid.isascii() and pid.isdigit() and len(pid) < 10):
         raise UsageError("--client wants PID:START")
     return int(pid), started

@@ -1,0 +1,333 @@
+"""Which spellings name one file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_hook_core import paths
+from swarm_hook_core.paths import contains, fold, git_root, ignores_case, key_of, keys_for, spellings, translated
+
+NFC, NFD = "caf\u00e9.md", "cafe\u0301.md"
+
+
+def found(lock: Path | str, spelled: str, cwd: Path | str = "/") -> bool:
+    """Whether a lock taken on absolute `lock` is found by a write to `spelled` from `cwd`."""
+    return key_of(str(lock)) in keys_for(spelled, str(cwd))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """``real/deep/f`` and ``real/f``, ``ln`` -> real/deep, ``l`` -> real/f, ``gone`` -> nothing."""
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "real" / "deep" / "f").write_text("deep")
+    (tmp_path / "real" / "f").write_text("f")
+    (tmp_path / "ln").symlink_to("real/deep")
+    (tmp_path / "l").symlink_to("real/f")
+    (tmp_path / "gone").symlink_to("not/there")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "{0}/real/f", "real/f", "./real/f", "real//f", "real/./f", "real/deep/../f", "nowhere/../real/f", " real/f",
+        "real/f \t", "real/f\n", "l", "{0}//real///f", "//{0}/real/f", "///{0}/real/f", "ln/../f", "../{1}/real/f",
+        "real/f/", "real/f/.",
+    ],
+)  # fmt: skip
+def test_every_spelling_of_a_file_finds_its_lock(spelled: str, tree: Path) -> None:
+    assert found(tree / "real" / "f", spelled.format(tree, tree.name), tree)
+
+
+@pytest.mark.parametrize("spelled", ["real/g", "f", "real/f2", "real", "real/F", "real/deep/f", "ln/f", ""])
+def test_another_file_does_not_find_it(spelled: str, tree: Path) -> None:
+    assert not found(tree / "real" / "f", spelled, tree)
+
+
+def test_a_link_and_its_target_are_one_file(tree: Path) -> None:
+    assert found(tree / "l", "real/f", tree)
+    assert found(tree / "real" / "f", "l", tree)
+    assert found(tree / "ln" / "new", "real/deep/new", tree), "also where it does not exist yet"
+    assert found(tree / "real" / "deep" / "new", "ln/new", tree)
+    assert found(tree / "not" / "there", "gone", tree), "a dangling link names what writing through it would make"
+    assert found(tree / "ln" / "a" / "b" / "c", "real/deep/a/b/c", tree)
+
+
+def test_behind_a_link_both_readings_of_dot_dot_count(tree: Path) -> None:
+    # To an editor `ln/../f` is `f`; to the kernel it is `real/f`.
+    assert not (tree / "f").exists() and (tree / "ln" / ".." / "f").read_text() == "f"
+    assert found(tree / "f", "ln/../f", tree)
+    assert found(tree / "real" / "f", "ln/../f", tree)
+    assert found(tree / "new", "ln/../new", tree) and found(tree / "real" / "new", "ln/../new", tree)
+
+
+def test_a_relative_path_through_a_linked_working_folder(tree: Path) -> None:
+    assert found(tree / "real" / "deep" / "f", "f", tree / "ln")
+    assert found(tree / "real" / "f", "../f", tree / "ln")
+    assert found(tree / "f", "../f", tree / "ln")
+
+
+def test_a_link_that_has_moved_on_is_found_under_its_own_name(tree: Path) -> None:
+    # What the lock stored is its own spelling and the key of that day.
+    stored = {str(tree / "l"), key_of(str(tree / "l"))}
+    (tree / "l").unlink()
+    (tree / "l").symlink_to("real/deep/f")
+    assert stored & set(keys_for("l", str(tree)))
+    assert stored & set(keys_for("real/f", str(tree)))
+    assert not stored & set(keys_for("real/deep/f", str(tree)))
+
+
+def test_links_in_a_circle_end(tree: Path) -> None:
+    (tree / "a").symlink_to("b")
+    (tree / "b").symlink_to("a")
+    assert found(tree / "a", "a", tree)
+
+
+def test_trailing_blanks_may_belong_to_the_name(tree: Path) -> None:
+    (tree / "x ").write_text("")
+    assert found(tree / "x ", "x ", tree)
+    assert found(tree / "x", "x ", tree)
+    assert not found(tree / "x ", "x", tree)
+
+
+@pytest.mark.parametrize("spelled", ["", "\0", "a\0b", " \0"])
+def test_what_names_no_file_has_no_key(spelled: str) -> None:
+    assert keys_for(spelled, "/tmp") == []
+
+
+@pytest.mark.parametrize("spelled", ["a" * 300, "a/" * 3000 + "f", "é" * 200, "\udcff.md", "%2e%2e/f", "~/f", "$HOME/f"])
+def test_an_unusual_name_still_names_itself(spelled: str, tmp_path: Path) -> None:
+    assert found(os.path.normpath(tmp_path / spelled), spelled, tmp_path)
+
+
+def test_names_beside_dot_dot(tmp_path: Path) -> None:
+    for name in ("..f", "...", "..f/x", "a..", ".. "):
+        assert found(tmp_path / name, name, tmp_path), name
+    assert not found(tmp_path.parent / "f", "..f", tmp_path)
+
+
+names = st.text(
+    st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=8
+).filter(lambda name: name.strip() == name and name not in (".", ".."))
+
+
+@given(st.lists(names, min_size=1, max_size=5), st.data())
+def test_every_respelling_shares_a_key(parts: list[str], data: st.DataObject) -> None:
+    target = "/" + "/".join(["no-such-place", *parts])
+    depth = data.draw(st.integers(0, len(parts)), "working folder")
+    cwd = "/" + "/".join(["no-such-place", *parts[:depth]])
+    bits = []
+    for part in parts[depth:]:
+        bits += data.draw(st.lists(st.sampled_from([".", "", "other/..", "a/b/../.."]), max_size=2))
+        bits.append(part)
+    relative = "/".join(bits) or "."
+    if relative.startswith("/"):
+        relative = "." + relative
+    blanks = data.draw(st.sampled_from(["", " ", "\t", " \n"]))
+    up = "../" * (depth + 1) + target[1:]
+    for spelled in (relative + blanks, up + blanks, target + blanks, "/" + target):
+        assert found(target, spelled, cwd)
+
+
+@given(st.lists(names, min_size=1, max_size=4), st.lists(names, min_size=1, max_size=4))
+def test_two_paths_share_a_key_only_if_they_are_one(left: list[str], right: list[str]) -> None:
+    one, other = "/no-such-place/" + "/".join(left), "/no-such-place/" + "/".join(right)
+    assert found(one, other) == (one == other)
+
+
+@given(st.text(), st.text())
+def test_no_text_is_too_strange(spelled: str, cwd: str) -> None:
+    for key in keys_for(spelled, "/" + cwd.replace("\0", "")):
+        assert os.path.isabs(key)
+
+
+# -- letter case and Unicode forms -----------------------------------------------------------------
+
+
+def blind_mount(folder: Path) -> bool:
+    """Make `folder` a file system that ignores letter case, if this machine can."""
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "casefold", "none", folder], capture_output=True)
+    if done.returncode:
+        return False
+    subprocess.run(["chattr", "+F", folder], check=True, capture_output=True)
+    return True
+
+
+def simulate_blindness(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make looking names up below `folder` ignore case and Unicode form, as the kernel would there."""
+    real_stat, real_lstat = os.stat, os.lstat
+
+    def entry(path: object) -> object:
+        text = path if isinstance(path, str) else os.fspath(path) if isinstance(path, os.PathLike) else ""
+        if not text.startswith(str(folder) + "/"):
+            return path
+        at = str(folder)
+        for part in text[len(at) + 1 :].split("/"):
+            wanted = unicodedata.normalize("NFC", part).casefold()
+            there = os.listdir(at) if os.path.isdir(at) else []
+            hits = [name for name in there if unicodedata.normalize("NFC", name).casefold() == wanted]
+            at = os.path.join(at, hits[0] if hits else part)
+        return at
+
+    monkeypatch.setattr(os, "stat", lambda path, *a, **k: real_stat(entry(path), *a, **k))
+    monkeypatch.setattr(os, "lstat", lambda path, *a, **k: real_lstat(entry(path), *a, **k))
+
+
+@pytest.fixture
+def blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose file system takes ``A`` and ``a`` for one name: a real one where there is one."""
+    folder = tmp_path / "Volume"
+    folder.mkdir()
+    (tmp_path / "probe").touch()
+    if (tmp_path / "PROBE").exists():
+        yield folder
+    elif sys.platform == "linux" and os.geteuid() == 0 and blind_mount(folder):
+        yield folder
+        subprocess.run(["umount", folder], check=True)
+    else:
+        simulate_blindness(folder, monkeypatch)
+        yield folder
+
+
+def test_letter_case_is_ignored_where_the_file_system_ignores_it(blind: Path) -> None:
+    (blind / "Src").mkdir()
+    (blind / "Src" / "Main.py").write_text("")
+    assert os.path.exists(blind / "sRC" / "MAIN.PY"), "the fixture itself"
+    for spelled in ("Src/Main.py", "src/main.py", "SRC/MAIN.PY"):
+        assert ignores_case(str(blind / spelled))
+        assert found(blind / "Src" / "Main.py", spelled, blind)
+        assert found(blind / spelled, "Src/Main.py", blind)
+    assert not found(blind / "Src" / "Main.py", "Src/Main2.py", blind)
+
+
+def test_letter_case_of_a_file_that_is_not_there_yet(blind: Path) -> None:
+    (blind / "Src").mkdir()
+    assert found(blind / "Src" / "New.py", "src/NEW.py", blind)
+    assert found(blind / "src" / "new" / "er.py", "SRC/New/Er.py", blind)
+
+
+def test_letter_case_of_a_new_file_at_the_top_of_a_volume(blind: Path) -> None:
+    assert found(blind / "New.py", "new.PY", blind)
+
+
+def test_a_lock_outlives_the_making_of_its_file(blind: Path) -> None:
+    stored = {str(blind / "New.py"), key_of(str(blind / "New.py"))}
+    (blind / "New.py").write_text("")
+    assert stored & set(keys_for("new.py", str(blind)))
+
+
+def test_unicode_forms_are_one_where_letter_case_is(blind: Path) -> None:
+    (blind / "Src").mkdir()
+    (blind / "Src" / NFC).write_text("")
+    assert found(blind / "Src" / NFC, f"Src/{NFD}", blind)
+    assert found(blind / "Src" / NFD, f"src/{NFC.upper()}", blind)
+
+
+def test_elsewhere_case_and_form_tell_files_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("")
+    if (tmp_path / "A.md").exists() or sys.platform == "darwin":
+        pytest.fail("this test needs a file system that tells letter case apart: set TMPDIR to one")
+    (tmp_path / NFC).write_text("")
+    assert not ignores_case(str(tmp_path / "a.md"))
+    assert not found(tmp_path / "a.md", "A.md", tmp_path)
+    assert not found(tmp_path / NFC, NFD, tmp_path)
+
+
+def test_two_files_that_differ_in_case_are_two(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("")
+    (tmp_path / "A.md").write_text("")
+    if len(os.listdir(tmp_path)) == 1:
+        return  # one file, then; told above
+    assert not found(tmp_path / "a.md", "A.md", tmp_path)
+
+
+def test_a_link_of_the_other_case_is_not_blindness(tmp_path: Path) -> None:
+    (tmp_path / "real.md").write_text("")
+    (tmp_path / "REAL.MD").symlink_to("gone")
+    assert not ignores_case(str(tmp_path / "real.md"))
+
+
+def test_a_mac_never_tells_unicode_forms_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(paths, "ignores_case", lambda path: False)
+    assert fold(f"/x/{NFD}") == fold(f"/x/{NFC}") == f"/x/{NFC}"
+    assert found(f"/x/{NFC}", f"/x/{NFD}") and found(f"/x/{NFD}", f"/x/{NFC}")
+
+
+@given(st.text())
+def test_folding_twice_is_folding_once(name: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "ignores_case", lambda path: True)
+        once = fold(name)
+        assert fold(once) == once
+        assert fold(unicodedata.normalize("NFD", name)) == fold(unicodedata.normalize("NFC", name))
+        assert fold(name.upper().lower()) == fold(name.lower())
+
+
+# -- worktrees that stand for another folder -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "moved"),
+    [
+        ("/wt/f", "/main/f"),
+        ("/wt/a/../f", "/main/f"),
+        ("/wt", "/main"),
+        ("/wt/..f", "/main/..f"),
+        ("/wt/...", "/main/..."),
+        ("/wtx/f", "/wtx/f"),
+        ("/w", "/w"),
+        ("/f", "/f"),
+        ("/main/f", "/main/f"),
+        ("/..wt/f", "/..wt/f"),
+    ],
+)
+def test_a_path_moves_to_where_its_file_root_says(path: str, moved: str) -> None:
+    assert translated(path, "/wt", "/wt", "/main") == moved
+
+
+def test_a_session_below_its_git_root_keeps_its_place_under_the_other_root(tmp_path: Path) -> None:
+    for name in ("wt", "main"):
+        (tmp_path / name / "sub").mkdir(parents=True)
+        (tmp_path / name / ".git").mkdir()
+    given_root = (str(tmp_path / "wt" / "sub"), str(tmp_path / "wt"), str(tmp_path / "main" / "sub"))
+    assert translated(str(tmp_path / "wt" / "sub" / "f"), *given_root) == str(tmp_path / "main" / "sub" / "f")
+    assert translated(str(tmp_path / "wt" / "f"), *given_root) == str(tmp_path / "main" / "f")
+    assert translated(str(tmp_path / "wtx"), *given_root) == str(tmp_path / "wtx")
+
+
+def test_without_a_file_root_nothing_moves() -> None:
+    assert translated("/wt/f", "/wt", "/wt", "") == "/wt/f"
+    assert translated("/wt/f", "/wt", "/wt", "/wt") == "/wt/f"
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "inside"),
+    [("/a", "/a", True), ("/a", "/a/b", True), ("/a/", "/a/b", True), ("/a", "/ab", False), ("/", "/x", True), ("/a", "/", False)],
+)
+def test_containment(folder: str, path: str, inside: bool) -> None:
+    assert contains(folder, path) is inside
+
+
+def test_the_git_root_is_the_nearest_one(tmp_path: Path) -> None:
+    inner = tmp_path / "repo" / "sub" / "deep"
+    inner.mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir()
+    assert git_root(str(inner)) == str(tmp_path / "repo")
+    (tmp_path / "repo" / "sub" / ".git").write_text("gitdir: elsewhere\n")
+    assert git_root(str(inner)) == str(tmp_path / "repo" / "sub"), "a worktree or submodule has a file there"
+    assert git_root("/no/such/place") == "/no/such/place"
+
+
+def test_spellings_are_absolute_and_the_textual_one_comes_first(tree: Path) -> None:
+    assert spellings("ln/../f", str(tree))[0] == str(tree / "f")
+    assert all(os.path.isabs(path) for path in spellings("a", ""))

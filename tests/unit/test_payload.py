@@ -1,0 +1,123 @@
+"""Reading and writing JSON without the json package."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_hook_core.payload import PayloadError, answer, dumps, loads, parse, quote, read, text_field
+
+texts = st.text(st.characters(exclude_categories=[]))  # lone surrogates too
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4))
+
+
+@given(values, st.booleans(), st.sampled_from([None, 1, 4]), st.sampled_from(["", " ", "\n\t\r "]))
+def test_what_json_writes_is_read_alike(value: Any, ascii_only: bool, indent: int | None, blank: str) -> None:
+    text = blank + json.dumps(value, ensure_ascii=ascii_only, indent=indent) + blank
+    assert loads(text) == json.loads(text) == value
+
+
+@given(st.text('{}[]",:0123456789.eE+-\\ \n\ttrufalsn"ua', max_size=30))
+def test_what_json_refuses_is_refused(text: str) -> None:
+    # The one leniency is deliberate: control characters inside strings are let through.
+    try:
+        expected = json.loads(text, strict=False)
+    except ValueError:
+        with pytest.raises(ValueError):
+            loads(text)
+    else:
+        assert loads(text) == expected
+
+
+@given(st.text())
+def test_no_text_breaks_the_reader(text: str) -> None:
+    try:
+        parse(text)
+    except ValueError:
+        pass
+
+
+@pytest.mark.parametrize("text", ["NaN", "[1e999, -1e999]", "Infinity", "-0.0", "1E5", '"\\ud800"', '{"a": 1, "a": 2}'])
+def test_oddities_are_read_as_json_reads_them(text: str) -> None:
+    assert repr(loads(text)) == repr(json.loads(text))
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    assert loads('\ufeff{"a": 1}') == {"a": 1}
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
+@pytest.mark.parametrize("depth", [5_000, 100_000, 1_000_000])
+@pytest.mark.parametrize("closed", [True, False])
+def test_deep_nesting_ends_in_one_of_two_errors(opening: str, depth: int, closed: bool) -> None:
+    closing = "".join({"[": "]", "{": "}"}[c] for c in reversed(opening) if c in "[{")
+    with pytest.raises((RecursionError, ValueError)):
+        parse(opening * depth + "1" + (closing * depth if closed else ""))
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "{", '{"a"', "null", "[]", "3", '"x"', "true", "{} {}", "{}x", "{'a': 1}", "\x00{}", "not json"]
+)
+def test_only_an_object_is_a_payload(text: str) -> None:
+    with pytest.raises(PayloadError if text in ("null", "[]", "3", '"x"', "true", "not json") else ValueError):
+        parse(text)
+
+
+@given(values)
+def test_what_is_written_reads_back(value: Any) -> None:
+    assert json.loads(dumps(value)) == loads(dumps(value)) == value
+    assert dumps(value).isascii()
+
+
+@given(values, st.sampled_from([1, 2, 4]))
+def test_the_layout_is_that_of_json(value: Any, indent: int) -> None:
+    assert dumps(value, indent=indent) == json.dumps(value, indent=indent)
+    assert dumps(value) == json.dumps(value)
+
+
+@pytest.mark.parametrize("value", [b"x", {1, 2}, object(), {"a": [b"x"]}])
+def test_what_is_no_json_value_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError):
+        dumps(value)
+
+
+@given(texts)
+def test_a_quoted_text_is_one_ascii_line(text: str) -> None:
+    assert quote(text).isascii() and quote(text).isprintable()
+    assert json.loads(quote(text)) == text
+
+
+@given(st.binary())
+def test_any_bytes_can_be_read_and_written_back(data: bytes) -> None:
+    text = read(io.BytesIO(data))
+    assert text.encode("utf-8", "surrogateescape") == data
+    assert read(io.TextIOWrapper(io.BytesIO(data), "ascii")) == text, "whatever encoding the locale chose"
+
+
+def test_text_streams_without_bytes_are_read_too() -> None:
+    assert read(io.StringIO('{"a": "ü"}')) == '{"a": "ü"}'
+
+
+@pytest.mark.parametrize("value", [None, 3, True, [], {}, ["x"]])
+def test_a_field_of_another_type_counts_as_missing(value: Any) -> None:
+    assert text_field({"k": value}, "k") == ""
+    assert text_field({}, "k") == ""
+    assert text_field({"k": "v"}, "k") == "v"
+
+
+@given(texts, texts)
+def test_an_answer_is_one_object_on_one_line(event: str, reason: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        out = io.StringIO()
+        patch.setattr("sys.stdout", out)
+        answer(event, permissionDecision="deny", permissionDecisionReason=reason)
+    line = out.getvalue()
+    assert line.endswith("\n") and line.count("\n") == 1 and line.isascii()
+    inner = {"hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": reason}
+    assert json.loads(line) == {"hookSpecificOutput": inner}

@@ -1,0 +1,176 @@
+"""Who runs where, and proof that somebody does not any more."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swarm_hook_core import process
+from swarm_hook_core.process import client_process, gone, host_id, parent_of, program_name, start_time
+
+HERE = host_id()
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    child = subprocess.Popen(["sleep", "60"])
+    yield child
+    child.kill()
+    child.wait()
+
+
+def test_a_start_time_names_a_process(sleeper: subprocess.Popen[bytes]) -> None:
+    mine, its = start_time(os.getpid()), start_time(sleeper.pid)
+    assert mine and its and mine != its
+    assert (start_time(os.getpid()), start_time(sleeper.pid)) == (mine, its)
+    assert start_time(2**22 + 7) == ""
+
+
+def test_a_program_s_name_may_hold_anything(tmp_path: Path) -> None:
+    # /proc/PID/stat has the name in parentheses, and the name may have them too.
+    odd = tmp_path / "a) R 1 (b c"
+    odd.symlink_to("/bin/sleep")
+    child = subprocess.Popen([odd, "60"])
+    try:
+        deadline = time.monotonic() + 5
+        while program_name(child.pid) != odd.name[:15] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert program_name(child.pid) == odd.name[:15]
+        assert parent_of(child.pid) == os.getpid()
+        assert start_time(child.pid).isdigit()
+        assert not gone(HERE, child.pid, start_time(child.pid), HERE)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_running_process_is_not_gone(sleeper: subprocess.Popen[bytes]) -> None:
+    assert not gone(HERE, sleeper.pid, start_time(sleeper.pid), HERE)
+    os.kill(sleeper.pid, signal.SIGSTOP)
+    assert not gone(HERE, sleeper.pid, start_time(sleeper.pid), HERE), "a stopped one only looks quiet"
+
+
+def test_an_ended_process_is_gone(sleeper: subprocess.Popen[bytes]) -> None:
+    started = start_time(sleeper.pid)
+    sleeper.kill()
+    deadline = time.monotonic() + 5
+    while start_time(sleeper.pid) != "-":
+        assert time.monotonic() < deadline, "killed and unreaped, it is a zombie"
+    assert gone(HERE, sleeper.pid, started, HERE), "a zombie has ended"
+    sleeper.wait()
+    assert start_time(sleeper.pid) == ""
+    assert gone(HERE, sleeper.pid, started, HERE)
+
+
+def test_a_pid_used_again_is_another_process(sleeper: subprocess.Popen[bytes]) -> None:
+    assert gone(HERE, sleeper.pid, str(int(start_time(sleeper.pid)) - 1), HERE)
+
+
+def test_nobody_is_gone_without_proof(sleeper: subprocess.Popen[bytes]) -> None:
+    started = start_time(sleeper.pid)
+    sleeper.kill()
+    sleeper.wait()
+    pid = sleeper.pid
+    machine, boot, namespace = HERE.split("/")
+    assert machine and boot and namespace
+    assert gone(HERE, pid, started, HERE), "the same facts, with proof"
+    for host in ("", f"other/{boot}/{namespace}", f"/{boot}/{namespace}", f"{machine}/{boot}/1", f"{machine}//{namespace}",
+                 f"{machine}/{boot}", machine, "//"):  # fmt: skip
+        assert not gone(host, pid, started, HERE), host
+    for here in ("", "//", f"other/{boot}/{namespace}", f"{machine}//{namespace}", f"{machine}/{boot}/1", machine):
+        assert not gone(HERE, pid, started, here), here
+    assert not gone(HERE, 0, started, HERE)
+    assert not gone(HERE, pid, "", HERE)
+    assert not gone("//", pid, started, "//"), "two machines that cannot be told are not one"
+
+
+def test_a_restart_ends_everything(sleeper: subprocess.Popen[bytes]) -> None:
+    machine, _boot, namespace = HERE.split("/")
+    assert gone(f"{machine}/an-earlier-boot/{namespace}", sleeper.pid, start_time(sleeper.pid), HERE)
+    assert gone(f"{machine}/an-earlier-boot/1", sleeper.pid, "1", HERE), "whatever its pid namespace was"
+    assert not gone(f"other/an-earlier-boot/{namespace}", sleeper.pid, start_time(sleeper.pid), HERE)
+
+
+def test_a_process_that_may_not_be_signalled_is_looked_at(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    started = start_time(sleeper.pid)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "kill", refuse)
+        assert not gone(HERE, sleeper.pid, started, HERE)
+        assert gone(HERE, sleeper.pid, "1", HERE)
+
+
+@pytest.mark.parametrize("content", ["", "garbage", "12 (x) R"])
+def test_a_process_that_cannot_be_looked_at_counts_as_alive(
+    content: str, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = start_time(sleeper.pid)
+    monkeypatch.setattr(process, "_read", lambda path: content)  # as with /proc mounted hidepid=2
+    assert start_time(sleeper.pid) == ""
+    assert not gone(HERE, sleeper.pid, started, HERE)
+    assert not gone(HERE, sleeper.pid, "1", HERE)
+    assert parent_of(sleeper.pid) == 0
+
+
+def test_a_machine_without_its_files_still_proves_nothing_wrong(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = start_time(sleeper.pid)
+    monkeypatch.setattr(process, "_read", lambda path: "")
+    here = host_id()
+    assert here.partition("/")[0] == os.uname().nodename
+    assert not gone(here, sleeper.pid, started, here)
+    assert not gone(HERE, sleeper.pid, started, here) and not gone(here, sleeper.pid, started, HERE)
+
+
+def test_another_pid_namespace_sees_other_processes(sleeper: subprocess.Popen[bytes]) -> None:
+    ask = (
+        "import sys; from swarm_hook_core.process import *; host, pid, started = sys.argv[1:];"
+        "print(host_id(), gone(host, int(pid), started, host_id()))"
+    )
+    command = ["unshare", "--pid", "--fork", "--mount-proc", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
+    facts = [HERE, str(sleeper.pid), start_time(sleeper.pid)]
+    done = subprocess.run([*command, sys.executable, "-c", ask, *facts], capture_output=True, text=True)
+    if done.returncode and "unshare" in done.stderr:
+        pytest.skip(f"no leave to make a pid namespace here ({done.stderr.strip()}); run as root or allow user namespaces")
+    there, verdict = done.stdout.split()
+    assert there.rpartition("/")[0] == HERE.rpartition("/")[0] and there != HERE
+    assert verdict == "False", "its pid does not exist in there, which proves nothing"
+
+
+# -- whose hook this is ----------------------------------------------------------------------------
+
+ASK = "from swarm_hook_core.process import client_process; print(*client_process())"
+
+
+def asked(argv: list[str]) -> list[str]:
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_the_client_is_the_process_that_started_the_hook() -> None:
+    assert asked([sys.executable, "-c", ASK]) == [str(os.getpid()), start_time(os.getpid())]
+
+
+def test_the_client_is_found_behind_its_shells() -> None:
+    # The trailing command keeps each shell from replacing itself by what it runs.
+    script = f"{sys.executable} -c '{ASK}'; true"
+    assert asked(["sh", "-c", script]) == [str(os.getpid()), start_time(os.getpid())]
+    assert asked(["bash", "-c", f"sh -c \"{script}\"; true"]) == [str(os.getpid()), start_time(os.getpid())]
+
+
+def test_an_unknown_client_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_read", lambda path: "")
+    assert client_process() == (0, "")
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert client_process() == (0, "")

@@ -1,0 +1,103 @@
+"""Where this user's state lives, and who may look at it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import platformdirs.macos
+import platformdirs.unix
+import pytest
+
+from swarm_hook_core.state import make_private, state_dir, write_private
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.mark.parametrize("base", [None, "/some/state", "", "  ", "relative/state"])
+@pytest.mark.parametrize(
+    ("platform", "dirs"), [("linux", platformdirs.unix.Unix), ("darwin", platformdirs.macos.MacOS)]
+)
+def test_the_folder_is_the_one_platformdirs_names(
+    base: str | None, platform: str, dirs: type[platformdirs.PlatformDirs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SWARM_STATE_DIR")
+    monkeypatch.delenv("XDG_STATE_HOME")
+    if base is not None:
+        monkeypatch.setenv("XDG_STATE_HOME", base)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", platform)
+        ours = state_dir()
+    assert ours == dirs("swarm-mcp").user_state_dir
+
+
+def test_a_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
+    make_private(str(tmp_path / "a" / "b"))
+    assert mode(tmp_path / "a" / "b") == 0o700
+    (tmp_path / "open").mkdir(mode=0o777)
+    (tmp_path / "open").chmod(0o777)
+    make_private(str(tmp_path / "open"))
+    assert mode(tmp_path / "open") == 0o700
+
+
+def test_the_umask_does_not_decide(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_private(str(tmp_path / "s" / "f"), "x")
+    finally:
+        os.umask(before)
+    assert (mode(tmp_path / "s"), mode(tmp_path / "s" / "f")) == (0o700, 0o600)
+
+
+def test_somebody_else_s_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s").mkdir(mode=0o755)
+    monkeypatch.setattr(os, "getuid", lambda: os.stat(tmp_path).st_uid + 1)
+    with pytest.raises(PermissionError):
+        make_private(str(tmp_path / "s"))
+    assert mode(tmp_path / "s") == 0o755, "and left as it is"
+
+
+@pytest.mark.parametrize("target", ["there", "not-there"])
+def test_a_link_is_refused(target: str, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir(mode=0o755)
+    (tmp_path / "s").symlink_to(tmp_path / target)
+    with pytest.raises(OSError):
+        write_private(str(tmp_path / "s" / "f"), "x")
+    assert os.listdir(tmp_path / "there") == [] and not (tmp_path / "not-there").exists()
+    assert mode(tmp_path / "there") == 0o755
+
+
+def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("mine")
+    with pytest.raises(OSError):
+        make_private(str(tmp_path / "s"))
+    assert (tmp_path / "s").read_text() == "mine"
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "s" / "f"
+    write_private(str(path), "a" * 100_000)
+    write_private(str(path), "b\udcff")
+    assert path.read_bytes() == b"b\xff"
+    assert os.listdir(path.parent) == ["f"], "nothing is left beside it"
+
+
+def test_a_failed_replacement_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s" / "f"
+    write_private(str(path), "old")
+
+    def full(handle: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError):
+            write_private(str(path), "new")
+    assert path.read_text() == "old"
+    write_private(str(path), "newer")
+    assert path.read_text() == "newer", "what the failure left must not stand in the way"
+    assert os.listdir(path.parent) == ["f"]
