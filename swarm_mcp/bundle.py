@@ -20,6 +20,7 @@ from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
 
 RECORD = "install.json"
+LAUNCHER = "bin/swarm-mcp"
 PARTS = (".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "skills")
 
 
@@ -103,7 +104,9 @@ def contents(local: bool) -> dict[str, bytes]:
     if local:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
             files[name] = _bound(files[name])
-        record.update(python=interpreter(), coordinator=coordinator_command())
+        # Claude Code puts a plugin's bin folder on its shell's PATH.
+        files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
+        record.update(files=sorted(files), python=interpreter(), coordinator=coordinator_command())
     files[RECORD] = (json.dumps(record, indent=2) + "\n").encode()
     return files
 
@@ -163,6 +166,8 @@ def _replace(path: Path, content: bytes) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     scratch.write_bytes(content)
+    if content.startswith(b"#!"):
+        scratch.chmod(0o755)
     os.replace(scratch, path)
     return True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -15,6 +14,7 @@ from swarm_mcp.cli.output import short
 from swarm_mcp.clients.base import Finding
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.removal import STALE_SECONDS
@@ -145,25 +145,6 @@ def _faults() -> Finding:
     last = recent[-1]
     text = f"{len(recent)} in the last day; the newest, {last['runtime']} {last['hook']}: {last['fault']}"
     return Finding("faults", "warn", text, f"see {fault_log()}", {"log": fault_log(), "newest": recent[-5:]})
-
-
-def recorded_faults() -> list[dict]:
-    """What hooks recorded, oldest first: ``{at, runtime, hook, fault}``."""
-    rows = []
-    for path in (fault_log() + ".1", fault_log()):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                lines = file.readlines()
-        except OSError:
-            continue
-        for line in lines:
-            try:
-                row = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(row, dict) and isinstance(row.get("at"), (int, float)):
-                rows.append({"at": row["at"], **{name: str(row.get(name)) for name in ("runtime", "hook", "fault")}})
-    return rows
 
 
 def _holds(path, content: bytes) -> bool:

@@ -184,7 +184,7 @@ class Instances:
     def _with_evidence(self, where: str, values: tuple) -> list[tuple[dict, bool]]:
         now, here = self.store.now(), self.store.here
         rows = self.store.rows(
-            f"SELECT i.*, {COLUMNS}, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
+            f"SELECT i.*, {COLUMNS}, s.runtime, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
             f" {where} ORDER BY i.registered_at, i.rowid",
             values,
         )

@@ -52,6 +52,9 @@ def test_every_captured_run_ends_and_answers_alike(ground: Ground):
             for name, value in names.items():
                 word = word.replace("{%s}" % name, value).replace("{%s:8}" % name, value[:8])
             argv.append(word)
+        if argv == ["inspect", "--json"]:  # what other programs have put there by now
+            ground.add("messages", scope=ground.scope, sender=names["planner"], recipient=names["implementer"], content="x")
+            ground.add("tasks", id="t", scope=ground.scope, type="fix", title="T", requester=names["planner"])
         done = ground.swarm(*argv, *(["--no-clients"] if argv[0] == "doctor" else []))
         told = f"{argv}: {done}"
         assert done.code == run["exit"], told
@@ -113,8 +116,13 @@ def test_scope_comes_from_flag_variable_or_git_root(ground: Ground, monkeypatch)
     assert ground.swarm("instances", "--scope", "rel").out == f"(no instances in scope {ground.scope}/rel)\n"
 
 
-def test_instances_show_panes_but_neither_adoption_nor_lease(ground: Ground, monkeypatch):
-    row = ground.session("s", "one", pane="p_5")
+def in_a_pane(ground: Ground) -> dict:
+    session = ("--runtime", "claude-code", "--session-id", "s", "--lease-seconds", "600")
+    return ground.swarm("register", *session, "--label", "one", "--pane", "p_5", "--json").json
+
+
+def test_instances_show_panes_but_neither_adoption_nor_lease(ground: Ground):
+    row = in_a_pane(ground)
     (shown,) = ground.swarm("instances", "--json").json
     assert list(shown) == [
         "id", "scope", "directory", "root", "file_root", "label", "pid", "registered_at", "heartbeat",
@@ -127,7 +135,7 @@ def test_instances_show_panes_but_neither_adoption_nor_lease(ground: Ground, mon
 
 
 def test_locks_name_their_owner_and_the_pane_it_published(ground: Ground):
-    row = ground.session("s", "one", pane="p_5")
+    row = in_a_pane(ground)
     ground.lock(row, "b.py", "because")
     (shown,) = ground.swarm("locks", "--json").json
     assert list(shown)[:7] == ["id", "instance_id", "file", "type", "content", "created_at", "owner_label"]
@@ -336,12 +344,11 @@ def test_no_command_line_at_all_ends_in_a_bug_report(ground: Ground, verb: str, 
     done = ground.swarm(verb, *words)
     assert done.code in (0, 1), done
     assert "Traceback" not in done.err and done.err.count("\n") <= 1, done
-    assert bool(done.err) == (done.code == 1 and not (verb == "kv" and not done.err and not done.out)), done
-    if done.code == 1:
-        assert done.out == "", done
-    if "--json" in words and done.code == 0 and done.out and not {"--help", "-h"} & set(words):
-        parsed = [word for word in words if word == "--json"]
-        assert parsed and (done.out[0] not in "[{n" or json.loads(done.out) is not NotImplemented), done
+    missing_key = verb == "kv" and words[:1] == ["get"]  # says it by its exit code alone
+    assert bool(done.err) == (done.code == 1) or (missing_key and not done.out), done
+    assert done.code == 0 or done.out == "", done
+    if words[:1] == ["--json"] and done.code == 0 and not {"--help", "-h"} & set(words):
+        json.loads(done.out)
 
 
 def test_bytes_that_are_no_utf8_survive_a_real_command_line(ground: Ground):
@@ -359,7 +366,8 @@ def test_a_folder_that_has_been_deleted_is_no_bug(ground: Ground):
     gone.mkdir()
     script = f'rmdir "{gone}" && exec "$@"'
     done = subprocess.run(["/bin/sh", "-c", script, "sh", *SWARM, "locks"], cwd=gone, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "internal error" not in done.stderr, done
+    assert done.returncode in (0, 1) and done.stderr.count("\n") == done.returncode, done
+    assert "internal error" not in done.stderr, done
 
 
 # -- a reader that has left -------------------------------------------------------------------------

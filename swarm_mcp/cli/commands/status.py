@@ -1,6 +1,8 @@
-"""status: who is here, what is locked, and whether it is enforced, at a glance
+"""status: who is here, what is locked, and who is guarded, at a glance
 
 usage: swarm-mcp status [--scope DIR] [--json]
+
+A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
 example: swarm-mcp status
 """
@@ -12,9 +14,11 @@ import os
 from swarm_hook_core.decision import duration
 from swarm_mcp.cli.actor import surrounding_session, viewer_identity
 from swarm_mcp.cli.output import public_instance, say, short, show
+from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 
+DAY_SECONDS = 86400
 ENDED = ("done", "failed", "cancelled")
 
 
@@ -27,23 +31,35 @@ def run(args) -> int:
         locks = store.locks.held(scope, viewer_identity(store, args))
         counts = store.records.task_counts(scope)
         me = surrounding_session(store)
+    faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
     tasks = {status: count for status, count in counts.items() if status not in ENDED}
     if args.json:
         me_shown = public_instance(me) if me else None
-        shown = [{**public_instance(row), "state": row["state"], "last_seen": row["last_seen"]} for row in sessions]
-        show({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, "open_tasks": tasks})
+        shown = [
+            {**public_instance(row), "state": row["state"], "last_seen": row["last_seen"], "guarded": _guarded(row)}
+            for row in sessions
+        ]
+        show({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, "open_tasks": tasks, "faults": faults})
         return 0
     say(f"scope {scope}")
     say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(sum(tasks.values()), 'open task')}")
     for row in sessions:
         seen = duration(now - (row["last_seen"] or row["heartbeat"]))
         mine = "  (this session)" if me and me["id"] == row["id"] else ""
-        say(f"  {short(row['id'])}  {row['state'] or 'live':<8} seen {seen} ago  {row['label'] or '-'}{mine}")
+        bare = "" if _guarded(row) else "  (not guarded)"
+        say(f"  {short(row['id'])}  {row['state'] or 'live':<8} seen {seen} ago  {row['label'] or '-'}{mine}{bare}")
     for row in locks:
         who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
         note = f" ({row['content']})" if row["content"] else ""
         say(f"  locked  {_near(row['file'], scope)}  by {who}, {duration(now - row['created_at'])} ago{note}")
+    if faults:
+        say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
     return 0
+
+
+def _guarded(row: dict) -> bool:
+    """Whether hooks registered this session; a bare MCP connection or command has none."""
+    return row["last_seen"] is not None and row["runtime"] != "mcp"
 
 
 def _count(number: int, what: str) -> str:

@@ -1,0 +1,26 @@
+"""Reading back what hooks recorded."""
+
+from __future__ import annotations
+
+import json
+
+from swarm_hook_core.faults import fault_log
+
+
+def recorded_faults() -> list[dict]:
+    """What hooks recorded, oldest first: ``{at, runtime, hook, fault}``."""
+    rows = []
+    for path in (fault_log() + ".1", fault_log()):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines = file.readlines()
+        except OSError:
+            continue
+        for line in lines:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict) and isinstance(row.get("at"), (int, float)):
+                rows.append({"at": row["at"], **{name: str(row.get(name)) for name in ("runtime", "hook", "fault")}})
+    return rows

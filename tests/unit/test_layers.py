@@ -1,0 +1,116 @@
+"""What may import what, and what a check may not load at all."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sessions import ROOT, RUNTIMES, hooks_folder, new_session, peer_locks, start, write, write_payload
+
+CORE = ROOT / "swarm_hook_core"
+MODULES = sorted(path.stem for path in CORE.glob("*.py"))
+COSTLY = {"json", "re", "typing", "pathlib", "dataclasses", "functools", "subprocess", "tempfile", "enum", "collections"}
+ENTRIES = ["pre_tool_use", "post_tool_use", "session_start", "session_end", "turn"]
+
+
+def imported(path: Path) -> set[str]:
+    """Whole names of all that a file imports anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide what they name"
+            found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_hook_core_imports_the_standard_library_and_itself(module: str) -> None:
+    tops = {name.partition(".")[0] for name in imported(CORE / f"{module}.py")}
+    assert tops - {"swarm_hook_core"} <= set(sys.stdlib_module_names), tops
+
+
+@pytest.mark.parametrize("script", [path for runtime in RUNTIMES for path in sorted(hooks_folder(runtime).glob("*.py"))])
+def test_an_entry_script_imports_only_the_core(script: Path) -> None:
+    tops = {name.partition(".")[0] for name in imported(script)}
+    assert tops <= {"swarm_hook_core", "_common", "os", "sys"}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_an_entry_script_is_no_place_for_logic(runtime: str) -> None:
+    assert sorted(path.stem for path in hooks_folder(runtime).glob("*.py")) == sorted([*ENTRIES, "_common"])
+    for name in ENTRIES:
+        assert len((hooks_folder(runtime) / f"{name}.py").read_text().splitlines()) <= 10
+
+
+def test_every_module_of_the_core_loads_on_a_bare_interpreter() -> None:
+    script = (
+        f"import sys; sys.path[:0] = [{str(ROOT)!r}]\n"
+        f"for name in {MODULES!r}: __import__('swarm_hook_core.' + name)\n"
+        "print(*sorted(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    tops = {name.partition(".")[0] for name in done.stdout.split()} - {"__main__"}
+    assert "swarm_hook_core" in tops
+    assert tops - {"swarm_hook_core"} <= set(sys.stdlib_module_names), tops
+    assert not any(name.startswith("swarm_mcp") for name in done.stdout.split())
+
+
+def modules_after(runtime: str, payload: dict[str, object]) -> tuple[str, set[str]]:
+    """What a real check of `payload` printed, and the modules it had loaded by its end."""
+    folder = hooks_folder(runtime)
+    script = (
+        f"import sys; sys.path[0] = {str(folder)!r}\n"
+        f"try: exec(compile(open({str(folder / 'pre_tool_use.py')!r}).read(), 'pre_tool_use.py', 'exec'))\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "sys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-E", "-s", "-S", "-c", script], input=json.dumps(payload), capture_output=True, text=True, check=True
+    )
+    return done.stdout, set(done.stderr.split())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("locked", ["nothing", "this", "other", "mine"])
+def test_a_check_loads_nothing_costly(runtime: str, locked: str, tmp_path: Path) -> None:
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    if locked == "mine":
+        peer_locks(tmp_path, tmp_path / "f", runtime=runtime, session_id=me)
+    elif locked != "nothing":
+        peer_locks(tmp_path, tmp_path / {"this": "f", "other": "g"}[locked])
+    out, loaded = modules_after(runtime, write_payload(runtime, me, tmp_path, str(tmp_path / "f")))
+    assert bool(out) is (locked == "this")
+    assert {"_sqlite3", "swarm_hook_core.reader"} <= loaded, "the store was asked"
+    assert not COSTLY & loaded
+    assert not any(name.startswith("swarm_mcp") for name in loaded)
+    if locked in ("nothing", "other"):
+        assert "swarm_hook_core.liveness" not in loaded or "swarm_hook_core.process" in loaded
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("command", ["ls -l", "echo apply_patch", "cat <<'EOF' > f\nx\nEOF"])
+def test_a_shell_call_without_a_patch_does_not_open_the_store(runtime: str, command: str, tmp_path: Path) -> None:
+    payload = {**write_payload(runtime, new_session(), tmp_path, "f"), "tool_name": "Bash", "tool_input": {"command": command}}
+    out, loaded = modules_after(runtime, payload)
+    assert out == ""
+    assert not {"_sqlite3", "swarm_hook_core.reader", *COSTLY} & loaded
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_check_starts_no_process(runtime: str, tmp_path: Path) -> None:
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    peer_locks(tmp_path, tmp_path / "f")
+    assert write(runtime, me, tmp_path, tmp_path / "f", PATH="/nowhere", SWARM_MCP_BIN="").reason
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "swarm_mcp").rglob("*.py")), ids=str)
+def test_the_coordinator_may_know_the_core_and_not_the_plugins(path: Path) -> None:
+    assert not any(name.startswith("integrations") or name == "_common" for name in imported(path))
