@@ -45,13 +45,13 @@ def chosen_command() -> list[str]:
     return _words_on_path(words)
 
 
-def run(argv: list[str], seconds: float, leave_running: bool = False) -> Result:
-    """Run `argv` with empty standard input, for at most `seconds`.
+def run(argv: list[str], seconds: float, leave_running: bool = False, **settings: str) -> Result:
+    """Run `argv` with empty standard input, for at most `seconds`, `settings` added to its environment.
 
     Out of time, its whole process group is killed, or left to finish where `leave_running`.
     """
     if os.name != "posix":
-        return _run_portably(argv, seconds)
+        return _run_portably(argv, seconds, settings)
     import select
 
     out_read, out_write = os.pipe()
@@ -61,7 +61,7 @@ def run(argv: list[str], seconds: float, leave_running: bool = False) -> Result:
         pid = os.posix_spawnp(
             argv[0],
             argv,
-            os.environ,
+            {**os.environ, **settings},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, null, 0),
                 (os.POSIX_SPAWN_DUP2, out_write, 1),
@@ -96,8 +96,8 @@ def run(argv: list[str], seconds: float, leave_running: bool = False) -> Result:
     code = _reap(pid, end)
     os.close(out_read)
     os.close(err_read)
-    if code is None and not leave_running:
-        _kill_group(pid)
+    if (code is None or open_pipes) and not leave_running:
+        _kill_group(pid)  # also what a wrapper that has ended left behind, holding our pipe
     text = [b"".join(parts).decode("utf-8", "surrogateescape") for parts in received.values()]
     if code is None:
         return Result(None, text[0], text[1] or f"no answer within {seconds:g} s")
@@ -123,12 +123,13 @@ def _kill_group(pid: int) -> None:
         return
 
 
-def _run_portably(argv: list[str], seconds: float) -> Result:
+def _run_portably(argv: list[str], seconds: float, settings: dict[str, str]) -> Result:
     import subprocess
 
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace"
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace",
+            env={**os.environ, **settings},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Result(None, stderr=str(error))
@@ -139,7 +140,7 @@ def _installed() -> list[str]:
     """The command that `swarm-mcp install` recorded at the plugin's root, if it still exists."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
-        with open(os.path.join(root, "install.json"), encoding="utf-8") as file:
+        with open(os.path.join(root, "install.json"), encoding="utf-8", errors="replace") as file:
             text = file.read()
     except OSError:
         return []
@@ -147,7 +148,7 @@ def _installed() -> list[str]:
 
     try:
         recorded = loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     words = recorded.get("coordinator") if isinstance(recorded, dict) else None
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
@@ -161,7 +162,8 @@ def _words_on_path(words: list[str]) -> list[str]:
         return []
     first = words[0]
     if first.endswith((".ts", ".js")) and os.path.isfile(first):
-        return _words_on_path(["bun" if first.endswith(".ts") else "node"]) + words
+        program = _words_on_path(["bun" if first.endswith(".ts") else "node"])
+        return program + words if program else []
     if os.sep in first:
         return words if os.access(first, os.X_OK) and not os.path.isdir(first) else []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):

@@ -113,11 +113,9 @@ class HookCore:
         if session is not None:
             return session, store
         from swarm_hook_core import scratch
-        from swarm_hook_core.coordinator import chosen_command, command
+        from swarm_hook_core.coordinator import chosen_command
         from swarm_hook_core.lifecycle import join_in_passing
 
-        if not session_id or not command():
-            raise LookupError("the session is not registered, and there is no swarm-mcp to register it with")
         end = time.monotonic() + DEADLINE_SECONDS
         known = scratch.load(self.config, session_id).get("instance_id")
         instance_id = known or join_in_passing(self.config, payload, DEADLINE_SECONDS)
@@ -126,7 +124,7 @@ class HookCore:
             session = store.session(runtime, session_id)
             if session is not None:
                 return session, store
-        if store is not None and store.is_ours and not (known or chosen_command()):
+        if store is not None and store.is_ours and not (instance_id and chosen_command()):
             return Session(instance_id), store
         if not instance_id:
             return None, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.paths import keys_for, translated
+from swarm_hook_core.paths import keys_for, spellings, translated
 from swarm_hook_core.targets import write_targets
 
 NOTE_LENGTH = 200
@@ -28,16 +28,29 @@ def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: floa
     """
     for folder, spelled in write_targets(config, tool, tool_input, cwd):
         keys = keys_for(spelled, folder)
-        if not keys:
+        if not keys:  # no file can have this name
             continue
         path = keys[0]
-        moved = translated(path, session.directory, session.root, session.file_root)
-        if moved != path:
+        for moved in moved_by(session, spellings(spelled, folder)) if session.file_root else ():
             keys += [key for key in keys_for(moved, folder) if key not in keys]
         for held in locks_on(keys):
             if held.instance_id != session.instance_id:
                 return Denial(path, held, reason(tool, path, held, token(session.label, "identity"), now))
     return None
+
+
+def moved_by(session, spelled: list[str]) -> list[str]:
+    """Where the session's `file_root` says that these absolute paths really are; those it leaves alone not."""
+    from os.path import realpath
+
+    found: list[str] = []
+    places = ((session.directory, session.root), (realpath(session.directory), realpath(session.root)))
+    for path in spelled:
+        for directory, root in places:
+            moved = translated(path, directory, root, session.file_root)
+            if moved != path and moved not in found:
+                found.append(moved)
+    return found
 
 
 def reason(tool: str, path: str, held, viewer_identity: str, now: float) -> str:

@@ -88,12 +88,15 @@ def _role_file(cwd: str, chosen_scope: str) -> str:
     folder = os.path.abspath(cwd) if cwd else ""
     top = os.path.abspath(chosen_scope) if chosen_scope else ""
     while folder:
-        try:
-            with open(os.path.join(folder, ".swarm-role"), encoding="utf-8", errors="replace") as file:
-                lines = [line.strip() for line in file.read(4096).splitlines()]
+        path = os.path.join(folder, ".swarm-role")
+        if os.path.isfile(path):  # a pipe of that name would keep us waiting
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    lines = [line.strip() for line in file.read(4096).splitlines()]
+            except OSError:
+                return ""
             return next((line for line in lines if line and not line.startswith("#")), "")
-        except OSError:
-            parent = os.path.dirname(folder)
+        parent = os.path.dirname(folder)
         if folder in (top, parent):
             return ""
         folder = parent

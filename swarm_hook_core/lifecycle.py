@@ -85,7 +85,7 @@ def join_in_passing(config, payload: dict, seconds: float) -> str:
         return register(config, payload, seconds, "working", leave_running=True)["id"]
     except NotRegistered as error:
         faults.record(config.runtime_name, "pre_tool_use", f"session not registered: {error}")
-        scratch.save(config, session_id, failed_at=int(time.time()))
+        _remember(config, session_id, failed_at=int(time.time()))
         return ""
 
 
@@ -126,8 +126,16 @@ def register(config, payload: dict, seconds: float, state: str, leave_running: b
         _publish_pane(argv, row, pane, seconds)
     if not os.environ.get("SWARM_MCP_BIN", "").strip() and not contract_only:
         return row
-    scratch.save(config, session_id, instance_id=row["id"], scope=str(row.get("scope") or ""), label=label)
+    _remember(config, session_id, instance_id=row["id"], scope=str(row.get("scope") or ""), label=label)
     return row
+
+
+def _remember(config, session_id: str, **facts) -> None:
+    """Save to scratch, which must never cost anything when it cannot be written."""
+    try:
+        scratch.save(config, session_id, **facts)
+    except OSError as error:
+        faults.record(config.runtime_name, "scratch", faults.describe(error))
 
 
 def greeting(row: dict) -> str:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import os
 import sys
 
+NO_CASE = "nocase:"
 
 def spellings(path: str, cwd: str) -> list[str]:
     """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first."""
     found: list[str] = []
     for text in (path, path.strip()):
-        if not text or "\0" in text:
+        if not text or "\0" in text or not _is_a_name(text):
             continue
         joined = os.path.join(cwd or os.sep, text)
         for candidate in (os.path.normpath(joined), os.path.realpath(joined)):
@@ -35,50 +36,63 @@ def spellings(path: str, cwd: str) -> list[str]:
 
 
 def key_of(path: str) -> str:
-    """The one key of absolute `path`: links resolved, case and Unicode form folded where needed."""
-    return fold(_single_root(os.path.realpath(path)))
+    """The one key of absolute `path`: links resolved, and marked where letter case is ignored there."""
+    resolved = _composed_on_mac(_single_root(os.path.realpath(path)))
+    return _without_case(resolved) if ignores_case(resolved) else resolved
 
 
 def keys_for(path: str, cwd: str) -> list[str]:
-    """Every key and spelling under which a lock on this path may be stored, without repeats."""
+    """Every spelling and key under which a lock on this path may be stored, without repeats.
+
+    Whether letter case counts was settled when the lock was taken, and is marked in its key; so both
+    forms are looked for, and no file system is asked.
+    """
     found = spellings(path, cwd)
     for candidate in list(found):
-        folded = fold(candidate)
-        if folded not in found:
-            found.append(folded)
+        for key in (_composed_on_mac(candidate), _without_case(candidate)):
+            if key not in found:
+                found.append(key)
     return found
 
 
-def fold(path: str) -> str:
-    """`path` with case and Unicode form removed where its file system ignores them."""
-    if sys.platform == "darwin" and not path.isascii():
-        path = _composed(path)  # APFS and HFS+ never tell the two forms apart
-    if ignores_case(path):
-        return _composed(path).casefold()
-    return path
+def _without_case(path: str) -> str:
+    # The mark keeps `/r/makefile`, a key with case, apart from `/r/Makefile` with its case removed.
+    return NO_CASE + _composed(path).casefold()
+
+
+def _composed_on_mac(path: str) -> str:
+    # APFS and HFS+ never tell composed and decomposed letters apart.
+    return _composed(path) if sys.platform == "darwin" else path
 
 
 def ignores_case(path: str) -> bool:
     """Whether the file system at `path` takes ``A`` and ``a`` for one name.
 
-    Asked of the deepest name that exists: its case-swapped form is the same file, or is not.
+    Asked of a name that exists, the path's own or one beside it: its case-swapped form is the same
+    file, or is not. An empty folder cannot tell; it counts as one that ignores case, since a denial
+    too many is better there than a conflict missed.
     """
-    probe = path
-    while probe and probe != os.path.dirname(probe):
-        folder, name = os.path.split(probe)
-        swapped = name.swapcase()
-        if swapped != name:
-            try:
-                here = os.stat(probe)
-                there = os.stat(os.path.join(folder, swapped))
-                return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
-            except FileNotFoundError:
-                if os.path.lexists(probe):
-                    return False
-            except (OSError, ValueError):
-                return False
-        probe = folder
-    return False
+    folder, name = os.path.split(path)
+    if name.swapcase() != name and os.path.lexists(path):
+        return _one_file(path, os.path.join(folder, name.swapcase()))
+    while not os.path.isdir(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    try:
+        with os.scandir(folder) as entries:
+            for _, entry in zip(range(64), entries):
+                if entry.name.swapcase() != entry.name:
+                    return _one_file(entry.path, os.path.join(folder, entry.name.swapcase()))
+    except OSError:
+        return False
+    return True
+
+
+def _one_file(left: str, right: str) -> bool:
+    try:
+        here, there = os.lstat(left), os.lstat(right)
+    except (OSError, ValueError):
+        return False
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 
 
 def contains(folder: str, path: str) -> bool:
@@ -92,7 +106,7 @@ def translated(path: str, directory: str, root: str, file_root: str) -> str:
     `directory` is the session's folder, `root` the git root above it. Paths inside `root` keep
     their position under the git root of `file_root`; other paths stay as they are.
     """
-    if not file_root or file_root == directory:
+    if not file_root or not directory or file_root == directory:
         return path
     if root and contains(root, path):
         return os.path.normpath(os.path.join(git_root(file_root), os.path.relpath(path, root)))
@@ -111,6 +125,15 @@ def git_root(directory: str) -> str:
         if parent == probe:
             return directory
         probe = parent
+
+
+def _is_a_name(text: str) -> bool:
+    """Whether the system can be asked about `text` at all: a lone surrogate names no file."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _single_root(path: str) -> str:

@@ -6,6 +6,7 @@ scanner and string encoder under it (``_json``) are what does the work, and load
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -109,5 +110,10 @@ def answer(event: str, **fields: str) -> None:
     """
     body = "".join(f", {quote(key)}: {quote(value)}" for key, value in fields.items())
     line = f'{{"hookSpecificOutput": {{"hookEventName": {quote(event)}{body}}}}}\n'
-    sys.stdout.write(line)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+    except OSError:
+        # The client has left. Python would complain once more, and loudly, when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise

@@ -15,15 +15,14 @@ SHELLS = frozenset(
 
 
 def host_id() -> str:
-    """``machine/boot/pid namespace`` of this process; parts that cannot be read are empty."""
+    """``machine/boot/namespaces`` of this process; parts that cannot be read are empty.
+
+    Pids mean something in their pid namespace only, start times in their time namespace.
+    """
     if sys.platform.startswith("linux"):
         machine = _read("/etc/machine-id") or os.uname().nodename
         boot = _read("/proc/sys/kernel/random/boot_id")
-        try:
-            namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
-        except OSError:
-            namespace = ""
-        return f"{machine}/{boot}/{namespace}"
+        return f"{machine}/{boot}/{_namespace('pid')}{_namespace('time')}"
     if sys.platform == "darwin":
         values = _output(["/usr/sbin/sysctl", "-n", "kern.uuid", "kern.bootsessionuuid"]).split()
         return "/".join((values + ["", ""])[:2]) + "/"
@@ -132,6 +131,13 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
     return now == "-" or (now != "" and now != started)
 
 
+def _namespace(kind: str) -> str:
+    try:
+        return os.readlink(f"/proc/self/ns/{kind}")
+    except OSError:
+        return ""
+
+
 def _read(path: str) -> str:
     try:
         handle = os.open(path, os.O_RDONLY)
@@ -148,4 +154,5 @@ def _read(path: str) -> str:
 def _output(argv: list[str]) -> str:
     from swarm_hook_core.coordinator import run
 
-    return run(argv, 1.0).stdout
+    # `ps` prints times in the asker's zone and language; two askers must read the same.
+    return run(argv, 1.0, TZ="UTC", LC_ALL="C").stdout

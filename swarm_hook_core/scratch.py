@@ -32,7 +32,7 @@ def load(config, session_id: str) -> dict:
     try:
         with open(os.path.join(folder_of(config, session_id), _NAME), encoding="utf-8") as file:
             saved = loads(file.read())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return saved if isinstance(saved, dict) and saved.get("session_id") == session_id else {}
 

@@ -12,31 +12,52 @@ import sys
 
 def state_dir() -> str:
     """The private state folder (``SWARM_STATE_DIR`` overrides). It need not exist yet."""
-    override = os.environ.get("SWARM_STATE_DIR", "").strip()
+    override = _absolute("SWARM_STATE_DIR")
     if override:
-        return os.path.abspath(override)
+        return override
+    base = os.environ.get("XDG_STATE_HOME", "").strip()
+    if os.path.isabs(base) and os.name != "nt":
+        return os.path.join(base, "swarm-mcp")
     if sys.platform == "darwin":
         return os.path.expanduser("~/Library/Application Support/swarm-mcp")
     if os.name == "nt":
         base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
         return os.path.join(base, "swarm-mcp", "swarm-mcp")
-    base = os.environ.get("XDG_STATE_HOME", "").strip() or os.path.expanduser("~/.local/state")
-    return os.path.join(base, "swarm-mcp")
+    return os.path.expanduser("~/.local/state/swarm-mcp")
 
 
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
-    override = os.environ.get("SWARM_DB_PATH", "").strip()
-    return os.path.abspath(override or os.path.expanduser("~/.swarm-mcp/swarm.db"))
+    return _absolute("SWARM_DB_PATH") or os.path.expanduser("~/.swarm-mcp/swarm.db")
+
+
+def _absolute(variable: str) -> str:
+    """A path setting. A relative one counts from the home folder: hooks run in many folders, which
+    must all mean the same, and none of which is ours to write into."""
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        return ""
+    return os.path.normpath(os.path.join(os.path.expanduser("~"), os.path.expanduser(value)))
 
 
 def make_private(folder: str) -> None:
-    """Create `folder` and close it to other users. Raises OSError, also where it is not ours."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    found = os.lstat(folder)
-    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or (found.st_mode & 0o170000) != 0o040000):
+    """Create `folder` and what is missing above it, closed to other users.
+
+    A folder that is there already is closed too where its name says it is ours: a setting may point
+    at any folder. Raises OSError, also where somebody else owns it.
+    """
+    parent = os.path.dirname(folder)
+    if parent and not os.path.isdir(parent):
+        make_private(parent)
+    try:
+        os.mkdir(folder, 0o700)
+        os.chmod(folder, 0o700)  # the process's umask may have taken our own rights as well
+        return
+    except FileExistsError:
+        found = os.lstat(folder)
+    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o170000 != 0o040000):
         raise PermissionError(f"{folder} belongs to somebody else")
-    if found.st_mode & 0o077:
+    if found.st_mode & 0o077 and "swarm" in os.path.basename(folder):
         os.chmod(folder, 0o700)
 
 
@@ -44,9 +65,14 @@ def write_private(path: str, text: str) -> None:
     """Replace `path` by `text` in one step, readable by this user alone."""
     make_private(os.path.dirname(path))
     scratch = f"{path}.{os.getpid()}.tmp"
-    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.write(handle, text.encode("utf-8", "surrogateescape"))
-    finally:
-        os.close(handle)
-    os.replace(scratch, path)
+        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            os.write(handle, text.encode("utf-8", "surrogateescape"))
+        finally:
+            os.close(handle)
+        os.replace(scratch, path)
+    except OSError:
+        if os.path.lexists(scratch):
+            os.remove(scratch)
+        raise

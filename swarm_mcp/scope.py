@@ -39,7 +39,12 @@ def file_of(instance: dict, path: str) -> str:
     if not os.path.isabs(os.path.expanduser(text)):
         return clean(text, file_root or directory)
     absolute = clean(text)
-    return translated(absolute, directory, root, file_root)
+    moved = translated(absolute, directory, root, file_root)
+    if moved != absolute:
+        return moved
+    real = os.path.realpath(absolute)
+    elsewhere = translated(real, os.path.realpath(directory), os.path.realpath(root), file_root)
+    return absolute if elsewhere == real else elsewhere
 
 
 def allowed_roots(identity: str) -> list[str]:

@@ -6,6 +6,7 @@ import os
 
 from swarm_hook_core.environment import identity
 from swarm_hook_core.labels import token
+from swarm_mcp.cli.circle import veiled
 from swarm_mcp.cli.output import short
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
@@ -40,18 +41,22 @@ def actor(store, args) -> dict:
 
 def surrounding_session(store) -> dict | None:
     """The session that this process runs inside of, or None."""
+    named = {}
     for variable in SESSION_VARIABLES:
         session_id = os.environ.get(variable, "").strip()
-        rows = store.instances.of_session_id(session_id) if session_id else []
-        if len(rows) == 1:
-            return rows[0]
+        for row in store.instances.of_session_id(session_id) if session_id else ():
+            named[row["id"]] = row
+    if len(named) == 1:
+        return next(iter(named.values()))
     from swarm_hook_core.process import ancestors, start_time
 
+    # One client may have been started in the other's shell: then the nearer one is meant.
     for pid in ancestors():
         rows = store.instances.of_client(pid, start_time(pid))
+        rows = [row for row in rows if row["id"] in named] or rows
         if rows:
             return rows[0] if len(rows) == 1 else None
-    return None
+    return next(iter(named.values()), None)
 
 
 def resolve(store, scope: str, reference: str) -> dict:
@@ -81,4 +86,4 @@ def viewer_identity(store, args) -> str:
 
 
 def _names(rows: list[dict]) -> str:
-    return ", ".join(f"{short(row['id'])} ({row['label'] or '-'})" for row in rows)
+    return ", ".join(f"{short(row['id'])} ({row['label'] or '-'})" for row in veiled(rows, identity("MCP")))

@@ -12,9 +12,7 @@ from uuid import uuid4
 
 from swarm_hook_core.process import client_process, start_time
 from swarm_mcp.store import Store
-from swarm_mcp.store.instances import Registration
-
-RUNTIME = "mcp"
+from swarm_mcp.store.instances import SERVER_RUNTIME, Registration
 
 
 class CallingSession:
@@ -26,13 +24,16 @@ class CallingSession:
 
     def instance(self, store: Store, meta: dict) -> dict | None:
         """The registered instance this call speaks for, or None."""
-        return self._named(store, meta) or self._of_client(store) or store.instances.of_session(RUNTIME, self._own_id)
+        own = store.instances.of_session(SERVER_RUNTIME, self._own_id)
+        return self._named(store, meta) or self._of_client(store) or own
 
     def register(self, store: Store, meta: dict, arguments: dict) -> dict:
         """The session's instance; where hooks have registered none, a new one for this connection."""
         known = self.instance(store, meta)
         if known:
             return known
+        # Codex says whose call it is, so the row is the one its hooks would make.
+        named = meta.get("sessionId") if "x-codex-turn-metadata" in meta else None
         return store.instances.register(
             Registration(
                 arguments["directory"],
@@ -40,8 +41,8 @@ class CallingSession:
                 scope=arguments.get("scope"),
                 file_root=arguments.get("file_root"),
                 preassigned_id=arguments.get("adopt_instance_id"),
-                runtime=RUNTIME,
-                session_id=self._own_id,
+                runtime="codex" if named else SERVER_RUNTIME,
+                session_id=named or self._own_id,
                 client=self.client if self.client[0] else (os.getpid(), start_time(os.getpid())),
                 lease_seconds=86400,
             )
@@ -49,7 +50,7 @@ class CallingSession:
 
     def leave(self, store: Store) -> None:
         """Remove what this connection itself registered; sessions of hooks end by their own hook."""
-        own = store.instances.of_session(RUNTIME, self._own_id)
+        own = store.instances.of_session(SERVER_RUNTIME, self._own_id)
         if own:
             store.instances.remove(own["id"])
 

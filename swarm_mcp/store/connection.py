@@ -7,7 +7,7 @@ import time
 
 from swarm_hook_core.process import host_id
 from swarm_hook_core.reader import as_text, connect_read_only
-from swarm_hook_core.state import store_path
+from swarm_hook_core.state import make_private, store_path
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
 
@@ -153,7 +153,8 @@ class Store:
 
     def _open_to_write(self):
         try:
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            if not os.path.isdir(os.path.dirname(self.path)):
+                make_private(os.path.dirname(self.path))
             connection = self.driver.connect(
                 self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )

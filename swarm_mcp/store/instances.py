@@ -12,6 +12,7 @@ from swarm_mcp.scope import allowed_roots, clean, git_root, inside_any, scope_of
 from swarm_mcp.store import events, panes, removal
 
 SUMMARY_LIMIT = 4
+SERVER_RUNTIME = "mcp"  # sessions that only an MCP server has registered
 
 
 class Registration:
@@ -202,6 +203,7 @@ class Instances:
             "SELECT instance_id FROM swarm_sessions WHERE runtime = ? AND session_id = ?",
             (request.runtime, request.session_id),
         )
+        known = known or self._joined_by_server(request)
         now = self.store.now()
         lease_until = now + request.lease_seconds if request.lease_seconds else None
         row = self.get(known["instance_id"]) if known else None
@@ -235,6 +237,24 @@ class Instances:
             ),
         )  # fmt: skip
         return self.get(instance_id) or {}
+
+    def _joined_by_server(self, request: Registration) -> dict | None:
+        """The registration of the MCP server of the same client, made before any hook ran: now the session's."""
+        pid, started = request.client
+        if not pid or request.runtime == SERVER_RUNTIME:
+            return None
+        rows = self.store.rows(
+            "SELECT runtime, session_id, instance_id FROM swarm_sessions"
+            " WHERE runtime = ? AND client_pid = ? AND client_start = ? AND host = ?",
+            (SERVER_RUNTIME, pid, started, self.store.here),
+        )
+        if len(rows) != 1:
+            return None
+        self.store.change(
+            "UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?",
+            (request.runtime, request.session_id, rows[0]["instance_id"]),
+        )
+        return rows[0]
 
     def _free_id(self, request: Registration) -> str:
         """The id reserved for this session, or a new one where another session has that."""

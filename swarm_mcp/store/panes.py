@@ -26,21 +26,35 @@ def publish(store, row: dict, pane: dict[str, str]) -> None:
         store.kv.write(row, key, text)
 
 
-def with_pane(store, shown: dict, instance_id: str = "") -> dict:
-    """`shown`, with the pane of this instance (default: ``shown["id"]``) where it published one."""
-    row = store.row("SELECT value FROM kv WHERE key = ?", (_key(instance_id or shown["id"]),))
-    if not row:
-        return shown
-    try:
-        value = loads(row["value"])
-    except ValueError:
-        return shown
-    if isinstance(value, dict):
-        shown["workspace_backend"] = value.get("backend")
-        shown["workspace_handle"] = value.get("handle")
-        shown["handle_kind"] = value.get("handle_kind")
-        shown["pane_id"] = value.get("pane_id")
+def instance_with_pane(store, shown: dict) -> dict:
+    """An instance as listed, with the pane it published, if any."""
+    value = _published(store, shown["id"])
+    if value:
+        shown.update(workspace_backend=value["backend"], workspace_handle=value["handle"])
+        shown.update(handle_kind=value["handle_kind"], pane_id=value.get("pane_id"))
     return shown
+
+
+def lock_with_pane(store, shown: dict) -> dict:
+    """A lock as listed, with the pane that its holder published, if any."""
+    value = _published(store, shown["instance_id"])
+    if value:
+        names = ("backend", "handle_kind", "handle", "pane_id", "workspace_id", "tab_id")
+        whole = {name: value[name] for name in names if name in value}
+        shown["workspace"] = {"key": _key(shown["instance_id"]), **whole, "workspace_handle": value["handle"]}
+        shown.update(workspace_backend=value["backend"], workspace_handle=value["handle"], pane_id=value.get("pane_id"))
+    return shown
+
+
+def _published(store, instance_id: str) -> dict:
+    row = store.row("SELECT value FROM kv WHERE key = ?", (_key(instance_id),))
+    try:
+        value = loads(row["value"]) if row else None
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict) or not {"backend", "handle_kind", "handle"} <= value.keys():
+        return {}
+    return value
 
 
 def _key(instance_id: str) -> str:

@@ -1,1 +1,1 @@
-"""What the hooks cost, measured on the commands that an installed plugin runs: `python -m tests.bench`."""
+"""What the hooks cost, measured on the commands that an installed plugin runs: `make bench`."""

@@ -24,6 +24,8 @@ class Series:
         self.memory_limit = memory_limit
         self.samples: list[float] = []
         self.bare: list[float] = []
+        self.cpu: list[float] = []
+        self.bare_cpu: list[float] = []
         self.peak = 0
         self.bare_peak = 0
 
@@ -36,6 +38,11 @@ class Series:
     def floor_ratio(self) -> float:
         """Of the minima: what is left when nothing else ran on the machine."""
         return min(self.samples) / min(self.bare)
+
+    @property
+    def cpu_ratio(self) -> float:
+        """Of the medians of processor time, which waiting for a busy machine hardly touches."""
+        return median(self.cpu) / median(self.bare_cpu)
 
     @property
     def memory_ratio(self) -> float:
@@ -73,7 +80,7 @@ def misses(series: list[Series]) -> list[str]:
 def table(series: list[Series]) -> str:
     """The figures, one series a line; times in milliseconds, memory in megabytes."""
     width = max(len(one.name) for one in series)
-    lines = [f"{'':{width}}  median    p95    min   bare  ratio  of min  memory  ratio"]
+    lines = [f"{'':{width}}  median    p95    min   bare  ratio  of min  of cpu  memory  ratio"]
     for one in series:
         ordered = sorted(one.samples)
         p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
@@ -82,6 +89,6 @@ def table(series: list[Series]) -> str:
         mark = "  <-- over" if one.misses() else ""
         lines.append(
             f"{one.name:{width}} {''.join(f'{1000 * value:7.1f}' for value in times)}"
-            f" {one.ratio:6.2f} {one.floor_ratio:7.2f}{memory}{mark}"
+            f" {one.ratio:6.2f} {one.floor_ratio:7.2f} {one.cpu_ratio:7.2f}{memory}{mark}"
         )
     return "\n".join(lines)

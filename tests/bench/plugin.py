@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import compileall
 import json
+import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 RUNTIMES = {"claude-code": "Write", "codex": "apply_patch"}
+CHECKOUT = Path(__file__).resolve().parents[2]
+PARTS = ("swarm_mcp", "swarm_hook_core", "integrations", "skills", ".claude-plugin", ".codex-plugin", ".agents")
 
 
 class WrongAnswer(Exception):
@@ -15,15 +21,25 @@ class WrongAnswer(Exception):
 
 
 class Plugin:
-    """The folder that ``swarm-mcp bundle DIR --local`` writes.
+    """The folder that ``swarm-mcp bundle DIR --local`` writes, from a compiled copy of this checkout.
 
-    `python` is the interpreter its commands start, `coordinator` the argv prefix of its ``swarm-mcp``.
+    The copy stands for the installed wheel, which pip compiles: run from the checkout, the coordinator
+    would compile itself at every start, or leave compiled modules in the clone. `python` is the
+    interpreter that the plugin's commands start, `coordinator` the argv prefix of its ``swarm-mcp``.
     """
 
-    def __init__(self, folder: Path, checkout_of_swarm: Path, env: dict[str, str]):
+    def __init__(self, root: Path, env: dict[str, str], shell: str):
+        site, folder = root / "site", root / "plugin"
+        for name in PARTS:
+            shutil.copytree(CHECKOUT / name, site / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(CHECKOUT / "LICENSE", site)
+        for package in ("swarm_mcp", "swarm_hook_core"):
+            compileall.compile_dir(site / package, quiet=1)
         command = [sys.executable, "-m", "swarm_mcp", "bundle", str(folder), "--local"]
-        subprocess.run(command, cwd=checkout_of_swarm, env=env, check=True, stdout=subprocess.DEVNULL)
+        environment = {**os.environ, **env, "PYTHONPATH": str(site)}
+        subprocess.run(command, cwd=root, env=environment, check=True, stdout=subprocess.DEVNULL)
         self.folder = folder
+        self.shell = shell
         record = json.loads((folder / "install.json").read_text())
         self.python: str = record["python"]
         self.coordinator: list[str] = record["coordinator"]
@@ -32,12 +48,10 @@ class Plugin:
         """The argv with which a client runs the hook of `event`: through a shell, as both do."""
         wired = json.loads((self.folder / "integrations" / runtime / "hooks.json").read_text())["hooks"][event]
         (hook,) = (hook for group in wired for hook in group["hooks"])
-        return ["/bin/sh", "-c", hook["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(self.folder))]
+        return [self.shell, "-c", hook["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(self.folder))]
 
     def script(self, runtime: str, event: str) -> tuple[list[str], str]:
         """Interpreter with its flags, and entry script, of the same command without its shell."""
-        import shlex
-
         words = shlex.split(self.command(runtime, event)[2].split(";")[0])
         return words[:-1], words[-1]
 

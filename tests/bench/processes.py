@@ -28,9 +28,11 @@ os._exit(os.waitstatus_to_exitcode(status) & 255)
 
 
 class Ran(NamedTuple):
-    """How one run went: wall-clock `seconds` from start to reaped, exit `code`, standard `output`."""
+    """How one run went: wall-clock `seconds` from start to reaped, `cpu` seconds spent (children
+    included), exit `code`, standard `output`."""
 
     seconds: float
+    cpu: float
     code: int
     output: bytes
 
@@ -53,18 +55,20 @@ def run(argv: list[str], payload: bytes, env: dict[str, str], cwd: str) -> Ran:
     parts = []
     while part := os.read(sink, 65536):
         parts.append(part)
-    _, status = os.waitpid(pid, 0)
+    _, status, usage = os.wait4(pid, 0)
     seconds = time.perf_counter() - began
     os.close(sink)
     os.close(source)
-    return Ran(seconds, os.waitstatus_to_exitcode(status), b"".join(parts))
+    return Ran(seconds, usage.ru_utime + usage.ru_stime, os.waitstatus_to_exitcode(status), b"".join(parts))
 
 
 def peak_bytes(python: str, argv: list[str], payload: bytes, env: dict[str, str], cwd: str) -> tuple[int, bytes]:
     """Most memory that `argv` and its children had resident at once in one process, and its output."""
     source, sink = os.pipe()
     launcher = [python, "-I", "-S", "-c", _LAUNCHER, str(sink), *argv]
-    done = subprocess.run(launcher, input=payload, stdout=subprocess.PIPE, env=env, cwd=cwd, pass_fds=[sink], check=True)
+    done = subprocess.run(
+        launcher, input=payload, stdout=subprocess.PIPE, env=env, cwd=cwd, pass_fds=[sink], check=True
+    )
     os.close(sink)
     figure = int(os.read(source, 32))
     os.close(source)

@@ -46,7 +46,7 @@ class Ran(NamedTuple):
         inner = answer["hookSpecificOutput"]
         assert set(inner) == {"hookEventName", "permissionDecision", "permissionDecisionReason"}
         assert (inner["hookEventName"], inner["permissionDecision"]) == ("PreToolUse", "deny")
-        return inner["permissionDecisionReason"]
+        return str(inner["permissionDecisionReason"])
 
     @property
     def context(self) -> str:
@@ -55,7 +55,7 @@ class Ran(NamedTuple):
         assert set(answer) == {"hookSpecificOutput"}
         assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
         assert answer["hookSpecificOutput"]["hookEventName"] == "SessionStart"
-        return answer["hookSpecificOutput"]["additionalContext"]
+        return str(answer["hookSpecificOutput"]["additionalContext"])
 
 
 def hooks_folder(runtime: str) -> Path:
@@ -66,7 +66,7 @@ def wired_command(runtime: str, event: str) -> str:
     """The shell command that this runtime's hooks.json gives to an event."""
     wired = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
     ((entry,),) = [group["hooks"] for group in wired["hooks"][event]]
-    return entry["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
+    return str(entry["command"]).replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
 
 
 def argv(runtime: str, hook: str) -> list[str]:
@@ -117,15 +117,32 @@ def write_payload(runtime: str, session_id: str, cwd: Any, *paths: str) -> dict[
     return payload
 
 
-def write(runtime: str, session_id: str, cwd: Any, *paths: str, **env: str) -> Ran:
+def write(runtime: str, session_id: str, cwd: Any, *paths: str | Path, **env: str) -> Ran:
     return run(runtime, "pre_tool_use", write_payload(runtime, session_id, cwd, *(str(path) for path in paths)), env)
 
 
+_empty_store: bytes = b""
+
+
+def ready_store() -> Path:
+    """An empty store in this test's home, copied: making one costs each test a third of a second."""
+    global _empty_store
+    path = Path(os.environ["SWARM_DB_PATH"])
+    if not _empty_store:
+        Store().close()
+        _empty_store = path.read_bytes()
+    elif not path.exists():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.write_bytes(_empty_store)
+    return path
+
+
 def join(store: Store, directory: Any, label: str = "peer", **given: Any) -> dict[str, Any]:
-    """Register a live session whose client is this very process; its row."""
-    me = (os.getpid(), start_time(os.getpid()))
-    facts = {"runtime": "codex", "session_id": new_session(), "client": me, "lease_seconds": 86400}
-    return store.instances.register(Registration(str(directory), label=label, **{**facts, **given}))
+    """Register a session of a live client; its row."""
+    # Not this process: the hooks that it starts would take the peer's locks for their own client's.
+    facts = {"runtime": "codex", "session_id": new_session(), "client": (1, start_time(1)), "lease_seconds": 86400}
+    row: dict[str, Any] = store.instances.register(Registration(str(directory), label=label, **{**facts, **given}))
+    return row
 
 
 def peer_locks(directory: Any, file: Any, note: str = "busy", label: str = "peer", **given: Any) -> dict[str, Any]:

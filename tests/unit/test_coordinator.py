@@ -53,7 +53,9 @@ def test_words_arrive_as_they_are() -> None:
 
 
 def test_a_long_answer_arrives_whole() -> None:
-    done = run([sys.executable, "-c", "import sys; sys.stdout.write('x' * 3_000_000); sys.stderr.write('y' * 200_000)"], 20)
+    done = run(
+        [sys.executable, "-c", "import sys; sys.stdout.write('x' * 3_000_000); sys.stderr.write('y' * 200_000)"], 20
+    )
     assert (done.code, len(done.stdout), len(done.stderr)) == (0, 3_000_000, 200_000)
 
 

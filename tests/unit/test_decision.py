@@ -95,9 +95,7 @@ def test_a_patch_that_cannot_be_read_is_an_error(tool_input: Any) -> None:
 
 @pytest.mark.parametrize("locked", ["a", "b", "c", "d"])
 def test_every_file_of_a_patch_counts(locked: str) -> None:
-    call = patch(
-        "*** Add File: a\n+x\n", "*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n", "*** Delete File: d\n"
-    )
+    call = patch("*** Add File: a\n+x\n", "*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n", "*** Delete File: d\n")
     denial = decide(CODEX, ME, "apply_patch", call, "/repo", among(lock(f"/repo/{locked}")), NOW)
     assert denial and denial.path == f"/repo/{locked}"
     assert decide(CODEX, ME, "apply_patch", call, "/repo", among(lock("/repo/e")), NOW) is None
@@ -109,7 +107,7 @@ def test_the_first_locked_file_of_a_patch_is_named() -> None:
     assert denial and denial.path == "/repo/b"
 
 
-@pytest.mark.parametrize("odd", ["\udcff", "\ud800", "a\0b", "x" * 5000])
+@pytest.mark.parametrize("odd", [chr(0xDCFF), chr(0xD800), "a\0b", "x" * 5000])
 def test_a_name_that_no_file_can_have_does_not_shield_the_next(odd: str) -> None:
     call = patch(f"*** Add File: {odd}\n+x\n", "*** Add File: b\n+x\n")
     denial = decide(CODEX, ME, "apply_patch", call, "/repo", among(lock("/repo/b")), NOW)
@@ -177,7 +175,11 @@ def test_identities_hide_who_and_why_never_whether(mine: str, theirs: str, word:
     assert f"locked {duration(age)} ago" in text
 
 
-@given(st.sampled_from([("", ""), ("", "identity:b "), ("identity:a ", ""), ("identity:a ", "identity:a ")]), secrets, secrets)
+@given(
+    st.sampled_from([("", ""), ("", "identity:b "), ("identity:a ", ""), ("identity:a ", "identity:a ")]),
+    secrets,
+    secrets,
+)
 def test_where_identities_do_not_differ_all_is_said(circle: tuple[str, str], word: str, note: str) -> None:
     text = reason_for(mine=circle[0] + "x", theirs=f"{circle[1]}codex role:{word}", note=note)
     assert f"held by {circle[1]}codex role:{word} (" in text and f"note: {note}" in text

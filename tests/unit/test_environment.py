@@ -36,8 +36,18 @@ SETTINGS: list[tuple[Callable[[], object], list[tuple[str, str]], list[object], 
         ["a", "b"],
         "",
     ),
-    (lambda: environment.mode("CC"), [("SWARM_CC_ROLE", "gateway"), ("SWARM_ROLE", "x")], ["gateway", "worker"], "worker"),
-    (lambda: environment.mode("CC"), [("SWARM_CC_ROLE", "x"), ("SWARM_ROLE", "gateway")], ["worker", "gateway"], "worker"),
+    (
+        lambda: environment.mode("CC"),
+        [("SWARM_CC_ROLE", "gateway"), ("SWARM_ROLE", "x")],
+        ["gateway", "worker"],
+        "worker",
+    ),
+    (
+        lambda: environment.mode("CC"),
+        [("SWARM_CC_ROLE", "x"), ("SWARM_ROLE", "gateway")],
+        ["worker", "gateway"],
+        "worker",
+    ),
     (
         lambda: environment.role("CC", "", ""),
         [("SWARM_CC_AGENT_ROLE", "A"), ("SWARM_AGENT_ROLE", "b"), ("SWARM_ROLE", "gateway")],
@@ -199,7 +209,7 @@ def test_the_state_folder_is_where_its_variable_says(monkeypatch: pytest.MonkeyP
 def program(folder: Path, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    path.write_text("#!/bin/sh\necho ran $0 \"$@\"\n")
+    path.write_text('#!/bin/sh\necho ran $0 "$@"\n')
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 
@@ -218,9 +228,7 @@ def test_the_command_is_the_chosen_one_then_the_one_on_path(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("setting", ["/not/there", "'unbalanced", "nowhere-on-path", "/", "/etc/passwd", '"', "\\"])
-def test_a_choice_that_cannot_run_is_passed_over(
-    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_choice_that_cannot_run_is_passed_over(setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_path = program(tmp_path, "swarm-mcp")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("SWARM_MCP_BIN", setting)

@@ -90,9 +90,7 @@ def label_from_environment(prefix: str = "CC", cwd: str = "") -> str:
         ({"SWARM_CODEX_IDENTITY": "work", "SWARM_CODEX_LABEL": "x"}, PLAIN),
     ],
 )
-def test_a_label_from_the_environment(
-    variables: dict[str, str], label: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_label_from_the_environment(variables: dict[str, str], label: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert label_from_environment() == label

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_hook_core import paths
-from swarm_hook_core.paths import contains, fold, git_root, ignores_case, key_of, keys_for, spellings, translated
+from swarm_hook_core.paths import NO_CASE, contains, git_root, ignores_case, key_of, keys_for, spellings, translated
 
 NFC, NFD = "caf\u00e9.md", "cafe\u0301.md"
 
@@ -104,7 +104,9 @@ def test_what_names_no_file_has_no_key(spelled: str) -> None:
     assert keys_for(spelled, "/tmp") == []
 
 
-@pytest.mark.parametrize("spelled", ["a" * 300, "a/" * 3000 + "f", "é" * 200, "\udcff.md", "%2e%2e/f", "~/f", "$HOME/f"])
+@pytest.mark.parametrize(
+    "spelled", ["a" * 300, "a/" * 3000 + "f", "é" * 200, "\udcff.md", "%2e%2e/f", "~/f", "$HOME/f"]
+)
 def test_an_unusual_name_still_names_itself(spelled: str, tmp_path: Path) -> None:
     assert found(os.path.normpath(tmp_path / spelled), spelled, tmp_path)
 
@@ -115,9 +117,9 @@ def test_names_beside_dot_dot(tmp_path: Path) -> None:
     assert not found(tmp_path.parent / "f", "..f", tmp_path)
 
 
-names = st.text(
-    st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=8
-).filter(lambda name: name.strip() == name and name not in (".", ".."))
+names = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
+    lambda name: name.strip() == name and name not in (".", "..")
+)
 
 
 @given(st.lists(names, min_size=1, max_size=5), st.data())
@@ -147,7 +149,7 @@ def test_two_paths_share_a_key_only_if_they_are_one(left: list[str], right: list
 @given(st.text(), st.text())
 def test_no_text_is_too_strange(spelled: str, cwd: str) -> None:
     for key in keys_for(spelled, "/" + cwd.replace("\0", "")):
-        assert os.path.isabs(key)
+        assert os.path.isabs(key.removeprefix(paths.NO_CASE))
 
 
 # -- letter case and Unicode forms -----------------------------------------------------------------
@@ -164,7 +166,7 @@ def blind_mount(folder: Path) -> bool:
 
 def simulate_blindness(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make looking names up below `folder` ignore case and Unicode form, as the kernel would there."""
-    real_stat, real_lstat = os.stat, os.lstat
+    real_stat, real_lstat, real_scandir = os.stat, os.lstat, os.scandir
 
     def entry(path: object) -> object:
         text = path if isinstance(path, str) else os.fspath(path) if isinstance(path, os.PathLike) else ""
@@ -180,6 +182,7 @@ def simulate_blindness(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "stat", lambda path, *a, **k: real_stat(entry(path), *a, **k))
     monkeypatch.setattr(os, "lstat", lambda path, *a, **k: real_lstat(entry(path), *a, **k))
+    monkeypatch.setattr(os, "scandir", lambda path: real_scandir(entry(path)))
 
 
 @pytest.fixture
@@ -259,18 +262,23 @@ def test_a_link_of_the_other_case_is_not_blindness(tmp_path: Path) -> None:
 def test_a_mac_never_tells_unicode_forms_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(paths, "ignores_case", lambda path: False)
-    assert fold(f"/x/{NFD}") == fold(f"/x/{NFC}") == f"/x/{NFC}"
+    assert key_of(f"/x/{NFD}") == key_of(f"/x/{NFC}") == f"/x/{NFC}"
     assert found(f"/x/{NFC}", f"/x/{NFD}") and found(f"/x/{NFD}", f"/x/{NFC}")
 
 
-@given(st.text())
-def test_folding_twice_is_folding_once(name: str) -> None:
+@given(st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1))
+def test_where_case_is_ignored_every_writing_of_a_name_finds_its_lock(name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "ignores_case", lambda path: True)
-        once = fold(name)
-        assert fold(once) == once
-        assert fold(unicodedata.normalize("NFD", name)) == fold(unicodedata.normalize("NFC", name))
-        assert fold(name.upper().lower()) == fold(name.lower())
+        stored = key_of("/x/" + unicodedata.normalize("NFC", name))
+        assert stored.startswith(NO_CASE)
+        assert stored in keys_for("/x/" + unicodedata.normalize("NFD", name), "/")
+        assert stored in keys_for("/x/" + name.casefold(), "/") or name.casefold() != name.lower()
+
+
+def test_a_key_with_case_is_not_found_without_it(tmp_path: Path) -> None:
+    (tmp_path / "makefile").write_text("")
+    assert key_of(str(tmp_path / "makefile")) not in keys_for("Makefile", str(tmp_path)) or ignores_case(str(tmp_path))
 
 
 # -- worktrees that stand for another folder -------------------------------------------------------
@@ -312,7 +320,14 @@ def test_without_a_file_root_nothing_moves() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "path", "inside"),
-    [("/a", "/a", True), ("/a", "/a/b", True), ("/a/", "/a/b", True), ("/a", "/ab", False), ("/", "/x", True), ("/a", "/", False)],
+    [
+        ("/a", "/a", True),
+        ("/a", "/a/b", True),
+        ("/a/", "/a/b", True),
+        ("/a", "/ab", False),
+        ("/", "/x", True),
+        ("/a", "/", False),
+    ],
 )
 def test_containment(folder: str, path: str, inside: bool) -> None:
     assert contains(folder, path) is inside

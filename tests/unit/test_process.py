@@ -139,11 +139,19 @@ def test_another_pid_namespace_sees_other_processes(sleeper: subprocess.Popen[by
         "import sys; from swarm_hook_core.process import *; host, pid, started = sys.argv[1:];"
         "print(host_id(), gone(host, int(pid), started, host_id()))"
     )
-    command = ["unshare", "--pid", "--fork", "--mount-proc", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
+    command = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]),
+    ]
     facts = [HERE, str(sleeper.pid), start_time(sleeper.pid)]
     done = subprocess.run([*command, sys.executable, "-c", ask, *facts], capture_output=True, text=True)
     if done.returncode and "unshare" in done.stderr:
-        pytest.skip(f"no leave to make a pid namespace here ({done.stderr.strip()}); run as root or allow user namespaces")
+        pytest.skip(
+            f"no leave to make a pid namespace here ({done.stderr.strip()}); run as root or allow user namespaces"
+        )
     there, verdict = done.stdout.split()
     assert there.rpartition("/")[0] == HERE.rpartition("/")[0] and there != HERE
     assert verdict == "False", "its pid does not exist in there, which proves nothing"
@@ -166,7 +174,7 @@ def test_the_client_is_found_behind_its_shells() -> None:
     # The trailing command keeps each shell from replacing itself by what it runs.
     script = f"{sys.executable} -c '{ASK}'; true"
     assert asked(["sh", "-c", script]) == [str(os.getpid()), start_time(os.getpid())]
-    assert asked(["bash", "-c", f"sh -c \"{script}\"; true"]) == [str(os.getpid()), start_time(os.getpid())]
+    assert asked(["bash", "-c", f'sh -c "{script}"; true']) == [str(os.getpid()), start_time(os.getpid())]
 
 
 def test_an_unknown_client_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,10 @@ def test_no_two_of_these_share_a_folder() -> None:
 
 
 @settings(max_examples=60)
-@given(st.text(st.characters(exclude_categories=[]), max_size=80), st.text(st.characters(exclude_categories=[]), max_size=80))
+@given(
+    st.text(st.characters(exclude_categories=[]), max_size=80),
+    st.text(st.characters(exclude_categories=[]), max_size=80),
+)
 def test_any_two_sessions_are_kept_apart(one: str, other: str) -> None:
     shutil.rmtree(box(), ignore_errors=True)
     save(CONFIG, one, instance_id="1")
@@ -69,7 +72,9 @@ def test_a_record_of_another_session_is_not_believed() -> None:
     assert load(CONFIG, PLAIN) == {}
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"null", b"{", b"\xff\xfe", b'{"instance_id": "peer"}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"null", b"{", b"\xff\xfe", b'{"instance_id": "peer"}', b"[" * 100_000]
+)
 def test_a_broken_record_is_none(content: bytes) -> None:
     save(CONFIG, PLAIN, instance_id="i")
     (Path(folder_of(CONFIG, PLAIN)) / "meta.json").write_bytes(content)

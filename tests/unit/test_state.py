@@ -38,10 +38,11 @@ def test_the_folder_is_the_one_platformdirs_names(
 def test_a_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
     make_private(str(tmp_path / "a" / "b"))
     assert mode(tmp_path / "a" / "b") == 0o700
-    (tmp_path / "open").mkdir(mode=0o777)
-    (tmp_path / "open").chmod(0o777)
-    make_private(str(tmp_path / "open"))
-    assert mode(tmp_path / "open") == 0o700
+    for name, after in (("swarm-cc", 0o700), ("Documents", 0o755)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o755)
+        make_private(str(tmp_path / name))
+        assert mode(tmp_path / name) == after, "closed where it is ours by name; a person's folder is theirs"
 
 
 def test_the_umask_does_not_decide(tmp_path: Path) -> None:

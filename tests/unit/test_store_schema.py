@@ -205,11 +205,11 @@ def test_an_old_kv_keeps_its_owners(ground: Ground):
     assert {row["owner_identity"] for row in ground.sql("SELECT owner_identity FROM kv")} == {"identity:x"}
 
 
-def test_sixteen_processes_migrate_at_once(ground: Ground):
+def test_eight_processes_migrate_at_once(ground: Ground):
     make(ground, OLD_FILE)
     body = "gate()\nwith Store() as store:\n    report(store.row('SELECT count(*) AS n FROM kv')['n'])"
-    members = crowd.run(body, [None] * 16)
-    assert [(member.code, member.reports, member.err) for member in members] == [(0, [2], "")] * 16
+    members = crowd.run(body, [None] * 8)
+    assert [(member.code, member.reports, member.err) for member in members] == [(0, [2], "")] * 8
     has_the_contract(ground)
 
 
@@ -462,15 +462,15 @@ def test_doctor_warns_of_an_affected_library_on_a_log_that_exists(ground: Ground
     assert ground.process("locks", program=without_pysqlite3).code == 0
 
 
-def test_sixteen_processes_create_the_file_at_once_with_a_rollback_journal(ground: Ground, monkeypatch):
+def test_eight_processes_create_the_file_at_once_with_a_rollback_journal(ground: Ground):
     body = (
         "from swarm_mcp.store import driver\ndriver.version = lambda _: (3, 40, 1)\ngate()\n"
         "with Store() as store:\n    row = store.instances.register(Registration(arguments))\n    report(row['id'])"
     )
-    members = crowd.run(body, [ground.scope] * 16)
-    assert [(member.code, member.err) for member in members] == [(0, "")] * 16
+    members = crowd.run(body, [ground.scope] * 8)
+    assert [(member.code, member.err) for member in members] == [(0, "")] * 8
     assert mode(ground) == "delete"
-    assert ground.sql("SELECT count(*) AS n FROM instances") == [{"n": 16}]
+    assert ground.sql("SELECT count(*) AS n FROM instances") == [{"n": 8}]
 
 
 def test_the_file_can_be_moved_while_nobody_uses_it(ground: Ground, monkeypatch):

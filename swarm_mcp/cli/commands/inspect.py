@@ -10,6 +10,7 @@ example: swarm-mcp inspect --json
 from __future__ import annotations
 
 from swarm_mcp.cli.actor import viewer_identity
+from swarm_mcp.cli.circle import mail_between, veiled
 from swarm_mcp.cli.output import moment, presence, public_instance, say, short, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
@@ -20,9 +21,11 @@ def run(args) -> int:
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         now = store.now()
-        instances = store.instances.in_scope(scope)
-        messages, tasks = store.records.messages(scope), store.records.tasks(scope)
-        locks, keys = store.locks.held(scope, viewer_identity(store, args)), store.kv.items(scope)
+        viewer = viewer_identity(store, args)
+        everyone = store.instances.in_scope(scope)
+        instances = veiled(everyone, viewer)
+        messages, tasks = mail_between(store.records.messages(scope), everyone, viewer), store.records.tasks(scope)
+        locks, keys = store.locks.held(scope, viewer), store.kv.items(scope)
     if args.json:
         names = ("id", "instance_id", "file", "type", "content", "created_at")
         show(

@@ -7,10 +7,12 @@ example: swarm-mcp instances --scope ~/src/shop
 
 from __future__ import annotations
 
+from swarm_mcp.cli.actor import viewer_identity
+from swarm_mcp.cli.circle import veiled
 from swarm_mcp.cli.output import presence, public_instance, say, short, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.store.panes import with_pane
+from swarm_mcp.store.panes import instance_with_pane
 
 
 def run(args) -> int:
@@ -18,8 +20,8 @@ def run(args) -> int:
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         now = store.now()
-        rows = store.instances.in_scope(scope)
-        shown = [with_pane(store, public_instance(row)) for row in rows]
+        rows = veiled(store.instances.in_scope(scope), viewer_identity(store, args))
+        shown = [instance_with_pane(store, public_instance(row)) for row in rows]
     if args.json:
         show(shown)
     elif not rows:

@@ -7,14 +7,14 @@ usage: swarm-mcp kv list [--prefix TEXT] [--scope DIR] [--json]
        swarm-mcp kv del KEY [--as WHO] [--json]
 
 A key belongs to the identity that first sets it. `get` of a key that is not there prints nothing and
-exits 1; with --json it prints null and exits 0.
+exits 1; with --json it prints null and exits 0. So does a key that belongs to another identity.
 
 example: swarm-mcp kv set plan/latest "split the importer first"
 """
 
 from __future__ import annotations
 
-from swarm_mcp.cli.actor import actor
+from swarm_mcp.cli.actor import actor, viewer_identity
 from swarm_mcp.cli.output import moment, say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import current_scope
@@ -46,7 +46,8 @@ def _list(args) -> int:
 def _get(args) -> int:
     key = args.word(1, "the key: swarm-mcp kv get KEY")
     with Store(read_only=True) as store:
-        row = store.kv.get(current_scope(args.value("--scope")), key)
+        viewer = viewer_identity(store, args)
+        row = store.kv.get(current_scope(args.value("--scope")), key, f"identity:{viewer}" if viewer else None)
     if args.json:
         show(row)
         return 0

@@ -14,7 +14,7 @@ from swarm_mcp.cli.actor import viewer_identity
 from swarm_mcp.cli.output import say, short, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.store.panes import with_pane
+from swarm_mcp.store.panes import lock_with_pane
 
 
 def run(args) -> int:
@@ -22,7 +22,7 @@ def run(args) -> int:
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         rows = store.locks.held(scope, viewer_identity(store, args))
-        rows = [row if row.get("hidden") else with_pane(store, row, row["instance_id"]) for row in rows]
+        rows = [row if row.get("hidden") else lock_with_pane(store, row) for row in rows]
     if args.json:
         show(rows)
     elif not rows:

@@ -13,10 +13,12 @@ import os
 
 from swarm_hook_core.decision import duration
 from swarm_mcp.cli.actor import surrounding_session, viewer_identity
+from swarm_mcp.cli.circle import veiled
 from swarm_mcp.cli.output import public_instance, say, short, show
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
+from swarm_mcp.store.instances import SERVER_RUNTIME
 
 DAY_SECONDS = 86400
 ENDED = ("done", "failed", "cancelled")
@@ -27,8 +29,9 @@ def run(args) -> int:
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         now = store.now()
-        sessions = store.instances.in_scope(scope)
-        locks = store.locks.held(scope, viewer_identity(store, args))
+        viewer = viewer_identity(store, args)
+        sessions = veiled(store.instances.in_scope(scope), viewer)
+        locks = store.locks.held(scope, viewer)
         counts = store.records.task_counts(scope)
         me = surrounding_session(store)
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
@@ -59,7 +62,7 @@ def run(args) -> int:
 
 def _guarded(row: dict) -> bool:
     """Whether hooks registered this session; a bare MCP connection or command has none."""
-    return row["last_seen"] is not None and row["runtime"] != "mcp"
+    return row["last_seen"] is not None and row["runtime"] != SERVER_RUNTIME
 
 
 def _count(number: int, what: str) -> str:

@@ -1,0 +1,20 @@
+"""What a viewer may see: sessions of another identity are there, but have no names and no mail."""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import same_circle, token
+
+
+def veiled(rows: list[dict], viewer: str) -> list[dict]:
+    """Instances as `viewer` (an identity, empty for none) may see them: others' labels are None."""
+    return [row if _in_circle(row, viewer) else {**row, "label": None} for row in rows]
+
+
+def mail_between(messages: list[dict], instances: list[dict], viewer: str) -> list[dict]:
+    """The messages in which no session of another identity has a part."""
+    strangers = {row["id"] for row in instances if not _in_circle(row, viewer)}
+    return [mail for mail in messages if not {mail["sender"], mail["recipient"]} & strangers]
+
+
+def _in_circle(row: dict, viewer: str) -> bool:
+    return same_circle(viewer, token(row["label"] or "", "identity"))

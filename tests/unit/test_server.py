@@ -1,0 +1,300 @@
+"""The MCP server over real pipes: its tools, whose call it is, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ground import SWARM, Ground, Sleeper, wait_for
+
+from swarm_hook_core.process import start_time
+
+ME = (os.getpid(), start_time(os.getpid()))
+TOOLS = {"register", "bootstrap", "whoami", "lock_file", "unlock_file", "get_file_lock"}
+READ_ONLY = {"whoami", "get_file_lock"}
+ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
+NOT_REGISTERED = "Not registered. Call register first."
+
+
+class Server:
+    """One server process and the line-delimited JSON-RPC to it."""
+
+    def __init__(self, ground: Ground, program: list[str] | None = None, **options):
+        self.process = subprocess.Popen(
+            program or [*SWARM, "serve"], cwd=options.pop("cwd", ground.repo),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+        )  # fmt: skip
+        self._number = 0
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+        self.welcome = self.ask("initialize", about)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def send(self, message: dict) -> None:
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, params: dict | None = None, seconds: float = 20) -> dict:
+        """The answer to one request: its result, or its error."""
+        self._number += 1
+        self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params or {}})
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if select.select([self.process.stdout], [], [], 0.1)[0]:
+                line = self.process.stdout.readline()
+                assert line, f"the server ended: {self.process.communicate()[1].decode()}"
+                answer = json.loads(line)
+                if answer.get("id") == self._number:
+                    return answer.get("result") or {"error": answer["error"]}
+        raise AssertionError(f"no answer to {method}")
+
+    def call(self, tool: str, arguments: dict | None = None, **meta) -> dict:
+        """The result of a tool call."""
+        return self.ask("tools/call", {"name": tool, "arguments": arguments or {}, **({"_meta": meta} if meta else {})})
+
+    def value(self, tool: str, arguments: dict | None = None, **meta) -> dict:
+        """The structured content of a tool call, once it is seen to agree with the text."""
+        result = self.call(tool, arguments, **meta)
+        assert not result.get("isError"), result
+        assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+        return result["structuredContent"]
+
+    def text(self, tool: str, arguments: dict | None = None, **meta) -> str:
+        """The text of a tool call that has no structured content."""
+        result = self.call(tool, arguments, **meta)
+        assert result.get("structuredContent") is None and not result.get("isError"), result
+        return result["content"][0]["text"]
+
+    def ended_within(self, seconds: float) -> int:
+        """The exit code."""
+        return self.process.wait(seconds)
+
+
+@pytest.fixture
+def server(ground: Ground):
+    with Server(ground) as running:
+        yield running
+
+
+# -- tools ------------------------------------------------------------------------------------------
+
+
+def test_tools_are_listed_as_harmless(ground: Ground, server: Server):
+    assert server.welcome["serverInfo"]["name"] == "swarm" and server.welcome["protocolVersion"] == "2025-06-18"
+    assert "tools" in server.welcome["capabilities"] and server.welcome["instructions"]
+    tools = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
+    assert set(tools) >= TOOLS
+    for name, tool in tools.items():
+        hints = tool["annotations"]
+        assert (hints["destructiveHint"], hints["openWorldHint"]) == (False, False), name
+        if name in TOOLS:
+            assert hints["readOnlyHint"] is (name in READ_ONLY), name
+        assert tool["description"] and tool["inputSchema"]["type"] == "object"
+        assert tool["inputSchema"]["additionalProperties"] is False
+        assert all(entry["description"] for entry in tool["inputSchema"]["properties"].values()), name
+    required = {name: tools[name]["inputSchema"].get("required", []) for name in TOOLS}
+    assert required == {
+        "register": ["directory"], "bootstrap": [], "whoami": [], "lock_file": ["file"], "unlock_file": ["file"],
+        "get_file_lock": ["file"],
+    }  # fmt: skip
+    known = {"lock_file": {"file", "reason", "task_id", "exclusive"}, "bootstrap": {"mark_read"}, "register":
+             {"directory", "label", "scope", "file_root", "adopt_instance_id"}}  # fmt: skip
+    assert all(names <= set(tools[tool]["inputSchema"]["properties"]) for tool, names in known.items())
+
+
+def test_a_working_day(ground: Ground, server: Server):
+    for tool, arguments in (("whoami", {}), ("bootstrap", {}), ("lock_file", {"file": "x"}), ("unlock_file", {"file": "x"}),
+                            ("get_file_lock", {"file": "x"})):  # fmt: skip
+        assert server.text(tool, arguments) == NOT_REGISTERED
+
+    mine = server.call("register", {"directory": ground.scope, "label": "identity:p role:planner"})
+    row = mine["structuredContent"]
+    assert list(row) == ROW and json.loads(mine["content"][0]["text"]) == row and len(mine["content"]) >= 2
+    assert (row["scope"], row["label"]) == (ground.scope, "identity:p role:planner")
+    assert server.value("register", {"directory": "/else", "label": "other"}) == row
+    assert server.value("whoami") == row
+
+    peer = ground.session("peer", "identity:p peer")
+    stranger = ground.session("stranger", "identity:q secret-name")
+    assert server.value("lock_file", {"file": "src/a.py", "reason": "refactor"})["ok"] is True
+    again = server.value("lock_file", {"file": "src/a.py"})
+    assert list(again) == ["ok", "id"]
+    own = server.value("lock_file", {"file": "src/a.py", "exclusive": True})
+    assert list(own) == ["error", "active"] and own["active"]["id"] == again["id"]
+    assert ground.swarm("lock", "src/a.py", "--as", peer["id"]).code == 1
+    look = server.value("get_file_lock", {"file": f"{ground.scope}/src/../src/a.py"})
+    assert look["file"] == f"{ground.scope}/src/a.py" and look["active"]["instance_id"] == row["id"]
+    assert look["active"]["content"] == "actively editing"
+    assert server.value("get_file_lock", {"file": "src/none.py"}) == {"file": f"{ground.scope}/src/none.py", "active": None}
+
+    ground.lock(peer, "theirs.py", "note")
+    conflict = server.value("lock_file", {"file": "theirs.py"})
+    assert conflict["active"]["owner"]["label"] == "identity:p peer" and conflict["active"]["active_tasks"] == []
+    assert server.text("unlock_file", {"file": "theirs.py"}).startswith("Unlocked ")
+    assert server.value("get_file_lock", {"file": "theirs.py"})["active"]["instance_id"] == peer["id"]
+    ground.lock(stranger, "hidden.py", "secret-note")
+    hidden = {"hidden": True, "reason": "cross_identity", "file": f"{ground.scope}/hidden.py"}
+    assert server.value("get_file_lock", {"file": "hidden.py"})["active"] == hidden
+    assert server.value("lock_file", {"file": "hidden.py"})["active"] == hidden
+
+    ground.add("messages", scope=ground.scope, sender=peer["id"], recipient=row["id"], content="hello")
+    ground.add("tasks", id="t1", scope=ground.scope, type="fix", title="T", requester="x")
+    ground.add("tasks", id="t2", scope=ground.scope, type="fix", title="T", requester="x", status="done")
+    kept = server.value("bootstrap", {"mark_read": False})
+    assert {"instance", "peers", "unread_messages", "tasks", "state_backend"} <= set(kept)
+    assert kept["instance"] == row
+    assert [(one["id"], one["adopted"]) for one in kept["peers"]] == [(peer["id"], 0)]
+    assert list(kept["unread_messages"][0]) == ["id", "sender", "content", "created_at"]
+    assert [task["id"] for task in kept["tasks"]["open"]] == ["t1"]
+    assert kept["tasks"]["terminal_counts"] == {"done": 1, "failed": 0, "cancelled": 0}
+    backend = {"backend": "sqlite", "db_path": ground.database, "db_path_source": "SWARM_DB_PATH", "scope": ground.scope}
+    assert {name: kept["state_backend"][name] for name in backend} == backend
+    assert "secret" not in json.dumps(kept)
+    assert [message["content"] for message in server.value("bootstrap")["unread_messages"]] == ["hello"]
+    assert server.value("bootstrap")["unread_messages"] == []
+
+    assert server.text("unlock_file", {"file": "src/a.py"}).startswith("Unlocked ")
+    assert server.value("get_file_lock", {"file": "src/a.py"})["active"] is None
+
+
+def test_wrong_calls_are_errors_and_the_server_goes_on(ground: Ground, server: Server):
+    server.value("register", {"directory": ground.scope})
+    wrong = [
+        ("register", {}), ("lock_file", {}), ("lock_file", {"file": 7}), ("lock_file", {"file": None}),
+        ("lock_file", {"file": ["a"]}), ("lock_file", {"file": "a", "exclusive": "yes"}), ("lock_file", {"file": "a", "odd": 1}),
+        ("bootstrap", {"mark_read": 1}), ("no_such_tool", {}), ("lock_file", {"file": ""}), ("lock_file", {"file": "a\0b"}),
+        ("get_file_lock", {"file": "\0"}), ("unlock_file", {"file": "  "}), ("lock_file", {"file": "\ud800"}),
+        ("get_file_lock", {"file": "\ud800"}),
+    ]  # fmt: skip
+    for tool, arguments in wrong:
+        answer = server.call(tool, arguments)
+        assert "error" in answer or answer.get("isError") is True, (tool, arguments, answer)
+        assert "Traceback" not in json.dumps(answer)
+    server.send({"jsonrpc": "2.0", "method": "no/such/notification", "params": {"x": [1]}})
+    server.process.stdin.write(b"this is no JSON\n\n[]\n")
+    assert server.value("lock_file", {"file": "x" * 3000})["ok"] is True
+    assert len(ground.sql("SELECT id FROM context")) == 1
+
+
+# -- whose call it is -------------------------------------------------------------------------------
+
+
+def test_the_client_process_tells_which_session_calls(ground: Ground, server: Server):
+    hooked = ground.session("s1", "hooked", client=ME)
+    assert server.value("whoami")["id"] == hooked["id"]
+    assert server.value("register", {"directory": "/else"})["id"] == hooked["id"]
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert ground.sql("SELECT instance_id FROM context") == [{"instance_id": hooked["id"]}]
+    with Sleeper() as other:
+        ground.session("s2", "of another client", client=other.identity)
+        assert server.value("whoami")["id"] == hooked["id"]
+    # The client begins another session in the same process, as /clear does; the first one ends.
+    newer = ground.session("s3", "newer", client=ME)
+    assert server.text("whoami") == NOT_REGISTERED  # two may be meant, so none is taken
+    ground.swarm("deregister", "--runtime", "claude-code", "--session-id", "s1")
+    assert server.value("whoami")["id"] == newer["id"]
+    # Sessions of hooks end by their own hook, not with the server.
+    server.process.stdin.close()
+    assert server.ended_within(2) == 0
+    assert ground.sql("SELECT id FROM instances WHERE id = ?", newer["id"])
+
+
+def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
+    parent, child = ground.session("parent", runtime="codex", client=ME), ground.session("child", runtime="codex", client=ME)
+    assert server.value("whoami", sessionId="parent")["id"] == parent["id"]
+    assert server.value("whoami", threadId="child")["id"] == child["id"]
+    # A sub-agent's thread has a name of its own inside its parent's session.
+    assert server.value("whoami", sessionId="parent", threadId="child")["id"] == parent["id"]
+    assert server.value("whoami", threadId="nobody", sessionId="child")["id"] == child["id"]
+    assert server.text("whoami", sessionId="paren") == NOT_REGISTERED
+    assert server.value("lock_file", {"file": "f"}, sessionId="child")["ok"] is True
+    assert server.value("lock_file", {"file": "f"}, sessionId="parent")["active"]["instance_id"] == child["id"]
+    for odd in (7, None, ["parent"], {"a": 1}, ""):
+        assert server.text("whoami", sessionId=odd) == NOT_REGISTERED
+
+
+# -- its end ----------------------------------------------------------------------------------------
+
+
+def registered(ground: Ground, server: Server) -> str:
+    """Join as a session of the server's own, with a lock; its id."""
+    row = server.value("register", {"directory": ground.scope, "label": "own"})
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert ground.sql("SELECT id FROM instances") == [{"id": row["id"]}]
+    return row["id"]
+
+
+def left_nothing(ground: Ground) -> None:
+    assert ground.sql("SELECT id FROM instances") == ground.sql("SELECT id FROM context") == []
+    assert ground.sql("SELECT * FROM swarm_sessions") == []
+
+
+@pytest.mark.parametrize("how", ["stdin", signal.SIGTERM, signal.SIGINT])
+def test_it_ends_when_told_and_takes_its_registration_along(ground: Ground, server: Server, how):
+    registered(ground, server)
+    begun = time.monotonic()
+    if how == "stdin":
+        server.process.stdin.close()
+    else:
+        server.process.send_signal(how)
+    assert server.ended_within(5) == 0
+    assert time.monotonic() - begun < 2
+    left_nothing(ground)
+    assert "Traceback" not in server.process.stderr.read().decode()
+
+
+def test_it_ends_with_its_client_though_a_sibling_keeps_the_pipe_open(ground: Ground):
+    # The client between us starts the server on our pipes, which we keep open, and then is killed.
+    client = f"import subprocess, sys; print(subprocess.Popen({[*SWARM, 'serve']!r}).pid, file=sys.stderr, flush=True); sys.stdin = None; import time; time.sleep(600)"
+    with Server(ground, [sys.executable, "-c", client]) as server:
+        pid = int(server.process.stderr.readline())
+        registered(ground, server)
+        begun = time.monotonic()
+        server.process.kill()
+        server.process.wait()
+        wait_for(lambda: start_time(pid) in ("", "-"), 10)
+        took = time.monotonic() - begun
+        left_nothing(ground)
+        assert took < 2, f"it took {took:.1f} s"
+
+
+def test_it_ends_while_a_call_waits_for_the_store(ground: Ground, server: Server):
+    registered(ground, server)
+    with ground.store() as store, store.writing():
+        server.send({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"name": "lock_file", "arguments": {"file": "g"}}})
+        time.sleep(0.3)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.ended_within(5) == 0
+    left_nothing(ground)
+
+
+def test_one_that_was_killed_leaves_what_anybody_can_reclaim(ground: Ground):
+    with Server(ground) as server:
+        registered(ground, server)
+        ground.sql("UPDATE swarm_sessions SET client_pid = ?, client_start = ?", server.process.pid, start_time(server.process.pid))
+        server.process.kill()
+    assert ground.swarm("instances", "--json").json == []
+    ground.lock(ground.session("next"), "f")
+
+
+def test_it_survives_a_store_that_cannot_be_opened(ground: Ground, server: Server):
+    Path(ground.database).parent.mkdir(parents=True, exist_ok=True)
+    Path(ground.database).write_bytes(b"no database at all" * 100)
+    answer = server.call("register", {"directory": ground.scope})
+    assert answer["isError"] is True and ground.database in answer["content"][0]["text"]
+    os.unlink(ground.database)
+    assert server.value("register", {"directory": ground.scope})["scope"] == ground.scope
