@@ -25,7 +25,7 @@ from swarm_mcp.server.tool import Answer, Tool, complaint
 from swarm_mcp.store import Store
 
 TOOLS: dict[str, Tool] = {tool.name: tool for group in (instances, locks) for tool in group.TOOLS}
-WATCH_SECONDS = 2.0
+WATCH_SECONDS = 1.0
 INSTRUCTIONS = (
     "Peer locks between coding sessions that share files. Your own writes to a file that another session has"
     " locked are denied; lock_file keeps others from a file of yours."

@@ -68,7 +68,7 @@ class KeyValues:
             row = self._owned(instance, key)
             if row:
                 self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (instance["scope"], key))
-                self._touch(instance["scope"])
+                self.touch(instance["scope"])
                 payload = {"prior_value": row["value"], "prior_length": len(row["value"])}
                 events.add(self.store, instance["scope"], "kv.deleted", instance["id"], key, payload)
         return row is not None
@@ -83,7 +83,7 @@ class KeyValues:
         """Inside a transaction: remove a key from every scope, whoever owns it."""
         for row in self.store.rows("SELECT scope FROM kv WHERE key = ?", (key,)):
             self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], key))
-            self._touch(row["scope"])
+            self.touch(row["scope"])
 
     def _owned(self, instance: dict, key: str) -> dict | None:
         row = self.get(instance["scope"], key)
@@ -99,9 +99,10 @@ class KeyValues:
             " owner_identity = coalesce(owner_identity, excluded.owner_identity)",
             (instance["scope"], key, value, _identity(instance), self.store.now()),
         )
-        self._touch(instance["scope"])
+        self.touch(instance["scope"])
 
-    def _touch(self, scope: str) -> None:
+    def touch(self, scope: str) -> None:
+        """Inside a transaction: note that something in a scope has changed, for those who wait for that."""
         self.store.change(
             "INSERT INTO kv_scope_updates (scope, changed_at) VALUES (?, ?)"
             " ON CONFLICT (scope) DO UPDATE SET changed_at = max(excluded.changed_at, changed_at + 1)",

@@ -30,9 +30,11 @@ class Locks:
         refused like anybody's. Raises LockRefused.
         """
         path = file_of(instance, self._checked(file))
+        if self._without_key(1):
+            with self.store.writing():  # of its own: a refusal below rolls back
+                self.key_foreign_rows(2000)
         with self.store.writing():
             self.store.instances.require(instance["id"])
-            self.key_foreign_rows(2000)
             own = None
             for row in self._on(path):
                 if row["instance_id"] != instance["id"] or exclusive:
@@ -90,16 +92,18 @@ class Locks:
 
     def key_foreign_rows(self, limit: int) -> None:
         """Inside a transaction: give a key to locks that another implementation stored without one."""
-        rows = self.store.rows(
-            f"SELECT id, file FROM context WHERE type = 'lock' AND path_key IS NULL"
-            f" AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}' LIMIT ?",
-            (limit,),
-        )
-        for row in rows:
+        for row in self._without_key(limit):
             if isinstance(row["file"], str) and storable(row["file"]) and "\0" not in row["file"]:
                 self.store.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(row["file"]), row["id"]))
 
     # -------------------------------------------------------------- innards
+
+    def _without_key(self, limit: int) -> list[dict]:
+        return self.store.rows(
+            "SELECT id, file FROM context WHERE type = 'lock' AND path_key IS NULL"
+            f" AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}' LIMIT ?",
+            (limit,),
+        )
 
     def _checked(self, file: str) -> str:
         if not file.strip() or "\0" in file:

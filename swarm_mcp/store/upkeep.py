@@ -98,7 +98,7 @@ class Upkeep:
 
     def _orphan_values(self, now: int, scope: str | None) -> list[str]:
         """Values published by or about a session that is no longer registered in that scope."""
-        removed = []
+        removed: dict[str, list[str]] = {}
         condition, values = ("AND kv.scope = ?", (scope,)) if scope is not None else ("", ())
         for prefix in ("progress/", "plan/", "identity/workspace/herdr/", "identity/herdr/"):
             rows = self.store.rows(
@@ -109,9 +109,12 @@ class Upkeep:
             )
             for row in rows:
                 self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], row["key"]))
-                self.store.kv._touch(row["scope"])
-                removed.append(f"{row['scope']}:{row['key']}")
-        return removed
+                self.store.kv.touch(row["scope"])
+                removed.setdefault(row["scope"], []).append(row["key"])
+        for place, keys in removed.items():
+            payload = {"count": len(keys), "mode": "manual", "keys": keys}
+            events.add(self.store, place, "cleanup.kv_deleted", "system", None, payload)
+        return [f"{place}:{key}" for place, keys in removed.items() for key in keys]
 
 
 class _RollBack(Exception):
