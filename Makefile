@@ -16,7 +16,7 @@ PYTEST    := PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
 demo: $(INSTALLED)
 	@"$(BIN)/swarm-mcp" demo
-	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" -m e2e.demo
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/python" -m e2e.demo
 
 test: $(INSTALLED)
 	$(PYTEST) tests/unit -q -n $(WORKERS)

@@ -20,7 +20,7 @@ FORBIDDEN = tuple(
 )
 
 
-def _guard_real_home(event: str, arguments: tuple) -> None:
+def _guard_real_home(event: str, arguments: tuple[object, ...]) -> None:
     # The home that this test run was started with holds a person's sessions and locks.
     if event in ("open", "os.mkdir", "os.remove", "os.rename", "sqlite3.connect") and arguments:
         path = arguments[0]

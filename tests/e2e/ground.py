@@ -87,8 +87,8 @@ def client_folder() -> Path:
 
 
 class Ground:
-    def __init__(self, name: str, with_swarm: bool = True) -> None:
-        clients, swarm = client_folder(), swarm_executable() if with_swarm else None
+    def __init__(self, name: str, with_swarm: bool = True, clients: Path | None = None) -> None:
+        clients, swarm = clients or client_folder(), swarm_executable() if with_swarm else None
         self.root = Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-", dir=base_folder()))
         self.home, self.checkout, self.bin, self.tmp = (self.root / n for n in ("home", "checkout", "bin", "tmp"))
         self.store = self.root / "swarm.db"

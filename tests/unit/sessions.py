@@ -80,7 +80,13 @@ def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     begun = time.monotonic()
     done = subprocess.run(
-        argv(runtime, hook), input=data, capture_output=True, env={**os.environ, **(env or {})}, cwd=cwd, timeout=30
+        argv(runtime, hook),
+        input=data,
+        capture_output=True,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        timeout=30,
+        check=False,
     )
     took = time.monotonic() - begun
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"), took)

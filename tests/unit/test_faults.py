@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_hook_core import faults
 from swarm_hook_core.faults import LIMIT_BYTES, describe, fault_log, record
 
 
@@ -99,7 +98,7 @@ def test_a_full_disk_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_arguments: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(faults.os, "write", full)
+    monkeypatch.setattr(os, "write", full)
     record("codex", "turn", "lost")
     assert os.path.getsize(fault_log()) == 0
 

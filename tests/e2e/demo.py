@@ -1,0 +1,73 @@
+"""`make demo`, second half: the same denial in whichever real client is found, scripted model included.
+
+A peer locks a file; the client, with the plugin installed as a person installs it, is told by its
+model to write it. Private home, loopback only. Exit 1 when a client let the write through.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+from .clients import CLIENTS
+from .ground import Ground, Lacking
+from .marketplace import Marketplace
+
+EXECUTABLES = {"claude-code": "claude", "codex": "codex"}
+NOTE = "renumbering migrations"
+
+
+def main() -> int:
+    fetched = Path(os.environ.get("SWARM_E2E_CLIENTS") or "/nonexistent") / ".bin"
+    path = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{fetched}"
+    found = {name: shutil.which(program, path=path) for name, program in EXECUTABLES.items()}
+    here = {name: program for name, program in found.items() if program}
+    if not here:
+        print("\nNo real client was found on PATH (`make e2e` fetches both and plays every scenario in them).")
+        return 0
+    fine = True
+    with tempfile.TemporaryDirectory(prefix="swarm-demo-") as folder:
+        for name, program in here.items():
+            # By a link of its own: a client's folder may hold another swarm-mcp or python3.
+            (Path(folder) / EXECUTABLES[name]).symlink_to(os.path.realpath(program) if name != "codex" else program)
+        for name in here:
+            fine = play(name, Path(folder)) and fine
+    return 0 if fine else 1
+
+
+def play(name: str, clients: Path) -> bool:
+    """One client's scene; whether the write was denied and the file left alone."""
+    print(f"\nThe same in the real {EXECUTABLES[name]} ({name}), installed by `swarm-mcp install`, model scripted:")
+    try:
+        ground = Ground("demo", clients=clients)
+    except Lacking as lacking:
+        print(f"   left out: {lacking}")
+        return True
+    try:
+        client = CLIENTS[name](ground)
+        try:
+            client.prepare()
+            Marketplace(ground, "install").install(name)
+            ground.coordinator.peer_lock("notes.md", note=NOTE)
+            before = (ground.checkout / "notes.md").read_bytes()
+            client.run("demo", client.replace("notes.md", "line one", "line two"))
+        except (AssertionError, OSError, subprocess.TimeoutExpired) as trouble:
+            # The person's own release of a client may want another set-up than the ones we drive.
+            print(f"   could not be played: {' '.join(str(trouble).split())[:300]}")
+            return True
+        seen = " ".join(client.last_result("demo").replace(str(ground.root), "").split())
+        print(textwrap.fill(f"the model reads: {seen}", 100, initial_indent="   ", subsequent_indent="   "))
+        fine = (ground.checkout / "notes.md").read_bytes() == before and NOTE in seen
+        print(f"   {'ok  denied, file untouched' if fine else 'NOT denied'}")
+        return fine
+    finally:
+        ground.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
