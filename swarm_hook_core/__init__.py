@@ -6,8 +6,6 @@ interpreter starts in about 9 ms; ``json``, ``re``, ``typing``, ``pathlib``, ``d
 check therefore import none of them, and everything else is imported where it is first needed.
 """
 
-from __future__ import annotations
-
 __version__ = "0.1.0"
 __all__ = ["HookCore", "RuntimeConfig", "__version__"]
 

@@ -1,7 +1,5 @@
 """All that differs between runtimes, as data."""
 
-from __future__ import annotations
-
 
 class RuntimeConfig:
     """One agent runtime, immutable.

@@ -3,10 +3,11 @@
 ``subprocess`` costs as much to import as a whole check, so children are spawned directly.
 """
 
-from __future__ import annotations
-
 import os
 import time
+
+
+LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; what talks more than this is not answering
 
 
 class Result:
@@ -80,15 +81,16 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, **settings
     poll = select.poll()
     for handle in received:
         poll.register(handle, select.POLLIN | select.POLLHUP)
-    open_pipes = set(received)
+    open_pipes, size = set(received), 0
     end = time.monotonic() + seconds
-    while open_pipes:
+    while open_pipes and size <= LONGEST_OUTPUT:
         left = end - time.monotonic()
         if left <= 0:
             break
         for handle, _event in poll.poll(max(1, int(left * 1000))):
             chunk = os.read(handle, 65536)
-            if chunk:
+            size += len(chunk)
+            if chunk and size <= LONGEST_OUTPUT:
                 received[handle].append(chunk)
             else:
                 poll.unregister(handle)

@@ -1,7 +1,5 @@
 """The hooks of one runtime: read a payload, act, answer, and whatever goes wrong, let the call pass."""
 
-from __future__ import annotations
-
 import os
 import time
 
@@ -136,23 +134,22 @@ class HookCore:
 def _of_live_sessions(view, own_id: str, now: float):
     """``view.locks_on`` without the locks of sessions that are provably gone.
 
-    A session without an id of its own could not be registered. What its own client process holds
-    (by way of the MCP server, say) is then not held against it.
+    A session without an id of its own could not be registered. What its client's MCP server locked for
+    it is then not held against it.
     """
 
     def locks_on(keys):
         rows = [held for held in view.locks_on(keys) if held.instance_id != own_id]
         if not rows:
             return rows
-        from swarm_hook_core.liveness import departed, process_of
+        from swarm_hook_core.liveness import departed, served_by
         from swarm_hook_core.process import client_process, host_id
 
         here = host_id()
-        mine = (here, *client_process()) if not own_id else None
-        return [
-            held
-            for held in rows
-            if held.evidence is None or not (departed(held.evidence, now, here) or process_of(held.evidence) == mine)
-        ]
+        rows = [held for held in rows if held.evidence is None or not departed(held.evidence, now, here)]
+        if rows and not own_id:
+            client = client_process()
+            rows = [held for held in rows if held.evidence is None or not served_by(held.evidence, here, *client)]
+        return rows
 
     return locks_on

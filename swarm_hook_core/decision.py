@@ -1,7 +1,5 @@
 """The decision that every runtime shares: may this session make this call now?"""
 
-from __future__ import annotations
-
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.paths import keys_for, spellings, translated
 from swarm_hook_core.targets import write_targets

@@ -5,8 +5,6 @@ hook's payload says (session, folder) is never taken from here: Codex's shared d
 session the environment of the terminal that started it.
 """
 
-from __future__ import annotations
-
 import os
 
 DEFAULT_LEASE_SECONDS = 86400

@@ -4,8 +4,6 @@ One JSON object a line: ``{"at": unix seconds, "runtime", "hook", "fault"}``. `s
 shows the newest.
 """
 
-from __future__ import annotations
-
 import os
 import time
 

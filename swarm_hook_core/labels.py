@@ -5,8 +5,6 @@
 within a minute of each other share it, so nothing may be found by it.
 """
 
-from __future__ import annotations
-
 
 def short_session(session_id: str) -> str:
     """The first eight letters and digits of a session id."""

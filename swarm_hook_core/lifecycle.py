@@ -1,7 +1,5 @@
 """A session's life as its client's hooks tell it: joins, works, rests, leaves."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -5,31 +5,24 @@ when it has shown no sign of life for its whole lease. Sessions of other impleme
 identity; they go by the rule those implementations themselves follow, 60 s without a heartbeat.
 """
 
-from __future__ import annotations
-
 from swarm_hook_core.process import gone
 
 RECLAIM_SECONDS = 60
 FUTURE_SECONDS = 30
-
-# The columns that `departed` reads, of instances as `i` and swarm_sessions as `s`.
-COLUMNS = (
-    "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
-    " i.adopted, i.heartbeat, i.lease_until"
-)
+SERVER_RUNTIME = "mcp"  # the runtime of sessions that no hook has registered, only an MCP server
 
 
-def process_of(evidence) -> tuple:
-    """``(host, pid, start time)`` of the client that runs the session described by `evidence`."""
-    return tuple(evidence[:3])
+def served_by(evidence, host: str, pid: int, started: str) -> bool:
+    """Whether that session is known only through the MCP server of this very client process."""
+    return evidence[-1] == SERVER_RUNTIME and tuple(evidence[:3]) == (host, pid, started)
 
 
 def departed(evidence, now: float, here: str) -> bool:
-    """Whether the session described by `evidence` (values in the order of COLUMNS) has gone.
+    """Whether the session described by `evidence` (values in the order of ``reader.COLUMNS``) has gone.
 
     `now` in Unix seconds; `here` is ``process.host_id()`` of the asker.
     """
-    host, pid, started, terminal, opened, state, last_seen, lease, adopted, heartbeat, lease_until = evidence
+    host, pid, started, terminal, opened, state, last_seen, lease, adopted, heartbeat, lease_until, _ = evidence
     try:
         if last_seen is not None:
             if gone(host or "", pid or 0, started or "", here):

@@ -8,8 +8,6 @@ Runs before every write, so nothing is imported at the top, and a text is search
 rather than walked by lines.
 """
 
-from __future__ import annotations
-
 _BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
 _UPDATE = "*** Update File: "

@@ -11,8 +11,6 @@ answer errs towards finding the lock:
 Hard links are not seen: two names of one inode are two files here.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -4,8 +4,6 @@
 scanner and string encoder under it (``_json``) are what does the work, and load in 0.2 ms.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

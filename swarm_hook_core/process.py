@@ -4,8 +4,6 @@ A process is named by machine, pid and start time, because pids are used again. 
 said on proof; whatever cannot be looked at counts as alive.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

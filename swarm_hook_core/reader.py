@@ -4,11 +4,14 @@ The interpreter's own ``_sqlite3`` serves: it only reads here, and a reader neit
 checkpoints, so the write-ahead-log defect of releases before 3.51.3 cannot bite.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
+# What tells whether a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
+COLUMNS = (
+    "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
+    " i.adopted, i.heartbeat, i.lease_until, s.runtime"
+)
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
 
@@ -164,11 +167,14 @@ class StoreReader:
         marks = ",".join("?" * len(names))
         expression = NAME_OF_FILE.replace("file", "c.file")
         rows = self._locks(f"c.path_key IS NULL AND {expression} IN ({marks})", names, ALIAS_LIMIT)
+        if len(rows) == ALIAS_LIMIT:
+            from swarm_hook_core import faults
+
+            # Each costs a look at the disk. `swarm-mcp` gives such rows a key whenever it writes.
+            faults.record("store", "pre_tool_use", f"more than {ALIAS_LIMIT} locks without a key share one name")
         return [row for row in rows if row[0] not in keys and key_of(row[0]) in keys]
 
     def _locks(self, condition: str, values: list[str], limit: int = -1) -> list[tuple]:
-        from swarm_hook_core.liveness import COLUMNS
-
         # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
         return self.connection.execute(
             f"SELECT c.file, c.instance_id, i.label, c.content, c.created_at, {COLUMNS}"

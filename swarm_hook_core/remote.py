@@ -1,7 +1,5 @@
 """Asking the coordinator's command for the locks, where its store is no local SQLite file."""
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.coordinator import command, run

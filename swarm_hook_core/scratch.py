@@ -4,8 +4,6 @@ Only a convenience: where the store is a local file it knows every session by it
 this folder loses nothing. Where the coordinator keeps its store elsewhere, this holds our instance.
 """
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.payload import dumps, loads

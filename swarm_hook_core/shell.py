@@ -7,8 +7,6 @@ not have happened, both directories are given.
 Only imported for commands that name apply_patch and hold an envelope, hence free to use `re`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 

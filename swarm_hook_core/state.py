@@ -4,8 +4,6 @@ The folders follow platformdirs' ``user_state_dir("swarm-mcp")``, restated here 
 the standard library only; a test holds the two together. Everything is created with mode 0700.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

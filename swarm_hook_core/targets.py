@@ -1,7 +1,5 @@
 """Which files a tool call would write."""
 
-from __future__ import annotations
-
 import os
 
 SHELL_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command"})

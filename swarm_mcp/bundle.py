@@ -127,20 +127,15 @@ def coordinator_command() -> list[str]:
             folder = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))
             if folder not in folders:
                 folders.append(folder)
-    code = f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())"
+    code = f"import os, sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; os._exit(main())"
     return [interpreter(), "-I", "-S", "-c", code]
-
-
-def server_command() -> list[str]:
-    """How clients start the MCP server: this environment's own interpreter, with its packages."""
-    return [sys.executable, "-m", "swarm_mcp", "serve"]
 
 
 def _bound(text: bytes) -> bytes:
     """A hooks or server file with names replaced by this installation's paths."""
     tree = json.loads(text)
     for server in tree.get("mcpServers", {}).values():
-        server["command"], *server["args"] = server_command()
+        server["command"], *server["args"] = [*coordinator_command(), "serve"]
     for groups in tree.get("hooks", {}).values():
         for group in groups:
             for hook in group["hooks"]:

@@ -15,12 +15,12 @@ def recorded_faults() -> list[dict]:
             with open(path, encoding="utf-8", errors="replace") as file:
                 lines = file.readlines()
         except OSError:
-            continue
+            continue  # not written yet, or not ours to read
         for line in lines:
             try:
                 row = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(row, dict) and isinstance(row.get("at"), (int, float)):
+            if isinstance(row, dict) and isinstance(row.get("at"), (int, float)) and 0 <= row["at"] < 2**40:
                 rows.append({"at": row["at"], **{name: str(row.get(name)) for name in ("runtime", "hook", "fault")}})
     return rows

@@ -83,14 +83,18 @@ class ClaudeCode(Client):
         if plugin is None:
             return []
         root = self._root(plugin)
-        tree = json.loads((root / "integrations/claude-code/hooks.json").read_text(encoding="utf-8"))
+        path = root / "integrations/claude-code/hooks.json"
         environment = {"CLAUDE_PLUGIN_ROOT": str(root)}
-        return [
-            HookCommand(event, hook["command"], environment)
-            for event, groups in tree["hooks"].items()
-            for group in groups
-            for hook in group["hooks"]
-        ]
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            return [
+                HookCommand(event, str(hook["command"]), environment)
+                for event, groups in tree["hooks"].items()
+                for group in groups
+                for hook in group["hooks"]
+            ]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
 
     def installed_root(self) -> Path | None:
         """The folder that the client runs the plugin from; None where it is not installed."""

@@ -57,7 +57,8 @@ def _ask(client: Client, hook: HookCommand, root: Path, database: str, file: Pat
     try:
         done = subprocess.run(
             ["/bin/sh", "-c", hook.command],
-            input=json.dumps(payload), capture_output=True, text=True, timeout=HOOK_SECONDS, cwd=root, env=environment,
+            input=json.dumps(payload), capture_output=True, encoding="utf-8", errors="replace",
+            timeout=HOOK_SECONDS, cwd=root, env=environment,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", time.monotonic() - begun, str(error)
@@ -67,15 +68,15 @@ def _ask(client: Client, hook: HookCommand, root: Path, database: str, file: Pat
         return "", took, complaint or _recorded(root)
     try:
         answer = json.loads(done.stdout)
-        output = answer["hookSpecificOutput"]
+        output = dict(answer["hookSpecificOutput"])
     except (ValueError, KeyError, TypeError):
         return done.stdout, took, f"the hook printed what no client understands: {done.stdout[:120]!r}"
     exact = set(answer) == {"hookSpecificOutput"} and output.get("permissionDecision") == "deny"
-    return (output.get("permissionDecisionReason", "") if exact else done.stdout), took, complaint
+    return (str(output.get("permissionDecisionReason")) if exact else done.stdout), took, complaint
 
 
 def _recorded(root: Path) -> str:
     try:
         return json.loads((root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"]
-    except (OSError, ValueError, IndexError, KeyError):
+    except (OSError, ValueError, IndexError, KeyError, TypeError):
         return ""

@@ -1,4 +1,4 @@
-"""Wiring the tool groups to the protocol, and the server's end."""
+"""The server itself: tool groups on a connection, and its end."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ import signal
 import sys
 import threading
 import time
-from typing import Any
-
-import anyio
-import mcp_types as types
-from anyio.to_thread import run_sync
-from mcp.server import Server
-from mcp.server.stdio import stdio_server
 
 from swarm_hook_core.process import gone, host_id
 from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server import instances, locks
+from swarm_mcp.server.protocol import INVALID_PARAMS, Connection, RequestError
 from swarm_mcp.server.session import CallingSession
 from swarm_mcp.server.tool import Answer, Tool, complaint
 from swarm_mcp.store import Store
 
 TOOLS: dict[str, Tool] = {tool.name: tool for group in (instances, locks) for tool in group.TOOLS}
 WATCH_SECONDS = 1.0
+LEAVE_SECONDS = 1.0
 INSTRUCTIONS = (
     "Peer locks between coding sessions that share files. Your own writes to a file that another session has"
     " locked are denied; lock_file keeps others from a file of yours."
@@ -51,43 +46,58 @@ def run() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: _end(session))
     threading.Thread(target=_watch_client, args=(session,), daemon=True).start()
-    anyio.run(_serve, session)
+    about = {
+        "capabilities": {"tools": {"listChanged": False}},
+        "serverInfo": {"name": "swarm", "version": __version__},
+        "instructions": INSTRUCTIONS,
+    }
+    methods = {
+        "tools/list": lambda _params: {"tools": [tool.described() for tool in TOOLS.values()]},
+        "tools/call": lambda params: _call_tool(session, params),
+    }
+    # Protocol text only: nothing that runs in this process may print into the client's input.
+    outgoing, sys.stdout = sys.stdout, sys.stderr
+    Connection(about, methods, sys.stdin, outgoing).serve()
     _leave(session)
     return 0
 
 
-async def _serve(session: CallingSession) -> None:
-    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.described() for tool in TOOLS.values()])
-
-    async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        meta = dict(params.meta or {})
-        return await run_sync(_answer, session, params.name, params.arguments or {}, meta)
-
-    server: Server = Server(
-        "swarm", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
-    )
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
-
-
-def _answer(session: CallingSession, name: str, arguments: dict, meta: dict) -> types.CallToolResult:
+def _call_tool(session: CallingSession, params: dict) -> dict:
     """Carry out one call. A refusal is an ordinary answer; only wrong calls and faults are errors."""
-    tool = TOOLS.get(name)
-    wrong = complaint(tool, arguments) if tool else f"there is no tool {name}; there are {', '.join(TOOLS)}"
-    if tool is None or wrong:
+    name, arguments, meta = params.get("name"), params.get("arguments") or {}, params.get("_meta") or {}
+    tool = TOOLS.get(name) if isinstance(name, str) else None
+    if tool is None:
+        raise RequestError(INVALID_PARAMS, f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
+    if not isinstance(arguments, dict) or not isinstance(meta, dict):
+        raise RequestError(INVALID_PARAMS, "arguments and _meta must be objects")
+    wrong = complaint(tool, arguments)
+    if wrong:
         return _result(Answer(text=wrong, is_error=True))
+    outcome: list = []
+    worker = threading.Thread(target=lambda: outcome.append(_use(tool, session, meta, arguments)), daemon=True)
+    worker.start()
+    # Signals are taken between steps of the main thread, and waiting for a busy store is one long step.
+    worker.join()
+    return _result(outcome[0])
+
+
+def _use(tool: Tool, session: CallingSession, meta: dict, arguments: dict) -> Answer:
     try:
         with Store() as store:
-            return _result(tool.call(Call(store, session, meta), arguments))
+            return tool.call(Call(store, session, meta), arguments)
     except SwarmError as error:
-        return _result(Answer({"error": str(error)}, is_error=True))
+        return Answer({"error": str(error)}, is_error=True)
+    except Exception as error:  # noqa: BLE001 - a bug in one tool must not end the session's server
+        print(f"swarm-mcp serve: {tool.name}: {type(error).__name__}: {error}", file=sys.stderr)
+        return Answer(text=f"{tool.name} failed: {type(error).__name__}: {error}", is_error=True)
 
 
-def _result(answer: Answer) -> types.CallToolResult:
-    texts = [answer.text] if answer.value is None else [json.dumps(answer.value, indent=2, ensure_ascii=False)]
-    content: list = [types.TextContent(type="text", text=part) for part in (*texts, *answer.notes)]
-    return types.CallToolResult(content=content, structured_content=answer.value, is_error=answer.is_error)
+def _result(answer: Answer) -> dict:
+    texts = [answer.text] if answer.value is None else [json.dumps(answer.value, indent=2)]
+    result: dict = {"content": [{"type": "text", "text": part} for part in (*texts, *answer.notes)]}
+    if answer.value is not None:
+        result["structuredContent"] = answer.value
+    return {**result, "isError": True} if answer.is_error else result
 
 
 def _watch_client(session: CallingSession) -> None:
@@ -102,14 +112,13 @@ def _watch_client(session: CallingSession) -> None:
 
 def _end(session: CallingSession) -> None:
     _leave(session)
-    sys.stdout.flush()
-    # The protocol's reader sits in a thread that cannot be interrupted; there is nothing left to wait for.
+    # The main thread waits in a read that nothing interrupts; there is nothing left to wait for.
     os._exit(0)
 
 
 def _leave(session: CallingSession) -> None:
     try:
-        with Store() as store:
+        with Store(busy_seconds=LEAVE_SECONDS) as store:
             session.leave(store)
     except SwarmError as error:
         print(f"swarm-mcp serve: {error}", file=sys.stderr)

@@ -8,11 +8,11 @@ record that process with each session.
 from __future__ import annotations
 
 import os
-from uuid import uuid4
 
+from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.process import client_process, start_time
 from swarm_mcp.store import Store
-from swarm_mcp.store.instances import SERVER_RUNTIME, Registration
+from swarm_mcp.store.instances import Registration, new_id
 
 
 class CallingSession:
@@ -20,7 +20,7 @@ class CallingSession:
 
     def __init__(self):
         self.client = client_process()
-        self._own_id = f"mcp-{uuid4()}"
+        self._own_id = f"mcp-{new_id()}"
 
     def instance(self, store: Store, meta: dict) -> dict | None:
         """The registered instance this call speaks for, or None."""

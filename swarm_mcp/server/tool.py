@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import mcp_types as types
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -40,21 +38,20 @@ class Tool:
         schema = {"type": "object", "properties": self.properties, "additionalProperties": False}
         return {**schema, "required": list(self.required)} if self.required else schema
 
-    def described(self) -> types.Tool:
+    def described(self) -> dict:
         """As listed to clients.
 
         None is destructive or open-world: Codex asks for approval otherwise, which a session that
         may not ask (``exec``) cannot get.
         """
-        annotations = types.ToolAnnotations(
-            read_only_hint=not self.changes,
-            destructive_hint=False,
-            idempotent_hint=self.idempotent or not self.changes,
-            open_world_hint=False,
-        )
-        return types.Tool(
-            name=self.name, description=self.description, input_schema=self.schema, annotations=annotations
-        )
+        annotations = {
+            "readOnlyHint": not self.changes,
+            "destructiveHint": False,
+            "idempotentHint": self.idempotent or not self.changes,
+            "openWorldHint": False,
+        }
+        shown = {"name": self.name, "description": self.description, "inputSchema": self.schema}
+        return {**shown, "annotations": annotations}
 
 
 def text(description: str) -> dict:

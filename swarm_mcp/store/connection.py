@@ -22,9 +22,10 @@ class Store:
     cannot write the file's folder, and answers as an empty store where there is no file yet.
     """
 
-    def __init__(self, path: str | None = None, read_only: bool = False):
+    def __init__(self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS):
         self.path = path or store_path()
         self.read_only = read_only
+        self.busy_seconds = busy_seconds
         self.driver = drivers.load()
         self.here = host_id()
         self.connection = self._open_to_read() if read_only else self._open_to_write()
@@ -129,7 +130,7 @@ class Store:
         try:
             if not os.path.exists(self.path):
                 return self._empty()
-            connection = connect_read_only(self.driver, self.path, BUSY_SECONDS)
+            connection = connect_read_only(self.driver, self.path, self.busy_seconds)
             self._refuse_newer(connection)
             from swarm_mcp.store.schema import is_current
 
@@ -141,7 +142,7 @@ class Store:
         # Made by another implementation: our tables have to be added once, if the folder allows it.
         if os.access(self.path, os.W_OK):
             self._open_to_write().close()
-            return connect_read_only(self.driver, self.path, BUSY_SECONDS)
+            return connect_read_only(self.driver, self.path, self.busy_seconds)
         raise StoreUnavailable(f"the store {self.path} was made by another program and cannot be upgraded from here")
 
     def _empty(self):
@@ -156,7 +157,7 @@ class Store:
             if not os.path.isdir(os.path.dirname(self.path)):
                 make_private(os.path.dirname(self.path))
             connection = self.driver.connect(
-                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                self.path, timeout=self.busy_seconds, isolation_level=None, check_same_thread=False
             )
             connection.text_factory = as_text
         except (OSError, self.driver.Error) as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.machinery import PathFinder
 
 
 def load():
@@ -48,6 +47,8 @@ def _bundled():
             break
     else:
         return None
+    from _frozen_importlib_external import PathFinder  # what importlib.machinery shows, without its imports
+
     spec = PathFinder.find_spec("pysqlite3._sqlite3", [package])
     if spec is None or spec.loader is None:
         return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.liveness import COLUMNS, departed
+from swarm_hook_core.liveness import SERVER_RUNTIME, departed
 from swarm_hook_core.process import gone
+from swarm_hook_core.reader import COLUMNS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, clean, git_root, inside_any, scope_of
 from swarm_mcp.store import events, panes, removal
 
 SUMMARY_LIMIT = 4
-SERVER_RUNTIME = "mcp"  # sessions that only an MCP server has registered
 
 
 class Registration:
@@ -132,7 +132,7 @@ class Instances:
             # A session that is here to register has not gone, however long it was silent.
             known = self.of_session(request.runtime, request.session_id) if request.session_id else None
             self.reclaim(known["id"] if known else "")
-            self.store.locks.key_foreign_rows(200)
+            self.store.locks.key_foreign_rows(2000)
             if request.session_id:
                 row = self._register_session(request)
             else:
@@ -165,15 +165,15 @@ class Instances:
         mine = token(row["label"] or "", "identity")
         peers = [peer for peer in self.in_scope(row["scope"]) if peer["id"] != row["id"]]
         named = [p for p in peers if same_circle(mine, token(p["label"] or "", "identity"))]
-        locks = [lock for lock in self.store.locks.held(row["scope"], mine) if lock["instance_id"] != row["id"]]
+        count, locks = self.store.locks.glance(row, SUMMARY_LIMIT, mine)
         texts = []
-        for lock in locks[:SUMMARY_LIMIT]:
+        for lock in locks:
             note = " ".join(lock["content"].split())[:80]
             texts.append(f"{lock['file']} by {lock['owner_label'] or 'another session'}" + (f" ({note})" if note else ""))
         return {
             "peer_count": len(named),
             "peers": [peer["label"] or peer["id"] for peer in named[:SUMMARY_LIMIT]],
-            "lock_count": len(locks),
+            "lock_count": count,
             "locks": texts,
         }
 
@@ -185,7 +185,7 @@ class Instances:
     def _with_evidence(self, where: str, values: tuple) -> list[tuple[dict, bool]]:
         now, here = self.store.now(), self.store.here
         rows = self.store.rows(
-            f"SELECT i.*, {COLUMNS}, s.runtime, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
+            f"SELECT i.*, {COLUMNS}, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
             f" {where} ORDER BY i.registered_at, i.rowid",
             values,
         )

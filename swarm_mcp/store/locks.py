@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.liveness import COLUMNS, departed
+from swarm_hook_core.liveness import departed
 from swarm_hook_core.paths import key_of, keys_for
-from swarm_hook_core.reader import NAME_OF_FILE, ascii_lower, storable
+from swarm_hook_core.reader import COLUMNS, NAME_OF_FILE, ascii_lower, storable
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import events, removal
@@ -85,6 +85,17 @@ class Locks:
         condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
         rows = self._live(self._select(f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'", values))
         return [self._seen_by(row, viewer_identity) for row in rows]
+
+    def glance(self, instance: dict, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+        """How many locks others hold in this session's scope (counted up to 1000), and a few of them.
+
+        For right after a registration, which has just removed whatever belonged to sessions now gone.
+        """
+        others = "type = 'lock' AND scope = ? AND instance_id <> ?"
+        values = (instance["scope"], instance["id"])
+        counted = self.store.row(f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)", values)
+        few = f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})"
+        return (counted or {"n": 0})["n"], [self._seen_by(row, viewer_identity) for row in self._select(few, values)]
 
     def describe(self, row: dict, viewer_identity: str) -> dict:
         """A lock found by `on`, in the shape of a refusal's ``active``."""

@@ -48,6 +48,10 @@ def test_oddities_are_read_as_json_reads_them(text: str) -> None:
     assert repr(loads(text)) == repr(json.loads(text))
 
 
+def test_control_characters_inside_texts_are_let_through() -> None:
+    assert loads('{"a": "b\n\t\x00c"}') == {"a": "b\n\t\x00c"}
+
+
 def test_a_byte_order_mark_is_passed_over() -> None:
     assert loads('\ufeff{"a": 1}') == {"a": 1}
 

@@ -13,8 +13,9 @@ from ground import Ground, Sleeper
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core.liveness import COLUMNS, FUTURE_SECONDS, RECLAIM_SECONDS, departed
+from swarm_hook_core.liveness import FUTURE_SECONDS, RECLAIM_SECONDS, departed
 from swarm_hook_core.process import host_id, start_time
+from swarm_hook_core.reader import COLUMNS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.instances import new_id
 
@@ -265,6 +266,16 @@ def test_a_returning_session_keeps_its_locks_through_its_own_lapse(ground: Groun
     assert [lock["file"] for lock in ground.swarm("locks", "--json").json] == [f"{ground.scope}/f"]
 
 
+@pytest.mark.parametrize(("state", "stays"), [("idle", False), ("working", True)])
+def test_an_idle_session_goes_with_its_terminal_though_its_client_lives(ground: Ground, state: str, stays: bool):
+    """A shared daemon outlives its terminals; it still ends the turn it is in."""
+    row = ground.session("s", client=ME, state=state)
+    with Sleeper() as terminal:
+        ground.sql("UPDATE swarm_sessions SET terminal_pid = ?, terminal_start = ?", *terminal.identity)
+        assert ids(ground) == [row["id"]]
+    assert ids(ground) == ([row["id"]] if stays else [])
+
+
 def test_no_lease_means_no_limit(ground: Ground):
     row = ground.session("s", lease_seconds=0, client=ME)
     ground.backdate(row, 10 * 86400)
@@ -306,9 +317,9 @@ def test_sessions_of_other_implementations_go_by_the_contracts_rules(ground: Gro
 )  # fmt: skip
 def test_nobody_has_gone_without_proof_or_lapse(evidence: tuple, now: int):
     host, pid, started, last_seen, lease, adopted, heartbeat, lease_until = evidence
-    names = [name.strip().split(".")[1] for name in COLUMNS.split(",")]
-    told = dict(zip(("host", "client_pid", "client_start", "last_seen", "lease_seconds", "adopted", "heartbeat", "lease_until"), evidence))
-    row = [told.get(name) for name in names]
+    given = ("host", "client_pid", "client_start", "last_seen", "lease_seconds", "adopted", "heartbeat", "lease_until")
+    told = dict(zip(given, evidence))
+    row = [told.get(name.strip().split(".")[1]) for name in COLUMNS.split(",")]
     gone = departed(row, now, host_id())
     if last_seen is not None:
         proven = host == host_id() and pid and started and (pid, started) != ME

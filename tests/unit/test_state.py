@@ -46,6 +46,14 @@ def test_a_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
 
 
 def test_the_umask_does_not_decide(tmp_path: Path) -> None:
+    for umask in (0, 0o777):
+        folder = tmp_path / oct(umask)
+        before = os.umask(umask)
+        try:
+            make_private(str(folder))
+        finally:
+            os.umask(before)
+        assert mode(folder) == 0o700
     before = os.umask(0)
     try:
         write_private(str(tmp_path / "s" / "f"), "x")

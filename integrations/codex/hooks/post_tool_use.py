@@ -4,4 +4,5 @@ import sys
 
 from _common import core
 
-sys.exit(core.run_post_tool_use_hook(sys.stdin))
+if __name__ == "__main__":
+    sys.exit(core.run_post_tool_use_hook(sys.stdin))

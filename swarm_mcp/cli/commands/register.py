@@ -57,7 +57,7 @@ def run(args) -> int:
         shown = registration(row)
         if row["lease_until"] is not None:
             shown["heartbeat"] = row["heartbeat"]
-        if request.session_id:
+        if args.value("--source"):
             shown["summary"] = store.instances.summary(row)
     if args.json:
         show(shown)
