@@ -45,12 +45,14 @@ def paths_under_keys(*keys: str):
 
 def paths_in_patch(tool_input):
     """An ``extract_paths`` for tools that take an apply_patch envelope."""
-    from swarm_hook_core.patch import PatchUnreadable, patch_paths, patch_texts
+    from os.path import join
 
-    texts = patch_texts(tool_input)
-    if not texts:
+    from swarm_hook_core.patch import PatchUnreadable, patch_paths, patches_in
+
+    patches = patches_in(tool_input)
+    if not patches:
         raise PatchUnreadable("no patch envelope in tool input")
-    paths: list = []
-    for text in texts:
-        paths.extend(path for path in patch_paths(text) if path not in paths)
-    return paths
+    paths: dict = {}
+    for folder, text in patches:
+        paths.update((join(folder, path) if folder else path, None) for path in patch_paths(text))
+    return list(paths)

@@ -101,12 +101,12 @@ class HookCore:
         A session that the store has never seen is registered in passing. Where that fails or takes
         too long it is checked all the same: unknown to the store, it holds nothing there.
         """
-        from swarm_hook_core.reader import Session, StoreReader
+        from swarm_hook_core.reader import StoreReader
         from swarm_hook_core.state import store_path
 
         runtime = self.config.runtime_name
         session_id = payloads.text_field(payload, "session_id")
-        store = StoreReader(store_path()) if os.path.exists(store_path()) else None
+        store = StoreReader(store_path()) if os.path.isfile(store_path()) else None
         session = store.session(runtime, session_id) if store else None
         if session is not None:
             return session, store
@@ -115,20 +115,34 @@ class HookCore:
         from swarm_hook_core.lifecycle import join_in_passing
 
         end = time.monotonic() + DEADLINE_SECONDS
-        known = scratch.load(self.config, session_id).get("instance_id")
+        saved = scratch.load(self.config, session_id)
+        known = saved.get("instance_id")
         instance_id = known or join_in_passing(self.config, payload, DEADLINE_SECONDS)
-        if os.path.exists(store_path()):
+        if os.path.isfile(store_path()):
             store = StoreReader(store_path())
             session = store.session(runtime, session_id)
             if session is not None:
                 return session, store
         if store is not None and store.is_ours and not (instance_id and chosen_command()):
-            return Session(instance_id), store
+            return self._unregistered(payload, instance_id), store
         if not instance_id:
             return None, None
         from swarm_hook_core.remote import CommandReader
 
-        return Session(instance_id), CommandReader(max(0.05, end - time.monotonic()))
+        saved = scratch.load(self.config, session_id)
+        view = CommandReader(max(0.05, end - time.monotonic()), str(saved.get("scope") or ""))
+        return self._unregistered(payload, instance_id), view
+
+    def _unregistered(self, payload: dict, instance_id: str):
+        """A session as its own payload and environment describe it, where the store does not."""
+        from swarm_hook_core import environment
+        from swarm_hook_core.paths import git_root
+        from swarm_hook_core.reader import Session
+
+        identity, cwd = environment.identity(self.config.env_prefix), payloads.text_field(payload, "cwd")
+        label = f"identity:{identity}" if identity else ""
+        file_root = environment.file_root(self.config.env_prefix)
+        return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", file_root)
 
 
 def _of_live_sessions(view, own_id: str, now: float):

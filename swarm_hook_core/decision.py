@@ -24,16 +24,19 @@ def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: floa
     `locks_on(keys)` returns the Held locks of live sessions under any of these keys. Raises
     ValueError where the call writes files but its paths cannot be read.
     """
+    wanted: dict = {}  # key -> the path that a denial names
     for folder, spelled in write_targets(config, tool, tool_input, cwd):
         keys = keys_for(spelled, folder)
-        if not keys:  # no file can have this name
-            continue
-        path = keys[0]
         for moved in moved_by(session, spellings(spelled, folder)) if session.file_root else ():
-            keys += [key for key in keys_for(moved, folder) if key not in keys]
-        for held in locks_on(keys):
-            if held.instance_id != session.instance_id:
-                return Denial(path, held, reason(tool, path, held, token(session.label, "identity"), now))
+            keys += keys_for(moved, folder)
+        for key in keys:
+            wanted.setdefault(key, keys[0])
+    if not wanted:
+        return None
+    for held in locks_on(list(wanted)):
+        if held.instance_id != session.instance_id:
+            path = next((wanted[name] for name in held.names if name in wanted), held.file)
+            return Denial(path, held, reason(tool, path, held, token(session.label, "identity"), now))
     return None
 
 
@@ -56,7 +59,7 @@ def reason(tool: str, path: str, held, viewer_identity: str, now: float) -> str:
 
     A holder of another identity stays unnamed and its note unsaid; that it holds is never hidden.
     """
-    age = duration(now - held.since)
+    age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
     if same_circle(viewer_identity, token(held.label, "identity")):
         who = held.label or f"instance {held.instance_id}"
         note = " ".join(held.note.split())
@@ -67,7 +70,7 @@ def reason(tool: str, path: str, held, viewer_identity: str, now: float) -> str:
     else:
         who, why, ask = "a session of another identity", "", "ask the person running it"
     return (
-        f"swarm lock blocked {tool} for {path}: held by {who} ({why}locked {age} ago,"
+        f"swarm lock blocked {tool} for {path}: held by {who} ({why}{age},"
         f" until it is released or that session ends)."
         f" Do not write this file another way: work on something else, {ask}, or wait for the"
         f" release and then try again."

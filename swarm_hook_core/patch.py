@@ -94,12 +94,17 @@ def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:
 
 
 def patch_texts(tool_input: object) -> list[str]:
-    """Texts with an apply_patch envelope in a tool input of any JSON shape; [] where there is none. Never raises.
+    """The texts of `patches_in`, each once."""
+    return list(dict.fromkeys(text for _, text in patches_in(tool_input)))
+
+
+def patches_in(tool_input: object) -> list[tuple[str | None, str]]:
+    """`(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
 
     The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap either in a
-    JSON string, or be an argv list. Whatever nests deeper than a handful of levels is left alone.
+    JSON string, or be an argv list, whose shell may have gone to another directory (else None). Whatever nests deeper than a handful of levels is left alone.
     """
-    found: list[str] = []
+    found: dict = {}
     todo = [(tool_input, 0)]
     while todo:
         value, depth = todo.pop()
@@ -112,19 +117,19 @@ def patch_texts(tool_input: object) -> list[str]:
                     todo.append((inner, depth + 1))
                     continue
             if _BEGIN in value:
-                found.append(value)
+                found[None, value] = None
         elif isinstance(value, dict):
             todo.extend((value[key], depth + 1) for key in reversed(_KEYS) if key in value)
         elif isinstance(value, (list, tuple)) and value and isinstance(value[0], str):
             name = value[0].rpartition("/")[2]
             words = [word for word in value[1:] if isinstance(word, str) and _BEGIN in word]
             if name in _SHELLS:
-                found.extend(text for word in words for _, text in shell_patches(word))
+                found.update((pair, None) for word in words for pair in shell_patches(word))
             elif name in _NAMES:
-                found.extend(words)
+                found.update(((None, word), None) for word in words)
             elif len(value) == 1:
                 todo.append((value[0], depth + 1))
-    return list(dict.fromkeys(found))
+    return list(found)
 
 
 def _unwrap_json(text: str) -> object:

@@ -15,6 +15,7 @@ import os
 import sys
 
 NO_CASE = "nocase:"
+LONGEST = 4096  # what a kernel opens; resolving much longer texts link by link would take minutes
 
 def spellings(path: str, cwd: str) -> list[str]:
     """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first."""
@@ -23,14 +24,14 @@ def spellings(path: str, cwd: str) -> list[str]:
         if not text or "\0" in text or not _is_a_name(text):
             continue
         joined = os.path.join(cwd or os.sep, text)
-        for candidate in (os.path.normpath(joined), os.path.realpath(joined)):
-            candidate = _single_root(candidate)
-            if candidate not in found:
-                found.append(candidate)
-        resolved = _single_root(os.path.realpath(found[0]))
-        if resolved not in found:
-            found.append(resolved)
-    return found
+        textual = os.path.normpath(joined)
+        if len(textual) > LONGEST:
+            continue
+        candidates = [textual, os.path.realpath(textual)]
+        if len(joined) <= LONGEST and joined != textual:
+            candidates.append(os.path.realpath(joined))
+        found += [single for single in map(_single_root, candidates) if single not in found]
+    return list(dict.fromkeys(found))
 
 
 def key_of(path: str) -> str:

@@ -65,7 +65,7 @@ def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, (int, float)):
-        return repr(value)
+        return repr(value) if value - value == 0 else "null"  # JSON has no infinity
     if isinstance(value, dict):
         parts = [f"{quote(str(k))}: {dumps(v, indent, depth + 1)}" for k, v in value.items()]
         opening, closing = "{", "}"

@@ -14,19 +14,24 @@ COLUMNS = (
 )
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
+BATCH = 400  # keys in one query; old releases take 999 values
 
 # The last component of a lock's path, lower-cased; the schema has an index on exactly this text.
 NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
 
 
 class Held:
-    """One lock, as the decision needs it. `since` is in Unix seconds."""
+    """One lock, as the decision needs it.
 
-    __slots__ = ("file", "instance_id", "label", "note", "since", "evidence")
+    `names` are the keys it was found by; `since` is in Unix seconds, 0 where it is not known.
+    """
 
-    def __init__(self, file, instance_id, label, note, since, evidence=None):
+    __slots__ = ("file", "names", "instance_id", "label", "note", "since", "evidence")
+
+    def __init__(self, file, names, instance_id, label, note, since, evidence=None):
         # Rows may come from anywhere; whether a file is held must not hang on how its note reads.
         self.file = file
+        self.names = names
         self.instance_id = instance_id
         self.label = label if isinstance(label, str) else ""
         self.note = note if isinstance(note, str) else ""
@@ -104,21 +109,42 @@ def storable(text: str) -> bool:
 def connect_read_only(driver, path: str, busy_seconds: float):
     """A read-only connection to `path`, also from a sandbox that cannot write its folder.
 
-    A write-ahead log needs its index file or leave to create it. Where neither is given and no log
-    is pending, the file itself is complete and can be read as it stands.
+    A write-ahead log needs its index file or leave and room to create it. Where that cannot be had and
+    no log is pending, the file itself is complete and can be read as it stands.
     """
     uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
     connection = driver.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
     try:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    except driver.OperationalError:
+    except driver.OperationalError as error:
         connection.close()
-        log = path + "-wal"
-        if os.access(os.path.dirname(path), os.W_OK) or (os.path.exists(log) and os.path.getsize(log)):
+        if "locked" in str(error) or "busy" in str(error):
             raise
-        connection = driver.connect(uri + "&immutable=1", uri=True, timeout=busy_seconds, isolation_level=None)
+        if _pending(path + "-journal"):
+            # A writer died in the middle of a commit; whoever opens the file to write takes that back.
+            _roll_back(driver, uri, busy_seconds)
+        elif _pending(path + "-wal"):
+            raise
+        else:
+            uri += "&immutable=1"
+        connection = driver.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None)
     connection.text_factory = as_text
     return connection
+
+
+def _pending(log: str) -> bool:
+    try:
+        return os.path.getsize(log) > 0
+    except OSError:
+        return False
+
+
+def _roll_back(driver, uri: str, busy_seconds: float) -> None:
+    connection = driver.connect(uri.replace("?mode=ro", "?mode=rw"), uri=True, timeout=busy_seconds)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    finally:
+        connection.close()
 
 
 class StoreReader:
@@ -151,33 +177,37 @@ class StoreReader:
     def locks_on(self, keys: list[str]) -> list[Held]:
         """Locks stored under any of `keys`, whoever holds them, in whatever scope."""
         keys = [key for key in keys if storable(key)]
-        if not keys:
-            return []
-        marks = ",".join("?" * len(keys))
-        rows = self._locks(f"c.path_key IN ({marks})", keys)
-        rows += self._locks(f"c.file IN ({marks})", keys)
-        rows += self._aliased(keys)
-        return [Held(*row[:5], evidence=row[5:]) for row in rows]
+        found: list[Held] = []
+        for start in range(0, len(keys), BATCH):
+            some = keys[start : start + BATCH]
+            marks = ",".join("?" * len(some))
+            rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
+            found += [Held(row[0], row[:2], *row[2:6], evidence=row[6:]) for row in rows + self._aliased(some)]
+        return found
 
     def _aliased(self, keys: list[str]) -> list[tuple]:
-        """Locks that another implementation stored under a path with links still in it."""
-        from swarm_hook_core.paths import key_of
-
+        """Locks that another implementation stored under a path with links still in it, with their key."""
         names = list({ascii_lower(os.path.basename(key)) for key in keys})
         marks = ",".join("?" * len(names))
         expression = NAME_OF_FILE.replace("file", "c.file")
         rows = self._locks(f"c.path_key IS NULL AND {expression} IN ({marks})", names, ALIAS_LIMIT)
+        if not rows:
+            return rows
+        from swarm_hook_core.paths import LONGEST, key_of
+
         if len(rows) == ALIAS_LIMIT:
             from swarm_hook_core import faults
 
             # Each costs a look at the disk. `swarm-mcp` gives such rows a key whenever it writes.
             faults.record("store", "pre_tool_use", f"more than {ALIAS_LIMIT} locks without a key share one name")
-        return [row for row in rows if row[0] not in keys and key_of(row[0]) in keys]
+        known = [row for row in rows if isinstance(row[0], str) and "\0" not in row[0] and len(row[0]) <= LONGEST]
+        keyed = [(row[0], key_of(row[0]), *row[2:]) for row in known]
+        return [row for row in keyed if row[1] in keys]
 
     def _locks(self, condition: str, values: list[str], limit: int = -1) -> list[tuple]:
         # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
         return self.connection.execute(
-            f"SELECT c.file, c.instance_id, i.label, c.content, c.created_at, {COLUMNS}"
+            f"SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at, {COLUMNS}"
             " FROM context c CROSS JOIN instances i ON i.id = c.instance_id"
             " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
             f" WHERE c.type = 'lock' AND {condition} LIMIT {limit}",

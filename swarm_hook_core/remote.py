@@ -13,13 +13,16 @@ class CoordinatorUnavailable(Exception):
 
 
 class CommandReader:
-    """Answers like ``StoreReader.locks_on``, from one ``swarm-mcp locks --json``."""
+    """Answers like ``StoreReader.locks_on``, from one ``swarm-mcp locks --json`` of the session's `scope`.
 
-    def __init__(self, seconds: float):
+    The contract's command lists one scope, so locks of other scopes are not seen this way.
+    """
+
+    def __init__(self, seconds: float, scope: str):
         argv = command()
         if not argv:
             raise CoordinatorUnavailable("swarm-mcp was not found")
-        done = run([*argv, "locks", "--json"], seconds)
+        done = run([*argv, "locks", "--json", *(["--scope", scope] if scope else [])], seconds)
         if done.code != 0:
             raise CoordinatorUnavailable(f"swarm-mcp locks: {done.stderr.strip()[:200]}")
         try:
@@ -36,8 +39,10 @@ class CommandReader:
         found = []
         for row in self.rows:
             file = row["file"]
-            near = ascii_lower(os.path.basename(file)) in names
-            if row.get("type", "lock") == "lock" and (file in keys or (near and key_of(file) in keys)):
+            if row.get("type", "lock") != "lock" or not (file in keys or ascii_lower(os.path.basename(file)) in names):
+                continue
+            key = file if file in keys else key_of(file)
+            if key in keys:
                 owner = "identity:?" if row.get("hidden") else row.get("owner_label")
-                found.append(Held(file, row.get("instance_id"), owner, row.get("content"), row.get("created_at")))
+                found.append(Held(file, (key,), row.get("instance_id"), owner, row.get("content"), row.get("created_at")))
         return found

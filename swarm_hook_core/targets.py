@@ -35,7 +35,7 @@ def absolute_paths(config, tool: str, tool_input, cwd: str = "") -> list[str]:
 
 def _patched_by_shell(tool_input, cwd: str) -> list[tuple[str, str]]:
     """Both clients' shells run ``apply_patch <<EOF``: to the file it is a patch like any other."""
-    from swarm_hook_core.patch import patch_paths, patch_texts, shell_patches
+    from swarm_hook_core.patch import patch_paths, patches_in, shell_patches
 
     command = tool_input
     if isinstance(tool_input, dict):
@@ -43,7 +43,7 @@ def _patched_by_shell(tool_input, cwd: str) -> list[tuple[str, str]]:
     if isinstance(command, str):
         patches = shell_patches(command) if PATCH_MARKER in command else []
     else:
-        patches = [(None, text) for text in patch_texts(command)]
+        patches = patches_in(command)
     targets = []
     for folder, text in patches:
         # Codex takes the folder as it stands: `~` and `$` are not expanded here either.

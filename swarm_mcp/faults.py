@@ -19,8 +19,8 @@ def recorded_faults() -> list[dict]:
         for line in lines:
             try:
                 row = json.loads(line)
-            except ValueError:
-                continue
+            except (ValueError, RecursionError):
+                continue  # cut short by a rotation, or not a line of ours
             if isinstance(row, dict) and isinstance(row.get("at"), (int, float)) and 0 <= row["at"] < 2**40:
                 rows.append({"at": row["at"], **{name: str(row.get(name)) for name in ("runtime", "hook", "fault")}})
     return rows

@@ -36,7 +36,7 @@ def actor(store, args) -> dict:
         raise UnknownInstance(
             f"No instances registered in scope {scope}. Pass --as <id-or-label> or set SWARM_MCP_INSTANCE_ID."
         )
-    raise UnknownInstance(f"Multiple instances in scope {scope}; pass --as <id-or-label>. Candidates: {_names(rows)}")
+    raise UnknownInstance(f"Multiple instances in scope {scope}; pass --as <id-or-label>. Candidates: {_names(store, rows)}")
 
 
 def surrounding_session(store) -> dict | None:
@@ -72,18 +72,25 @@ def resolve(store, scope: str, reference: str) -> dict:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UnknownInstance(f'Ambiguous {what} "{reference}": {_names(matches)}')
-    candidates = f" Candidates: {_names(rows)}" if rows else ""
+            raise UnknownInstance(f'Ambiguous {what} "{reference}": {_names(store, matches)}')
+    candidates = f" Candidates: {_names(store, rows)}" if rows else ""
     raise UnknownInstance(f'No instance matches "{reference}" in this scope.{candidates}')
 
 
 def viewer_identity(store, args) -> str:
-    """The identity that a listing is shown to: the session's, else the environment's; empty for none."""
+    """The identity that a listing is shown to: the acting session's, else the onlooker's; empty for none."""
     try:
         return token(actor(store, args)["label"] or "", "identity")
     except UnknownInstance:
-        return identity("MCP")
+        return onlooker_identity(store)
 
 
-def _names(rows: list[dict]) -> str:
-    return ", ".join(f"{short(row['id'])} ({row['label'] or '-'})" for row in veiled(rows, identity("MCP")))
+def onlooker_identity(store) -> str:
+    """The identity of the session this process runs inside of, else the environment's; empty for none."""
+    row = surrounding_session(store)
+    return token(row["label"] or "", "identity") if row else identity("MCP")
+
+
+def _names(store, rows: list[dict]) -> str:
+    seen = veiled(rows, onlooker_identity(store))
+    return ", ".join(f"{short(row['id'])} ({row['label'] or '-'})" for row in seen)

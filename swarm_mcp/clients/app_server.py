@@ -6,7 +6,9 @@ Line-delimited JSON-RPC on standard input and output (``codex app-server``).
 from __future__ import annotations
 
 import json
+import os
 import queue
+import signal
 import subprocess
 import threading
 import time
@@ -23,7 +25,8 @@ class AppServer:
         try:
             self._process = subprocess.Popen(
                 [program, "app-server"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                encoding="utf-8", errors="replace", start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             raise ClientFailed(f"`codex app-server` could not be run: {error}") from error
@@ -44,7 +47,7 @@ class AppServer:
         try:
             process.wait(5)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # with whatever a launcher has started
             process.wait()
         if process.stdout:
             process.stdout.close()
@@ -55,6 +58,11 @@ class AppServer:
         hooks = {hook["key"]: hook for entry in data for hook in entry.get("hooks", [])}
         complaints = [str(text) for entry in data for text in [*entry.get("warnings", []), *entry.get("errors", [])]]
         return [hook for hook in hooks.values() if hook.get("pluginId") == plugin_id], complaints
+
+    def trusted_anything(self) -> bool:
+        """Whether the user's configuration still holds the trust in any hook."""
+        config = self.call("config/read", {}).get("config") or {}
+        return bool((config.get("hooks") or {}).get("state"))
 
     def edit(self, *edits: tuple[str, object, str]) -> None:
         """Change the user's configuration: ``(key path, value, upsert or replace)`` each."""

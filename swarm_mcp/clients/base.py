@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from abc import ABC, abstractmethod
@@ -50,6 +49,10 @@ class Client(ABC):
         return shutil.which(self.executable) or ""
 
     @abstractmethod
+    def traces(self) -> bool:
+        """Whether this client's own files show that it has the plugin, told without running it."""
+
+    @abstractmethod
     def install(self, marketplace: Path) -> list[str]:
         """Put the plugin from `marketplace` in, or bring it up to date; what was done, in words."""
 
@@ -76,7 +79,8 @@ class Client(ABC):
         argv = [self.program() or self.executable, *words]
         try:
             done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=os.environ
+                argv, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
+                timeout=COMMAND_SECONDS,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ClientFailed(f"`{' '.join([self.executable, *words])}` could not be run: {error}") from error

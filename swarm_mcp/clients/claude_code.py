@@ -57,6 +57,12 @@ class ClaudeCode(Client):
             shutil.rmtree(self._home() / "plugins" / left, ignore_errors=True)
         return done
 
+    def traces(self) -> bool:
+        try:
+            return PLUGIN_ID in (self._home() / "settings.json").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+
     def findings(self, marketplace: Path) -> list[Finding]:
         plugin = self._plugin()
         mend = "swarm-mcp install --client claude-code"

@@ -61,10 +61,15 @@ class Codex(Client):
         if keys:
             with AppServer(self.program()) as server:
                 server.edit(*[(f'hooks.state."{key}"', None, "replace") for key in keys])
+                if not server.trusted_anything():
+                    server.edit(("hooks.state", None, "replace"))
             done.append("withdrew the trust in its hooks")
         shutil.rmtree(self._home() / "plugins/cache" / MARKETPLACE, ignore_errors=True)
         shutil.rmtree(self._home() / "plugins/data" / f"swarm-{MARKETPLACE}", ignore_errors=True)
         return done
+
+    def traces(self) -> bool:
+        return self._copy() is not None
 
     def findings(self, marketplace: Path) -> list[Finding]:
         mend = "swarm-mcp install --client codex"
@@ -138,7 +143,8 @@ class Codex(Client):
     def _marketplace(self) -> str:
         """Where the marketplace of our name comes from; empty where there is none."""
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))
-        for entry in (listed or {}).get("marketplaces", []) if isinstance(listed, dict) else []:
-            if entry.get("name") == MARKETPLACE:
+        entries = listed.get("marketplaces") if isinstance(listed, dict) else None
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
                 return str((entry.get("marketplaceSource") or {}).get("source") or entry.get("root"))
         return ""

@@ -6,11 +6,11 @@ import os
 import sys
 import time
 
-from swarm_hook_core.environment import identity
 from swarm_hook_core.faults import fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import store_path
 from swarm_mcp import __version__, bundle
+from swarm_mcp.cli.actor import onlooker_identity
 from swarm_mcp.cli.circle import veiled
 from swarm_mcp.cli.output import short
 from swarm_mcp.clients.base import Finding
@@ -73,7 +73,7 @@ def _instances(scope: str) -> list[Finding]:
     try:
         with Store(read_only=True) as store:
             now = store.now()
-            rows = veiled(store.instances.in_scope(scope), identity("MCP"))
+            rows = veiled(store.instances.in_scope(scope), onlooker_identity(store))
             gone = store.instances.gone()
     except SwarmError as error:
         return [Finding(name, "fail", str(error)) for name in ("live_instances", "stale_instances")]

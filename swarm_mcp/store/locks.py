@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import departed
-from swarm_hook_core.paths import key_of, keys_for
+from swarm_hook_core.paths import LONGEST, key_of, keys_for
 from swarm_hook_core.reader import COLUMNS, NAME_OF_FILE, ascii_lower, storable
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.scope import file_of
@@ -104,7 +104,7 @@ class Locks:
     def key_foreign_rows(self, limit: int) -> None:
         """Inside a transaction: give a key to locks that another implementation stored without one."""
         for row in self._without_key(limit):
-            if isinstance(row["file"], str) and storable(row["file"]) and "\0" not in row["file"]:
+            if isinstance(row["file"], str) and storable(row["file"]) and "\0" not in row["file"] and len(row["file"]) <= LONGEST:
                 self.store.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(row["file"]), row["id"]))
 
     # -------------------------------------------------------------- innards
@@ -119,6 +119,8 @@ class Locks:
     def _checked(self, file: str) -> str:
         if not file.strip() or "\0" in file:
             raise SwarmError("a lock needs the path of a file")
+        if len(file) > LONGEST:
+            raise SwarmError(f"no file has a path of {len(file)} characters")
         if not storable(file):
             raise SwarmError("a file whose name is not valid UTF-8 cannot be locked")
         return file

@@ -130,7 +130,7 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
     for program in (record["coordinator"], [str(folder / "bin" / "swarm-mcp")]):
         told = subprocess.run([*program, "--version"], capture_output=True, text=True, cwd="/", env={}, timeout=30)
         assert told.stdout == f"swarm-mcp {swarm_mcp.__version__}\n", told
-    python = [path for path in folder.rglob("*.py") if not path.parent.name == "hooks" or path.name == "_common.py"]
+    python = [path for path in folder.rglob("*.py") if path.parent.name != "hooks" or path.name == "_common.py"]
     assert all(list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) for path in python)
 
 

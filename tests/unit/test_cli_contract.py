@@ -50,7 +50,7 @@ def test_every_captured_run_ends_and_answers_alike(ground: Ground):
         argv = []
         for word in run["argv"]:
             for name, value in names.items():
-                word = word.replace("{%s}" % name, value).replace("{%s:8}" % name, value[:8])
+                word = word.replace(f"{{{name}}}", value).replace(f"{{{name}:8}}", value[:8])
             argv.append(word)
         if argv == ["inspect", "--json"]:  # what other programs have put there by now
             ground.add("messages", scope=ground.scope, sender=names["planner"], recipient=names["implementer"], content="x")

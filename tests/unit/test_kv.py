@@ -104,7 +104,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(items=st.lists(JSON, min_size=1, max_size=5))
 def test_appended_values_come_back_as_they_were(ground: Ground, items: list):
     row = ground.session("s")

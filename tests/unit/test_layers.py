@@ -78,7 +78,8 @@ def modules_after(runtime: str, payload: dict[str, object]) -> tuple[str, set[st
     """What a real check of `payload` printed, and the modules it had loaded by its end."""
     folder = hooks_folder(runtime)
     script = (
-        f"import sys; sys.path[0] = {str(folder)!r}\n"
+        f"import os, sys; sys.path[0] = {str(folder)!r}; os._exit = sys.exit\n"
+        "__name__ = '__main__'\n"
         f"try: exec(compile(open({str(folder / 'pre_tool_use.py')!r}).read(), 'pre_tool_use.py', 'exec'))\n"
         "except SystemExit as end: assert end.code == 0\n"
         "sys.stderr.write(' '.join(sys.modules))"

@@ -154,14 +154,14 @@ def test_thirty_two_processes_for_some_seconds(ground: Ground):
     marks = ground.folder / "marks"
     marks.mkdir()
     members = [
-        {"number": number, "seconds": 5, "row": ground.session(str(number)), "marks": str(marks)} for number in range(32)
+        {"number": number, "seconds": 4, "row": ground.session(str(number)), "marks": str(marks)} for number in range(32)
     ]
     ended = crowd.run(HAMMER, members, 90)
     assert [(member.code, member.err) for member in ended] == [(0, "")] * 32
     reports = [member.reports[0] for member in ended]
     assert [twice for _, _, twice in reports if twice] == []
     done = {name: sum(counts[name] for counts, _, _ in reports) for name in reports[0][0]}
-    assert min(done["lock"], done["relock"], done["refused"]) > 100, done
+    assert min(done["lock"], done["relock"], done["refused"]) > 20, done
     kept = [word for row in ground.sql("SELECT value FROM kv WHERE key LIKE 'list%'") for word in json.loads(row["value"])]
     assert sorted(kept) == sorted(word for _, words, _ in reports for word in words)
     assert ground.sql("SELECT count(*) AS n FROM context") == [{"n": 0}]
@@ -371,8 +371,11 @@ def test_many_foreign_locks_of_one_name_hide_none(ground: Ground):
     ground.stranger("f1")
     (ground.repo / "real").mkdir()
     (ground.repo / "link").symlink_to("real")
-    for number in range(150):
-        foreign_lock(ground, f"/other/{number}/__init__.py")
+    ground.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150)"
+        " INSERT INTO context (id, scope, instance_id, file, type, content)"
+        " SELECT 'other ' || i, '/their/scope', 'f1', '/other/' || i || '/__init__.py', 'lock', '' FROM n"
+    )
     foreign_lock(ground, ground.repo / "link" / "__init__.py")
     assert refused(ground, one, "real/__init__.py")["instance_id"] == "f1"
 
@@ -572,14 +575,14 @@ store = Store()
 gate()
 with store.writing():
     report("held")
-    time.sleep(4)
+    time.sleep(3)
 """
     with crowd.Crowd(body, [None]) as members:
         members.start()
         assert members.processes[0].stdout.readline() == '"held"\n'
         begun = time.monotonic()
         ground.lock(one, "f")
-        assert time.monotonic() - begun > 2  # it was held indeed
+        assert time.monotonic() - begun > 1.5  # it was held indeed
         assert members.finish()[0].code == 0
 
 

@@ -182,7 +182,7 @@ def test_wrong_calls_are_errors_and_the_server_goes_on(ground: Ground, server: S
         ("register", {}), ("lock_file", {}), ("lock_file", {"file": 7}), ("lock_file", {"file": None}),
         ("lock_file", {"file": ["a"]}), ("lock_file", {"file": "a", "exclusive": "yes"}), ("lock_file", {"file": "a", "odd": 1}),
         ("bootstrap", {"mark_read": 1}), ("no_such_tool", {}), ("lock_file", {"file": ""}), ("lock_file", {"file": "a\0b"}),
-        ("unlock_file", {"file": "  "}),
+        ("unlock_file", {"file": "  "}), ("lock_file", {"file": "\ud800"}),
     ]  # fmt: skip
     for tool, arguments in wrong:
         answer = server.call(tool, arguments)

@@ -383,8 +383,9 @@ def test_the_summary_hides_who_and_why_of_other_identities_but_not_whether(groun
 
 def test_register_hands_the_summary_to_hooks(ground: Ground):
     ground.session("p", "peer")
-    done = ground.swarm("register", "--runtime", "codex", "--session-id", "s", "--label", "me", "--lease-seconds", "60", "--json")
-    assert done.json["summary"]["peers"] == ["peer"]
+    start = ["register", "--runtime", "codex", "--session-id", "s", "--label", "me", "--lease-seconds", "60", "--json"]
+    assert ground.swarm(*start, "--source", "startup").json["summary"]["peers"] == ["peer"]
+    assert "summary" not in ground.swarm(*start, "--state", "working").json, "a turn has nobody to tell"
     assert "summary" not in ground.swarm("register", "--json").json
 
 

@@ -87,10 +87,10 @@ CREATE TABLE tasks (id TEXT PRIMARY KEY, type TEXT NOT NULL, title TEXT NOT NULL
 CREATE TABLE context (id TEXT PRIMARY KEY, instance_id TEXT NOT NULL, file TEXT NOT NULL, type TEXT NOT NULL,
   content TEXT NOT NULL, created_at INTEGER NOT NULL DEFAULT (unixepoch()));
 CREATE TABLE kv (key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_at INTEGER NOT NULL DEFAULT (unixepoch()));
-INSERT INTO instances (id, directory, pid, label) VALUES ('i1', '/work', 7, 'old');
+INSERT INTO instances (id, directory, pid, label) VALUES ('i1', '/old', 7, 'old');
 INSERT INTO messages (sender, recipient, content) VALUES ('i1', 'i1', 'hello');
 INSERT INTO tasks (id, type, title, requester, updated_at) VALUES ('t1', 'fix', 'T', 'i1', 1000);
-INSERT INTO context (id, instance_id, file, type, content) VALUES ('l1', 'i1', '/work/f', 'lock', 'note');
+INSERT INTO context (id, instance_id, file, type, content) VALUES ('l1', 'i1', '/old/f', 'lock', 'note');
 INSERT INTO kv (key, value, updated_at) VALUES ('a', '1', 50), ('b', '2', 60);
 """
 
@@ -182,11 +182,11 @@ def test_an_old_file_is_migrated_without_loss(ground: Ground):
     has_the_contract(ground)
     (instance,) = ground.sql("SELECT * FROM instances")
     assert (instance["id"], instance["pid"], instance["label"], instance["adopted"]) == ("i1", 7, "old", 1)
-    assert instance["scope"] == instance["root"] == instance["file_root"] == "/work"
+    assert instance["scope"] == instance["root"] == instance["file_root"] == "/old"
     assert [row["content"] for row in ground.sql("SELECT * FROM messages")] == ["hello"]
     assert [row["changed_at"] for row in ground.sql("SELECT * FROM tasks")] == [1_000_000]
     assert [(row["id"], row["file"], row["content"]) for row in ground.sql("SELECT * FROM context")] == [
-        ("l1", "/work/f", "note")
+        ("l1", "/old/f", "note")
     ]
     assert ground.sql("SELECT scope, key, value, owner_identity, updated_at FROM kv ORDER BY key") == [
         {"scope": "", "key": "a", "value": "1", "owner_identity": None, "updated_at": 50},

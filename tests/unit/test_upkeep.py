@@ -58,8 +58,11 @@ def cluttered(ground: Ground) -> Ground:
             ("kv", {"key": "identity/herdr/nobody", "value": "", "updated_at": now - 2 * HOUR}),
             ("kv", {"key": f"identity/workspace/herdr/{gone}", "value": "", "updated_at": now}),
         ]  # fmt: skip
-        for table, row in rows:
-            ground.add(table, scope=scope, **row)
+        with ground.store() as store, store.writing():
+            for table, row in rows:
+                columns = {"scope": scope, **row}
+                marks = ", ".join("?" * len(columns))
+                store.change(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))
     return ground
 
 

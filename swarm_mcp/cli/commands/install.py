@@ -12,10 +12,12 @@ example: swarm-mcp install --client codex
 
 from __future__ import annotations
 
+from swarm_hook_core.faults import describe
 from swarm_mcp import bundle
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.clients import NAMES, chosen
 from swarm_mcp.clients.folder import marketplace_folder
+from swarm_mcp.doctor import canary
 from swarm_mcp.errors import ClientFailed, SwarmError
 
 
@@ -37,8 +39,13 @@ def run(args) -> int:
         result: dict = {"client": client.name, "ok": True, "steps": [], "error": None}
         try:
             result["steps"] = client.install(folder)
+            proof = canary.prove(client)
+            result.update(ok=proof.status == "ok", error=None if proof.status == "ok" else proof.message)
+            result["steps"] += [proof.message] if result["ok"] else []
         except ClientFailed as error:
             result.update(ok=False, error=str(error))
+        except Exception as error:  # noqa: BLE001 - one odd client must not keep the plugin from the others
+            result.update(ok=False, error=describe(error))
         results.append(result)
     if args.json:
         show({"dry_run": False, "marketplace": str(folder), "changed": changed, "results": results})
@@ -48,8 +55,7 @@ def run(args) -> int:
             for step in result["steps"]:
                 say(f"{client.title}: {step}")
             if result["ok"]:
-                say(f"{client.title}: {'done' if result['steps'] else 'already installed and current'};"
-                    " sessions started from now on take part")  # fmt: skip
+                say(f"{client.title}: done; sessions started from now on take part")
             else:
                 say(f"{client.title}: FAILED: {result['error']}")
         say("Check with: swarm-mcp doctor")

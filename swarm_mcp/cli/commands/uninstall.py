@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from swarm_mcp import bundle
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.clients import chosen
+from swarm_mcp.clients import NAMES, chosen, client
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.errors import ClientFailed, SwarmError
 
@@ -19,23 +19,28 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 def run(args) -> int:
     """Uninstall; exit 1 where a client could not be served."""
     wanted = args.value("--client")
-    clients = [client for client in chosen(wanted) if client.program()]
+    everyone = [client(name) for name in NAMES] if wanted in ("", "all") else chosen(wanted)
+    clients = [found for found in everyone if found.program()]
+    unreachable = [found for found in everyone if not found.program() and found.traces()]
     folder = marketplace_folder()
     everything = wanted in ("", "all")
     if not clients and not everything:
         raise SwarmError(f"the command of {wanted} was not found on PATH")
     if args.has("--dry-run"):
-        for client in clients:
-            say(f"would take the plugin out of {client.title}")
+        for found in clients:
+            say(f"would take the plugin out of {found.title}")
         if everything:
             say(f"would remove {folder}")
         return 0
     results = []
-    for client in clients:
+    for found in clients:
         try:
-            results.append({"client": client.name, "ok": True, "steps": client.uninstall(), "error": None})
+            results.append({"client": found.name, "ok": True, "steps": found.uninstall(), "error": None})
         except ClientFailed as error:
-            results.append({"client": client.name, "ok": False, "steps": [], "error": str(error)})
+            results.append({"client": found.name, "ok": False, "steps": [], "error": str(error)})
+    for found in unreachable:
+        error = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
+        results.append({"client": found.name, "ok": False, "steps": [], "error": error})
     fine = all(result["ok"] for result in results)
     removed = everything and fine and bundle.remove(folder)
     if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
