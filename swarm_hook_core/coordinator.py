@@ -6,7 +6,6 @@
 import os
 import time
 
-
 LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; what talks more than this is not answering
 
 

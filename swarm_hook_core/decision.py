@@ -33,11 +33,15 @@ def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: floa
             wanted.setdefault(key, keys[0])
     if not wanted:
         return None
-    for held in locks_on(list(wanted)):
-        if held.instance_id != session.instance_id:
-            path = next((wanted[name] for name in held.names if name in wanted), held.file)
-            return Denial(path, held, reason(tool, path, held, token(session.label, "identity"), now))
-    return None
+    theirs = [held for held in locks_on(list(wanted)) if held.instance_id != session.instance_id]
+    if not theirs:
+        return None
+    order = {key: position for position, key in enumerate(wanted)}
+    position, first = min(
+        ((min(order.get(name, len(order)) for name in held.names), held) for held in theirs), key=lambda pair: pair[0]
+    )
+    path = next((wanted[name] for name in first.names if order.get(name) == position), first.file)
+    return Denial(path, first, reason(tool, path, first, token(session.label, "identity"), now))
 
 
 def moved_by(session, spelled: list[str]) -> list[str]:

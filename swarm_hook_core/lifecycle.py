@@ -109,7 +109,8 @@ def register(config, payload: dict, seconds: float, state: str, leave_running: b
     )
     lease = environment.lease_seconds(prefix)
     plain = [*argv, "register", cwd, "--label", label, "--json"]
-    for flag, value in (("--scope", scope), ("--file-root", file_root), ("--lease-seconds", str(lease) if lease else "")):
+    settings = {"--scope": scope, "--file-root": file_root, "--lease-seconds": str(lease) if lease else ""}
+    for flag, value in settings.items():
         plain += [flag, value] if value else []
     pane = environment.pane()
     full = [*plain, "--runtime", config.runtime_name, "--session-id", session_id, "--state", state, *_client()]

@@ -101,8 +101,9 @@ def patch_texts(tool_input: object) -> list[str]:
 def patches_in(tool_input: object) -> list[tuple[str | None, str]]:
     """`(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
 
-    The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap either in a
-    JSON string, or be an argv list, whose shell may have gone to another directory (else None). Whatever nests deeper than a handful of levels is left alone.
+    The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap
+    either in a JSON string, or be an argv list, whose shell may have gone to another directory (else
+    None). What nests deeper than a handful of levels is left alone.
     """
     found: dict = {}
     todo = [(tool_input, 0)]

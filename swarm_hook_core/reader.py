@@ -28,10 +28,10 @@ class Held:
 
     __slots__ = ("file", "names", "instance_id", "label", "note", "since", "evidence")
 
-    def __init__(self, file, names, instance_id, label, note, since, evidence=None):
+    def __init__(self, file, instance_id, label, note, since, evidence=None, names=()):
         # Rows may come from anywhere; whether a file is held must not hang on how its note reads.
         self.file = file
-        self.names = names
+        self.names = names or (file,)
         self.instance_id = instance_id
         self.label = label if isinstance(label, str) else ""
         self.note = note if isinstance(note, str) else ""
@@ -182,7 +182,7 @@ class StoreReader:
             some = keys[start : start + BATCH]
             marks = ",".join("?" * len(some))
             rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
-            found += [Held(row[0], row[:2], *row[2:6], evidence=row[6:]) for row in rows + self._aliased(some)]
+            found += [Held(row[0], *row[2:6], row[6:], row[:2]) for row in rows + self._aliased(some)]
         return found
 
     def _aliased(self, keys: list[str]) -> list[tuple]:

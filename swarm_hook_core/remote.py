@@ -44,5 +44,6 @@ class CommandReader:
             key = file if file in keys else key_of(file)
             if key in keys:
                 owner = "identity:?" if row.get("hidden") else row.get("owner_label")
-                found.append(Held(file, (key,), row.get("instance_id"), owner, row.get("content"), row.get("created_at")))
+                facts = (row.get("instance_id"), owner, row.get("content"), row.get("created_at"))
+                found.append(Held(file, *facts, names=(key,)))
         return found

@@ -33,10 +33,11 @@ def write(target: Path, local: bool = False, force: bool = False) -> bool:
     """
     wanted = contents(local)
     earlier = read_record(target).get("files", [])
-    foreign = [name for name in wanted if (target / name).exists() and name not in [*earlier, RECORD if earlier else ""]]
-    changed_foreign = [name for name in foreign if (target / name).read_bytes() != wanted[name]]
-    if changed_foreign and not force:
-        raise SwarmError(f"{target} holds files that are not ours ({changed_foreign[0]}); choose another folder or --force")
+    ours = {*earlier, RECORD} if earlier else set()
+    foreign = [name for name in wanted if name not in ours and (target / name).exists()]
+    in_the_way = [name for name in foreign if (target / name).read_bytes() != wanted[name]]
+    if in_the_way and not force:
+        raise SwarmError(f"{target} holds files that are not ours ({in_the_way[0]}); choose another folder or --force")
     changed = False
     # The record comes last: until it is there, the folder counts as unfinished and is written again.
     for name in sorted(wanted, key=lambda item: item == RECORD):

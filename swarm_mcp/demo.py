@@ -116,7 +116,8 @@ def _scene(say, root: Path, first: Session, second: Session, database: Path) -> 
     reason = second.write("schema.sql", "drop table orders;\n")
     took = (time.monotonic() - begun) * 1000
     say(f"   {short(reason) or 'nothing'}")
-    check(f"denied in {took:.0f} ms, file untouched", bool(reason) and (second.folder / "schema.sql").read_bytes() == before)
+    untouched = (second.folder / "schema.sql").read_bytes() == before
+    check(f"denied in {took:.0f} ms, file untouched", bool(reason) and untouched)
     check("another file is written as if swarm were not there", second.write("notes.md", "hello\n") == "")
     check("the holder itself writes freely", first.write("schema.sql", "create table sales (id integer);\n") == "")
     say("\nThe Claude Code session is killed with the lock still held:")

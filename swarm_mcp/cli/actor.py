@@ -36,7 +36,8 @@ def actor(store, args) -> dict:
         raise UnknownInstance(
             f"No instances registered in scope {scope}. Pass --as <id-or-label> or set SWARM_MCP_INSTANCE_ID."
         )
-    raise UnknownInstance(f"Multiple instances in scope {scope}; pass --as <id-or-label>. Candidates: {_names(store, rows)}")
+    candidates = _names(store, rows)
+    raise UnknownInstance(f"Multiple instances in scope {scope}; pass --as <id-or-label>. Candidates: {candidates}")
 
 
 def surrounding_session(store) -> dict | None:

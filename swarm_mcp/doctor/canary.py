@@ -43,7 +43,8 @@ def prove(client: Client) -> Finding:
     if passed:
         why = more_trouble or passed[:120]
         return Finding(name, "fail", f"a write to a free file was not let through: {why}", mend, details)
-    return Finding(name, "ok", f"a canary lock was denied by the installed hook in {took * 1000:.0f} ms", details=details)
+    text = f"a canary lock was denied by the installed hook in {took * 1000:.0f} ms"
+    return Finding(name, "ok", text, details=details)
 
 
 def _ask(client: Client, hook: HookCommand, root: Path, database: str, file: Path) -> tuple[str, float, str]:

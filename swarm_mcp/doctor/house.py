@@ -51,7 +51,8 @@ def _database() -> Finding:
         if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
             with Store() as store, store.writing():
                 pass
-            return Finding("database", "ok", f"{path} ({details['size_bytes']} bytes, readable and writable)", details=details)
+            text = f"{path} ({details['size_bytes']} bytes, readable and writable)"
+            return Finding("database", "ok", text, details=details)
     except SwarmError as error:
         mend = f"move {path} away; a new store is made by itself"
         return Finding("database", "fail", str(error), mend, details)
@@ -133,7 +134,8 @@ def _journal() -> Finding:
             mode = "unreadable"
     details = {"sqlite": release, "wal_safe": safe, "journal_mode": mode}
     if safe or mode not in ("wal",):
-        return Finding("sqlite", "ok", f"SQLite {release} writes, journal mode {mode or 'not chosen yet'}", details=details)
+        text = f"SQLite {release} writes, journal mode {mode or 'not chosen yet'}"
+        return Finding("sqlite", "ok", text, details=details)
     text = f"SQLite {release} can lose commits in the write-ahead-log mode this store is in"
     mend = "pip install pysqlite3, or close all sessions and run swarm-mcp cleanup"
     return Finding("sqlite", "warn", text, mend, details)

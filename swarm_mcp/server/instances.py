@@ -36,11 +36,12 @@ def _bootstrap(call, arguments: dict) -> Answer:
         if peer["id"] != row["id"] and same_circle(mine, token(peer["label"] or "", "identity"))
     ]
     counts = store.records.task_counts(row["scope"])
-    tasks = [task for task in store.records.tasks(row["scope"]) if task["status"] not in ("done", "failed", "cancelled")]
+    ended = ("done", "failed", "cancelled")
+    tasks = [task for task in store.records.tasks(row["scope"]) if task["status"] not in ended]
     grouped: dict = {}
     for task in tasks:
         grouped.setdefault(task["status"], []).append(task)
-    grouped["terminal_counts"] = {status: counts.get(status, 0) for status in ("done", "failed", "cancelled")}
+    grouped["terminal_counts"] = {status: counts.get(status, 0) for status in ended}
     source = "SWARM_DB_PATH" if os.environ.get("SWARM_DB_PATH", "").strip() else "home_default"
     return Answer(
         {

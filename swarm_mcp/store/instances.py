@@ -169,7 +169,8 @@ class Instances:
         texts = []
         for lock in locks:
             note = " ".join(lock["content"].split())[:80]
-            texts.append(f"{lock['file']} by {lock['owner_label'] or 'another session'}" + (f" ({note})" if note else ""))
+            text = f"{lock['file']} by {lock['owner_label'] or 'another session'}"
+            texts.append(f"{text} ({note})" if note else text)
         return {
             "peer_count": len(named),
             "peers": [peer["label"] or peer["id"] for peer in named[:SUMMARY_LIMIT]],

@@ -83,7 +83,8 @@ class Locks:
         What sessions of another identity hold is listed; their names and notes are not.
         """
         condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
-        rows = self._live(self._select(f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'", values))
+        visible = f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
+        rows = self._live(self._select(visible, values))
         return [self._seen_by(row, viewer_identity) for row in rows]
 
     def glance(self, instance: dict, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
@@ -93,9 +94,10 @@ class Locks:
         """
         others = "type = 'lock' AND scope = ? AND instance_id <> ?"
         values = (instance["scope"], instance["id"])
-        counted = self.store.row(f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)", values)
-        few = f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})"
-        return (counted or {"n": 0})["n"], [self._seen_by(row, viewer_identity) for row in self._select(few, values)]
+        sql = f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)"
+        counted = self.store.row(sql, values) or {"n": 0}
+        few = self._select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
+        return counted["n"], [self._seen_by(row, viewer_identity) for row in few]
 
     def describe(self, row: dict, viewer_identity: str) -> dict:
         """A lock found by `on`, in the shape of a refusal's ``active``."""

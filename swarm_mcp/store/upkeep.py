@@ -49,12 +49,13 @@ class Upkeep:
                 "kv", "key IN (?, ?)", (f"identity/workspace/herdr/{row['id']}", f"identity/herdr/{row['id']}")
             )
             removal.remove(self.store, row, "reclaimed")
-        self._delete("context", "type = 'lock' AND instance_id NOT IN (SELECT id FROM instances)", (), scope, "orphan_locks")
-        mutexes = self._delete(
-            "context",
-            f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) = '{MUTEX_PREFIX}' AND task_id IN (SELECT id FROM tasks WHERE status IN {TERMINAL})",
-            (), scope, "terminal_spawn_locks",
-        )  # fmt: skip
+        orphaned = "type = 'lock' AND instance_id NOT IN (SELECT id FROM instances)"
+        self._delete("context", orphaned, (), scope, "orphan_locks")
+        spent = (
+            f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) = '{MUTEX_PREFIX}'"
+            f" AND task_id IN (SELECT id FROM tasks WHERE status IN {TERMINAL})"
+        )
+        mutexes = self._delete("context", spent, (), scope, "terminal_spawn_locks")
         messages = self._delete("messages", "created_at < ?", (now - MESSAGE_SECONDS,), scope, "messages")
         tasks = self._delete(
             "tasks", f"status IN {TERMINAL} AND updated_at < ?", (now - TASK_SECONDS,), scope, "terminal_tasks"
@@ -102,8 +103,8 @@ class Upkeep:
         condition, values = ("AND kv.scope = ?", (scope,)) if scope is not None else ("", ())
         for prefix in ("progress/", "plan/", "identity/workspace/herdr/", "identity/herdr/"):
             rows = self.store.rows(
-                "SELECT kv.scope, kv.key FROM kv WHERE substr(key, 1, ?) = ? AND key <> 'plan/latest' AND updated_at < ?"
-                f" {condition} AND NOT EXISTS"
+                "SELECT kv.scope, kv.key FROM kv"
+                f" WHERE substr(key, 1, ?) = ? AND key <> 'plan/latest' AND updated_at < ? {condition} AND NOT EXISTS"
                 " (SELECT 1 FROM instances i WHERE i.scope = kv.scope AND i.id = substr(kv.key, ?))",
                 (len(prefix), prefix, now - ORPHAN_VALUE_SECONDS, *values, len(prefix) + 1),
             )

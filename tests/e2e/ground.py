@@ -55,11 +55,12 @@ def base_folder() -> Path:
 
 
 def sweep() -> None:
-    """Remove the roots of test runs that were killed: their names carry the worker's pid."""
+    """Remove what killed test runs left: the roots carry their worker's pid in the name."""
     for root in base_folder().glob("*-*-*"):
         try:
             os.kill(int(root.name.split("-")[1]), 0)
         except ProcessLookupError:
+            kill_processes_of(root / "home")
             shutil.rmtree(root, ignore_errors=True)
         except (ValueError, PermissionError):
             pass  # not ours, or alive under another user
@@ -198,32 +199,41 @@ class Ground:
         for process in self._children:
             kill_group(process)
         self._children.clear()
-        for pid in self.own_processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        # Codex's daemon binds its sockets in /tmp, and a killed one leaves them behind.
-        for link in filter(Path.is_symlink, self.home.glob(".codex/app-server-*/*.sock")):
-            socket = link.readlink()
-            for file in (socket, Path(f"{socket}.lock"), link):
-                file.unlink(missing_ok=True)
+        kill_processes_of(self.home)
 
     def own_processes(self) -> list[int]:
-        """Processes whose environment has this ground's HOME, a path that nobody else has."""
-        mark = f"HOME={self.home}"
-        if not os.path.isdir("/proc/self"):
-            listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, text=True).stdout
-            return [int(line.split()[0]) for line in listing.splitlines() if mark in line.split()]
-        found = []
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{entry}/environ", "rb") as environment:
-                    if mark.encode() in environment.read().split(b"\0"):
-                        found.append(int(entry))
-            except OSError:
-                pass  # gone meanwhile, or another user's
-        return found
+        return processes_of(self.home)
+
+
+def processes_of(home: Path) -> list[int]:
+    """Processes whose environment has this HOME, a private path that nobody else has."""
+    mark = f"HOME={home}"
+    if not os.path.isdir("/proc/self"):
+        listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, text=True).stdout
+        return [int(line.split()[0]) for line in listing.splitlines() if mark in line.split()]
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as environment:
+                if mark.encode() in environment.read().split(b"\0"):
+                    found.append(int(entry))
+        except OSError:
+            pass  # gone meanwhile, or another user's
+    return found
+
+
+def kill_processes_of(home: Path) -> None:
+    """Kill by id what left its process group: servers that clients start, Codex's daemon."""
+    for pid in processes_of(home):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    # Codex's daemon binds its sockets in /tmp, and a killed one leaves them behind.
+    for link in filter(Path.is_symlink, home.glob(".codex/app-server-*/*.sock")):
+        socket = link.readlink()
+        for file in (socket, Path(f"{socket}.lock"), link):
+            file.unlink(missing_ok=True)
 
 
 def kill_group(process: subprocess.Popen[str]) -> None:

@@ -297,8 +297,12 @@ def test_a_session_nobody_knows_is_registered_in_passing_and_then_checked(runtim
     peer_locks(repo, repo / "f")
     me = new_session()
     assert write(runtime, me, repo, repo / "f").reason
+    # On a busy machine the registration outlasts the check, which does not wait for it for ever.
+    end = time.monotonic() + 10
+    while len(instances()) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
     assert sorted(row["session_id"] == me for row in instances()) == [False, True]
-    assert fault_lines() == []
+    assert all("no answer within" in line["fault"] for line in fault_lines())
 
 
 @pytest.mark.parametrize("coordinator", ["slow", "broken"])

@@ -161,7 +161,7 @@ def test_a_working_day(ground: Ground, server: Server):
     ground.add("tasks", id="t2", scope=ground.scope, type="fix", title="T", requester="x", status="done")
     kept = server.value("bootstrap", {"mark_read": False})
     assert {"instance", "peers", "unread_messages", "tasks", "state_backend"} <= set(kept)
-    assert kept["instance"] == row
+    assert kept["instance"] == {**row, "lease_until": kept["instance"]["lease_until"]}, "renewed by the locks above"
     assert [(one["id"], one["adopted"]) for one in kept["peers"]] == [(peer["id"], 0)]
     assert list(kept["unread_messages"][0]) == ["id", "sender", "content", "created_at"]
     assert [task["id"] for task in kept["tasks"]["open"]] == ["t1"]

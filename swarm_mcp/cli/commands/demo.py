@@ -17,5 +17,6 @@ from swarm_mcp.demo import play
 def run(args) -> int:
     """Play the demonstration."""
     fine = play(say)
-    say("\nThat is all it does. Put it into your clients with: swarm-mcp install" if fine else "\nSomething is wrong here.")
+    say()
+    say("That is all it does. Put it into your clients with: swarm-mcp install" if fine else "This is not as it must be.")
     return 0 if fine else 1

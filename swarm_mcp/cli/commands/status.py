@@ -42,7 +42,8 @@ def run(args) -> int:
             {**public_instance(row), "state": row["state"], "last_seen": row["last_seen"], "guarded": _guarded(row)}
             for row in sessions
         ]
-        show({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, "open_tasks": tasks, "faults": faults})
+        known = {"instances": shown, "locks": locks, "open_tasks": tasks, "faults": faults}
+        show({"scope": scope, "me": me_shown, **known})
         return 0
     say(f"scope {scope}")
     say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(sum(tasks.values()), 'open task')}")
