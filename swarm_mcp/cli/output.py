@@ -23,11 +23,6 @@ def show(value: object) -> None:
     say(dumps(value, indent=2))
 
 
-def short(instance_id: str) -> str:
-    """The first eight characters of an id, for people."""
-    return instance_id[:8]
-
-
 def moment(seconds: int) -> str:
     """Unix seconds as a UTC date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
@@ -39,16 +34,3 @@ def presence(row: dict, now: int) -> str:
     if row.get("last_seen") is not None:
         return f"{row.get('state') or 'live'} ({age}s)"
     return f"{'live' if age <= STALE_SECONDS else 'stale'} ({age}s)"
-
-
-def public_instance(row: dict) -> dict:
-    """An instance in the shape that listings show."""
-    names = ("id", "scope", "directory", "root", "file_root", "label", "pid", "registered_at", "heartbeat")
-    return {name: row[name] for name in names}
-
-
-def registration(row: dict) -> dict:
-    """An instance in the shape that ``register`` and ``whoami`` show."""
-    names = ("id", "scope", "directory", "root", "file_root", "pid", "label")
-    shown = {name: row[name] for name in names}
-    return {**shown, "adopted": bool(row["adopted"]), "lease_until": row["lease_until"]}

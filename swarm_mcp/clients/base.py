@@ -74,6 +74,22 @@ class Client(ABC):
 
     # ---------------------------------------------------------------- innards
 
+    @abstractmethod
+    def _marketplace(self) -> str:
+        """Where the client has the marketplace of our name from; empty where it has none."""
+
+    def _point_to(self, marketplace: Path) -> list[str]:
+        """Make `marketplace` the client's source of the plugin; what was done, in words."""
+        source = self._marketplace()
+        if source == str(marketplace):
+            return []
+        done = []
+        if source:
+            self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json")
+            done.append(f"removed the marketplace of the same name at {source}")
+        self._call("plugin", "marketplace", "add", str(marketplace), "--json")
+        return [*done, f"added the marketplace {marketplace}"]
+
     def _call(self, *words: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict | list | None, str]:
         """Run the client's command; exit code, parsed standard output, and its complaint if any."""
         argv = [self.program() or self.executable, *words]

@@ -20,15 +20,7 @@ class ClaudeCode(Client):
     executable = "claude"
 
     def install(self, marketplace: Path) -> list[str]:
-        done = []
-        source = self._marketplace()
-        if source and source != str(marketplace):
-            self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json")
-            done.append(f"removed the marketplace of the same name at {source}")
-            source = ""
-        if not source:
-            self._call("plugin", "marketplace", "add", str(marketplace), "--json")
-            done.append(f"added the marketplace {marketplace}")
+        done = self._point_to(marketplace)
         plugin = self._plugin()
         if plugin is None:
             self._call("plugin", "install", PLUGIN_ID, "--json")
@@ -120,11 +112,11 @@ class ClaudeCode(Client):
         return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
 
     def _marketplace(self) -> str:
-        """Where the marketplace of our name comes from; empty where there is none."""
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json")
         for entry in listed if isinstance(listed, list) else []:
             if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
-                return str(entry.get("path") or entry.get("url") or entry.get("repo") or entry.get("source"))
+                source = entry.get("path") or entry.get("url") or entry.get("repo") or entry.get("source")
+                return str(source)
         return ""
 
     def _plugin(self) -> dict | None:

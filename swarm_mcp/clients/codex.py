@@ -28,15 +28,7 @@ class Codex(Client):
     executable = "codex"
 
     def install(self, marketplace: Path) -> list[str]:
-        done = []
-        source = self._marketplace()
-        if source and source != str(marketplace):
-            self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json")
-            done.append(f"removed the marketplace of the same name at {source}")
-            source = ""
-        if not source:
-            self._call("plugin", "marketplace", "add", str(marketplace), "--json")
-            done.append(f"added the marketplace {marketplace}")
+        done = self._point_to(marketplace)
         # A copy that is the same stays untouched: replacing it would silence hooks in running sessions.
         if not self._is_current(marketplace):
             upgrade = self._copy() is not None
@@ -141,7 +133,6 @@ class Codex(Client):
         return copy is not None and bool(record) and same_tree(copy, marketplace, [*record["files"], bundle.RECORD])
 
     def _marketplace(self) -> str:
-        """Where the marketplace of our name comes from; empty where there is none."""
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))
         entries = listed.get("marketplaces") if isinstance(listed, dict) else None
         for entry in entries if isinstance(entries, list) else []:

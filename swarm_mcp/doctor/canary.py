@@ -11,7 +11,7 @@ from pathlib import Path
 
 from swarm_mcp.clients.base import Client, Finding, HookCommand
 from swarm_mcp.store import Store
-from swarm_mcp.store.instances import Registration
+from swarm_mcp.store.registration import Registration
 
 HOOK_SECONDS = 15
 

@@ -10,14 +10,14 @@ from swarm_hook_core.faults import fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import store_path
 from swarm_mcp import __version__, bundle
-from swarm_mcp.cli.actor import onlooker_identity
-from swarm_mcp.cli.circle import veiled
-from swarm_mcp.cli.output import short
+from swarm_mcp.actor import onlooker_identity
+from swarm_mcp.circle import veiled
 from swarm_mcp.clients.base import Finding
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope, here
+from swarm_mcp.shapes import short
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.removal import STALE_SECONDS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_mcp.cli.output import public_instance, registration
 from swarm_mcp.server.tool import Answer, Tool, flag, text
+from swarm_mcp.shapes import public_instance, registration
 
 GUIDANCE = (
     "You take part in the swarm. Other sessions may edit this checkout too: lock a file with lock_file before"

@@ -12,7 +12,7 @@ import os
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.process import client_process, start_time
 from swarm_mcp.store import Store
-from swarm_mcp.store.instances import Registration, new_id
+from swarm_mcp.store.registration import Registration, new_id
 
 
 class CallingSession:

@@ -9,7 +9,7 @@ from swarm_hook_core.reader import COLUMNS, NAME_OF_FILE, ascii_lower, storable
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import events, removal
-from swarm_mcp.store.instances import new_id
+from swarm_mcp.store.registration import new_id
 
 MUTEX_PREFIX = "/__swarm/"
 _EVIDENCE = [column.strip().split(".")[1] for column in COLUMNS.split(",")]

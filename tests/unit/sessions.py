@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
-from swarm_mcp.store.instances import Registration
+from swarm_mcp.store.registration import Registration
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOADS = ROOT / "tests" / "data" / "payloads"

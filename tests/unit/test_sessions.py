@@ -17,7 +17,7 @@ from swarm_hook_core.liveness import FUTURE_SECONDS, RECLAIM_SECONDS, departed
 from swarm_hook_core.process import host_id, start_time
 from swarm_hook_core.reader import COLUMNS
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.instances import new_id
+from swarm_mcp.store.registration import new_id
 
 ME = (os.getpid(), start_time(os.getpid()))
 

@@ -10,7 +10,7 @@ example: swarm-mcp deregister --as role:reviewer
 
 from __future__ import annotations
 
-from swarm_mcp.cli.actor import actor
+from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.store import Store

@@ -9,10 +9,11 @@ example: swarm-mcp inspect --json
 
 from __future__ import annotations
 
-from swarm_mcp.cli.actor import viewer_identity
-from swarm_mcp.cli.circle import mail_between, veiled
-from swarm_mcp.cli.output import moment, presence, public_instance, say, short, show
+from swarm_mcp.actor import viewer_identity
+from swarm_mcp.circle import mail_between, veiled
+from swarm_mcp.cli.output import moment, presence, say, show
 from swarm_mcp.scope import current_scope
+from swarm_mcp.shapes import public_instance, short
 from swarm_mcp.store import Store
 
 

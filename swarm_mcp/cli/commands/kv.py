@@ -14,7 +14,7 @@ example: swarm-mcp kv set plan/latest "split the importer first"
 
 from __future__ import annotations
 
-from swarm_mcp.cli.actor import actor, viewer_identity
+from swarm_mcp.actor import actor, viewer_identity
 from swarm_mcp.cli.output import moment, say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import current_scope

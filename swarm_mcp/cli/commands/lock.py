@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 
 from swarm_hook_core.decision import duration
-from swarm_mcp.cli.actor import actor
+from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store

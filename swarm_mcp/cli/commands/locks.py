@@ -10,9 +10,10 @@ example: swarm-mcp locks --json
 
 from __future__ import annotations
 
-from swarm_mcp.cli.actor import viewer_identity
-from swarm_mcp.cli.output import say, short, show
+from swarm_mcp.actor import viewer_identity
+from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import current_scope
+from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import lock_with_pane
 

@@ -21,12 +21,13 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.process import runs_app_server
-from swarm_mcp.cli.output import registration, say, show
+from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import here
+from swarm_mcp.shapes import registration
 from swarm_mcp.store import Store
-from swarm_mcp.store.instances import Registration
 from swarm_mcp.store.panes import pane_in
+from swarm_mcp.store.registration import Registration
 
 
 def run(args) -> int:

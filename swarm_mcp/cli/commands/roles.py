@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import token
-from swarm_mcp.cli.actor import actor
+from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope, here

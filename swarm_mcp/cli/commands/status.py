@@ -13,11 +13,12 @@ import os
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.liveness import SERVER_RUNTIME
-from swarm_mcp.cli.actor import surrounding_session, viewer_identity
-from swarm_mcp.cli.circle import veiled
-from swarm_mcp.cli.output import public_instance, say, short, show
+from swarm_mcp.actor import surrounding_session, viewer_identity
+from swarm_mcp.circle import veiled
+from swarm_mcp.cli.output import say, show
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
+from swarm_mcp.shapes import public_instance, short
 from swarm_mcp.store import Store
 
 DAY_SECONDS = 86400

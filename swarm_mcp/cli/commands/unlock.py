@@ -9,7 +9,7 @@ example: swarm-mcp unlock src/schema.sql
 
 from __future__ import annotations
 
-from swarm_mcp.cli.actor import actor
+from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import Store

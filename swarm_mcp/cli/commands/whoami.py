@@ -10,8 +10,9 @@ example: swarm-mcp whoami --json
 
 from __future__ import annotations
 
-from swarm_mcp.cli.actor import actor
-from swarm_mcp.cli.output import registration, say, show
+from swarm_mcp.actor import actor
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.shapes import registration
 from swarm_mcp.store import Store
 
 

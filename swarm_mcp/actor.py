@@ -6,10 +6,10 @@ import os
 
 from swarm_hook_core.environment import identity
 from swarm_hook_core.labels import token
-from swarm_mcp.cli.circle import veiled
-from swarm_mcp.cli.output import short
+from swarm_mcp.circle import veiled
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
+from swarm_mcp.shapes import short
 
 # Set by the clients for the agent's own shell; the whole id, so nothing is guessed.
 SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")

@@ -1,0 +1,21 @@
+"""Instances as answers show them, on the command line and over MCP."""
+
+from __future__ import annotations
+
+
+def short(instance_id: str) -> str:
+    """The first eight characters of an id, for people."""
+    return instance_id[:8]
+
+
+def public_instance(row: dict) -> dict:
+    """An instance in the shape that listings show."""
+    names = ("id", "scope", "directory", "root", "file_root", "label", "pid", "registered_at", "heartbeat")
+    return {name: row[name] for name in names}
+
+
+def registration(row: dict) -> dict:
+    """An instance in the shape that ``register`` and ``whoami`` show."""
+    names = ("id", "scope", "directory", "root", "file_root", "pid", "label")
+    shown = {name: row[name] for name in names}
+    return {**shown, "adopted": bool(row["adopted"]), "lease_until": row["lease_until"]}
