@@ -17,7 +17,8 @@ def remove(store, row: dict, reason: str) -> None:
     for lock in store.rows("SELECT file, scope FROM context WHERE instance_id = ? AND type = 'lock'", (instance_id,)):
         payload = {"released": 1, "reason": reason}
         events.add(store, lock["scope"], "context.lock_released", instance_id, lock["file"], payload)
-    store.change("DELETE FROM context WHERE instance_id = ?", (instance_id,))
+    # With its type, so that the index on holders serves; rows of other types are legacy, and upkeep's.
+    store.change("DELETE FROM context WHERE instance_id = ? AND type = 'lock'", (instance_id,))
     store.change(
         "UPDATE tasks SET status = 'open', assignee = NULL, updated_at = ?, changed_at = ?"
         " WHERE assignee = ? AND status IN ('claimed', 'in_progress')",
@@ -28,7 +29,7 @@ def remove(store, row: dict, reason: str) -> None:
         " WHERE assignee = ? AND status IN ('blocked', 'approval_required')",
         (now, store.now_ms(), instance_id),
     )
-    store.change("DELETE FROM messages WHERE recipient = ?", (instance_id,))
+    store.change("DELETE FROM messages WHERE scope = ? AND recipient = ?", (row["scope"], instance_id))
     for key in (f"identity/workspace/herdr/{instance_id}", f"identity/herdr/{instance_id}"):
         store.kv.erase(key)
     store.change("DELETE FROM swarm_sessions WHERE instance_id = ?", (instance_id,))
