@@ -7,14 +7,12 @@ whatever tool that client's model would use.
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 from .client import Call, Client
 from .ground import Ground
-from .models import Step, play
-from .terminal import Terminal
+from .models import play
 
 SERVER_START = 4  # seconds that the plugin's MCP server may take on a busy machine
 
@@ -138,16 +136,6 @@ trust_level = "trusted"
         # The newest model: an older one makes the client open with advice to change it.
         self.model = self.code_model
         return ["codex", "--no-daemon"]
-
-    def turn(self, terminal: Terminal, script: str, *steps: Step | Call) -> None:
-        super().turn(terminal, script, *steps)
-        # On a busy machine an interactive session may not be ready to run tools yet. It says so to
-        # the model, before any hook, and what a model then does is to try again.
-        for _ in range(3):
-            if not any("No usable execution environment" in result for result in self.results(script)[-len(steps) :]):
-                break
-            time.sleep(1)
-            self.say(terminal, script)
 
     def patch(self, body: str) -> Call:
         """A call of apply_patch with `body` between the markers."""

@@ -58,7 +58,8 @@ class Dialect:
         """The text of every tool result in the conversation, in order."""
         raise NotImplementedError
 
-    def offers_tools(self, body: dict[str, Any]) -> bool:
+    def is_errand(self, body: dict[str, Any]) -> bool:
+        """Is this a request of the client's own, for a title or a summary, that merely quotes the prompt?"""
         raise NotImplementedError
 
     def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -84,9 +85,10 @@ class Responses(Dialect):
     def results(self, body: dict[str, Any]) -> list[str]:
         return ["\n".join(_words(item.get("output"))) for item in body.get("input") or [] if self._is_result(item)]
 
-    def offers_tools(self, body: dict[str, Any]) -> bool:
-        # Code mode names its tools in an input item instead of the `tools` list.
-        return bool(body.get("tools")) or any(i.get("type") == "additional_tools" for i in body.get("input") or [])
+    def is_errand(self, body: dict[str, Any]) -> bool:
+        # Codex's terminal has a title made in a thread of its own, with all the tools, as JSON.
+        wanted = (body.get("text") or {}).get("format") or {}
+        return bool(wanted.get("type") == "json_schema")
 
     @staticmethod
     def _is_result(item: dict[str, Any]) -> bool:
@@ -147,8 +149,8 @@ class Messages(Dialect):
             for block in self._result_blocks(message)
         ]
 
-    def offers_tools(self, body: dict[str, Any]) -> bool:
-        return bool(body.get("tools"))
+    def is_errand(self, body: dict[str, Any]) -> bool:
+        return not body.get("tools")
 
     @staticmethod
     def _result_blocks(message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ import json
 import sys
 import threading
 import time
-from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from .dialects import Calls, Dialect, Messages, Position, Responses
 
 GATE_LIMIT = 45.0  # seconds: a test that forgets to open its gate ends instead of hanging
 NOTHING_TO_PLAY = "There is nothing to play."
+ERRAND = '{"title": "As scripted"}'
 
 
 def play(script: str) -> str:
@@ -80,7 +80,6 @@ class ModelServer:
     def __init__(self) -> None:
         self.scripts: dict[str, list[Step]] = {}
         self._exchanges: list[Exchange] = []
-        self._closings: Counter[str] = Counter()
         self._guard = threading.Lock()
         self._http = _Http(("127.0.0.1", 0), _Handler)
         self._http.models = self  # type: ignore[attr-defined]
@@ -95,7 +94,6 @@ class ModelServer:
         self.scripts.clear()
         with self._guard:
             self._exchanges.clear()
-            self._closings.clear()
 
     def close(self) -> None:
         self.reset()
@@ -121,15 +119,6 @@ class ModelServer:
     def record(self, exchange: Exchange) -> None:
         with self._guard:
             self._exchanges.append(exchange)
-
-    def close_turn(self, script: str) -> None:
-        with self._guard:
-            self._closings[script] += 1
-
-    def closings(self, script: str) -> int:
-        """How many times the closing words of `script` were given out."""
-        with self._guard:
-            return self._closings[script]
 
     def exchanges(self, suffix: str = "") -> list[Exchange]:
         """The requests so far whose path ends in `suffix`, oldest first."""
@@ -168,12 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(dialect, body)
 
     def _answer(self, dialect: Dialect, body: dict[str, Any]) -> None:
-        position = dialect.position(body)
-        step = self.models.step(position)
-        if not dialect.offers_tools(body):  # a side errand of the client: a title, a summary
-            step = Step(text="A short summary.")
-        elif not step.calls and position.script:
-            self.models.close_turn(position.script)
+        step = Step(text=ERRAND) if dialect.is_errand(body) else self.models.step(dialect.position(body))
         if step.gate:
             step.gate.pass_through()
         whole, events = dialect.answer(step.calls, step.text, body)
