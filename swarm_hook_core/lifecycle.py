@@ -7,9 +7,11 @@ from swarm_hook_core import environment, faults, labels, scratch
 from swarm_hook_core.coordinator import command, run
 from swarm_hook_core.payload import dumps, loads, text_field
 
-START_SECONDS = 5.0
-TURN_SECONDS = 2.0
-END_SECONDS = 0.9
+# How long to wait for the coordinator, and how long the coordinator may wait for a busy store. The
+# first covers a slow machine; the second is what a store that somebody holds would cost each time.
+START_SECONDS, START_PATIENCE = 5.0, 0.8
+TURN_SECONDS, TURN_PATIENCE = 2.0, 0.3
+END_SECONDS, END_PATIENCE = 0.9, 0.4
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
 
 
@@ -24,7 +26,7 @@ def start(config, payload: dict) -> str:
         faults.record(config.runtime_name, "session_start", "no session id in the payload")
         return ""
     try:
-        row = register(config, payload, START_SECONDS, "idle")
+        row = register(config, payload, START_SECONDS, START_PATIENCE, "idle")
     except NotRegistered as error:
         faults.record(config.runtime_name, "session_start", str(error))
         return f"swarm: this session could not be registered ({error}); file locks are not enforced for it. {MENDING}"
@@ -37,7 +39,7 @@ def turn(config, payload: dict) -> None:
         return
     working = text_field(payload, "hook_event_name") == "UserPromptSubmit"
     try:
-        register(config, payload, TURN_SECONDS, "working" if working else "idle")
+        register(config, payload, TURN_SECONDS, TURN_PATIENCE, "working" if working else "idle")
     except NotRegistered as error:
         faults.record(config.runtime_name, "turn", str(error))
 
@@ -53,7 +55,7 @@ def end(config, payload: dict) -> None:
         if not argv:
             raise NotRegistered("swarm-mcp was not found")
         key = ["--runtime", config.runtime_name, "--session-id", session_id]
-        done = run([*argv, "deregister", *key, "--json"], END_SECONDS)
+        done = run([*argv, "deregister", *key, "--patience", str(END_PATIENCE), "--json"], END_SECONDS)
         if done.code and "Unknown flag" in done.stderr and saved.get("instance_id"):
             # Another implementation of the contract: it knows instances, not sessions.
             instance, scope = saved["instance_id"], saved.get("scope", "")
@@ -80,14 +82,16 @@ def join_in_passing(config, payload: dict, seconds: float) -> str:
     if scratch.tried_lately(config, session_id, 10.0, time.time()):
         return ""
     try:
-        return register(config, payload, seconds, "working", leave_running=True)["id"]
+        return register(config, payload, seconds, TURN_PATIENCE, "working", leave_running=True)["id"]
     except NotRegistered as error:
         faults.record(config.runtime_name, "pre_tool_use", f"session not registered: {error}")
         _remember(config, session_id, failed_at=int(time.time()))
         return ""
 
 
-def register(config, payload: dict, seconds: float, state: str, leave_running: bool = False) -> dict:
+def register(
+    config, payload: dict, seconds: float, patience: float, state: str, leave_running: bool = False
+) -> dict:
     """Register or renew this session; the coordinator's row, with at least ``id``.
 
     Raises NotRegistered.
@@ -114,6 +118,7 @@ def register(config, payload: dict, seconds: float, state: str, leave_running: b
         plain += [flag, value] if value else []
     pane = environment.pane()
     full = [*plain, "--runtime", config.runtime_name, "--session-id", session_id, "--state", state, *_client()]
+    full += ["--patience", str(patience)]
     source = text_field(payload, "source")
     full += ["--source", source] if source else []
     done = run(full + (["--pane", pane] if pane else []), seconds, leave_running)

@@ -7,14 +7,15 @@ for. ``--flag value``, ``--flag=value`` and ``--`` (the rest are words) are unde
 from __future__ import annotations
 
 from swarm_mcp.errors import UsageError
+from swarm_mcp.store import BUSY_SECONDS
 
 LARGEST = 10**12
 
 VALUE_FLAGS = frozenset(
     {
         "--adopt-instance-id", "--as", "--client", "--directory", "--file-root", "--label", "--lease-seconds",
-        "--limit", "--note", "--pane", "--prefix", "--runtime", "--scope", "--session-id", "--source", "--state", "--task",
-        "--transport",
+        "--limit", "--note", "--pane", "--patience", "--prefix", "--runtime", "--scope", "--session-id", "--source",
+        "--state", "--task",
     }
 )  # fmt: skip
 SWITCHES = frozenset(
@@ -57,6 +58,15 @@ class Arguments:
         if abs(number) <= LARGEST:
             return number
         raise UsageError(f"{flag} wants a whole number, not {text[:40]!r}")
+
+    @property
+    def patience(self) -> float:
+        """How long to wait for a busy store, in seconds."""
+        text = self._values.get("--patience", "").strip()
+        try:
+            return min(max(float(text), 0.0), BUSY_SECONDS) if text else BUSY_SECONDS
+        except ValueError:
+            raise UsageError(f"--patience wants seconds, not {text[:40]!r}") from None
 
     def word(self, index: int, what: str) -> str:
         """The positional word at `index`; `what` it is, for the error where it is missing."""

@@ -70,10 +70,8 @@ class ClaudeCode(Client):
             root = self._root(plugin)
             found.append(Finding("claude-code plugin", "ok", f"version {plugin.get('version')}, enabled, at {root}"))
         if self._hooks_are_off():
-            settings = self._home() / "settings.json"
-            found.append(
-                Finding("claude-code hooks", "fail", f"all hooks are switched off ({settings})", "unset disableAllHooks")
-            )
+            text = f"all hooks are switched off ({self._home() / 'settings.json'})"
+            found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
         return found
 
     def hook_commands(self) -> list[HookCommand]:

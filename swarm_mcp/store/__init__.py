@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from swarm_mcp.store.connection import Store
+from swarm_mcp.store.connection import BUSY_SECONDS, Store
 
-__all__ = ["Store"]
+__all__ = ["BUSY_SECONDS", "Store"]

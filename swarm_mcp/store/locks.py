@@ -106,8 +106,9 @@ class Locks:
     def key_foreign_rows(self, limit: int) -> None:
         """Inside a transaction: give a key to locks that another implementation stored without one."""
         for row in self._without_key(limit):
-            if isinstance(row["file"], str) and storable(row["file"]) and "\0" not in row["file"] and len(row["file"]) <= LONGEST:
-                self.store.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(row["file"]), row["id"]))
+            file = row["file"]
+            if isinstance(file, str) and storable(file) and "\0" not in file and len(file) <= LONGEST:
+                self.store.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(file), row["id"]))
 
     # -------------------------------------------------------------- innards
 

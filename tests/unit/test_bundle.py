@@ -22,7 +22,7 @@ import swarm_mcp
 from swarm_mcp import bundle
 from swarm_mcp.errors import SwarmError
 
-CHECKOUT = Path(swarm_mcp.__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[2]
 HOOKS = ("session_start", "session_end", "pre_tool_use", "post_tool_use", "turn")
 RUNTIMES = ("claude-code", "codex")
 EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "UserPromptSubmit", "Stop"}

@@ -422,14 +422,16 @@ def without_pysqlite3(tmp_path: Path) -> list[str]:
     """The command in an environment that has everything but pysqlite3."""
     site = tmp_path / "site"
     site.mkdir()
-    checkout = str(Path(schema.__file__).parents[2])
+    ours = Path(schema.__file__).parents[2]
+    for package in ("swarm_mcp", "swarm_hook_core"):
+        (site / package).symlink_to(ours / package)
     places = [Path(folder) for folder in FOLDERS if (Path(folder) / "sqlite_utils").is_dir()]
     for place in places:
         for entry in place.iterdir():
             if not entry.name.startswith("pysqlite3") and not (site / entry.name).exists():
                 (site / entry.name).symlink_to(entry)
-    rest = [folder for folder in FOLDERS if Path(folder) not in places]
-    folders = [checkout, *rest, str(site)]
+    rest = [folder for folder in FOLDERS if Path(folder) not in places and not (Path(folder) / "pysqlite3").is_dir()]
+    folders = [str(site), *rest]
     return [*BARE_PYTHON, "-c", f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())"]
 
 

@@ -18,5 +18,6 @@ def run(args) -> int:
     """Play the demonstration."""
     fine = play(say)
     say()
-    say("That is all it does. Put it into your clients with: swarm-mcp install" if fine else "This is not as it must be.")
+    ending = "That is all it does. Put it into your clients with: swarm-mcp install"
+    say(ending if fine else "This is not as it must be.")
     return 0 if fine else 1

@@ -18,7 +18,7 @@ from swarm_mcp.store import Store
 
 def run(args) -> int:
     """Remove the instance; a session that is not registered (any more) is no error."""
-    with Store() as store:
+    with Store(busy_seconds=args.patience) as store:
         session_id, runtime = args.value("--session-id"), args.value("--runtime")
         if bool(session_id) != bool(runtime):
             raise UsageError("--runtime and --session-id go together")

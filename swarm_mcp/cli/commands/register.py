@@ -11,7 +11,8 @@ usage: swarm-mcp register [DIRECTORY] [--label TEXT] [--scope DIR] [--file-root 
   --adopt-instance-id  take over this instance
 
 Hooks add: --runtime NAME --session-id ID (one instance for each, however often), --state working|idle,
---client PID:START (the process whose end ends the session), --source NAME (of a session's start), --pane ID.
+--client PID:START (the process whose end ends the session), --source NAME (of a session's start), --pane ID,
+--patience SECONDS (to wait for a busy store; 15 unless given).
 
 example: swarm-mcp register . --label "identity:work role:reviewer" --lease-seconds 3600
 """
@@ -51,7 +52,7 @@ def run(args) -> int:
     )
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")
-    with Store() as store:
+    with Store(busy_seconds=args.patience) as store:
         if request.runtime == "codex":
             _find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
