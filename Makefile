@@ -38,7 +38,7 @@ $(INSTALLED): $(SOURCES)
 
 $(FETCHED):
 	@mkdir -p "$@.part"
-	@npm install --silent --no-audit --no-fund --prefix "$@.part" $(CLIENTS)
+	@npm install --loglevel=error --no-audit --no-fund --prefix "$@.part" $(CLIENTS)
 	@mv "$@.part" "$@"
 
 clean:
