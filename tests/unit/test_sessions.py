@@ -210,12 +210,13 @@ def test_reclaiming_frees_everything_at_once(ground: Ground):
     with Sleeper() as client:
         row = ground.session("s", "me", client=client.identity)
         furnish(ground, row)
+        (last,) = ground.sql(f"SELECT heartbeat FROM instances WHERE id = '{row['id']}'")
     ground.session("another")
     nothing_left(ground, row)
     (event,) = ground.sql("SELECT * FROM events WHERE type = 'instance.stale_reclaimed'")
     assert (event["actor"], event["subject"]) == ("system", row["id"])
     assert json.loads(event["payload"]) == {
-        "label": "me", "pid": row["pid"], "last_heartbeat": row["heartbeat"],
+        "label": "me", "pid": row["pid"], "last_heartbeat": last["heartbeat"],
         "stale_threshold_secs": 30, "reclaim_threshold_secs": 60,
     }  # fmt: skip
 
