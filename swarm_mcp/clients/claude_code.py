@@ -11,6 +11,8 @@ from swarm_mcp import bundle
 from swarm_mcp.clients.base import MARKETPLACE, PLUGIN_ID, Client, Finding, HookCommand
 from swarm_mcp.errors import ClientFailed
 
+SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
+
 
 class ClaudeCode(Client):
     """The ``claude`` command."""
@@ -34,6 +36,8 @@ class ClaudeCode(Client):
         if not plugin.get("enabled"):
             self._call("plugin", "enable", PLUGIN_ID, "--json", accept=(0, 1))
             done.append(f"enabled {PLUGIN_ID}")
+        if self._forget_failed_server():
+            done.append("cleared the client's memory of a server that could not be started")
         return done
 
     def uninstall(self) -> list[str]:
@@ -126,6 +130,21 @@ class ClaudeCode(Client):
 
     def _root(self, plugin: dict) -> Path:
         return Path(plugin.get("readFromFolder") or plugin.get("installPath") or "")
+
+    def _forget_failed_server(self) -> bool:
+        """Have our MCP server tried again where the client has given it up for a while; whether it had."""
+        path = self._home() / "mcp-needs-auth-cache.json"
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(known, dict) or SERVER not in known:
+                return False
+            del known[SERVER]
+            replaced = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+            replaced.write_text(json.dumps(known), encoding="utf-8")
+            os.replace(replaced, path)
+        except (OSError, ValueError):
+            return False  # the client forgets by itself in time
+        return True
 
     def _hooks_are_off(self) -> bool:
         try:

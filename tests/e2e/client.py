@@ -126,22 +126,6 @@ class Client:
             live.kill()
 
     @contextmanager
-    def held_with_server(
-        self, script: str, *steps: Step | Call, at: int = 0, env: dict[str, str] | None = None
-    ) -> Iterator[Live]:
-        """The same for a session that calls the plugin's tools, begun anew where it came up without them.
-
-        Claude Code gives a server that does not answer within some 2 s up for the whole session, which
-        on a machine that runs a whole test suite can happen to any server.
-        """
-        for attempt in range(3):
-            with self.held(script, *steps, at=at, env=env) as live:
-                if attempt < 2 and any("failed to connect" in result for result in self.results(script)):
-                    continue
-                yield live
-                return
-
-    @contextmanager
     def interactive(self, env: dict[str, str] | None = None, command: list[str] | None = None) -> Iterator[Terminal]:
         terminal = Terminal(self.ground, command or self.interactive_command(), env or {})
         try:

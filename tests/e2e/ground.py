@@ -130,6 +130,8 @@ class Ground:
         self.models.reset()
         for file in self.root.glob("swarm.db*"):
             file.unlink()
+        # Claude Code remembers a server that could not be started, and leaves it alone for a while.
+        (self.home / ".claude" / "mcp-needs-auth-cache.json").unlink(missing_ok=True)
         shutil.rmtree(self.checkout, ignore_errors=True)
         for name, text in FILES.items():
             file = self.checkout / name

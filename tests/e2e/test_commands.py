@@ -41,7 +41,7 @@ def test_the_status_command_in_a_read_only_sandbox(client: Codex) -> None:
 
 def test_the_server_knows_its_session(client: Client) -> None:
     coordinator = client.ground.coordinator
-    with client.held_with_server("work", *client.swarm_tools(("whoami", {})), at=-2) as live:
+    with client.held("work", *client.swarm_tools(("whoami", {})), at=-2) as live:
         (own,) = coordinator.sessions()
         live.go_on()
     assert own["id"] in client.last_result("work"), client.results("work")
@@ -54,7 +54,7 @@ def test_a_lock_taken_by_the_model_denies_another_session(client: Client) -> Non
     label = {f"SWARM_{client.prefix}_LABEL": "the-holder"}
     lock = client.swarm_tools(("lock_file", {"file": file, "reason": "taken from inside"}))
     own_write = client.replace("notes.md", "line one", "line two")
-    with client.held_with_server("holding", *lock, own_write, at=len(lock), env=label) as holder:
+    with client.held("holding", *lock, own_write, at=len(lock), env=label) as holder:
         held = [(row["file"], row.get("content")) for row in coordinator.locks()]
         client.run("other", client.replace("notes.md", "line one", "mine"))
         assert_denied(client, "other", "notes.md", holder="the-holder", note="taken from inside")

@@ -15,7 +15,7 @@ PAIRS = [(holder, writer) for holder in CLIENTS for writer in CLIENTS if holder 
 def test_each_other_s_locks(both: dict[str, Client], holder: str, writer: str) -> None:
     coordinator = both[holder].ground.coordinator
     lock = both[holder].swarm_tools(("lock_file", {"file": "notes.md", "reason": "from the other kind"}))
-    with both[holder].held_with_server("holding", *lock, at=len(lock)) as live:
+    with both[holder].held("holding", *lock, at=len(lock)) as live:
         assert len(coordinator.locks()) == 1, both[holder].results("holding")
         both[writer].run("writing", both[writer].replace("notes.md", "line one", "line two"))
         assert_denied(both[writer], "writing", "notes.md", holder=f"{holder} platform:cli", note="from the other kind")
