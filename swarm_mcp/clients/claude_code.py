@@ -96,11 +96,6 @@ class ClaudeCode(Client):
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
 
-    def installed_root(self) -> Path | None:
-        """The folder that the client runs the plugin from; None where it is not installed."""
-        plugin = self._plugin()
-        return self._root(plugin) if plugin else None
-
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {
             "session_id": session_id, "transcript_path": "", "cwd": cwd, "permission_mode": "acceptEdits",

@@ -107,8 +107,7 @@ def _plugins() -> Finding:
     record = bundle.read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
-    wanted = {name: content for name, content in bundle.contents(local=True).items()}
-    different = [name for name, content in wanted.items() if not _holds(folder / name, content)]
+    different = [name for name, content in bundle.contents(local=True).items() if not _holds(folder / name, content)]
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:
         text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"

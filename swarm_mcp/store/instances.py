@@ -37,10 +37,6 @@ class Instances:
         """Live rows of a scope, in order of registration."""
         return self._live("WHERE i.scope = ?", (scope,))
 
-    def everywhere(self) -> list[dict]:
-        """Live rows of all scopes, in order of registration."""
-        return self._live("", ())
-
     def of_session(self, runtime: str, session_id: str) -> dict | None:
         """The row of a runtime's session, looked up by the whole id."""
         return self.store.row(

@@ -14,7 +14,7 @@ class Instances(Protocol):
     """Sessions that take part."""
 
     def register(self, request) -> dict:
-        """Add or adopt an instance (``instances.Registration``); its row."""
+        """Add or adopt an instance (``registration.Registration``); its row."""
 
     def remove(self, instance_id: str, reason: str) -> bool:
         """Remove an instance and whatever it holds; whether it was there."""
@@ -38,8 +38,8 @@ class Locks(Protocol):
     def release(self, instance: dict, file: str) -> int:
         """Give up this instance's lock on a file; how many rows went."""
 
-    def held(self, scope: str) -> list[dict]:
-        """Locks of a scope with their owners, oldest first."""
+    def held(self, scope: str | None, viewer_identity: str) -> list[dict]:
+        """Locks of a scope with their owners as `viewer_identity` may see them, oldest first."""
 
     def on(self, file: str) -> list[dict]:
         """Locks on one file, in whatever scope."""
