@@ -18,7 +18,7 @@ from swarm_hook_core.reader import Held, Session
 CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write", "Edit"}, paths_under_keys("file_path"))
 CODEX = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, paths_in_patch)
 ME = Session("me", "identity:work claude-code platform:cli", "/repo", "/repo", "/repo")
-NOW = 1_000_000
+NOW = 1_800_000_000
 
 
 def lock(file: str, by: str = "peer", label: str = "identity:work codex", note: str = "", age: int = 60) -> Held:

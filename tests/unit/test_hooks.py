@@ -379,7 +379,8 @@ def test_a_subagent_is_its_session(runtime: str, repo: Path) -> None:
     payload = captured(runtime, name, repo)
     start(runtime, payload["session_id"], repo)
     with Store() as store:
-        store.locks.acquire(store.instances.everywhere()[0], str(repo / "sa.md"), "")
+        (own,) = store.instances.of_session_id(payload["session_id"])
+        store.locks.acquire(own, str(repo / "sa.md"), "")
     assert run(runtime, "pre_tool_use", payload).reason == ""
     assert run(runtime, "pre_tool_use", {**payload, "session_id": new_session()}).reason
 

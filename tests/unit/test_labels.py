@@ -115,7 +115,7 @@ def test_an_override_keeps_its_words_and_gets_what_it_lacks(session_id: str, ide
     given_words, short = override.split(), short_session(session_id)
     before = [f"identity:{identity}"] if identity and not any(w.startswith("identity:") for w in given_words) else []
     after = [f"session:{short}"] if short and not any(w.startswith("session:") for w in given_words) else []
-    assert label.split(" ") == before + given_words + after
+    assert (label.split(" ") if label else []) == before + given_words + after
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """demo: watch one session's lock deny another's write, in a temporary folder
 
-usage: swarm-mcp demo
+usage: swarm-mcp demo [--json]
 
 Plays two sessions through the plugin's real hook processes, with a store of their own. Nothing of
 yours is read or changed. Exit 1 when anything went other than it must.
@@ -10,12 +10,17 @@ example: swarm-mcp demo
 
 from __future__ import annotations
 
-from swarm_mcp.cli.output import say
+from swarm_mcp.cli.output import say, show
 from swarm_mcp.demo import play
 
 
 def run(args) -> int:
     """Play the demonstration."""
+    if args.json:
+        lines: list[str] = []
+        fine = play(lines.append)
+        show({"ok": fine, "scene": lines})
+        return 0 if fine else 1
     fine = play(say)
     say()
     ending = "That is all it does. Put it into your clients with: swarm-mcp install"

@@ -26,6 +26,10 @@ def run(args) -> int:
     everything = wanted in ("", "all")
     if not clients and not everything:
         raise SwarmError(f"the command of {wanted} was not found on PATH")
+    if args.has("--dry-run") and args.json:
+        names = [found.name for found in clients]
+        show({"dry_run": True, "clients": names, "marketplace": str(folder) if everything else None})
+        return 0
     if args.has("--dry-run"):
         for found in clients:
             say(f"would take the plugin out of {found.title}")
