@@ -13,14 +13,22 @@ LARGEST = 10**12
 
 VALUE_FLAGS = frozenset(
     {
-        "--adopt-instance-id", "--as", "--client", "--directory", "--file-root", "--label", "--lease-seconds",
-        "--limit", "--note", "--pane", "--patience", "--prefix", "--runtime", "--scope", "--session-id", "--source",
-        "--state", "--task",
+        "--adopt-instance-id", "--as", "--assignee", "--backend", "--client", "--completion-wait", "--depends-on",
+        "--description", "--dir", "--directory", "--file", "--file-root", "--from", "--harness", "--holder", "--host",
+        "--idempotency-key", "--kind", "--label", "--lease-seconds", "--limit", "--message", "--name", "--note",
+        "--pane", "--parent-task", "--patience", "--prefix", "--priority", "--role", "--runtime", "--scope",
+        "--session-id", "--since", "--source", "--spawner", "--state", "--status", "--target", "--task", "--timeout",
+        "--to", "--tool", "--transport", "--type", "--wait", "--x", "--y",
     }
 )  # fmt: skip
+REPEATABLE = frozenset({"--file"})
 SWITCHES = frozenset(
-    {"--dry-run", "--exclusive", "--force", "--help", "--json", "--keep", "--local", "--no-clients", "--quiet"}
-)
+    {
+        "--approval-required", "--dry-run", "--exclusive", "--force", "--force-spawn", "--help", "--json", "--keep",
+        "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill", "--no-skills", "--no-spawn", "--quiet",
+        "--wait-for-completion",
+    }
+)  # fmt: skip
 
 
 class Arguments:
@@ -28,7 +36,7 @@ class Arguments:
 
     __slots__ = ("words", "_values", "_switches")
 
-    def __init__(self, words: list[str], values: dict[str, str], switches: set[str]):
+    def __init__(self, words: list[str], values: dict[str, list[str]], switches: set[str]):
         self.words = words
         self._values = values
         self._switches = switches
@@ -43,12 +51,21 @@ class Arguments:
         return switch in self._switches
 
     def value(self, flag: str) -> str:
-        """The flag's value, empty where it was not given."""
-        return self._values.get(flag, "")
+        """The flag's value, the last where it was given often, empty where it was not given."""
+        return self._values.get(flag, [""])[-1]
+
+    def given(self, flag: str) -> bool:
+        """Whether this flag was given, were it with an empty value."""
+        return flag in self._values
+
+    def all(self, flag: str) -> list[str]:
+        """Every value of a repeatable flag, in order."""
+        assert flag in REPEATABLE
+        return list(self._values.get(flag, []))
 
     def number(self, flag: str, default: int = 0) -> int:
         """The flag's value as a whole number, `default` where it was not given."""
-        text = self._values.get(flag, "").strip()
+        text = self.value(flag).strip()
         if not text:
             return default
         try:
@@ -59,14 +76,21 @@ class Arguments:
             return number
         raise UsageError(f"{flag} wants a whole number, not {text[:40]!r}")
 
+    def seconds(self, flag: str, default: float = 0.0) -> float:
+        """The flag's value as a span in seconds, `default` where it was not given."""
+        text = self.value(flag).strip()
+        try:
+            span = float(text) if text else default
+        except ValueError:
+            span = -1.0
+        if 0 <= span <= LARGEST:
+            return span
+        raise UsageError(f"{flag} wants seconds, not {text[:40]!r}")
+
     @property
     def patience(self) -> float:
         """How long to wait for a busy store, in seconds."""
-        text = self._values.get("--patience", "").strip()
-        try:
-            return min(max(float(text), 0.0), BUSY_SECONDS) if text else BUSY_SECONDS
-        except ValueError:
-            raise UsageError(f"--patience wants seconds, not {text[:40]!r}") from None
+        return min(self.seconds("--patience", BUSY_SECONDS), BUSY_SECONDS)
 
     def word(self, index: int, what: str) -> str:
         """The positional word at `index`; `what` it is, for the error where it is missing."""
@@ -78,7 +102,7 @@ class Arguments:
 def parse(items: list[str]) -> Arguments:
     """Split a command's arguments. Raises UsageError."""
     words: list[str] = []
-    values: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     switches: set[str] = set()
     rest = iter(items)
     for item in rest:
@@ -98,7 +122,7 @@ def parse(items: list[str]) -> Arguments:
                         value = next(rest)
                     except StopIteration:
                         raise UsageError(f"{name} wants a value") from None
-                values[name] = value
+                values.setdefault(name, []).append(value)
             elif name in SWITCHES:
                 raise UsageError(f"{name} takes no value")
             else:

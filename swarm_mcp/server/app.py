@@ -12,32 +12,19 @@ import time
 from swarm_hook_core.process import gone, host_id
 from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.server import instances, locks
 from swarm_mcp.server.protocol import INVALID_PARAMS, Connection, RequestError
 from swarm_mcp.server.session import CallingSession
-from swarm_mcp.server.tool import Answer, Tool, complaint
+from swarm_mcp.server.tool import Answer, Call, NotRegistered, Tool
+from swarm_mcp.server.tools import all_tools
 from swarm_mcp.store import Store
 
-TOOLS: dict[str, Tool] = {tool.name: tool for group in (instances, locks) for tool in group.TOOLS}
+TOOLS: dict[str, Tool] = all_tools()
 WATCH_SECONDS = 1.0
 LEAVE_SECONDS = 1.0
 INSTRUCTIONS = (
     "Peer locks between coding sessions that share files. Your own writes to a file that another session has"
     " locked are denied; lock_file keeps others from a file of yours."
 )
-
-
-class Call:
-    """What a tool works with: the open store, the calling session, the call's metadata."""
-
-    def __init__(self, store: Store, session: CallingSession, meta: dict):
-        self.store = store
-        self.session = session
-        self.meta = meta
-
-    def instance(self) -> dict | None:
-        """The instance of the calling session, or None."""
-        return self.session.instance(self.store, self.meta)
 
 
 def run() -> int:
@@ -70,9 +57,8 @@ def _call_tool(session: CallingSession, params: dict) -> dict:
         raise RequestError(INVALID_PARAMS, f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
     if not isinstance(arguments, dict) or not isinstance(meta, dict):
         raise RequestError(INVALID_PARAMS, "arguments and _meta must be objects")
-    wrong = complaint(tool, arguments)
-    if wrong:
-        return _result(Answer(text=wrong, is_error=True))
+    defaults = {name: spec["default"] for name, spec in tool.properties.items() if "default" in spec}
+    arguments = {**defaults, **arguments}
     outcome: list = []
     worker = threading.Thread(target=lambda: outcome.append(_use(tool, session, meta, arguments)), daemon=True)
     worker.start()
@@ -84,7 +70,12 @@ def _call_tool(session: CallingSession, params: dict) -> dict:
 def _use(tool: Tool, session: CallingSession, meta: dict, arguments: dict) -> Answer:
     try:
         with Store() as store:
-            return tool.call(Call(store, session, meta), arguments)
+            answer = tool.call(Call(store, session, meta), arguments)
+            if answer.on_sent:
+                answer.on_sent(store)
+            return answer
+    except NotRegistered as error:
+        return Answer(text=str(error))
     except SwarmError as error:
         return Answer({"error": str(error)}, is_error=True)
     except Exception as error:  # noqa: BLE001 - a bug in one tool must not end the session's server
@@ -96,7 +87,7 @@ def _result(answer: Answer) -> dict:
     texts = [answer.text] if answer.value is None else [json.dumps(answer.value, indent=2)]
     result: dict = {"content": [{"type": "text", "text": part} for part in (*texts, *answer.notes)]}
     if answer.value is not None:
-        result["structuredContent"] = answer.value
+        result["structuredContent"] = answer.value if isinstance(answer.value, dict) else {"items": answer.value}
     return {**result, "isError": True} if answer.is_error else result
 
 

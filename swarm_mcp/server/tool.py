@@ -2,35 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
+
+from swarm_mcp.errors import SwarmError
+
+NOT_REGISTERED = "Not registered. Call register first."
+Result = TypeVar("Result")
+
+
+class NotRegistered(SwarmError):
+    """The calling session has no instance. The server answers with `NOT_REGISTERED`, as the contract has it."""
+
+    def __init__(self) -> None:
+        super().__init__(NOT_REGISTERED)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool returns: `value` as structured content and JSON text, or `text` alone; then `notes`."""
+    """What a tool returns: `value` as structured content and JSON text, or `text` alone; then `notes`.
 
-    value: dict | None = None
+    `on_sent(store)` runs once the answer has been written to the client, and not if that fails: what
+    is handed out counts as delivered only then.
+    """
+
+    value: dict | list | None = None
     text: str = ""
     notes: tuple[str, ...] = ()
     is_error: bool = False
+    on_sent: Callable[..., None] | None = None
+
+
+class Call:
+    """One call as a tool sees it, in the thread that carries it out.
+
+    `store` is open and this thread's own; `session` says who calls; `meta` is the call's ``_meta``.
+    """
+
+    def __init__(self, store, session, meta: dict):
+        self.store = store
+        self.session = session
+        self.meta = meta
+
+    def instance(self) -> dict | None:
+        """The instance of the calling session, or None."""
+        return self.session.instance(self.store, self.meta)
+
+    def member(self) -> dict:
+        """The instance of the calling session. Raises NotRegistered."""
+        row = self.instance()
+        if row is None:
+            raise NotRegistered
+        return row
+
+
+class WaitingCall:
+    """One call of a tool that waits (an ``async def``). It touches the store only through `run`."""
+
+    async def run(self, function: Callable[[Call], Result]) -> Result:
+        """Run `function` with a `Call` in a worker thread; what it returns."""
+        raise NotImplementedError
+
+    async def changed(self, seconds: float | None) -> bool:
+        """Wait until some process has committed to the store since this call began, or since the last `changed`.
+
+        False when `seconds` have passed first; None waits for ever. A client that cancels ends the call here.
+        """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Tool:
     """A tool's whole definition.
 
-    `call(session, arguments)` runs in a worker thread; `arguments` fit `properties`. A tool with
-    `changes` writes the store; none reaches outside the swarm.
+    `call(call, arguments) -> Answer` gets a `Call`, or a `WaitingCall` where it is an ``async def``;
+    `arguments` fit `properties`, with defaults filled in. A SwarmError it raises is shown as
+    ``{"error": ...}``. A tool that `reads` changes nothing; `destructive` ones take away what is
+    somebody else's or cannot be had back.
     """
 
     name: str
     description: str
     properties: dict[str, dict]
-    call: Callable[..., Answer]
+    call: Callable[..., Answer | Awaitable[Answer]]
     required: tuple[str, ...] = ()
-    changes: bool = True
+    reads: bool = False
     idempotent: bool = False
+    destructive: bool = False
 
     @property
     def schema(self) -> dict:
@@ -41,22 +100,22 @@ class Tool:
     def described(self) -> dict:
         """As listed to clients.
 
-        None is destructive or open-world: Codex asks for approval otherwise, which a session that
-        may not ask (``exec``) cannot get.
+        Nothing is open-world, and little destructive: Codex asks for approval otherwise, which a
+        session that may not ask (``exec``) cannot get.
         """
         annotations = {
-            "readOnlyHint": not self.changes,
-            "destructiveHint": False,
-            "idempotentHint": self.idempotent or not self.changes,
+            "readOnlyHint": self.reads,
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent or self.reads,
             "openWorldHint": False,
         }
         shown = {"name": self.name, "description": self.description, "inputSchema": self.schema}
         return {**shown, "annotations": annotations}
 
 
-def text(description: str) -> dict:
-    """A string property."""
-    return {"type": "string", "description": description}
+def text(description: str, **more) -> dict:
+    """A string property. `more` is JSON Schema: ``default``, ``enum``."""
+    return {"type": "string", "description": description, **more}
 
 
 def flag(description: str, default: bool = False) -> dict:
@@ -64,17 +123,11 @@ def flag(description: str, default: bool = False) -> dict:
     return {"type": "boolean", "default": default, "description": description}
 
 
-def complaint(tool: Tool, arguments: dict) -> str:
-    """What is wrong with `arguments`, in a line; empty where they fit."""
-    kinds = {"string": str, "boolean": bool, "integer": int}
-    for name in tool.required:
-        if name not in arguments:
-            return f"{tool.name} needs {name}: {tool.properties[name]['description']}"
-    for name, value in arguments.items():
-        if name not in tool.properties:
-            return f"{tool.name} has no argument {name}; it takes {', '.join(tool.properties) or 'none'}"
-        kind = tool.properties[name]["type"]
-        fits = isinstance(value, kinds[kind]) and not (kind == "integer" and isinstance(value, bool))
-        if not fits or value is None:
-            return f"{tool.name}: {name} must be a {kind}"
-    return ""
+def number(description: str, **more) -> dict:
+    """A whole-number property. `more` is JSON Schema: ``minimum``, ``exclusiveMinimum``, ``maximum``, ``default``."""
+    return {"type": "integer", "description": description, **more}
+
+
+def texts(description: str, **items) -> dict:
+    """A list of strings. `items` is JSON Schema for each: ``enum``."""
+    return {"type": "array", "items": {"type": "string", **items}, "description": description}

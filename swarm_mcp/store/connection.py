@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from swarm_hook_core.process import host_id
@@ -13,6 +14,22 @@ from swarm_mcp.store import driver as drivers
 
 BUSY_SECONDS = 15.0
 CONTRACT_VERSION = 1
+
+# What can be asked of a store: group -> (module here, class). See ``interface.py``.
+GROUPS = {
+    "instances": ("instances", "Instances"),  # sessions: register, renew, find, remove
+    "locks": ("locks", "Locks"),  # acquire, release, list
+    "denials": ("denials", "Denials"),  # who was kept from a file, to be told when it is free
+    "messages": ("messages", "Messages"),  # mail between sessions
+    "tasks": ("tasks", "Tasks"),  # work handed over: request, claim, complete
+    "kv": ("kv", "KeyValues"),  # shared values
+    "planner": ("planner", "Planner"),  # which planner owns the scope's plan
+    "tracker": ("tracker", "Tracker"),  # the work tracker of an identity, and a task's entry in it
+    "activity": ("activity", "Activity"),  # what has changed since when
+    "ui_commands": ("ui_commands", "UiCommands"),  # the queue of an external user interface
+    "records": ("records", "Records"),  # messages, tasks and events, for those who look on
+    "upkeep": ("upkeep", "Upkeep"),  # what falls due with time
+}
 
 
 class Store:
@@ -30,49 +47,16 @@ class Store:
         self.here = host_id()
         self.connection = self._open_to_read() if read_only else self._open_to_write()
 
-    # ------------------------------------------------------------------ groups
-
-    @property
-    def instances(self):
-        """Sessions: register, renew, find, remove."""
-        from swarm_mcp.store.instances import Instances
-
-        return Instances(self)
-
-    @property
-    def locks(self):
-        """Locks: acquire, release, list."""
-        from swarm_mcp.store.locks import Locks
-
-        return Locks(self)
-
-    @property
-    def kv(self):
-        """Shared key-value pairs."""
-        from swarm_mcp.store.kv import KeyValues
-
-        return KeyValues(self)
-
-    @property
-    def upkeep(self):
-        """What falls due with time."""
-        from swarm_mcp.store.upkeep import Upkeep
-
-        return Upkeep(self)
-
-    @property
-    def messages(self):
-        """Mail: what a session has not read yet."""
-        from swarm_mcp.store.messages import Messages
-
-        return Messages(self)
-
-    @property
-    def records(self):
-        """Messages, tasks and events, for those who look on."""
-        from swarm_mcp.store.records import Records
-
-        return Records(self)
+    def __getattr__(self, name: str):
+        """A group of questions: ``store.locks``, ``store.tasks``, each loaded when first asked for."""
+        if name not in GROUPS:
+            raise AttributeError(f"a store has no group {name!r}")
+        module, kind = GROUPS[name]
+        full = f"swarm_mcp.store.{module}"
+        __import__(full)
+        group = getattr(sys.modules[full], kind)(self)
+        setattr(self, name, group)
+        return group
 
     # ------------------------------------------------------------------ access
 

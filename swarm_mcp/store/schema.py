@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from swarm_hook_core.reader import NAME_OF_FILE
 
-OUR_VERSION = 1
+OUR_VERSION = 2  # 2: deliveries, denials, upkeep times; the queue's indexes
 
 TABLES = {
     "instances": """
@@ -56,6 +56,16 @@ TABLES = {
         client_pid INTEGER, client_start TEXT, state TEXT NOT NULL, last_seen INTEGER NOT NULL,
         lease_seconds INTEGER NOT NULL, terminal_pid INTEGER, terminal_start TEXT,
         PRIMARY KEY (runtime, session_id)""",
+    # A message on its way: taken by this process, not yet answered with. Once answered it is `read`.
+    "swarm_deliveries": """
+        message_id INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, start TEXT NOT NULL,
+        taken_at INTEGER NOT NULL""",
+    # Who was kept from which file, to be told when it is free.
+    "swarm_denials": """
+        instance_id TEXT NOT NULL, path_key TEXT NOT NULL, scope TEXT NOT NULL, file TEXT NOT NULL,
+        holder_id TEXT NOT NULL, tool TEXT, denied_at INTEGER NOT NULL, PRIMARY KEY (instance_id, path_key)""",
+    # When each kind of housekeeping was last done.
+    "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL",
     "swarm_schema": "version INTEGER NOT NULL",
 }
 
@@ -112,6 +122,14 @@ INDEXES = {
     "swarm_lock_file_idx": "context(file) WHERE type = 'lock'",
     "swarm_lock_name_idx": f"context({NAME_OF_FILE}) WHERE type = 'lock' AND path_key IS NULL",
     "swarm_lock_holder_idx": "context(instance_id) WHERE type = 'lock'",
+    "swarm_denial_key_idx": "swarm_denials(path_key)",
+    # Ours: the next task to claim, the ended ones of a day ago, the dependents of one that ends.
+    "swarm_task_queue_idx": "tasks(scope, priority DESC, created_at, id) WHERE status = 'open'",
+    "swarm_task_held_idx": (
+        "tasks(scope, assignee, priority DESC, created_at, id) WHERE status IN ('claimed', 'in_progress')"
+    ),
+    "swarm_task_waiting_idx": "tasks(scope, status) WHERE status IN ('blocked', 'approval_required')",
+    "swarm_task_ended_idx": "tasks(updated_at) WHERE status IN ('done', 'failed', 'cancelled')",
 }
 
 UNIQUE_INDEXES = {

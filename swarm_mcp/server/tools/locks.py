@@ -5,16 +5,13 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.scope import file_of
-from swarm_mcp.server.instances import NOT_REGISTERED
 from swarm_mcp.server.tool import Answer, Tool, flag, text
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 
 
 def _lock(call, arguments: dict) -> Answer:
-    row = call.instance()
-    if not row:
-        return Answer(text=NOT_REGISTERED)
+    row = call.member()
     try:
         lock = call.store.locks.acquire(
             row,
@@ -29,17 +26,13 @@ def _lock(call, arguments: dict) -> Answer:
 
 
 def _unlock(call, arguments: dict) -> Answer:
-    row = call.instance()
-    if not row:
-        return Answer(text=NOT_REGISTERED)
+    row = call.member()
     call.store.locks.release(row, arguments["file"])
     return Answer(text=f"Unlocked {arguments['file']}")
 
 
 def _look(call, arguments: dict) -> Answer:
-    row = call.instance()
-    if not row:
-        return Answer(text=NOT_REGISTERED)
+    row = call.member()
     path = file_of(row, arguments["file"])
     held = call.store.locks.on(path)
     active = call.store.locks.describe(held[0], token(row["label"] or "", "identity")) if held else None
@@ -75,6 +68,6 @@ TOOLS = (
         {"file": FILE},
         _look,
         required=("file",),
-        changes=False,
+        reads=True,
     ),
 )

@@ -12,7 +12,6 @@ GUIDANCE = (
     "You take part in the swarm. Other sessions may edit this checkout too: lock a file with lock_file before"
     " work on it that must not be disturbed, and unlock_file as soon as that work is done."
 )
-NOT_REGISTERED = "Not registered. Call register first."
 
 
 def _register(call, arguments: dict) -> Answer:
@@ -21,14 +20,11 @@ def _register(call, arguments: dict) -> Answer:
 
 
 def _whoami(call, _arguments: dict) -> Answer:
-    row = call.instance()
-    return Answer(registration(row)) if row else Answer(text=NOT_REGISTERED)
+    return Answer(registration(call.member()))
 
 
 def _bootstrap(call, arguments: dict) -> Answer:
-    row = call.instance()
-    if not row:
-        return Answer(text=NOT_REGISTERED)
+    row = call.member()
     store, mine = call.store, token(row["label"] or "", "identity")
     peers = [
         {**public_instance(peer), "adopted": peer["adopted"], "lease_until": peer["lease_until"]}
@@ -85,5 +81,5 @@ TOOLS = (
         },
         _bootstrap,
     ),
-    Tool("whoami", "This session's instance id, label and scope.", {}, _whoami, changes=False),
+    Tool("whoami", "This session's instance id, label and scope.", {}, _whoami, reads=True),
 )

@@ -1,0 +1,5 @@
+"""Tools about activity."""
+
+from __future__ import annotations
+
+TOOLS = ()

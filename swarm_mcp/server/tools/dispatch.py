@@ -1,0 +1,5 @@
+"""Tools about dispatch."""
+
+from __future__ import annotations
+
+TOOLS = ()

@@ -1,0 +1,5 @@
+"""Tools about kv."""
+
+from __future__ import annotations
+
+TOOLS = ()

@@ -1,0 +1,5 @@
+"""Tools about messages."""
+
+from __future__ import annotations
+
+TOOLS = ()

@@ -1,0 +1,5 @@
+"""Tools about tasks."""
+
+from __future__ import annotations
+
+TOOLS = ()

@@ -1,0 +1,5 @@
+"""Tools about workspace."""
+
+from __future__ import annotations
+
+TOOLS = ()
