@@ -48,6 +48,24 @@ class CallingSession:
             )
         )
 
+    @property
+    def preassigned(self) -> bool:
+        """Whether whoever started this server reserved an instance for it (``SWARM_MCP_INSTANCE_ID``)."""
+        return bool(os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip())
+
+    def join_preassigned(self, store: Store) -> None:
+        """Take the reserved instance."""
+        from swarm_mcp.server.preassigned import register_preassigned
+
+        register_preassigned(store, self.client)
+
+    def renew(self, store: Store) -> None:
+        """A sign of life for what this connection itself registered."""
+        own = store.instances.of_session(SERVER_RUNTIME, self._own_id)
+        if own:
+            with store.writing():
+                store.instances.require(own["id"])
+
     def leave(self, store: Store) -> None:
         """Remove what this connection itself registered; sessions of hooks end by their own hook."""
         own = store.instances.of_session(SERVER_RUNTIME, self._own_id)

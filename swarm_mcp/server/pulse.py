@@ -1,0 +1,67 @@
+"""One watcher of the store for all that waits in this server: tool calls and subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+from swarm_hook_core.state import store_path
+
+
+class Pulse:
+    """Counts the commits that other processes, and this one, make. It watches only while somebody listens."""
+
+    def __init__(self):
+        self.beats = 0
+        self._listeners = 0
+        self._beat = asyncio.Event()
+        self._changes = None
+
+    @contextmanager
+    def listening(self):
+        """Have `beats` counted meanwhile. What is committed before this is entered does not count."""
+        self._listeners += 1
+        if self._changes is None:
+            self._start()
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            if not self._listeners and self._changes is not None:
+                self._changes.stop()
+                self._changes = None
+
+    async def after(self, beats: int, seconds: float | None) -> bool:
+        """Wait until there are more than `beats`; False when `seconds` have passed first."""
+        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        while self.beats <= beats:
+            left = None if deadline is None else deadline - asyncio.get_running_loop().time()
+            if left is not None and left <= 0:
+                return False
+            try:
+                await asyncio.wait_for(self._beat.wait(), left)
+            except asyncio.TimeoutError:
+                return False
+        return True
+
+    def _start(self) -> None:
+        from swarm_mcp.store.changes import Changes
+
+        changes = self._changes = Changes(store_path())
+        loop = asyncio.get_running_loop()
+
+        def watch() -> None:
+            try:
+                while self._changes is changes:
+                    if changes.wait(None) and self._changes is changes:
+                        loop.call_soon_threadsafe(self._count)
+            finally:
+                changes.close()
+
+        threading.Thread(target=watch, daemon=True).start()
+
+    def _count(self) -> None:
+        self.beats += 1
+        beat, self._beat = self._beat, asyncio.Event()
+        beat.set()

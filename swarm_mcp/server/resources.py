@@ -1,0 +1,104 @@
+"""Resources: the calling session's view of the scope, to be read at any time."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+from swarm_mcp.circle import may_meet
+from swarm_mcp.scope import file_of
+from swarm_mcp.shapes import public_instance
+
+INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
+LISTED = (
+    {
+        "uri": INBOX,
+        "name": "inbox",
+        "description": "Messages this session has not read yet. Reading the resource does not mark them as read.",
+        "mime_type": "application/json",
+    },
+    {
+        "uri": TASKS,
+        "name": "tasks",
+        "description": "Tasks of this scope that have not ended, by status.",
+        "mime_type": "application/json",
+    },
+    {
+        "uri": INSTANCES,
+        "name": "instances",
+        "description": "The live sessions of this scope.",
+        "mime_type": "application/json",
+    },
+)
+TEMPLATES = (
+    {
+        "uri_template": LOCK + "{?file}",
+        "name": "lock-for-file",
+        "description": "Who holds a file, since when and why; `active` is null where nobody does.",
+        "mime_type": "application/json",
+    },
+)
+
+
+class UnknownResource(Exception):
+    """There is no such resource."""
+
+    def __init__(self, uri: str):
+        known = ", ".join([*(item["uri"] for item in LISTED), *(item["uri_template"] for item in TEMPLATES)])
+        super().__init__(f"there is no resource {uri}; there are {known}")
+
+
+def is_known(uri: str) -> bool:
+    """Whether `uri` can be read and subscribed to."""
+    return uri in (INBOX, TASKS, INSTANCES) or bool(_file_in(uri))
+
+
+def read(call, uri: str) -> str:
+    """The resource as JSON text, as the calling session may see it. Raises UnknownResource.
+
+    For a connection that is not registered the lists are empty.
+    """
+    if not is_known(uri):
+        raise UnknownResource(uri)
+    row = call.instance()
+    if uri == INBOX:
+        value: object = call.store.messages.peek(row, 50) if row else []
+    elif uri == TASKS:
+        value = call.store.tasks.current(row) if row else {}
+    elif uri == INSTANCES:
+        value = _instances(call.store, row) if row else []
+    else:
+        value = _lock(call.store, row, _file_in(uri))
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def state(call, uri: str) -> str:
+    """A text that differs whenever the resource has changed, and not when only ages and heartbeats have."""
+    row = call.instance()
+    if uri == INSTANCES and row:
+        return repr([(peer["id"], peer["label"], peer["directory"]) for peer in _instances(call.store, row)])
+    if _file_in(uri):
+        active = _lock(call.store, row, _file_in(uri))["active"] or {}
+        return repr((active.get("id"), active.get("instance_id"), bool(active)))
+    return read(call, uri)
+
+
+def _instances(store, me: dict) -> list[dict]:
+    rows = [row for row in store.instances.in_scope(me["scope"]) if may_meet(me["label"], row["label"])]
+    return [{**public_instance(row), "adopted": row["adopted"], "lease_until": row["lease_until"]} for row in rows]
+
+
+def _lock(store, me: dict | None, file: str) -> dict:
+    from swarm_hook_core.labels import token
+
+    path = file_of(me, file) if me else file
+    held = store.locks.on(path)
+    viewer = token((me or {}).get("label") or "", "identity")
+    return {"file": path, "active": store.locks.describe(held[0], viewer) if held else None}
+
+
+def _file_in(uri: str) -> str:
+    parts = urlsplit(uri)
+    if f"{parts.scheme}://{parts.netloc}{parts.path}" != LOCK:
+        return ""
+    return parse_qs(parts.query).get("file", [""])[0]
