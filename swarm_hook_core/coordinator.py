@@ -105,6 +105,26 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, **settings
     return Result(code, text[0], text[1])
 
 
+def start_detached(argv: list[str]) -> None:
+    """Start `argv` and forget it: no input, no output, a session of its own. Raises OSError."""
+    if os.name != "posix":
+        import subprocess
+
+        null = subprocess.DEVNULL
+        subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True)
+        return
+    # On its own standard streams a client would wait for the child; in its group it would kill it.
+    streams = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+        (os.POSIX_SPAWN_DUP2, 0, 1),
+        (os.POSIX_SPAWN_DUP2, 0, 2),
+    ]
+    try:
+        os.posix_spawnp(argv[0], argv, os.environ, file_actions=streams, setsid=True)
+    except NotImplementedError:
+        os.posix_spawnp(argv[0], argv, os.environ, file_actions=streams, setpgroup=0)
+
+
 def _reap(pid: int, end: float):
     """Exit code of `pid`, waited for until `end` (monotonic), else None."""
     while True:

@@ -13,10 +13,15 @@ class HookCore:
 
     Standard input is the client's JSON payload; standard output stays empty but for the one object
     a client honours. Faults are recorded for `swarm-mcp doctor`, never shown.
+
+    A process that is not a hook says what it has already: `coordinator`, the argv prefix of the command,
+    and `driver`, its SQLite module. Two copies of SQLite on one file in one process undo each other's locks.
     """
 
-    def __init__(self, config):
+    def __init__(self, config, coordinator=None, driver=None):
         self.config = config
+        self.coordinator = coordinator
+        self.driver = driver
 
     def run_session_start_hook(self, stdin) -> int:
         """Register the session and print its context."""
@@ -37,6 +42,22 @@ class HookCore:
     def run_post_tool_use_hook(self, stdin) -> int:
         """Nothing: no client wires this event yet, and an entry for it must still load."""
         return 0
+
+    def denial(self, payload: dict):
+        """The Denial of the tool call in `payload`, or None to let it pass. Raises whatever goes wrong."""
+        tool = payloads.text_field(payload, "tool_name")
+        tool_input = payload.get("tool_input")
+        if not self._may_write(tool, tool_input):
+            return None
+        session, view = self._session_and_view(payload)
+        if session is None:
+            return None
+        from swarm_hook_core.decision import decide
+
+        now = time.time()
+        cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
+        locks_on = _of_live_sessions(view, session.instance_id, now)
+        return decide(self.config, session, tool, tool_input, cwd, locks_on, now)
 
     def write_paths_for_tool(self, tool_name: str, tool_input, cwd: str = "") -> list[str]:
         """Absolute paths that a tool call would write, from `cwd` (default: this process's)."""
@@ -71,21 +92,12 @@ class HookCore:
         lifecycle.turn(self.config, payload)
 
     def _pre_tool_use(self, payload: dict) -> None:
-        tool = payloads.text_field(payload, "tool_name")
-        tool_input = payload.get("tool_input")
-        if not self._may_write(tool, tool_input):
-            return
-        session, view = self._session_and_view(payload)
-        if session is None:
-            return
-        from swarm_hook_core.decision import decide
-
-        now = time.time()
-        cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
-        locks_on = _of_live_sessions(view, session.instance_id, now)
-        denial = decide(self.config, session, tool, tool_input, cwd, locks_on, now)
+        denial = self.denial(payload)
         if denial is not None:
             payloads.answer("PreToolUse", permissionDecision="deny", permissionDecisionReason=denial.reason)
+            from swarm_hook_core.waiting import have_it_noted
+
+            have_it_noted(self.config, payload, denial)
 
     def _may_write(self, tool: str, tool_input) -> bool:
         if tool in self.config.write_tools:
@@ -106,7 +118,7 @@ class HookCore:
 
         runtime = self.config.runtime_name
         session_id = payloads.text_field(payload, "session_id")
-        store = StoreReader(store_path()) if os.path.isfile(store_path()) else None
+        store = StoreReader(store_path(), self.driver) if os.path.isfile(store_path()) else None
         session = store.session(runtime, session_id) if store else None
         if session is not None:
             return session, store
@@ -117,9 +129,9 @@ class HookCore:
         end = time.monotonic() + DEADLINE_SECONDS
         saved = scratch.load(self.config, session_id)
         known = saved.get("instance_id")
-        instance_id = known or join_in_passing(self.config, payload, DEADLINE_SECONDS)
+        instance_id = known or join_in_passing(self.config, payload, DEADLINE_SECONDS, self.coordinator)
         if os.path.isfile(store_path()):
-            store = StoreReader(store_path())
+            store = StoreReader(store_path(), self.driver)
             session = store.session(runtime, session_id)
             if session is not None:
                 return session, store

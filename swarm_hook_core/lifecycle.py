@@ -70,7 +70,7 @@ def end(config, payload: dict) -> None:
     scratch.clear(config, session_id)
 
 
-def join_in_passing(config, payload: dict, seconds: float) -> str:
+def join_in_passing(config, payload: dict, seconds: float, coordinator: list[str] | None = None) -> str:
     """Instance id of a session that the store does not know yet, registering it if need be.
 
     Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
@@ -82,7 +82,8 @@ def join_in_passing(config, payload: dict, seconds: float) -> str:
     if scratch.tried_lately(config, session_id, 10.0, time.time()):
         return ""
     try:
-        return register(config, payload, seconds, TURN_PATIENCE, "working", leave_running=True)["id"]
+        row = register(config, payload, seconds, TURN_PATIENCE, "working", leave_running=True, coordinator=coordinator)
+        return row["id"]
     except NotRegistered as error:
         faults.record(config.runtime_name, "pre_tool_use", f"session not registered: {error}")
         _remember(config, session_id, failed_at=int(time.time()))
@@ -90,13 +91,19 @@ def join_in_passing(config, payload: dict, seconds: float) -> str:
 
 
 def register(
-    config, payload: dict, seconds: float, patience: float, state: str, leave_running: bool = False
+    config,
+    payload: dict,
+    seconds: float,
+    patience: float,
+    state: str,
+    leave_running: bool = False,
+    coordinator: list[str] | None = None,
 ) -> dict:
     """Register or renew this session; the coordinator's row, with at least ``id``.
 
-    Raises NotRegistered.
+    `coordinator` is its argv prefix, where the caller knows it. Raises NotRegistered.
     """
-    argv = command()
+    argv = coordinator or command()
     if not argv:
         raise NotRegistered("the swarm-mcp command was not found; install it, or run `swarm-mcp install` again")
     session_id = text_field(payload, "session_id")

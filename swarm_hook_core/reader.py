@@ -148,10 +148,10 @@ def _roll_back(driver, uri: str, busy_seconds: float) -> None:
 
 
 class StoreReader:
-    """The questions a check asks. Raises the driver's errors; callers fail open."""
+    """The questions a check asks, by `driver` (default: the interpreter's). Raises its errors; callers fail open."""
 
-    def __init__(self, path: str):
-        self.driver = sqlite_driver()
+    def __init__(self, path: str, driver=None):
+        self.driver = driver or sqlite_driver()
         self.connection = connect_read_only(self.driver, path, BUSY_SECONDS)
         self.is_ours = True
 
@@ -184,6 +184,21 @@ class StoreReader:
             rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
             found += [Held(row[0], *row[2:6], row[6:], row[:2]) for row in rows + self._aliased(some)]
         return found
+
+    def was_denied(self, runtime: str, session_id: str, keys, holder_id: str, since: float) -> bool:
+        """Whether it is noted that this holder kept this session from one of `keys` after `since` (Unix seconds)."""
+        try:
+            row = self.connection.execute(
+                "SELECT 1 FROM swarm_sessions s CROSS JOIN swarm_denials d ON d.instance_id = s.instance_id"
+                f" WHERE s.runtime = ? AND s.session_id = ? AND d.path_key IN ({','.join('?' * len(keys))})"
+                " AND d.holder_id = ? AND d.denied_at > ?",
+                (runtime, session_id, *keys, holder_id, since),
+            ).fetchone()
+        except self.driver.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+            return False  # a store of another implementation, or of an earlier release
+        return row is not None
 
     def _aliased(self, keys: list[str]) -> list[tuple]:
         """Locks that another implementation stored under a path with links still in it, with their key."""

@@ -11,6 +11,7 @@ from swarm_hook_core.state import state_dir, write_private
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _NAME = "meta.json"
+_SERVER = "server"
 
 
 def folder_of(config, session_id: str) -> str:
@@ -44,11 +45,24 @@ def save(config, session_id: str, **facts: str) -> None:
 def clear(config, session_id: str) -> None:
     """Remove what we saved, and the folder if nothing else is in it."""
     folder = folder_of(config, session_id)
-    for remove, path in ((os.remove, os.path.join(folder, _NAME)), (os.rmdir, folder)):
+    files = (os.path.join(folder, name) for name in (_NAME, _SERVER))
+    for remove, path in (*((os.remove, file) for file in files), (os.rmdir, folder)):
         try:
             remove(path)
         except OSError:
             continue
+
+
+def say_serving(config, session_id: str, server: str) -> None:
+    """Leave word that this session's checks are answered by the process `server`, ``pid start``."""
+    path = os.path.join(folder_of(config, session_id), _SERVER)
+    try:
+        with open(path, encoding="utf-8") as file:
+            if file.read() == server + "\n":
+                return
+    except (OSError, ValueError):
+        pass  # none yet
+    write_private(path, server + "\n")
 
 
 def tried_lately(config, session_id: str, seconds: float, now: float) -> bool:

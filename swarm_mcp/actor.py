@@ -23,7 +23,14 @@ def actor(store, args) -> dict:
     UnknownInstance.
     """
     scope = current_scope(args.value("--scope"))
-    reference = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    if args.value("--as"):
+        return resolve(store, scope, args.value("--as"))
+    return caller(store, scope)
+
+
+def caller(store, scope: str) -> dict:
+    """The instance that a command speaks for when nobody is named: `actor` without its ``--as``."""
+    reference = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if reference:
         return resolve(store, scope, reference)
     row = surrounding_session(store)

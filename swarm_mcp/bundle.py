@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import swarm_hook_core
-from swarm_mcp import __version__
+from swarm_mcp import __version__, transport
 from swarm_mcp.errors import SwarmError
 
 RECORD = "install.json"
@@ -24,14 +24,14 @@ LAUNCHER = "bin/swarm-mcp"
 PARTS = (".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "skills")
 
 
-def write(target: Path, local: bool = False, force: bool = False) -> bool:
-    """Bring `target` up to date; whether anything in it changed.
+def write(target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None) -> bool:
+    """Bring `target` up to date; whether anything in it changed. `transports` as for `contents`.
 
     Files appear whole or not at all, and those that hooks start are replaced in place, since a
     client may be running them at this moment. Files of an earlier bundle that are no longer part of
     it are removed; nothing else is. Raises SwarmError where the folder holds something else.
     """
-    wanted = contents(local)
+    wanted = contents(local, transports)
     earlier = read_record(target).get("files", [])
     ours = {*earlier, RECORD} if earlier else set()
     foreign = [name for name in wanted if name not in ours and (target / name).exists()]
@@ -74,7 +74,7 @@ def remove(target: Path) -> bool:
 
 
 def read_record(target: Path) -> dict:
-    """What a bundle says of itself: version, files, python, coordinator; empty where there is none."""
+    """What a bundle says of itself: version, files, python, coordinator, transports; empty where there is none."""
     try:
         record = json.loads((target / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -91,8 +91,16 @@ def _is_inside(name: str) -> bool:
     return bool(name) and ".." not in parts and "" not in parts and not os.path.isabs(name)
 
 
-def contents(local: bool) -> dict[str, bytes]:
-    """Every file of a bundle by its relative name."""
+def transports_of(record: dict) -> dict[str, str]:
+    """How the hooks of the bundle with this record ask, for each client."""
+    chosen = record.get("transports")
+    chosen = chosen if isinstance(chosen, dict) else {}
+    return {name: value for name, value in chosen.items() if value in transport.TRANSPORTS}
+
+
+def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str, bytes]:
+    """Every file of a bundle by its relative name. `transports`: client -> how its check asks, if not by command."""
+    by_tool = [name for name, value in (transports or {}).items() if value == transport.MCP_TOOL]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
     files = {"LICENSE": (source / "LICENSE").read_bytes()}
     for part in PARTS:
@@ -101,14 +109,23 @@ def contents(local: bool) -> dict[str, bytes]:
                 files[path.relative_to(source).as_posix()] = path.read_bytes()
     for path in sorted(core.glob("*.py")):
         files[f"swarm_hook_core/{path.name}"] = path.read_bytes()
-    record: dict = {"name": "swarm", "version": __version__, "files": sorted(files)}
+    record: dict = {"name": "swarm", "version": __version__}
     if local:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
             files[name] = _bound(files[name])
         # Claude Code puts a plugin's bin folder on its shell's PATH.
         files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
-        record.update(files=sorted(files), python=interpreter(), coordinator=coordinator_command())
-    files[RECORD] = (json.dumps(record, indent=2) + "\n").encode()
+        record.update(python=interpreter(), coordinator=coordinator_command())
+    for client in by_tool:
+        name = f"integrations/{client}/hooks.json"
+        files[name] = _json(transport.wired(json.loads(files[name]), client))
+        name = f"integrations/{client}/mcp.json"
+        files[name] = _json(transport.serving(json.loads(files[name])))
+        files[transport.STAND_IN] = transport.STAND_IN_TEXT.encode()
+    if by_tool:
+        record["transports"] = {client: transport.MCP_TOOL for client in sorted(by_tool)}
+    record["files"] = sorted(files)
+    files[RECORD] = _json(record)
     return files
 
 
@@ -122,7 +139,7 @@ def coordinator_command() -> list[str]:
     from importlib.util import find_spec
 
     folders: list[str] = []
-    for name in ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs"):
+    for name in ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "mcp", "pydantic_core"):
         spec = find_spec(name)
         if spec is not None and spec.origin:
             folder = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))
@@ -144,6 +161,10 @@ def _bound(text: bytes) -> bytes:
                 if program != "python3":
                     raise SwarmError(f"hook command does not start with python3: {hook['command']}")
                 hook["command"] = f"{shlex.quote(interpreter())} {rest}"
+    return _json(tree)
+
+
+def _json(tree: dict) -> bytes:
     return (json.dumps(tree, indent=2) + "\n").encode()
 
 

@@ -7,14 +7,17 @@ import os
 from swarm_hook_core.labels import same_circle, token
 
 
+def without_walls() -> bool:
+    """Whether ``SWARM_MCP_ALLOW_CROSS_IDENTITY`` lifts the barriers between identities (1, true, yes, on)."""
+    return os.environ.get("SWARM_MCP_ALLOW_CROSS_IDENTITY", "").strip().lower() in ("1", "true", "yes", "on")
+
+
 def may_meet(mine: str | None, theirs: str | None) -> bool:
     """Whether sessions with these labels may see, message and task each other.
 
-    Two different identities may not, unless ``SWARM_MCP_ALLOW_CROSS_IDENTITY`` says so (1, true, yes, on).
+    Two different identities may not, unless the barriers are lifted.
     """
-    if os.environ.get("SWARM_MCP_ALLOW_CROSS_IDENTITY", "").strip().lower() in ("1", "true", "yes", "on"):
-        return True
-    return same_circle(token(mine or "", "identity"), token(theirs or "", "identity"))
+    return without_walls() or same_circle(token(mine or "", "identity"), token(theirs or "", "identity"))
 
 
 def veiled(rows: list[dict], viewer: str) -> list[dict]:

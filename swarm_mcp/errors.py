@@ -3,7 +3,8 @@
     SwarmError               exit 1: the request cannot be carried out; the message says why
     ├── UsageError           the command line is wrong
     ├── UnknownInstance      nobody, or more than one session, answers to a reference
-    ├── LockRefused          somebody else holds the file
+    ├── Refused              the request is well formed, and the rules of the store say no
+    │   └── LockRefused      somebody else holds the file
     ├── StoreUnavailable     the database cannot be opened, read or written
     └── ClientFailed         an agent client's own command did not do what was asked
 
@@ -25,11 +26,19 @@ class UnknownInstance(SwarmError):
     """No session, or more than one, answers to a reference."""
 
 
-class LockRefused(SwarmError):
+class Refused(SwarmError):
+    """The request is well formed, and the rules say no. `answer` says so to machines: ``{"error", ...}``."""
+
+    def __init__(self, reason: str, **more: object):
+        super().__init__(reason)
+        self.answer: dict = {"error": reason, **more}
+
+
+class LockRefused(Refused):
     """Somebody else holds the file. `active` describes the lock, in the contract's shape."""
 
     def __init__(self, active: dict):
-        super().__init__("File is already locked")
+        super().__init__("File is already locked", active=active)
         self.active = active
 
 

@@ -126,18 +126,20 @@ def parse(items: list[str]) -> Arguments:
             elif name in SWITCHES:
                 raise UsageError(f"{name} takes no value")
             else:
-                raise UsageError(f"Unknown flag: {name}{_suggestion(name, VALUE_FLAGS | SWITCHES)}")
+                raise UsageError(f"Unknown flag: {name}{meant(name, VALUE_FLAGS | SWITCHES)}")
     return Arguments(words, values, switches)
 
 
-def _suggestion(word: str, known) -> str:
-    near = nearest(word, known)
-    return f" (did you mean {near}?)" if near else ""
+def one_of(word: str, known, what: str) -> str:
+    """`word`, where it is one of `known`; else UsageError with those there are and the likely one."""
+    if word in known:
+        return word
+    raise UsageError(f"unknown {what} {word[:60]!r}{meant(word, known)}; choose from {', '.join(known)}")
 
 
-def nearest(word: str, known) -> str:
-    """The known word most like `word`, empty where none comes close."""
+def meant(word: str, known) -> str:
+    """`` (did you mean X?)`` with the known word most like `word`, empty where none comes close."""
     from difflib import get_close_matches
 
-    found = get_close_matches(word, sorted(known), 1, 0.6)
-    return found[0] if found else ""
+    found = get_close_matches(word[:60], sorted(known), 1, 0.6)
+    return f" (did you mean {found[0]}?)" if found else ""

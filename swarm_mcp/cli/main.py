@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 
-from swarm_mcp.cli.arguments import nearest, parse
-from swarm_mcp.cli.output import say
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.cli.arguments import meant, parse
+from swarm_mcp.cli.output import complain, forget_output, say, say_text, unwritable
+from swarm_mcp.errors import SwarmError, UsageError
 
 # Verb -> module in ``commands``. The order is that of the help page.
 COMMANDS = {
@@ -62,13 +62,12 @@ def main(argv: list[str] | None = None) -> int:
     verb = ALIASES.get(items[0], items[0])
     try:
         code = _dispatch(verb, items[1:])
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        _flush()
         return code
     except SwarmError as error:
         return _complain(f"swarm-mcp {verb}: {' '.join(str(error).split())}", 1)
     except BrokenPipeError:
-        _forget_output()
+        forget_output()
         return 0
     except KeyboardInterrupt:
         return 130
@@ -77,10 +76,26 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def module_of(verb: str):
-    """The module that carries out `verb`: ``run(args) -> int``, its help in the docstring."""
+    """The module that carries out `verb`.
+
+    Its ``run(args) -> int`` is the command, ``WORDS`` the most words it takes (None: any number), its
+    docstring the help.
+    """
     name = f"swarm_mcp.cli.commands.{COMMANDS[verb]}"
     __import__(name)
     return sys.modules[name]
+
+
+def page_of(verb: str) -> str:
+    """The help of `verb`: its module's docstring, read without loading what the command needs."""
+    folder = __file__.rpartition("main.py")[0]
+    source = __spec__.loader.get_data(f"{folder}commands/{COMMANDS[verb]}.py").decode("utf-8")
+    return source.split('"""')[1].strip()
+
+
+def summary_of(verb: str) -> str:
+    """What `verb` does, in a few words."""
+    return page_of(verb).partition("\n")[0].partition(": ")[2]
 
 
 def _dispatch(verb: str, items: list[str]) -> int:
@@ -92,33 +107,73 @@ def _dispatch(verb: str, items: list[str]) -> int:
         say(f"swarm-mcp {__version__}")
         return 0
     if verb not in COMMANDS:
-        near = nearest(verb, [*COMMANDS, *ALIASES])
-        hint = f"; did you mean {near}?" if near else ""
-        return _complain(f"swarm-mcp: unknown command {verb!r}{hint} (swarm-mcp help lists them)", 1)
-    wants_help = any(item in ("--help", "-h") for item in items[: items.index("--") if "--" in items else None])
-    if wants_help:
+        return _complain(f"swarm-mcp: {_unknown(verb, items)}", 1)
+    if _wants_help(items):
         return _help([verb])
-    return module_of(verb).run(parse(items))
+    module = module_of(verb)
+    args = parse(items)
+    most = getattr(module, "WORDS", None)
+    if most is not None and len(args.words) > most:
+        raise UsageError(_one_too_many(verb, most, args.words[most]))
+    return module.run(args)
+
+
+def _wants_help(items: list[str]) -> bool:
+    return any(item in ("--help", "-h") for item in items[: items.index("--") if "--" in items else None])
+
+
+def _unknown(verb: str, items: list[str]) -> str:
+    first = next((item for item in items if item in COMMANDS or item in ALIASES), "")
+    if verb.startswith("-") and first:
+        return f"{verb!r} stands before the command; put flags behind it: swarm-mcp {first} ... {verb}"
+    return f"unknown command {verb!r}{meant(verb, [*COMMANDS, *ALIASES])} (swarm-mcp help lists them)"
+
+
+def _one_too_many(verb: str, most: int, word: str) -> str:
+    from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
+
+    hint = meant(f"--{word.lstrip('-')}", VALUE_FLAGS | SWITCHES) if word.startswith("-") else ""
+    return f"{word[:60]!r} is one word too many{hint}; {verb} takes {most or 'none'}"
 
 
 def _complain(line: str, code: int) -> int:
     try:
-        print(line, file=sys.stderr)
-    except (OSError, ValueError):
-        pass  # nobody is listening; the exit code still tells
+        _flush()  # what was said before the failure comes first
+    except (OSError, SwarmError):
+        forget_output()
+    complain(line)
     return code
+
+
+def _flush() -> None:
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritable(error) from None
 
 
 def _help(words: list[str]) -> int:
     verb = ALIASES.get(words[0], words[0]) if words else ""
     if verb in COMMANDS:
-        say(module_of(verb).__doc__.strip())
+        say_text(page_of(verb))
         return 0
-    say("swarm-mcp: peer locking for coding-agent sessions\n\nusage: swarm-mcp COMMAND [WORDS] [--flags]\n")
+    if verb and not verb.startswith("-"):
+        return _complain(f"swarm-mcp help: {_unknown(verb, [])}", 1)
+    from swarm_mcp.cli.output import for_people
+    from swarm_mcp.cli.table import clipped, terminal_width
+
+    room = terminal_width() if for_people() else 0
+    say_text("swarm-mcp: peer locking and coordination for coding-agent sessions\n")
+    say_text("usage: swarm-mcp COMMAND [WORDS] [--flags]\n")
+    longest = max(map(len, COMMANDS))
     for name in COMMANDS:
-        first = module_of(name).__doc__.strip().splitlines()[0]
-        say(f"  {name:<12} {first.split(': ', 1)[-1]}")
-    say("\nswarm-mcp COMMAND --help shows a command's flags and an example; --json gives JSON everywhere.")
+        line = f"  {name:<{longest}}  {summary_of(name)}"
+        say(clipped(line, room or len(line)))
+    say_text("\nswarm-mcp COMMAND --help shows a command's flags and an example; --json gives JSON everywhere.")
     return 0
 
 
@@ -136,11 +191,3 @@ def _report(verb: str, error: Exception) -> str:
     except OSError:
         return describe(error)
     return f"{describe(error)} (report: {path})"
-
-
-def _forget_output() -> None:
-    """The reader has left; keep the interpreter's own flush at exit from complaining."""
-    import os
-
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())

@@ -1,4 +1,9 @@
-"""What commands print."""
+"""What commands print: lines for pipes and programs, tables for people at a terminal, JSON.
+
+Labels, notes, titles and messages are other sessions' words. Nothing of them may move a cursor, ring,
+recolour or reorder what a reader sees, so everything but JSON, which escapes by itself, goes through
+`safe`. Hooks start commands that print through here: tables and colours load only where they are shown.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,102 @@ import sys
 import time
 
 from swarm_hook_core.payload import dumps
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.removal import STALE_SECONDS
 
 
-def say(text: str = "") -> None:
-    """One line on standard output; what the terminal cannot show is escaped, not fatal."""
-    stream = sys.stdout
-    if stream is None:  # started with standard output closed
-        return
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+def say(line: str = "") -> None:
+    """One line on standard output; what could act on a terminal, or begin another line, is escaped."""
+    _write(one_line(line) + "\n")
+
+
+def say_text(text: str) -> None:
+    """Text of several lines on standard output; what could act on a terminal is escaped."""
+    _write(safe(text) + "\n")
 
 
 def show(value: object) -> None:
     """A value as indented JSON."""
-    say(dumps(value, indent=2))
+    _write(dumps(value, indent=2) + "\n")
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    try:
+        print(_encodable(one_line(text), sys.stderr), file=sys.stderr)
+    except (OSError, ValueError):
+        pass  # nobody is listening; the exit code still tells
+
+
+def refused(args, verb: str, answer: dict, reason: str = "") -> int:
+    """Report a refusal; exit code 1.
+
+    With ``--json`` it is `answer` (it has ``error``) on standard output, else one line on standard
+    error with `reason`, or the error itself.
+    """
+    if args.json:
+        show(answer)
+    else:
+        complain(f"{verb} failed: {reason or answer['error']}")
+    return 1
+
+
+def listing(
+    headers: tuple[str, ...],
+    rows: list[tuple],
+    plain: list[str],
+    *,
+    title: str = "",
+    empty: str = "",
+    details: list[list[str]] | None = None,
+) -> None:
+    """Print rows: as `plain` lines in a pipe, as an aligned, coloured table at a terminal.
+
+    `headers` name the columns, which also decides their colours and how they are shortened (see
+    ``table``). `rows` hold texts, numbers or None, one for each header; columns that are empty throughout
+    are left out of the table. `plain` are the lines that scripts read, in the contract's form. `title`
+    goes before either; `empty` is all that is said where there are no rows. `details` are more lines of
+    each row, indented, which `plain` already has, such as a message's text; the table puts them below the row.
+    """
+    if not rows and empty:
+        say(empty)
+        return
+    if title:
+        say(title)
+    if not rows:
+        return
+    if for_people():
+        from swarm_mcp.cli.table import lay_out
+
+        for line in lay_out(headers, rows, details):
+            _write(line + "\n")
+        return
+    for line in plain:
+        say(line)
+
+
+def for_people() -> bool:
+    """Whether standard output goes to somebody's eyes: a terminal, or a pipe that shall have colours."""
+    if sys.stdout is not None and sys.stdout.isatty():
+        return True
+    from swarm_mcp.cli.colour import forced
+
+    return forced()
+
+
+def styled(text: str, style: str) -> str:
+    """`text`, made `safe` and coloured where that is wanted; print it with `say_styled`."""
+    clean = safe(text)
+    if not for_people():
+        return clean
+    from swarm_mcp.cli.colour import paint
+
+    return paint(clean, style)
+
+
+def say_styled(text: str) -> None:
+    """One line made of `styled` parts."""
+    _write(text + "\n")
 
 
 def moment(seconds: int) -> str:
@@ -34,3 +120,76 @@ def presence(row: dict, now: int) -> str:
     if row.get("last_seen") is not None:
         return f"{row.get('state') or 'live'} ({age}s)"
     return f"{'live' if age <= STALE_SECONDS else 'stale'} ({age}s)"
+
+
+# ------------------------------------------------------------------------------------ what is harmless
+
+
+def safe(text: str) -> str:
+    """`text` with everything escaped that could act on a terminal or hide in it; lines and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """`text` made `safe`, and one line: line ends and tabs escaped too."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+# Not printable by Python's reckoning, yet harmless and part of ordinary text: spaces of other widths and
+# the joiners that Indic scripts and emoji need. The rest is control characters, marks that reverse the
+# direction of reading, invisible ones, and code points that mean nothing.
+_HARMLESS = "\u00a0\u2002\u2003\u2007\u2009\u200a\u200c\u200d\u202f\u3000"
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
+
+
+def _escaped(c: str) -> str:
+    if c in _HARMLESS:
+        return c
+    code = ord(c)
+    if c in _NAMED:
+        return _NAMED[c]
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+# ------------------------------------------------------------------------------------------ the stream
+
+
+def _write(text: str) -> None:
+    stream = sys.stdout
+    if stream is None:  # started with standard output closed
+        return
+    try:
+        stream.write(_encodable(text, stream))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritable(error) from None
+
+
+def unwritable(error: OSError) -> SwarmError:
+    """The error for an output that takes nothing more, such as a full disk."""
+    forget_output()
+    return SwarmError(f"cannot write the answer: {error.strerror or error}")
+
+
+def forget_output() -> None:
+    """Send what is left nowhere, so that the interpreter's own flush at exit has nothing to complain of."""
+    import os
+
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
+
+
+def _encodable(text: str, stream) -> str:
+    """`text` with what the stream's encoding lacks escaped, so that it is not fatal."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

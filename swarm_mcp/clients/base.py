@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from swarm_hook_core.faults import describe
 from swarm_mcp.errors import ClientFailed
 
 PLUGIN = "swarm"
@@ -35,6 +36,20 @@ class HookCommand:
     event: str
     command: str
     environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class HookTool:
+    """A hook that is a tool of the plugin's own MCP server.
+
+    How the client starts that server, which tool it calls, and the tool's input with ``${field}`` of the
+    payload in it.
+    """
+
+    event: str
+    server: list[str]
+    tool: str
+    input: dict
 
 
 class Client(ABC):
@@ -67,6 +82,29 @@ class Client(ABC):
     @abstractmethod
     def hook_commands(self) -> list[HookCommand]:
         """The hooks of the installed plugin, as the client would run them."""
+
+    @abstractmethod
+    def plugin_root(self) -> Path | None:
+        """The folder of the installed plugin that sessions run from; None where it is not installed."""
+
+    def hook_tools(self) -> list[HookTool]:
+        """The hooks of the installed plugin that are tools of its server."""
+        root = self.plugin_root()
+        if root is None:
+            return []
+        folder = root / "integrations" / self.name
+        try:
+            wired = json.loads((folder / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+            (server,) = json.loads((folder / "mcp.json").read_text(encoding="utf-8"))["mcpServers"].values()
+            return [
+                HookTool(event, [server["command"], *server["args"]], hook["tool"], dict(hook["input"]))
+                for event, groups in wired.items()
+                for group in groups
+                for hook in group["hooks"]
+                if hook.get("type") == "mcp_tool"
+            ]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ClientFailed(f"the hooks in {folder} cannot be understood ({describe(error)})") from error
 
     @abstractmethod
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:

@@ -92,9 +92,14 @@ class ClaudeCode(Client):
                 for event, groups in tree["hooks"].items()
                 for group in groups
                 for hook in group["hooks"]
+                if hook["type"] == "command"
             ]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
+
+    def plugin_root(self) -> Path | None:
+        plugin = self._plugin()
+        return None if plugin is None else self._root(plugin)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         return {

@@ -91,7 +91,14 @@ class Codex(Client):
     def hook_commands(self) -> list[HookCommand]:
         with AppServer(self.program()) as server:
             hooks, _ = server.hooks(PLUGIN_ID)
-        return [HookCommand(EVENTS.get(hook["eventName"], hook["eventName"]), hook["command"], {}) for hook in hooks]
+        return [
+            HookCommand(EVENTS.get(hook["eventName"], hook["eventName"]), hook["command"], {})
+            for hook in hooks
+            if hook.get("command")
+        ]
+
+    def plugin_root(self) -> Path | None:
+        return self._copy()
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch\n"

@@ -107,7 +107,8 @@ def _plugins() -> Finding:
     record = bundle.read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
-    different = [name for name, content in bundle.contents(local=True).items() if not _holds(folder / name, content)]
+    wanted = bundle.contents(local=True, transports=bundle.transports_of(record))
+    different = [name for name, content in wanted.items() if not _holds(folder / name, content)]
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:
         text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"

@@ -159,15 +159,12 @@ def _record(opening: Opening, incoming: Incoming, outgoing: Outgoing, receipts: 
     """Have the answers to opening questions written down as they pass by."""
     asked: dict[str, dict] = {}
 
-    def observe(line: str) -> None:
-        if not any(method in line for method in METHODS):
-            return
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            return
-        if isinstance(message, dict) and message.get("method") in METHODS and "id" in message:
+    def admit(line: str) -> bool:
+        message = _parsed(line) if any(method in line for method in METHODS) else {}
+        if message.get("method") in METHODS and "id" in message:
             asked[json.dumps(message["id"])] = message
+        # The SDK drops a line with half a character in it, and the client would wait for ever.
+        return "\\ud" not in line.lower() or not _refuse_half_characters(line, outgoing)
 
     def sent(message: dict) -> None:
         receipts.written(message)
@@ -178,5 +175,24 @@ def _record(opening: Opening, incoming: Incoming, outgoing: Outgoing, receipts: 
             if key:
                 opening.learn(key, message["result"])
 
-    incoming.observe = observe
+    incoming.admit = admit
     outgoing.sent = sent
+
+
+def _parsed(line: str) -> dict:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _refuse_half_characters(line: str, outgoing: Outgoing) -> bool:
+    message = _parsed(line)
+    try:
+        json.dumps(message, ensure_ascii=False).encode("utf-8")
+        return False
+    except UnicodeEncodeError:
+        error = {"code": types.INVALID_PARAMS, "message": "the request holds text that is not valid UTF-8"}
+        outgoing.send({"jsonrpc": "2.0", "id": message.get("id"), "error": error})
+        return True

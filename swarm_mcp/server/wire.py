@@ -22,7 +22,7 @@ class Incoming:
         self._buffer = bytearray()
         self._ended = False
         self._ahead: list[str] = []
-        self.observe: Callable[[str], None] = lambda line: None
+        self.admit: Callable[[str], bool] = lambda line: True
 
     def read_line(self) -> str:
         """The next line, blocking; empty at the end."""
@@ -56,16 +56,16 @@ class Incoming:
         while True:
             if self._ahead:
                 line = self._ahead.pop(0)
-                self.observe(line)
-                return line
+                if self.admit(line):
+                    return line
+                continue
             line = self._buffered()
             while line is None:
                 self._take(await self._more())
                 line = self._buffered()
             if not line:
                 raise StopAsyncIteration
-            if line.strip():
-                self.observe(line)
+            if line.strip() and self.admit(line):
                 return line
 
     async def _more(self) -> bytes:

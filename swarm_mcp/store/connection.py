@@ -13,6 +13,9 @@ from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
 
 BUSY_SECONDS = 15.0
+# Between two tries for a store that somebody else has. SQLite's own waiting starts at 1 ms and ends at 100,
+# where whoever has waited longest asks least often and is starved by those that have just come.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.0003, 0.005
 CONTRACT_VERSION = 1
 
 # What can be asked of a store: group -> (module here, class). See ``interface.py``.

@@ -20,3 +20,8 @@ def registered(store, row: dict, adopted: bool) -> None:
     if row["lease_until"] is not None:
         payload["lease_until"] = row["lease_until"]
     add(store, row["scope"], "instance.registered", row["id"], row["id"], payload)
+
+
+def length(text: str) -> int:
+    """How long a payload says that `text` is: in UTF-16 units, as the contract counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

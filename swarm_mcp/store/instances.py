@@ -55,6 +55,10 @@ class Instances:
             "WHERE s.client_pid = ? AND s.client_start = ? AND s.host = ?", (pid, started, self.store.here)
         )
 
+    def is_session(self, instance_id: str) -> bool:
+        """Whether a runtime's session has this instance, and not just a row that waits for one."""
+        return self.store.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ?", (instance_id,)) is not None
+
     def terminal_of(self, runtime: str, session_id: str) -> tuple[int, str]:
         """Pid and start time of the terminal recorded for a session, if it still runs; else ``(0, "")``."""
         row = self.store.row(
@@ -109,6 +113,40 @@ class Instances:
             if request.pane:
                 panes.publish(self.store, row, request.pane)
         return row
+
+    def adopt(self, row: dict, instance_id: str) -> dict | None:
+        """Make the session of instance `row` instance `instance_id` instead; its row.
+
+        What it held until now moves along. None where that instance is not there to be taken: it works in
+        another scope or folder, or belongs to another session.
+        """
+        with self.store.writing():
+            reserved = self.get(instance_id)
+            place = (row["scope"], row["directory"])
+            if not reserved or (reserved["scope"], reserved["directory"]) != place or self.is_session(instance_id):
+                return None
+            now_ms, old, scope = self.store.now_ms(), row["id"], row["scope"]
+            for sql, values in (
+                ("UPDATE context SET instance_id = ? WHERE instance_id = ? AND type = 'lock'", (instance_id, old)),
+                ("UPDATE messages SET recipient = ? WHERE scope = ? AND recipient = ?", (instance_id, scope, old)),
+                (
+                    "UPDATE tasks SET assignee = ?, changed_at = ? WHERE scope = ? AND assignee = ?",
+                    (instance_id, now_ms, scope, old),
+                ),
+                ("UPDATE tasks SET requester = ? WHERE scope = ? AND requester = ?", (instance_id, scope, old)),
+                ("UPDATE swarm_sessions SET instance_id = ? WHERE instance_id = ?", (instance_id, old)),
+                (
+                    "UPDATE instances SET label = coalesce(label, ?), heartbeat = ?, pid = ?, adopted = 0,"
+                    " lease_until = ? WHERE id = ?",
+                    (row["label"], self.store.now(), row["pid"], row["lease_until"], instance_id),
+                ),
+            ):
+                self.store.change(sql, values)
+            adopted = self.get(instance_id) or {}
+            events.registered(self.store, adopted, adopted=True)
+            removal.remove(self.store, row, "deregistered")
+            self.store.planner.settle(adopted, reserved)
+        return adopted
 
     def remove(self, instance_id: str, reason: str = "deregistered") -> bool:
         """Remove an instance and whatever it holds; whether it was there."""
@@ -176,8 +214,16 @@ class Instances:
         known = known or self._joined_by_server(request)
         now = self.store.now()
         lease_until = now + request.lease_seconds if request.lease_seconds else None
-        row = self.get(known["instance_id"]) if known else None
-        if row:
+        row = self.get(known["instance_id"]) if known else self._reserved(request)
+        if row and not known:
+            self.store.change(
+                "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = 0,"
+                " lease_until = ? WHERE id = ?",
+                (request.label, now, request.client[0] or os.getpid(), lease_until, row["id"]),
+            )
+            instance_id = row["id"]
+            events.registered(self.store, self.get(instance_id) or {}, adopted=True)
+        elif row:
             # adopted stays 0 with a lease: implementations that know only heartbeats would reclaim
             # a quiet session after a minute otherwise.
             self.store.change(
@@ -191,8 +237,7 @@ class Instances:
             instance_id = row["id"]
         else:
             instance_id = known["instance_id"] if known else self._free_id(request)
-            if self.get(instance_id) is None:
-                self._insert(request, instance_id, now, adopted=0, lease_until=lease_until)
+            self._insert(request, instance_id, now, adopted=0, lease_until=lease_until)
         pid, started = request.client
         self.store.change(
             "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start, state,"
@@ -206,7 +251,9 @@ class Instances:
                 now, request.lease_seconds, *request.terminal,
             ),
         )  # fmt: skip
-        return self.get(instance_id) or {}
+        renewed = self.get(instance_id) or {}
+        self.store.planner.settle(renewed, row)
+        return renewed
 
     def _joined_by_server(self, request: Registration) -> dict | None:
         """The registration of the MCP server of the same client, made before any hook ran: now the session's."""
@@ -226,30 +273,40 @@ class Instances:
         )
         return rows[0]
 
+    def _reserved(self, request: Registration) -> dict | None:
+        """The row that is waiting for this session, if it is nobody's yet."""
+        row = self._adoptable(request) if request.preassigned_id or request.adopt_id else None
+        return None if row and self.is_session(row["id"]) else row
+
     def _free_id(self, request: Registration) -> str:
-        """The id reserved for this session, or a new one where another session has that."""
-        wanted = request.preassigned_id
-        taken = wanted and self.store.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ?", (wanted,))
+        """The id reserved for this session, or a new one where that is taken."""
+        wanted = request.preassigned_id or request.adopt_id
+        taken = wanted and (self.get(wanted) or self.is_session(wanted))
         return new_id() if taken or not wanted else wanted
 
     def _register_instance(self, request: Registration) -> dict:
         now = self.store.now()
         lease_until = now + request.lease_seconds if request.lease_seconds > 0 else None
-        row = self._adoptable(request)
-        if row:
+        before = self._adoptable(request)
+        if before and self.is_session(before["id"]):
+            # Of hooks, and named by its own id: a sign of life, and its lease stays what they made it.
+            label = request.label or before["label"]
+            self.store.change("UPDATE instances SET label = ? WHERE id = ?", (label, before["id"]))
+            self.require(before["id"])
+        elif before:
             self.store.change(
                 "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = ?,"
                 " lease_until = ? WHERE id = ?",
-                (request.label, now, os.getpid(), 0 if lease_until else 1, lease_until, row["id"]),
+                (request.label, now, os.getpid(), 0 if lease_until else 1, lease_until, before["id"]),
             )
-            row = self.get(row["id"]) or {}
+        instance_id = before["id"] if before else self._free_id(request)
+        if before is None:
+            self._insert(request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
+        row = self.get(instance_id) or {}
+        if before:
             events.registered(self.store, row, adopted=True)
-            return row
-        instance_id = request.preassigned_id or request.adopt_id
-        if not instance_id or self.get(instance_id):
-            instance_id = new_id()
-        self._insert(request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
-        return self.get(instance_id) or {}
+        self.store.planner.settle(row, before)
+        return row
 
     def _adoptable(self, request: Registration) -> dict | None:
         if request.preassigned_id:

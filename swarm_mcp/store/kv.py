@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.circle import without_walls
+from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
 
 
+class NotJson(SwarmError):
+    """What was to be added to a list is not JSON."""
+
+
 class KeyValues:
-    """The embedded store's key-value pairs."""
+    """The embedded store's key-value pairs.
+
+    A key without an owner is everybody's; one that an identity owns is readable and writable for sessions
+    of that identity alone. `viewer` is ``identity:NAME``, empty for a session without an identity, and None
+    for an onlooker who may read everything.
+    """
 
     def __init__(self, store):
         self.store = store
 
-    def items(self, scope: str, prefix: str = "") -> list[dict]:
-        """``{key, updated_at}`` of every key with this exact prefix, by key."""
-        return self.store.rows(
-            "SELECT key, updated_at FROM kv WHERE scope = ? AND substr(key, 1, ?) = ? ORDER BY key",
-            (scope, len(prefix), prefix),
+    def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[dict]:
+        """``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
+        rows = self.store.rows(
+            # A range of the index: no text of ours has the byte FF.
+            "SELECT key, updated_at, owner_identity FROM kv WHERE scope = ? AND key >= ?"
+            " AND key < ? || CAST(x'ff' AS TEXT) ORDER BY key",
+            (scope, prefix, prefix),
         )
+        seen = [row for row in rows if _open_to(row, viewer)]
+        return [{"key": row["key"], "updated_at": row["updated_at"]} for row in seen]
 
     def get(self, scope: str, key: str, viewer: str | None = None) -> dict | None:
-        """``{value, updated_at, owner_identity}``; None also where `viewer`'s identity may not read it."""
+        """``{value, updated_at, owner_identity}``; None also where `viewer` may not read it."""
         row = self.store.row(
             "SELECT value, updated_at, owner_identity FROM kv WHERE scope = ? AND key = ?", (scope, key)
         )
-        if row and viewer is not None and row["owner_identity"] not in (None, viewer):
-            return None
-        return row
+        return row if row and _open_to(row, viewer) else None
 
     def put(self, instance: dict, key: str, value: str) -> None:
-        """Set a value. Raises SwarmError where another identity owns the key."""
+        """Set a value. Raises Refused where another identity owns the key."""
+        _require_key(key)
         with self.store.writing():
             self._owned(instance, key)
             self.write(instance, key, value)
@@ -38,68 +51,55 @@ class KeyValues:
     def append(self, instance: dict, key: str, value: str) -> int:
         """Add one JSON value to the list under `key`; the list's new length.
 
-        What was there and is no list becomes its first item. Raises SwarmError on invalid JSON.
+        What was there and is no list becomes its first item; text that is no JSON becomes a string. Numbers
+        keep every digit they were written with. Raises Refused where another identity owns the key,
+        NotJson.
         """
-        import json
+        from swarm_mcp.store import json_lists
 
+        _require_key(key)
         try:
-            item = json.loads(value, parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
-            raise SwarmError(f"the value is not JSON: {error}") from None
+            item = json_lists.compact(value)
+        except ValueError as error:
+            raise NotJson(f"Value must be valid JSON: {error}") from None
         with self.store.writing():
             row = self._owned(instance, key)
-            items = []
-            if row:
-                try:
-                    items = json.loads(row["value"])
-                except ValueError:
-                    items = row["value"]
-                items = items if isinstance(items, list) else [items]
-            items.append(item)
-            text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
-            self._store(instance, key, text)
-            payload = {"appended": value, "length": len(items)}
+            text, length = json_lists.appended(row and row["value"], item)
+            self._store(instance["scope"], key, text, identity_of(instance))
+            payload = {"appended": value, "length": length}
             events.add(self.store, instance["scope"], "kv.appended", instance["id"], key, payload)
-        return len(items)
+        return length
 
     def delete(self, instance: dict, key: str) -> bool:
-        """Remove a key; whether it was there. Raises SwarmError where another identity owns it."""
+        """Remove a key; whether it was there. Raises Refused where another identity owns it."""
         with self.store.writing():
             row = self._owned(instance, key)
             if row:
-                self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (instance["scope"], key))
-                self.touch(instance["scope"])
-                payload = {"prior_value": row["value"], "prior_length": len(row["value"])}
-                events.add(self.store, instance["scope"], "kv.deleted", instance["id"], key, payload)
+                self._delete(instance["scope"], key, row["value"], instance["id"])
         return row is not None
 
     def write(self, instance: dict, key: str, value: str) -> None:
-        """Inside a transaction: set a value, with its event."""
-        self._store(instance, key, value)
-        payload = {"value": value, "length": len(value)}
-        events.add(self.store, instance["scope"], "kv.set", instance["id"], key, payload)
+        """Inside a transaction: set a value for a session, with its event."""
+        self._store(instance["scope"], key, value, identity_of(instance))
+        self._set_event(instance["scope"], key, value, instance["id"])
+
+    def declare(self, scope: str, key: str, value: str) -> None:
+        """Inside a transaction: set a value that is nobody's in particular, with its event."""
+        self._store(scope, key, value, None)
+        self.store.change("UPDATE kv SET owner_identity = NULL WHERE scope = ? AND key = ?", (scope, key))
+        self._set_event(scope, key, value, None)
+
+    def withdraw(self, scope: str, key: str) -> None:
+        """Inside a transaction: remove a key, whoever owns it, with its event."""
+        row = self.get(scope, key)
+        if row:
+            self._delete(scope, key, row["value"], None)
 
     def erase(self, key: str) -> None:
         """Inside a transaction: remove a key from every scope, whoever owns it."""
         for row in self.store.rows("SELECT scope FROM kv WHERE key = ?", (key,)):
             self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], key))
             self.touch(row["scope"])
-
-    def _owned(self, instance: dict, key: str) -> dict | None:
-        row = self.get(instance["scope"], key)
-        owner, mine = (row or {}).get("owner_identity"), _identity(instance)
-        if owner and owner != mine:
-            raise SwarmError(f"the key {key} belongs to another identity")
-        return row
-
-    def _store(self, instance: dict, key: str, value: str) -> None:
-        self.store.change(
-            "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,"
-            " owner_identity = coalesce(owner_identity, excluded.owner_identity)",
-            (instance["scope"], key, value, _identity(instance), self.store.now()),
-        )
-        self.touch(instance["scope"])
 
     def touch(self, scope: str) -> None:
         """Inside a transaction: note that something in a scope has changed, for those who wait for that."""
@@ -109,11 +109,42 @@ class KeyValues:
             (scope, self.store.now_ms()),
         )
 
+    def _owned(self, instance: dict, key: str) -> dict | None:
+        """What is under `key`. Raises Refused where this session may not change it."""
+        row = self.get(instance["scope"], key)
+        if row and not _open_to(row, identity_of(instance) or ""):
+            raise Refused("KV key is owned by another identity")
+        return row
 
-def _refuse(name: str):
-    raise ValueError(f"{name} is not JSON")
+    def _store(self, scope: str, key: str, value: str, owner: str | None) -> None:
+        self.store.change(
+            "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,"
+            " owner_identity = coalesce(owner_identity, excluded.owner_identity)",
+            (scope, key, value, owner, self.store.now()),
+        )
+        self.touch(scope)
+
+    def _delete(self, scope: str, key: str, value: str, actor: str | None) -> None:
+        self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (scope, key))
+        self.touch(scope)
+        payload = {"prior_value": value, "prior_length": events.length(value)}
+        events.add(self.store, scope, "kv.deleted", actor, key, payload)
+
+    def _set_event(self, scope: str, key: str, value: str, actor: str | None) -> None:
+        events.add(self.store, scope, "kv.set", actor, key, {"value": value, "length": events.length(value)})
 
 
-def _identity(instance: dict) -> str | None:
+def identity_of(instance: dict) -> str | None:
+    """The owner that keys of this session get: ``identity:NAME``, or None."""
     name = token(instance["label"] or "", "identity")
     return f"identity:{name}" if name else None
+
+
+def _require_key(key: str) -> None:
+    if not key.strip():
+        raise SwarmError("a key needs a name")
+
+
+def _open_to(row: dict, viewer: str | None) -> bool:
+    return viewer is None or row["owner_identity"] in (None, viewer) or without_walls()

@@ -9,6 +9,7 @@ from swarm_hook_core.reader import COLUMNS, NAME_OF_FILE, ascii_lower, storable
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import events, removal
+from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
 from swarm_mcp.store.registration import new_id
 
 MUTEX_PREFIX = "/__swarm/"
@@ -22,60 +23,71 @@ class Locks:
         self.store = store
 
     def acquire(
-        self, instance: dict, file: str, note: str = "", exclusive: bool = False, task_id: str | None = None
+        self,
+        instance: dict,
+        file: str,
+        note: str = "",
+        exclusive: bool = False,
+        task_id: str | None = None,
+        tool: str = "lock_file",
     ) -> dict:
         """Lock `file`, as the session names it; the lock's row.
 
         One's own lock is renewed in place, so no peer can slip in between; with `exclusive` it is
-        refused like anybody's. Raises LockRefused.
+        refused like anybody's. Raises LockRefused; then the session is told when the file is free.
         """
         path = file_of(instance, self._checked(file))
+        keys = self._keys(path)
         if self._without_key(1):
-            with self.store.writing():  # of its own: a refusal below rolls back
+            with self.store.writing():
                 self.key_foreign_rows(2000)
+        # A look before the write lock: who is refused over and over need not queue for it.
+        refusal = _first_other(instance, self._live(self._rows_on(path, keys)), exclusive)
+        if refusal and (refusal["instance_id"] == instance["id"] or self.store.denials.is_known(instance, refusal)):
+            raise LockRefused(self._active(refusal, token(instance["label"] or "", "identity")))
         with self.store.writing():
             self.store.instances.require(instance["id"])
-            own = None
-            for row in self._on(path):
-                if row["instance_id"] != instance["id"] or exclusive:
-                    raise LockRefused(self._active(row, token(instance["label"] or "", "identity")))
-                own = row
-            lock = {"id": new_id(), "scope": instance["scope"], "instance_id": instance["id"], "file": path}
-            lock.update(type="lock", content=note, task_id=task_id, created_at=self.store.now())
-            if own:
-                self.store.change(
-                    "UPDATE context SET id = ?, content = ?, task_id = ?, created_at = ?, path_key = ? WHERE id = ?",
-                    (lock["id"], note, task_id, lock["created_at"], self._key(path), own["id"]),
-                )
-                lock.update(file=own["file"], scope=own["scope"])
-            else:
-                self.store.change(
-                    "INSERT INTO context (id, scope, instance_id, file, type, content, task_id, created_at, path_key)"
-                    " VALUES (?, ?, ?, ?, 'lock', ?, ?, ?, ?)",
-                    (
-                        lock["id"], lock["scope"], lock["instance_id"], path, note, task_id, lock["created_at"],
-                        self._key(path),
-                    ),
-                )  # fmt: skip
-            payload = {"id": lock["id"], "content": note}
-            events.add(self.store, lock["scope"], "context.lock_acquired", instance["id"], lock["file"], payload)
-        return lock
+            self.store.denials.forget(instance["id"], keys)
+            there = self._on(path, keys)
+            refusal = _first_other(instance, there, exclusive)
+            if refusal is None:
+                return self._take(instance, path, note, task_id, there[0] if there else None)
+            if refusal["instance_id"] != instance["id"]:
+                self.store.denials.record(instance, refusal, tool)
+        raise LockRefused(self._active(refusal, token(instance["label"] or "", "identity")))
 
     def release(self, instance: dict, file: str) -> int:
         """Give up this session's lock on `file`; how many rows went (none is no error)."""
         path = file_of(instance, self._checked(file))
         with self.store.writing():
-            mine = [row for row in self._on(path) if row["instance_id"] == instance["id"]]
-            for row in mine:
-                self.store.change("DELETE FROM context WHERE id = ?", (row["id"],))
-                events.add(
-                    self.store, row["scope"], "context.lock_released", instance["id"], row["file"], {"released": 1}
-                )
+            mine = [row for row in self._on(path, self._keys(path)) if row["instance_id"] == instance["id"]]
+            self.drop(mine)
         return len(mine)
+
+    def drop(self, locks: list[dict], reason: str = "", **payload) -> None:
+        """Inside a transaction: delete `locks` (rows of `of`), each with its event, and tell who waits for them.
+
+        `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``,
+        ``deregistered``, ``reclaimed``; no reason for an ordinary release.
+        """
+        told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
+        for lock in locks:
+            self.store.change("DELETE FROM context WHERE id = ?", (lock["id"],))
+            events.add(self.store, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], told)
+        if locks:
+            self.store.denials.tell(locks, reason)
+
+    def of(self, instance_id: str) -> list[dict]:
+        """Every lock this session holds, mutexes too: ``{id, scope, instance_id, file, task_id, path_key}``."""
+        return self.store.rows(
+            "SELECT id, scope, instance_id, file, task_id, path_key FROM context"
+            " WHERE instance_id = ? AND type = 'lock' ORDER BY created_at, rowid",
+            (instance_id,),
+        )
 
     def on(self, file: str) -> list[dict]:
         """Live locks on absolute `file` by any of its names, in whatever scope."""
-        return self._live(self._rows_on(file))
+        return self._live(self._rows_on(file, self._keys(file)))
 
     def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
         """Live locks of a scope (None: all), oldest first, with ``owner_label``.
@@ -102,6 +114,10 @@ class Locks:
     def describe(self, row: dict, viewer_identity: str) -> dict:
         """A lock found by `on`, in the shape of a refusal's ``active``."""
         return self._active(row, viewer_identity)
+
+    def listed(self, row: dict, viewer_identity: str) -> dict:
+        """A lock found by `on`, in the shape of a listing (`held`)."""
+        return self._seen_by(row, viewer_identity)
 
     def key_foreign_rows(self, limit: int) -> None:
         """Inside a transaction: give a key to locks that another implementation stored without one."""
@@ -131,22 +147,46 @@ class Locks:
     def _key(self, path: str) -> str | None:
         return None if path.startswith(MUTEX_PREFIX) else key_of(path)
 
-    def _on(self, path: str) -> list[dict]:
-        """Live locks on `path`, inside a transaction: those of sessions that have gone are removed."""
-        live = []
-        for row in self._rows_on(path):
-            if self._has_gone(row):
-                holder = self.store.instances.get(row["instance_id"])
-                if holder:
-                    removal.remove(self.store, holder, "reclaimed")
-                else:
-                    self.store.change("DELETE FROM context WHERE id = ?", (row["id"],))
-            else:
-                live.append(row)
-        return live
+    def _take(self, instance: dict, path: str, note: str, task_id: str | None, own: dict | None) -> dict:
+        """Inside a transaction: the new lock's row, in place of `own` where there is one."""
+        lock = {"id": new_id(), "scope": instance["scope"], "instance_id": instance["id"], "file": path}
+        lock.update(type="lock", content=note, task_id=task_id, created_at=self.store.now())
+        if own:
+            self.store.change(
+                "UPDATE context SET id = ?, content = ?, task_id = ?, created_at = ?, path_key = ? WHERE id = ?",
+                (lock["id"], note, task_id, lock["created_at"], self._key(path), own["id"]),
+            )
+            lock.update(file=own["file"], scope=own["scope"])
+        else:
+            self.store.change(
+                "INSERT INTO context (id, scope, instance_id, file, type, content, task_id, created_at, path_key)"
+                " VALUES (?, ?, ?, ?, 'lock', ?, ?, ?, ?)",
+                (
+                    lock["id"], lock["scope"], lock["instance_id"], path, note, task_id, lock["created_at"],
+                    self._key(path),
+                ),
+            )  # fmt: skip
+        payload = {"id": lock["id"], "content": note}
+        events.add(self.store, lock["scope"], "context.lock_acquired", instance["id"], lock["file"], payload)
+        return lock
 
-    def _rows_on(self, path: str) -> list[dict]:
-        keys = [path] if path.startswith(MUTEX_PREFIX) else keys_for(path, "/")
+    def _keys(self, path: str) -> list[str]:
+        """Under what names a lock on `path` may be stored."""
+        return [path] if path.startswith(MUTEX_PREFIX) else keys_for(path, "/")
+
+    def _on(self, path: str, keys: list[str]) -> list[dict]:
+        """Live locks on `path`, inside a transaction: those of sessions that have gone are removed."""
+        rows = self._rows_on(path, keys)
+        dead = [row for row in rows if self._has_gone(row)]
+        for holder_id in {row["instance_id"] for row in dead}:
+            holder = self.store.instances.get(holder_id)
+            if holder:
+                removal.remove(self.store, holder, "reclaimed")
+            else:
+                self.drop([row for row in dead if row["instance_id"] == holder_id], "reclaimed")
+        return [row for row in rows if row not in dead]
+
+    def _rows_on(self, path: str, keys: list[str]) -> list[dict]:
         marks = ",".join("?" * len(keys))
         rows = self._select(f"AND (c.path_key IN ({marks}) OR c.file IN ({marks}))", (*keys, *keys))
         names = tuple({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
@@ -157,7 +197,7 @@ class Locks:
 
     def _select(self, condition: str, values: tuple) -> list[dict]:
         return self.store.rows(
-            "SELECT c.id, c.instance_id, c.file, c.type, c.content, c.created_at, c.task_id, c.scope,"
+            "SELECT c.id, c.instance_id, c.file, c.type, c.content, c.created_at, c.task_id, c.scope, c.path_key,"
             f" i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
             " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
             " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
@@ -194,4 +234,12 @@ class Locks:
             (row["instance_id"],),
         )
         shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
-        return {**shown, "owner": owner, "active_tasks": tasks}
+        place = lock_with_pane(self.store, {"instance_id": row["instance_id"]})
+        owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
+        workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
+        return {**shown, "owner": owner, **workspace, "active_tasks": tasks}
+
+
+def _first_other(instance: dict, locks: list[dict], exclusive: bool) -> dict | None:
+    """The lock that keeps this session from the file: another's, with `exclusive` also its own."""
+    return next((lock for lock in locks if exclusive or lock["instance_id"] != instance["id"]), None)

@@ -1,6 +1,26 @@
-"""Mail between sessions."""
+"""Mail between sessions: one row for each recipient, handed out to one poller only.
+
+A poller first claims what it is about to answer with (`take`), and marks it read once the answer has
+been written (`acknowledge`). Between the two a message is nobody else's; where the poller is killed
+there, its claim is void and the next one gets the message. Other implementations on the same file
+know only ``messages.read``, which changes when a message has arrived.
+"""
 
 from __future__ import annotations
+
+import os
+
+from swarm_hook_core.process import gone, start_time
+from swarm_mcp.circle import may_meet
+from swarm_mcp.errors import Refused, UnknownInstance
+from swarm_mcp.store import events
+
+# A claim that old is void even where its process lives: it took messages and never answered.
+CLAIM_SECONDS = 120
+SYSTEM = "system"  # the sender of notices that no session wrote
+
+_COLUMNS = "id, sender, content, created_at"
+_own: tuple[int, str] = (0, "")
 
 
 class Messages:
@@ -9,20 +29,191 @@ class Messages:
     def __init__(self, store):
         self.store = store
 
-    def unread(self, instance: dict, limit: int = 50, mark: bool = True) -> list[dict]:
-        """``{id, sender, content, created_at}`` of mail not read yet, oldest first.
+    # ----------------------------------------------------------------- write
 
-        With `mark`, taken and marked in one transaction: no message is handed out twice.
+    def post(self, scope: str, sender: str, recipient: str, content: str) -> int:
+        """Inside a transaction: add one message and its event; the message's id. `sender` may be ``system``."""
+        message_id = self._insert(scope, sender, recipient, content)
+        payload = {"content": content, "length": events.length(content)}
+        events.add(self.store, scope, "message.sent", sender, recipient, payload)
+        return message_id
+
+    def send(self, sender: dict, recipient_id: str, content: str) -> int:
+        """One message from session `sender`; its id.
+
+        Raises UnknownInstance where the recipient is not (or no longer) in the sender's scope, Refused
+        where identities keep the two apart, or the message is blank.
         """
-        sql = (
-            "SELECT id, sender, content, created_at FROM messages WHERE scope = ? AND recipient = ? AND read = 0"
-            " ORDER BY id LIMIT ?"
-        )
-        values = (instance["scope"], instance["id"], limit)
-        if not mark:
-            return self.store.rows(sql, values)
+        _require_words(content)
         with self.store.writing():
-            rows = self.store.rows(sql, values)
+            self.store.instances.require(sender["id"])
+            recipient = self.store.instances.live(recipient_id)
+            if recipient is None or recipient["scope"] != sender["scope"]:
+                raise UnknownInstance(f"Instance {recipient_id} is not active in this scope")
+            if not may_meet(sender["label"], recipient["label"]):
+                raise Refused(
+                    f"Cross-identity coordination blocked: session {recipient_id} works under another identity;"
+                    " only a shell with SWARM_MCP_ALLOW_CROSS_IDENTITY=1 may write to it"
+                )
+            return self.post(sender["scope"], sender["id"], recipient_id, content)
+
+    def broadcast(self, sender: dict, content: str) -> list[str]:
+        """One message to every other live session of the scope that `sender` may meet; their ids."""
+        _require_words(content)
+        with self.store.writing():
+            self.store.instances.require(sender["id"])
+            peers = [
+                row["id"]
+                for row in self.store.instances.in_scope(sender["scope"])
+                if row["id"] != sender["id"] and may_meet(sender["label"], row["label"])
+            ]
+            for peer in peers:
+                self._insert(sender["scope"], sender["id"], peer, content)
+            if peers:
+                payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
+                events.add(self.store, sender["scope"], "message.broadcast", sender["id"], None, payload)
+        return peers
+
+    # --------------------------------------------------------------- deliver
+
+    def take(self, instance: dict, limit: int = 50) -> list[dict]:
+        """Claim up to `limit` unread messages for this process: ``{id, sender, content, created_at}``, oldest first.
+
+        Nobody else is given them until this process has gone, or 120 s have passed without `acknowledge`.
+        """
+        if not self._unread(instance, 1):
+            return []  # nothing to claim: the common case needs no write lock
+        with self.store.writing():
+            rows = self._unread(instance, limit)
+            now = self.store.now()
+            self.store.change(
+                "DELETE FROM swarm_deliveries WHERE taken_at NOT BETWEEN ? AND ?",
+                (now - CLAIM_SECONDS, now + CLAIM_SECONDS),
+            )
+            pid, started = _this_process()
             for row in rows:
-                self.store.change("UPDATE messages SET read = 1 WHERE id = ?", (row["id"],))
+                self.store.change(
+                    "INSERT OR REPLACE INTO swarm_deliveries (message_id, host, pid, start, taken_at)"
+                    " VALUES (?, ?, ?, ?, ?)",
+                    (row["id"], self.store.here, pid, started, now),
+                )
         return rows
+
+    def acknowledge(self, ids: list[int]) -> None:
+        """Mark messages read, now that the answer with them has been written. They are never delivered again."""
+        if not ids:
+            return
+        with self.store.writing():
+            for message_id in ids:
+                self.store.change("UPDATE messages SET read = 1 WHERE id = ?", (message_id,))
+                self.store.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
+
+    def put_back(self, ids: list[int]) -> None:
+        """Give up a claim: the answer with these messages will never be written. The next poll gets them."""
+        if not ids:
+            return
+        with self.store.writing():
+            for message_id in ids:
+                self.store.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
+
+    def peek(self, instance: dict, limit: int = 50) -> list[dict]:
+        """What `take` would give, left where it is."""
+        return self._unread(instance, limit)
+
+    def unread_count(self, instance: dict) -> int:
+        """How many messages wait for this session, without those just being handed to it."""
+        condition, values = self._waiting(instance)
+        row = self.store.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
+        return row["n"] if row else 0
+
+    def unread(self, instance: dict, limit: int = 50, mark: bool = True) -> list[dict]:
+        """Until its callers use `take`: unread messages, marked at once."""
+        rows = self.take(instance, limit) if mark else self.peek(instance, limit)
+        if mark:
+            self.acknowledge([row["id"] for row in rows])
+        return rows
+
+    # --------------------------------------------------------------- look on
+
+    def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[dict]:
+        """The newest `limit` messages of a scope, oldest first; ``{id, sender, recipient, content, created_at, read}``.
+
+        A negative `limit` means all. `to` and `sender` are instance ids. `viewer` is the identity that
+        looks on: mail of sessions that have another one is left out. Marks nothing.
+        """
+        condition, values = "scope = ?", [scope]
+        for column, wanted in (("recipient", to), ("sender", sender)):
+            if wanted:
+                condition += f" AND {column} = ?"
+                values.append(wanted)
+        strangers = self._strangers(scope, viewer) if viewer else []
+        if strangers:
+            marks = ", ".join("?" * len(strangers))
+            condition += f" AND sender NOT IN ({marks}) AND coalesce(recipient, '') NOT IN ({marks})"
+            values += strangers + strangers
+        rows = self.store.rows(
+            f"SELECT id, sender, recipient, content, created_at, read FROM messages WHERE {condition}"
+            " ORDER BY id DESC LIMIT ?",
+            (*values, limit),
+        )
+        return rows[::-1]
+
+    # --------------------------------------------------------------- innards
+
+    def _insert(self, scope: str, sender: str, recipient: str, content: str) -> int:
+        self.store.change(
+            "INSERT INTO messages (scope, sender, recipient, content, created_at) VALUES (?, ?, ?, ?, ?)",
+            (scope, sender, recipient, content, self.store.now()),
+        )
+        row = self.store.row("SELECT last_insert_rowid() AS id")
+        return row["id"] if row else 0
+
+    def _unread(self, instance: dict, limit: int) -> list[dict]:
+        condition, values = self._waiting(instance)
+        return self.store.rows(
+            f"SELECT {_COLUMNS} FROM messages WHERE {condition} ORDER BY id LIMIT ?", (*values, limit)
+        )
+
+    def _waiting(self, instance: dict) -> tuple[str, tuple]:
+        condition, values = "scope = ? AND recipient = ? AND read = 0", (instance["scope"], instance["id"])
+        claimed = ", ".join(str(message_id) for message_id in self._on_their_way(instance))
+        return (f"{condition} AND id NOT IN ({claimed})" if claimed else condition), values
+
+    def _strangers(self, scope: str, viewer: str) -> list[str]:
+        """Ids of the scope's sessions, gone or not, whose mail identity `viewer` may not read."""
+        rows = self.store.rows("SELECT id, label FROM instances WHERE scope = ?", (scope,))
+        return [row["id"] for row in rows if not may_meet(f"identity:{viewer}", row["label"])]
+
+    def _on_their_way(self, instance: dict) -> list[int]:
+        """Ids of this session's messages under a claim that stands."""
+        # From the claims to the messages, not the other way: claims are few, whatever the inbox holds.
+        rows = self.store.rows(
+            "SELECT d.message_id, d.host, d.pid, d.start, d.taken_at FROM swarm_deliveries d"
+            " CROSS JOIN messages m ON m.id = d.message_id WHERE m.recipient = ? AND m.scope = ? AND m.read = 0",
+            (instance["id"], instance["scope"]),
+        )
+        now, here, mine = self.store.now(), self.store.here, (self.store.here, *_this_process())
+        standing: dict[tuple, bool] = {}
+        for row in rows:
+            claimant = (row["host"], row["pid"], row["start"])
+            if claimant not in standing:
+                standing[claimant] = claimant == mine or not gone(*claimant, here)
+        return [
+            row["message_id"]
+            for row in rows
+            if standing[row["host"], row["pid"], row["start"]] and abs(now - row["taken_at"]) <= CLAIM_SECONDS
+        ]
+
+
+def _this_process() -> tuple[int, str]:
+    """Pid and start time of this process, looked up once in each."""
+    global _own
+    pid = os.getpid()
+    if _own[0] != pid:
+        _own = (pid, start_time(pid))
+    return _own
+
+
+def _require_words(content: str) -> None:
+    if not content.strip():
+        raise Refused("an empty message cannot be sent")

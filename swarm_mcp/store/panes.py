@@ -1,14 +1,23 @@
-"""Where a session can be seen: the workspace pane it publishes."""
+"""Where a session can be seen: the workspace pane it publishes.
+
+A published pane is a kv value, ``{schema_version, backend, handle_kind, handle, pane_id}`` with
+``workspace_id``, ``tab_id``, ``socket_path`` where known and the pane's earlier names in
+``handle_aliases`` and ``pane_aliases``: a pane that is moved gets a new name and still answers to the
+old one.
+"""
 
 from __future__ import annotations
 
 from swarm_hook_core.payload import dumps, loads
 
-_VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "socket_path": "HERDR_SOCKET_PATH"}
+_VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "tab_id": "HERDR_TAB_ID", "socket_path": "HERDR_SOCKET_PATH"}
+_NAMES = ("backend", "handle_kind", "handle")
+# What a lock and its owner show of the holder's pane.
+PANE_COLUMNS = ("workspace_backend", "workspace_handle", "pane_id")
 
 
 def pane_in(environment) -> dict[str, str]:
-    """The pane that an environment names: ``pane_id`` with ``workspace_id``, ``socket_path``; or nothing."""
+    """The pane an environment names, ``pane_id`` with ``workspace_id``, ``tab_id``, ``socket_path``; or nothing."""
     pane = (environment.get("HERDR_PANE_ID") or environment.get("HERDR_PANE") or "").strip()
     if not pane:
         return {}
@@ -18,43 +27,101 @@ def pane_in(environment) -> dict[str, str]:
 
 def publish(store, row: dict, pane: dict[str, str]) -> None:
     """Inside a transaction: make `pane` (from `pane_in`) known as this instance's, where it is news."""
-    handle = pane["pane_id"]
-    value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": handle, **pane}
-    key, text = _key(row["id"]), dumps(value)
-    known = store.row("SELECT value FROM kv WHERE scope = ? AND key = ?", (row["scope"], key))
-    if not known or known["value"] != text:
-        store.kv.write(row, key, text)
+    known = published(store, row["id"])
+    if known and pane["pane_id"] in handles(known) and _same_server(known, pane):
+        return  # also where the pane has been moved since: the environment keeps the name it had at first
+    value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
+    store.kv.write(row, _key(row["id"]), dumps(value))
+
+
+def republish(store, row: dict, environment, client_pid: int = 0) -> None:
+    """Make known the pane that `environment` names, where instance `row` has published another or none.
+
+    `client_pid` is the client that the environment comes from: a client's shared background server has
+    that of the terminal which happened to start it, and says nothing about this session.
+    """
+    from swarm_hook_core.process import runs_app_server
+
+    pane = pane_in(environment)
+    if pane and not (client_pid and runs_app_server(client_pid)):
+        with store.writing():
+            publish(store, row, pane)
+
+
+def repair(store, row: dict, known: dict, found: dict[str, str]) -> bool:
+    """Write back what a pane is called now; whether that was news.
+
+    `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``
+    as its workspace tells them. Nothing is written where the session has published anew meanwhile.
+    """
+    if found["pane_id"] == known["handle"]:
+        return False
+    value = {**known, **{name: text for name, text in found.items() if text}, "handle": found["pane_id"]}
+    earlier = sorted(handles(known) - {found["pane_id"]})
+    value.update(handle_aliases=earlier, pane_aliases=earlier)
+    with store.writing():
+        if published(store, row["id"]) != known or store.instances.get(row["id"]) is None:
+            return False
+        store.kv.write(row, _key(row["id"]), dumps(value))
+    return True
+
+
+def published(store, instance_id: str) -> dict:
+    """What an instance has published, empty where that is nothing or makes no sense."""
+    rows = store.rows(
+        "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
+        " WHERE i.id = ? ORDER BY k.key DESC",
+        (_key(instance_id), f"identity/herdr/{instance_id}", instance_id),
+    )
+    for row in rows:
+        try:
+            value = loads(row["value"])
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            # The older key's value names the pane alone.
+            value = {"backend": "herdr", "handle_kind": "pane", "handle": value.get("pane_id"), **value}
+            if all(isinstance(value[name], str) and value[name] for name in _NAMES):
+                return value
+    return {}
+
+
+def handles(value: dict) -> set[str]:
+    """Every name a published pane has or had."""
+    names = {value["handle"], value.get("pane_id")}
+    for key in ("handle_aliases", "pane_aliases"):
+        if isinstance(value.get(key), list):
+            names.update(name for name in value[key] if isinstance(name, str))
+    return {name for name in names if isinstance(name, str) and name}
+
+
+def summary(value: dict) -> dict:
+    """A published pane as answers show it."""
+    shown = {"workspace_backend": value["backend"], "workspace_handle": value["handle"]}
+    return {**shown, "handle_kind": value["handle_kind"], "pane_id": value.get("pane_id")}
 
 
 def instance_with_pane(store, shown: dict) -> dict:
     """An instance as listed, with the pane it published, if any."""
-    value = _published(store, shown["id"])
+    value = published(store, shown["id"])
     if value:
-        shown.update(workspace_backend=value["backend"], workspace_handle=value["handle"])
-        shown.update(handle_kind=value["handle_kind"], pane_id=value.get("pane_id"))
+        shown.update(summary(value))
     return shown
 
 
 def lock_with_pane(store, shown: dict) -> dict:
     """A lock as listed, with the pane that its holder published, if any."""
-    value = _published(store, shown["instance_id"])
+    value = published(store, shown["instance_id"])
     if value:
-        names = ("backend", "handle_kind", "handle", "pane_id", "workspace_id", "tab_id")
+        names = (*_NAMES, "pane_id", "workspace_id", "tab_id")
         whole = {name: value[name] for name in names if name in value}
         shown["workspace"] = {"key": _key(shown["instance_id"]), **whole, "workspace_handle": value["handle"]}
         shown.update(workspace_backend=value["backend"], workspace_handle=value["handle"], pane_id=value.get("pane_id"))
     return shown
 
 
-def _published(store, instance_id: str) -> dict:
-    row = store.row("SELECT value FROM kv WHERE key = ?", (_key(instance_id),))
-    try:
-        value = loads(row["value"]) if row else None
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict) or not {"backend", "handle_kind", "handle"} <= value.keys():
-        return {}
-    return value
+def _same_server(known: dict, pane: dict[str, str]) -> bool:
+    return not pane.get("socket_path") or known.get("socket_path") == pane["socket_path"]
 
 
 def _key(instance_id: str) -> str:

@@ -13,22 +13,13 @@ def remove(store, row: dict, reason: str) -> None:
 
     `reason` is ``deregistered`` or ``reclaimed``. Call inside a transaction.
     """
-    instance_id, now = row["id"], store.now()
-    for lock in store.rows("SELECT file, scope FROM context WHERE instance_id = ? AND type = 'lock'", (instance_id,)):
-        payload = {"released": 1, "reason": reason}
-        events.add(store, lock["scope"], "context.lock_released", instance_id, lock["file"], payload)
-    # With its type, so that the index on holders serves; rows of other types are legacy, and upkeep's.
-    store.change("DELETE FROM context WHERE instance_id = ? AND type = 'lock'", (instance_id,))
-    store.change(
-        "UPDATE tasks SET status = 'open', assignee = NULL, updated_at = ?, changed_at = ?"
-        " WHERE assignee = ? AND status IN ('claimed', 'in_progress')",
-        (now, store.now_ms(), instance_id),
-    )
-    store.change(
-        "UPDATE tasks SET assignee = NULL, updated_at = ?, changed_at = ?"
-        " WHERE assignee = ? AND status IN ('blocked', 'approval_required')",
-        (now, store.now_ms(), instance_id),
-    )
+    instance_id = row["id"]
+    store.denials.forget(instance_id)
+    store.locks.drop(store.locks.of(instance_id), reason)
+    if store.row("SELECT 1 FROM tasks LIMIT 1"):  # what hooks start loads no more than it needs
+        from swarm_mcp.store import task_departures
+
+        task_departures.leave(store, row, reason)
     store.change("DELETE FROM messages WHERE scope = ? AND recipient = ?", (row["scope"], instance_id))
     for key in (f"identity/workspace/herdr/{instance_id}", f"identity/herdr/{instance_id}"):
         store.kv.erase(key)
@@ -41,3 +32,4 @@ def remove(store, row: dict, reason: str) -> None:
     else:
         payload = {"label": row["label"], "pid": row["pid"]}
         events.add(store, row["scope"], "instance.deregistered", instance_id, instance_id, payload)
+    store.planner.leave(row)

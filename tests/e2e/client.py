@@ -114,16 +114,20 @@ class Client:
     @contextmanager
     def held(self, script: str, *steps: Step | Call, at: int = 0, env: dict[str, str] | None = None) -> Iterator[Live]:
         """A session stopped before the model's answer number `at`."""
-        gate = Gate()
         self.models.script(script, *steps)
-        play_list = self.models.scripts[script]
-        play_list[at] = play_list[at]._replace(gate=gate)
+        gate = self.hold(script, at)
         live = Live(self.ground.start(self.command(play(script), None, None, ()), env=env), gate)
         try:
             assert gate.wait_reached(), f"{self.name} never asked for answer {at} of {script}"
             yield live
         finally:
             live.kill()
+
+    def hold(self, script: str, at: int) -> Gate:
+        """A gate before the model's answer number `at` of a script that is being played."""
+        gate, play_list = Gate(), self.models.scripts[script]
+        play_list[at] = play_list[at]._replace(gate=gate)
+        return gate
 
     @contextmanager
     def interactive(self, env: dict[str, str] | None = None, command: list[str] | None = None) -> Iterator[Terminal]:

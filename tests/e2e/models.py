@@ -13,6 +13,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -79,6 +80,7 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.scripts: dict[str, list[Step]] = {}
+        self.words: dict[str, Callable[[], str]] = {}  # what «name» in a call stands for when it is made
         self._exchanges: list[Exchange] = []
         self._guard = threading.Lock()
         self._http = _Http(("127.0.0.1", 0), _Handler)
@@ -92,6 +94,7 @@ class ModelServer:
             if step.gate:
                 step.gate.open()
         self.scripts.clear()
+        self.words.clear()
         with self._guard:
             self._exchanges.clear()
 
@@ -115,6 +118,14 @@ class ModelServer:
                 return step
             ahead -= len(step.calls)
         return Step(text=NOTHING_TO_PLAY)
+
+    def spoken(self, calls: Calls) -> Calls:
+        """The calls with every «name» replaced: what a model knows only from earlier results."""
+        text = json.dumps(list(calls), ensure_ascii=False)
+        for name, look_up in self.words.items():
+            if f"«{name}»" in text:
+                text = text.replace(f"«{name}»", json.dumps(look_up())[1:-1])
+        return tuple(json.loads(text))
 
     def record(self, exchange: Exchange) -> None:
         with self._guard:
@@ -160,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         step = Step(text=ERRAND) if dialect.is_errand(body) else self.models.step(dialect.position(body))
         if step.gate:
             step.gate.pass_through()
-        whole, events = dialect.answer(step.calls, step.text, body)
+        whole, events = dialect.answer(self.models.spoken(step.calls), step.text, body)
         if not body.get("stream"):
             return self._send(json.dumps(whole).encode(), "application/json")
         stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)

@@ -539,12 +539,13 @@ def test_every_change_has_its_event_with_what_it_concerns(ground: Ground):
         store.locks.release(one, "f")
         store.locks.release(one, "f")
     with pytest.raises(LockRefused):
-        ground.lock(one, "g") and ground.lock(ground.session("2"), "g")
+        ground.lock(one, "g") and ground.lock(two := ground.session("2"), "g")
     rows = ground.sql("SELECT * FROM events WHERE type LIKE 'context.%' ORDER BY id")
     path = f"{ground.scope}/f"
     assert [(row["type"], row["actor"], row["subject"]) for row in rows] == [
         ("context.lock_acquired", one["id"], path), ("context.lock_acquired", one["id"], path),
         ("context.lock_released", one["id"], path), ("context.lock_acquired", one["id"], f"{ground.scope}/g"),
+        ("context.lock_denied", two["id"], f"{ground.scope}/g"),
     ]  # fmt: skip
     assert [json.loads(row["payload"]) for row in rows[:2]] == [
         {"id": first["id"], "content": "a"}, {"id": second["id"], "content": "b"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ground import SWARM, Ground, Sleeper, wait_for
+from serving import Server
 
 from swarm_hook_core.process import start_time
 
@@ -21,72 +21,6 @@ TOOLS = {"register", "bootstrap", "whoami", "lock_file", "unlock_file", "get_fil
 READ_ONLY = {"whoami", "get_file_lock"}
 ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
 NOT_REGISTERED = "Not registered. Call register first."
-
-
-class Server:
-    """One server process and the line-delimited JSON-RPC to it."""
-
-    def __init__(self, ground: Ground, program: list[str] | None = None, **options):
-        self.process = subprocess.Popen(
-            program or [*SWARM, "serve"], cwd=options.pop("cwd", ground.repo),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
-        )  # fmt: skip
-        self._number = 0
-        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
-        self.welcome = self.ask("initialize", about)
-        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *_exception) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-
-    def close_input(self) -> None:
-        """What a client does that has had enough."""
-        self.process.stdin.close()
-        self.process.stdin = None
-
-    def send(self, message: dict) -> None:
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def ask(self, method: str, params: dict | None = None, seconds: float = 20) -> dict:
-        """The answer to one request: its result, or its error."""
-        self._number += 1
-        self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params or {}})
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if select.select([self.process.stdout], [], [], 0.1)[0]:
-                line = self.process.stdout.readline()
-                assert line, f"the server ended: {self.process.communicate()[1].decode()}"
-                answer = json.loads(line)
-                if answer.get("id") == self._number:
-                    return answer.get("result") or {"error": answer["error"]}
-        raise AssertionError(f"no answer to {method}")
-
-    def call(self, tool: str, arguments: dict | None = None, **meta) -> dict:
-        """The result of a tool call."""
-        return self.ask("tools/call", {"name": tool, "arguments": arguments or {}, **({"_meta": meta} if meta else {})})
-
-    def value(self, tool: str, arguments: dict | None = None, **meta) -> dict:
-        """The structured content of a tool call, once it is seen to agree with the text."""
-        result = self.call(tool, arguments, **meta)
-        assert not result.get("isError"), result
-        assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
-        return result["structuredContent"]
-
-    def text(self, tool: str, arguments: dict | None = None, **meta) -> str:
-        """The text of a tool call that has no structured content."""
-        result = self.call(tool, arguments, **meta)
-        assert result.get("structuredContent") is None and not result.get("isError"), result
-        return result["content"][0]["text"]
-
-    def ended_within(self, seconds: float) -> int:
-        """The exit code."""
-        return self.process.wait(seconds)
 
 
 @pytest.fixture
@@ -302,3 +236,167 @@ def test_it_survives_a_store_that_cannot_be_opened(ground: Ground, server: Serve
     assert answer["isError"] is True and ground.database in answer["content"][0]["text"]
     os.unlink(ground.database)
     assert server.value("register", {"directory": ground.scope})["scope"] == ground.scope
+
+
+# -- resources, prompts, subscriptions ----------------------------------------------------------------
+
+
+def read(server: Server, uri: str):
+    """A resource's JSON."""
+    (content,) = server.ask("resources/read", {"uri": uri})["contents"]
+    assert (content["uri"], content["mimeType"]) == (uri, "application/json")
+    return json.loads(content["text"])
+
+
+def updated(server: Server, seconds: float) -> str | None:
+    """The URI of the next notice of a change, None where none comes in time."""
+    message = server.next_message(seconds)
+    assert message is None or message["method"] == "notifications/resources/updated", message
+    return message and message["params"]["uri"]
+
+
+def test_resources_show_what_the_session_may_see(ground: Ground, server: Server):
+    listed = {item["uri"] for item in server.ask("resources/list")["resources"]}
+    assert listed == {"swarm://inbox", "swarm://tasks", "swarm://instances"}
+    (template,) = server.ask("resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "swarm://lock{?file}" and template["description"]
+    assert (read(server, "swarm://inbox"), read(server, "swarm://tasks"), read(server, "swarm://instances")) == ([], {}, [])
+
+    me = server.value("register", {"directory": ground.scope, "label": "identity:p"})
+    peer = ground.session("peer", "identity:p peer")
+    ground.session("stranger", "identity:q")
+    ground.add("messages", scope=ground.scope, sender=peer["id"], recipient=me["id"], content="hello")
+    ground.add("tasks", id="t1", scope=ground.scope, type="fix", title="T", requester=peer["id"])
+    ground.lock(peer, "dir/a file & more.py", "why")
+    assert [mail["content"] for mail in read(server, "swarm://inbox")] == ["hello"]
+    assert [mail["content"] for mail in read(server, "swarm://inbox")] == ["hello"], "reading marks nothing"
+    assert [task["id"] for task in read(server, "swarm://tasks")["open"]] == ["t1"]
+    assert [row["id"] for row in read(server, "swarm://instances")] == [me["id"], peer["id"]]
+    lock = read(server, "swarm://lock?file=dir/a%20file%20%26%20more.py")
+    assert lock["file"] == f"{ground.scope}/dir/a file & more.py"
+    assert lock["active"]["instance_id"] == peer["id"]
+    assert read(server, "swarm://lock?file=free")["active"] is None
+    for uri in ("swarm://nothing", "swarm://lock", "swarm://lock?file=", "file:///etc/passwd", "swarm://inbox/x"):
+        for method in ("resources/read", "resources/subscribe"):
+            assert "swarm://inbox" in server.ask(method, {"uri": uri})["error"]["message"]
+
+
+def test_a_subscriber_hears_of_changes_at_once_and_of_nothing_else(ground: Ground, server: Server):
+    me = server.value("register", {"directory": ground.scope})
+    peer = ground.session("peer", "peer")
+    uris = {"swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock?file=f"}
+    for uri in uris:
+        assert "error" not in server.ask("resources/subscribe", {"uri": uri})
+    assert updated(server, 0.3) is None
+    ground.lock(peer, "g")
+    assert updated(server, 0.3) is None, "another file is no business of this subscriber"
+    ground.lock(peer, "f")
+    assert updated(server, 2) == "swarm://lock?file=f"
+    with ground.store() as store:
+        store.messages.send(peer, me, "hello")
+    assert updated(server, 2) == "swarm://inbox"
+    ground.add("tasks", id="t1", scope=ground.scope, type="fix", title="T", requester=peer["id"], changed_at=10**13)
+    assert updated(server, 2) == "swarm://tasks"
+    ground.session("third", "third")
+    assert updated(server, 2) == "swarm://instances"
+    server.ask("resources/unsubscribe", {"uri": "swarm://inbox"})
+    with ground.store() as store:
+        store.messages.send(peer, me, "again")
+    assert updated(server, 0.4) is None
+
+
+def test_prompts(server: Server):
+    prompts = {prompt["name"]: prompt for prompt in server.ask("prompts/list")["prompts"]}
+    assert set(prompts) == {"setup", "protocol"} and all(p["title"] and p["description"] for p in prompts.values())
+    for name in prompts:
+        (message,) = server.ask("prompts/get", {"name": name})["messages"]
+        assert message["role"] == "user" and "bootstrap" in message["content"]["text"]
+    assert "no prompt" in server.ask("prompts/get", {"name": "odd"})["error"]["message"]
+
+
+# -- waiting ------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground, server: Server):
+    server.value("register", {"directory": ground.scope})
+    waiting = server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
+    begun = time.monotonic()
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert time.monotonic() - begun < 2
+    server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting}})
+    ground.lock(ground.session("peer"), "g")
+    message = server.next_message(1)
+    assert message is None or message["id"] != waiting or "error" in message, "nobody waits for the result any more"
+    assert server.value("whoami")
+
+
+# -- the opening --------------------------------------------------------------------------------------
+
+
+def opening_answers(server: Server) -> list[dict]:
+    methods = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+    return [server.welcome, *(server.ask(method) for method in methods)]
+
+
+def loads_the_sdk(server: Server) -> bool:
+    return "pydantic_core" in Path(f"/proc/{server.process.pid}/maps").read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells what a process has loaded by /proc (Linux)")
+def test_the_first_answers_are_the_sdks_own_and_later_servers_give_them_without_it(ground: Ground):
+    with Server(ground) as first:
+        spoken = opening_answers(first)
+        assert loads_the_sdk(first)
+    with Server(ground) as second:
+        assert opening_answers(second) == spoken
+        assert not loads_the_sdk(second)
+        row = second.value("register", {"directory": ground.scope})
+        assert loads_the_sdk(second)
+        assert second.value("whoami")["id"] == row["id"]
+        assert opening_answers(second)[1:] == spoken[1:], "and so does the SDK, once it is there"
+
+
+def test_a_client_of_another_protocol_version_is_not_answered_from_the_wrong_record(ground: Ground, monkeypatch):
+    import serving
+
+    with Server(ground) as first:
+        opening_answers(first)
+    for version in ("2025-11-25", "2024-11-05", "1999-01-01"):
+        monkeypatch.setitem(serving.ABOUT, "protocolVersion", version)
+        answers = []
+        for _ in range(2):
+            with Server(ground) as server:
+                answers.append(opening_answers(server))
+        assert answers[0] == answers[1]
+        if version != "1999-01-01":
+            assert answers[0][0]["protocolVersion"] == version
+
+
+@pytest.mark.parametrize("spoilt", [b"", b"{", b"[]", b'{"initialize 2025-06-18": 7}', b"\xff\xfe"])
+def test_a_spoilt_record_is_done_without(ground: Ground, spoilt: bytes):
+    with Server(ground) as first:
+        spoken = opening_answers(first)
+    (record,) = Path(os.environ["SWARM_STATE_DIR"], "server").glob("opening-*.json")
+    record.write_bytes(spoilt)
+    with Server(ground) as server:
+        assert opening_answers(server) == spoken
+    assert json.loads(record.read_bytes())
+
+
+def test_a_client_that_sends_everything_at_once_is_answered_in_full(ground: Ground):
+    about = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}
+    lines = [about, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    lines += [{"jsonrpc": "2.0", "id": n, "method": "tools/list"} for n in range(1, 4)]
+    lines += [{"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "register", "arguments": {"directory": ground.scope}}}]
+    lines += [{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "lock_file", "arguments": {"file": "f" * 3000}}} for n in range(5, 40)]
+    done = subprocess.run(
+        [*SWARM, "serve"], cwd=ground.repo, input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True, timeout=60
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and sorted(answer["id"] for answer in answers) == list(range(40)), done.stderr
+
+
+def test_an_empty_or_absent_client_is_no_trouble(ground: Ground):
+    for data in (b"", b"\n\n", b"nonsense\n"):
+        done = subprocess.run([*SWARM, "serve"], cwd=ground.repo, input=data, capture_output=True, timeout=60)
+        assert done.returncode == 0 and b"Traceback" not in done.stderr

@@ -1,9 +1,10 @@
 """bundle: write the marketplace folder that clients install from
 
-usage: swarm-mcp bundle DIR [--local] [--force] [--json]
+usage: swarm-mcp bundle DIR [--local] [--transport command|mcp_tool] [--force] [--json]
 
   --local   name this machine's interpreter and swarm-mcp by path, as `install` does; without it the
             folder starts python3 and swarm-mcp by name and can be published as a git repository
+  --transport  how the check before a write is asked (see `swarm-mcp install --help`); default: command
   --force   write into a folder that holds other files of the same names
 
 example: swarm-mcp bundle ~/swarm-marketplace
@@ -16,13 +17,18 @@ from pathlib import Path
 from swarm_mcp import bundle
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.transport import CLIENTS, COMMAND, known
+
+WORDS = 1
 
 
 def run(args) -> int:
     """Write the folder."""
     target = Path(args.word(0, "the folder: swarm-mcp bundle DIR")).expanduser().resolve()
     try:
-        changed = bundle.write(target, args.has("--local"), args.has("--force"))
+        how = known(args.value("--transport") or COMMAND)
+        transports = dict.fromkeys(CLIENTS, how)
+        changed = bundle.write(target, args.has("--local"), args.has("--force"), transports)
     except OSError as error:
         raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
     if args.json:

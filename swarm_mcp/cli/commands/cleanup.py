@@ -22,6 +22,8 @@ COUNTERS = (
     "non_lock_context_rows_deleted", "events_deleted", "kv_deleted",
 )  # fmt: skip
 
+WORDS = 0
+
 
 def run(args) -> int:
     """Clean, or say what would be cleaned."""

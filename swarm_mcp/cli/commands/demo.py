@@ -10,8 +10,10 @@ example: swarm-mcp demo
 
 from __future__ import annotations
 
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.output import say, say_text, show
 from swarm_mcp.demo import play
+
+WORDS = 0
 
 
 def run(args) -> int:
@@ -21,7 +23,7 @@ def run(args) -> int:
         fine = play(lines.append)
         show({"ok": fine, "scene": lines})
         return 0 if fine else 1
-    fine = play(say)
+    fine = play(say_text)
     say()
     ending = "That is all it does. Put it into your clients with: swarm-mcp install"
     say(ending if fine else "This is not as it must be.")

@@ -1,19 +1,24 @@
 """deregister: end a session; its locks and claims go with it
 
-usage: swarm-mcp deregister [--as WHO] [--scope DIR] [--json]
+usage: swarm-mcp deregister [--as WHO [--force]] [--scope DIR] [--json]
        swarm-mcp deregister --runtime NAME --session-id ID [--json]
 
-Published identity, locks, unread mail and claimed tasks are released in the same step.
+Published identity, locks, unread mail and claimed tasks are released in the same step. Another session than
+one's own goes only with --force, because it would lose its locks in the middle of its work; one that has
+gone already needs none. Exit 1 where that is refused, with --json as {"error"}.
 
-example: swarm-mcp deregister --as role:reviewer
+example: swarm-mcp deregister --as role:reviewer --force
 """
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor
-from swarm_mcp.cli.output import say, show
-from swarm_mcp.errors import UsageError
+from swarm_mcp.actor import actor, caller
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
+
+WORDS = 0
 
 
 def run(args) -> int:
@@ -25,7 +30,10 @@ def run(args) -> int:
         if session_id:
             row = store.instances.of_session(runtime, session_id)
         else:
-            row = actor(store, args)
+            row = _gone(store, args.value("--as")) or actor(store, args)
+            if args.value("--as") and not args.has("--force") and not _may_go(store, args, row):
+                error = f"{row['id']} is a live session and not this one; --force removes it all the same"
+                return refused(args, "deregister", {"error": error})
         if row:
             store.instances.remove(row["id"])
     if args.json:
@@ -33,3 +41,19 @@ def run(args) -> int:
     else:
         say(f"deregistered {row['id']}" if row else "nothing to deregister")
     return 0
+
+
+def _gone(store, reference: str) -> dict | None:
+    """The session that has gone and is still on record under this whole id, or None."""
+    row = store.instances.get(reference) if reference else None
+    return row if row and store.instances.live(reference) is None else None
+
+
+def _may_go(store, args, row: dict) -> bool:
+    """Whether `row` is the caller's own session, or has gone."""
+    if store.instances.live(row["id"]) is None:
+        return True
+    try:
+        return caller(store, current_scope(args.value("--scope")))["id"] == row["id"]
+    except UnknownInstance:
+        return False

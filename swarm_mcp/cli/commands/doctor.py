@@ -19,6 +19,8 @@ from swarm_mcp.doctor import canary, house
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.scope import current_scope
 
+WORDS = 0
+
 
 def run(args) -> int:
     """Look, report, and fail where something must be mended."""
@@ -34,12 +36,14 @@ def run(args) -> int:
         ]
         show({"ok": not failed, "failed": len(failed), "scope": scope, "checks": checks})
         return 1 if failed else 0
-    say(f"swarm-mcp doctor, scope {scope}\n")
+    say(f"swarm-mcp doctor, scope {scope}")
+    say()
     for finding in found:
         say(f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}")
         if finding.mend and finding.status != "ok":
             say(f"         mend: {finding.mend}")
-    say(f"\n{len(failed)} of {len(found)} checks failed." if failed else "\nNothing failed.")
+    say()
+    say(f"{len(failed)} of {len(found)} checks failed." if failed else "Nothing failed.")
     return 1 if failed else 0
 
 

@@ -22,6 +22,8 @@ from swarm_mcp.errors import UsageError
 
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn")
 
+WORDS = 1
+
 
 def run(args) -> int:
     """Run the plugin's own entry script; its exit code."""

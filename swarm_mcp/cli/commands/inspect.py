@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
 from swarm_mcp.circle import mail_between, veiled
-from swarm_mcp.cli.output import moment, presence, say, show
+from swarm_mcp.cli.output import listing, moment, presence, say, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import public_instance, short
 from swarm_mcp.store import Store
+
+WORDS = 0
 
 
 def run(args) -> int:
@@ -41,20 +43,24 @@ def run(args) -> int:
         )
         return 0
     say(f"scope: {scope}")
-    say(f"\ninstances ({len(instances)}):")
-    for row in instances:
-        say(f"  {short(row['id'])}  {row['label'] or '-'}  {presence(row, now)}")
-    say(f"\ntasks ({len(tasks)}):")
-    for row in tasks:
-        say(f"  {short(row['id'])}  [{row['status']}]  {row['type']}  {row['title']}")
-    say(f"\nlocks ({len(locks)}):")
-    for row in locks:
-        say(f"  {row['owner_label'] or short(row['instance_id'])}  {row['file']}  — {row['content']}")
-    say(f"\nkv ({len(keys)}):")
-    for row in keys:
-        say(f"  {row['key']}  ({moment(row['updated_at'])})")
-    say(f"\nrecent messages ({len(messages)}, newest last):")
-    for row in messages:
-        receiver = short(row["recipient"] or "all")
-        say(f"  #{row['id']}  {moment(row['created_at'])}  {short(row['sender'])} → {receiver}  {row['content']}")
+    cells = [(short(row["id"]), row["label"] or "-", presence(row, now)) for row in instances]
+    _section(f"instances ({len(cells)}):", ("id", "label", "state"), cells, "  {}  {}  {}")
+    cells = [(short(row["id"]), row["status"], row["type"], row["title"]) for row in tasks]
+    _section(f"tasks ({len(cells)}):", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")
+    cells = [(row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "") for row in locks]
+    _section(f"locks ({len(cells)}):", ("who", "file", "note"), cells, "  {}  {}  — {}")
+    cells = [(row["key"], moment(row["updated_at"])) for row in keys]
+    _section(f"kv ({len(cells)}):", ("key", "time"), cells, "  {}  ({})")
+    cells = [
+        (row["id"], moment(row["created_at"]), short(row["sender"]), short(row["recipient"] or "all"), row["content"])
+        for row in messages
+    ]
+    headers = ("id", "time", "from", "to", "message")
+    _section(f"recent messages ({len(cells)}, newest last):", headers, cells, "  #{}  {}  {} → {}  {}")
     return 0
+
+
+def _section(title: str, headers: tuple[str, ...], cells: list[tuple], line: str) -> None:
+    say()
+    say(title)
+    listing(headers, cells, [line.format(*row) for row in cells])

@@ -1,11 +1,16 @@
 """install: put the plugin into the agent clients found here
 
-usage: swarm-mcp install [--client claude-code|codex|all] [--dry-run] [--json]
+usage: swarm-mcp install [--client claude-code|codex|all] [--transport command|mcp_tool] [--dry-run] [--json]
+
+  --client NAMES  one client or several with commas between; --host is another name for it
+  --transport     how the check before a write is asked in these clients: by a command of its own, or (faster)
+                  by a tool of the session's MCP server, with the command standing in where that is not running.
+                  What was chosen stays so until another is named; to begin with, command
 
 Writes a self-contained marketplace folder into your data folder, with this interpreter and this
 swarm-mcp named by their real paths, and hands it to each client's own plugin command. Safe to run
 again, and the way to upgrade. In Codex it also trusts the plugin's hooks, which would otherwise be
-skipped without a word.
+skipped without a word. The skills are part of the plugin: --no-skills is understood and changes nothing.
 
 example: swarm-mcp install --client codex
 """
@@ -14,29 +19,35 @@ from __future__ import annotations
 
 from swarm_hook_core.faults import describe
 from swarm_mcp import bundle
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.clients import NAMES, chosen
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.doctor import canary
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.transport import COMMAND, known
+
+WORDS = 0
 
 
 def run(args) -> int:
     """Install everywhere that was asked for; exit 1 where a client could not be served."""
-    wanted = args.value("--client")
-    clients = chosen(wanted)
+    clients = chosen(args.value("--client") or args.value("--host"))
     folder = marketplace_folder()
     if not clients:
         raise SwarmError(f"no agent client was found on PATH (looked for {' and '.join(NAMES)})")
     missing = [client for client in clients if not client.program()]
     if missing:
         raise SwarmError(f"the command `{missing[0].executable}` was not found on PATH")
+    if args.has("--no-skill") or args.has("--no-skills"):
+        complain("swarm-mcp install: the plugin carries the skills; it is installed with them")
+    transports = _transports(args, clients, folder)
     if args.has("--dry-run"):
-        return _dry_run(args, clients, folder)
-    changed = bundle.write(folder, local=True)
+        return _dry_run(args, clients, folder, transports)
+    changed = bundle.write(folder, local=True, transports=transports)
     results = []
     for client in clients:
         result: dict = {"client": client.name, "ok": True, "steps": [], "error": None}
+        result["transport"] = transports.get(client.name, COMMAND)
         try:
             result["steps"] = client.install(folder)
             proof = canary.prove(client)
@@ -62,12 +73,23 @@ def run(args) -> int:
     return 0 if all(result["ok"] for result in results) else 1
 
 
-def _dry_run(args, clients, folder) -> int:
+def _transports(args, clients, folder) -> dict[str, str]:
+    """How each client's check is to ask: as told now, else as it does already."""
+    wanted = known(args.value("--transport")) if args.given("--transport") else ""
+    kept = bundle.transports_of(bundle.read_record(folder))
+    return {**kept, **({client.name: wanted for client in clients} if wanted else {})}
+
+
+def _dry_run(args, clients, folder, transports) -> int:
     if args.json:
-        results = [{"client": client.name, "program": client.program()} for client in clients]
+        results = [
+            {"client": client.name, "program": client.program(), "transport": transports.get(client.name, COMMAND)}
+            for client in clients
+        ]
         show({"dry_run": True, "marketplace": str(folder), "results": results})
     else:
         say(f"would write the marketplace folder {folder}")
         for client in clients:
-            say(f"would install the plugin from it into {client.title} ({client.program()})")
+            how = transports.get(client.name, COMMAND)
+            say(f"would install the plugin from it into {client.title} ({client.program()}), transport {how}")
     return 0

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
 from swarm_mcp.circle import veiled
-from swarm_mcp.cli.output import presence, say, show
+from swarm_mcp.cli.output import listing, presence, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import public_instance, short
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import instance_with_pane
+
+WORDS = 0
 
 
 def run(args) -> int:
@@ -25,11 +27,15 @@ def run(args) -> int:
         shown = [instance_with_pane(store, public_instance(row)) for row in rows]
     if args.json:
         show(shown)
-    elif not rows:
-        say(f"(no instances in scope {scope})")
-    else:
-        say(f"scope: {scope}")
-        for row, public in zip(rows, shown):
-            pane = f"  pane={public['pane_id']}" if public.get("pane_id") else ""
-            say(f"  {short(row['id'])}  {row['label'] or '-'}  pid={row['pid']}  {presence(row, now)}{pane}")
+        return 0
+    cells, plain = [], []
+    for row, public in zip(rows, shown):
+        pane = public.get("pane_id") or ""
+        cells.append((short(row["id"]), presence(row, now), row["pid"], pane, row["label"]))
+        line = f"  {short(row['id'])}  {row['label'] or '-'}  pid={row['pid']}  {presence(row, now)}"
+        plain.append(f"{line}  pane={pane}" if pane else line)
+    listing(
+        ("id", "state", "pid", "pane", "label"), cells, plain,
+        title=f"scope: {scope}", empty=f"(no instances in scope {scope})",
+    )  # fmt: skip
     return 0

@@ -6,8 +6,13 @@ usage: swarm-mcp kv list [--prefix TEXT] [--scope DIR] [--json]
        swarm-mcp kv append KEY JSON [--as WHO] [--json]
        swarm-mcp kv del KEY [--as WHO] [--json]
 
-A key belongs to the identity that first sets it. `get` of a key that is not there prints nothing and
-exits 1; with --json it prints null and exits 0. So does a key that belongs to another identity.
+A key belongs to the identity that first sets it; others neither see nor change it. --prefix is exact:
+letter case counts, `_` and `%` are themselves. `append` adds one JSON value to the list under KEY, digit
+for digit; what was there and is no list becomes its first item.
+
+`get` of a key that is not there, or that another identity owns, prints nothing and exits 1; with --json it
+prints null and exits 0. A write to another identity's key changes nothing and exits 1, with --json as
+{"error"}.
 
 example: swarm-mcp kv set plan/latest "split the importer first"
 """
@@ -15,44 +20,44 @@ example: swarm-mcp kv set plan/latest "split the importer first"
 from __future__ import annotations
 
 from swarm_mcp.actor import actor, viewer_identity
-from swarm_mcp.cli.output import moment, say, show
-from swarm_mcp.errors import UsageError
+from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
+from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
+
+WORDS = None
 
 
 def run(args) -> int:
     """Dispatch to the sub-command; ``list`` when none is given."""
-    verb = args.words[0] if args.words else "list"
     actions = {"list": _list, "get": _get, "set": _set, "append": _append, "del": _delete}
-    if verb not in actions:
-        raise UsageError(f"Unknown kv subcommand: {verb} (list, get, set, append, del)")
-    return actions[verb](args)
+    try:
+        return actions[one_of(args.words[0] if args.words else "list", actions, "kv subcommand")](args)
+    except Refused as refusal:
+        return refused(args, "kv", refusal.answer, f"{refusal}: {args.words[1]}")
 
 
 def _list(args) -> int:
     with Store(read_only=True) as store:
-        rows = store.kv.items(current_scope(args.value("--scope")), args.value("--prefix"))
+        rows = store.kv.items(current_scope(args.value("--scope")), args.value("--prefix"), _viewer(store, args))
     if args.json:
         show(rows)
-    elif not rows:
-        say("(no kv entries)")
-    else:
-        for row in rows:
-            say(f"  {row['key']}  ({moment(row['updated_at'])})")
+        return 0
+    cells = [(row["key"], moment(row["updated_at"])) for row in rows]
+    listing(("key", "time"), cells, [f"  {key}  ({time})" for key, time in cells], empty="(no kv entries)")
     return 0
 
 
 def _get(args) -> int:
     key = args.word(1, "the key: swarm-mcp kv get KEY")
     with Store(read_only=True) as store:
-        viewer = viewer_identity(store, args)
-        row = store.kv.get(current_scope(args.value("--scope")), key, f"identity:{viewer}" if viewer else None)
+        row = store.kv.get(current_scope(args.value("--scope")), key, _viewer(store, args))
     if args.json:
         show(row)
         return 0
     if row:
-        say(row["value"])
+        say_text(row["value"])
     return 0 if row else 1
 
 
@@ -78,6 +83,12 @@ def _delete(args) -> int:
     with Store() as store:
         store.kv.delete(_placed(actor(store, args), args), key)
     return _done(args, {"ok": True, "key": key}, f"deleted {key}")
+
+
+def _viewer(store, args) -> str | None:
+    """The identity that reads, None for an onlooker who has none and may read everything."""
+    name = viewer_identity(store, args)
+    return f"identity:{name}" if name else None
 
 
 def _placed(instance: dict, args) -> dict:

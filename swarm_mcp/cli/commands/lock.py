@@ -7,20 +7,20 @@ usage: swarm-mcp lock FILE [--note TEXT] [--exclusive] [--task ID] [--as WHO] [-
   --task ID     the task this is for
 
 The lock holds for every writer on this machine until it is released or the session ends. Exit 1 when
-another session holds the file; with --json the refusal is {"error", "active"} and the exit code 0.
+another session holds the file; with --json the refusal is {"error", "active"} on standard output.
 
 example: swarm-mcp lock src/schema.sql --note "renumbering migrations"
 """
 
 from __future__ import annotations
 
-import sys
-
 from swarm_hook_core.decision import duration
 from swarm_mcp.actor import actor
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
+
+WORDS = 1
 
 
 def run(args) -> int:
@@ -42,9 +42,6 @@ def run(args) -> int:
 
 
 def _refused(refusal: LockRefused, args, now: int) -> int:
-    if args.json:
-        show({"error": str(refusal), "active": refusal.active})
-        return 0
     active = refusal.active
     if active.get("hidden"):
         who = "a session of another identity"
@@ -52,5 +49,5 @@ def _refused(refusal: LockRefused, args, now: int) -> int:
         owner = active["owner"]["label"] or active["instance_id"]
         note = f": {active['content']}" if active["content"] else ""
         who = f"{owner}, for {duration(now - active['created_at'])}{note}"
-    print(f"lock failed: {refusal} ({active['file']} by {who})", file=sys.stderr)
-    return 1
+    answer = {"error": str(refusal), "active": active}
+    return refused(args, "lock", answer, f"{refusal} ({active['file']} by {who})")

@@ -1,36 +1,60 @@
 """locks: what is locked in this scope, by whom and why
 
-usage: swarm-mcp locks [--scope DIR] [--as WHO] [--json]
+usage: swarm-mcp locks [--file FILE ...] [--scope DIR] [--as WHO] [--json]
 
-A lock holds machine-wide, whatever the scope; this lists the ones taken from here. Holders of another
-identity are listed without name and note.
+A lock holds machine-wide, whatever the scope; this lists the ones taken from here. With --file it lists the
+locks on those files alone, wherever they were taken; a relative FILE is looked up from this folder and from
+the session's own. Holders of another identity are listed without name and note.
 
-example: swarm-mcp locks --json
+example: swarm-mcp locks --file src/schema.sql --json
 """
 
 from __future__ import annotations
 
-from swarm_mcp.actor import viewer_identity
-from swarm_mcp.cli.output import say, show
-from swarm_mcp.scope import current_scope
+from swarm_hook_core.decision import duration
+from swarm_mcp.actor import actor, viewer_identity
+from swarm_mcp.cli.output import listing, show
+from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.scope import clean, current_scope, file_of
 from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import lock_with_pane
 
+WORDS = 0
+
 
 def run(args) -> int:
     """List live locks, oldest first."""
-    scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
-        rows = store.locks.held(scope, viewer_identity(store, args))
+        now, viewer = store.now(), viewer_identity(store, args)
+        if args.given("--file"):
+            rows = _on_files(store, args, viewer)
+        else:
+            rows = store.locks.held(current_scope(args.value("--scope")), viewer)
         rows = [row if row.get("hidden") else lock_with_pane(store, row) for row in rows]
     if args.json:
         show(rows)
-    elif not rows:
-        say("(no locks)")
-    else:
-        for row in rows:
-            who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
-            pane = f" (pane {row['pane_id']})" if row.get("pane_id") else ""
-            say(f"  {who}{pane}  {row['file']}  — {row['content']}")
+        return 0
+    cells, plain = [], []
+    for row in rows:
+        who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
+        pane = row.get("pane_id") or ""
+        cells.append((row["file"], who, pane, duration(now - row["created_at"]), row["content"]))
+        plain.append(f"  {who}{f' (pane {pane})' if pane else ''}  {row['file']}  — {row['content'] or ''}")
+    listing(("file", "who", "pane", "age", "note"), cells, plain, empty="(no locks)")
     return 0
+
+
+def _on_files(store, args, viewer: str) -> list[dict]:
+    """Locks on the files that were named, each lock once."""
+    try:
+        instance = actor(store, args)
+    except UnknownInstance:
+        instance = None
+    found: dict[str, dict] = {}
+    for name in args.all("--file"):
+        if not name.strip() or "\0" in name:
+            raise UsageError("--file wants the path of a file")
+        for path in {clean(name), file_of(instance, name) if instance else clean(name)}:
+            found.update((row["id"], row) for row in store.locks.on(path))
+    return [store.locks.listed(row, viewer) for row in found.values()]

@@ -30,17 +30,13 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.panes import pane_in
 from swarm_mcp.store.registration import Registration
 
+WORDS = 1
+
 
 def run(args) -> int:
     """Register; print the row."""
-    request = Registration(
-        args.value("--directory")
-        or (args.words[0] if args.words else "")
-        or os.environ.get("SWARM_MCP_DIRECTORY", "").strip()
-        or here(),
-        label=args.value("--label") or os.environ.get("SWARM_MCP_LABEL", ""),
-        scope=args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", ""),
-        file_root=args.value("--file-root") or os.environ.get("SWARM_MCP_FILE_ROOT", ""),
+    request = asked_for(
+        args,
         lease_seconds=max(0, args.number("--lease-seconds")),
         adopt_id=args.value("--adopt-instance-id"),
         preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),
@@ -48,7 +44,7 @@ def run(args) -> int:
         session_id=args.value("--session-id"),
         state=args.value("--state"),
         client=_client(args.value("--client")),
-        pane=pane_in({**os.environ, "HERDR_PANE_ID": args.value("--pane")}) if args.value("--pane") else {},
+        pane=_pane(args),
     )
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")
@@ -66,6 +62,30 @@ def run(args) -> int:
     else:
         say(f"registered {row['id']}")
     return 0
+
+
+def asked_for(args, **more) -> Registration:
+    """The registration that flags and environment describe: directory, label, scope and file root; and `more`."""
+    return Registration(
+        args.value("--directory")
+        or (args.words[0] if args.words else "")
+        or os.environ.get("SWARM_MCP_DIRECTORY", "").strip()
+        or here(),
+        label=args.value("--label") or os.environ.get("SWARM_MCP_LABEL", ""),
+        scope=args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", ""),
+        file_root=args.value("--file-root") or os.environ.get("SWARM_MCP_FILE_ROOT", ""),
+        **more,
+    )
+
+
+def _pane(args) -> dict[str, str]:
+    """The pane to publish: the one that hooks name, or a session's own that registers for good.
+
+    A lease is taken on behalf of others as well, and the pane here is then the wrong one.
+    """
+    if args.value("--pane"):
+        return pane_in({**os.environ, "HERDR_PANE_ID": args.value("--pane")})
+    return {} if args.value("--runtime") or args.given("--lease-seconds") else pane_in(os.environ)
 
 
 def _find_terminal(store: Store, request: Registration, anew: bool) -> None:

@@ -29,6 +29,8 @@ ROLES = {
 }
 VARIABLES = ("SWARM_CC_AGENT_ROLE", "SWARM_CODEX_AGENT_ROLE", "SWARM_AGENT_ROLE", "SWARM_ROLE")
 
+WORDS = 0
+
 
 def run(args) -> int:
     """List modes and roles, and what this session has."""

@@ -1,6 +1,8 @@
 """serve: run the MCP server on standard input and output
 
-usage: swarm-mcp serve
+usage: swarm-mcp serve [--transport command|mcp_tool]
+
+  --transport mcp_tool   also answer the hooks of a plugin that was installed with that transport
 
 Clients start this from the installed plugin. It ends when its input closes, on SIGTERM or SIGINT, and
 when the client that started it is gone.
@@ -10,9 +12,12 @@ example: swarm-mcp serve
 
 from __future__ import annotations
 
+WORDS = 0
+
 
 def run(args) -> int:
     """Serve until the client has enough."""
-    from swarm_mcp.server import serve
+    from swarm_mcp.server.app import run as serve
+    from swarm_mcp.transport import COMMAND, MCP_TOOL, known
 
-    return serve()
+    return serve(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)

@@ -15,7 +15,7 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_mcp.actor import surrounding_session, viewer_identity
 from swarm_mcp.circle import veiled
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.output import listing, say, show
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import public_instance, short
@@ -23,6 +23,8 @@ from swarm_mcp.store import Store
 
 DAY_SECONDS = 86400
 ENDED = ("done", "failed", "cancelled")
+
+WORDS = 0
 
 
 def run(args) -> int:
@@ -48,15 +50,23 @@ def run(args) -> int:
         return 0
     say(f"scope {scope}")
     say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(sum(tasks.values()), 'open task')}")
+    cells, plain = [], []
     for row in sessions:
-        seen = duration(now - (row["last_seen"] or row["heartbeat"]))
-        mine = "  (this session)" if me and me["id"] == row["id"] else ""
-        bare = "" if _guarded(row) else "  (not guarded)"
-        say(f"  {short(row['id'])}  {row['state'] or 'live':<8} seen {seen} ago  {row['label'] or '-'}{mine}{bare}")
+        state, seen = row["state"] or "live", duration(now - (row["last_seen"] or row["heartbeat"]))
+        mine = "(this session)" if me and me["id"] == row["id"] else ""
+        bare = "" if _guarded(row) else "(not guarded)"
+        cells.append((short(row["id"]), state, seen, f"{mine} {bare}".strip(), row["label"]))
+        ending = "".join(f"  {mark}" for mark in (mine, bare) if mark)
+        plain.append(f"  {short(row['id'])}  {state:<8} seen {seen} ago  {row['label'] or '-'}{ending}")
+    listing(("id", "state", "seen", "", "label"), cells, plain)
+    cells, plain = [], []
     for row in locks:
         who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
         note = f" ({row['content']})" if row["content"] else ""
-        say(f"  locked  {_near(row['file'], scope)}  by {who}, {duration(now - row['created_at'])} ago{note}")
+        file, age = _near(row["file"], scope), duration(now - row["created_at"])
+        cells.append((file, who, age, row["content"]))
+        plain.append(f"  locked  {file}  by {who}, {age} ago{note}")
+    listing(("file", "who", "age", "note"), cells, plain)
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
     return 0

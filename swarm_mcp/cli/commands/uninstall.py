@@ -15,10 +15,12 @@ from swarm_mcp.clients import NAMES, chosen, client
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.errors import ClientFailed, SwarmError
 
+WORDS = 0
+
 
 def run(args) -> int:
     """Uninstall; exit 1 where a client could not be served."""
-    wanted = args.value("--client")
+    wanted = args.value("--client") or args.value("--host")
     everyone = [client(name) for name in NAMES] if wanted in ("", "all") else chosen(wanted)
     clients = [found for found in everyone if found.program()]
     unreachable = [found for found in everyone if not found.program() and found.traces()]

@@ -14,6 +14,8 @@ from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import Store
 
+WORDS = 1
+
 
 def run(args) -> int:
     """Release the lock."""

@@ -15,6 +15,8 @@ from swarm_mcp.cli.output import say, show
 from swarm_mcp.shapes import registration
 from swarm_mcp.store import Store
 
+WORDS = 0
+
 
 def run(args) -> int:
     """Print the acting instance."""

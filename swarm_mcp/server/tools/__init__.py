@@ -9,7 +9,8 @@ from swarm_mcp.server.tool import Tool
 GROUPS = ("instances", "locks", "messages", "tasks", "kv", "activity", "workspace", "dispatch")
 
 
-def all_tools() -> dict[str, Tool]:
-    """Every tool by its name, in the order in which clients list them."""
-    modules = (import_module(f"swarm_mcp.server.tools.{group}") for group in GROUPS)
+def all_tools(with_check: bool = False) -> dict[str, Tool]:
+    """Every tool by its name, in the order in which clients list them; `with_check` adds the one for hooks."""
+    groups = (*GROUPS, "check") if with_check else GROUPS
+    modules = (import_module(f"swarm_mcp.server.tools.{group}") for group in groups)
     return {tool.name: tool for module in modules for tool in module.TOOLS}

@@ -1,5 +1,118 @@
-"""Tools about dispatch."""
+"""The tool that hands work to a worker, live or started for it."""
 
 from __future__ import annotations
 
-TOOLS = ()
+from swarm_mcp.dispatch.handover import Handover
+from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
+from swarm_mcp.errors import Refused
+from swarm_mcp.server.tool import Answer, Tool, flag, number, text, texts
+from swarm_mcp.store.task_requests import TYPES
+
+PLACEMENT = {
+    "type": "object",
+    "additionalProperties": False,
+    "description": "Where a started worker is to be seen. What a spawner cannot do it leaves out, and says so.",
+    "properties": {
+        "workspace": text("`reuse_scope` (default), `new`, `current`, or a workspace's id."),
+        "tab": text("`reuse_group` (default), `new`, `current`, or a tab's id."),
+        "group": text("Name of a group of workers that share a tab."),
+        "parent_pane_id": text("The pane to split; comes before everything else here."),
+        "split_direction": text("Which way to split.", enum=["right", "down"]),
+        "max_panes_per_tab": number("Open another tab above this.", minimum=1, maximum=8),
+        "layout": {
+            "description": 'How panes are to be arranged: {"kind": "grid", "rows": 2, "cols": 3} or {"kind": "balance"}.',
+            "anyOf": [
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["kind", "rows", "cols"],
+                    "properties": {
+                        "kind": {"type": "string", "const": "grid"},
+                        "rows": {"type": "integer", "minimum": 1, "maximum": 4},
+                        "cols": {"type": "integer", "minimum": 1, "maximum": 4},
+                        "balance": {"type": "boolean"},
+                    },
+                },
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["kind"],
+                    "properties": {"kind": {"type": "string", "const": "balance"}},
+                },
+            ],
+        },
+    },
+}  # fmt: skip
+
+
+async def _dispatch(call, arguments: dict) -> Answer:
+    order = _order(arguments)
+    try:
+        handover = await call.run(lambda now: Handover(now.member(), order))
+        while (answer := await call.run(lambda now: handover.advance(now.store))) is None:
+            await call.changed(handover.left())
+    except Refused as refusal:
+        return Answer(refusal.answer)
+    ids = [mail["id"] for mail in answer.get("completion", {}).get("messages", ())]
+    return Answer(answer, on_sent=(lambda store: store.messages.acknowledge(ids)) if ids else None)
+
+
+def _order(arguments: dict) -> Order:
+    given = {name: arguments[name] for name in Order._fields if name in arguments}
+    for name in ("files", "depends_on"):
+        given[name] = tuple(given.get(name, ()))
+    return Order(**given)
+
+
+def _seconds(description: str) -> dict:
+    return {"type": "number", "minimum": 0, "description": description}
+
+
+TOOLS = (
+    Tool(
+        "dispatch",
+        "Hand work over and see to it that somebody does it: makes the task, or finds the one that an equal dispatch"
+        " has made, then gives it to a live worker of that role and wakes it, or has a new worker started. Repeating"
+        " it is safe. For sessions that lead (mode:gateway in the label); any session may use request_task, which"
+        " leaves the work for whoever claims it. `status` says what came of it: dispatched, spawned, spawn_in_flight"
+        " (a worker is being started), no_worker or spawn_failed (the task waits to be claimed), already_terminal.",
+        {
+            "title": text("What is to be done, in a few words. Equal type, title and role mean the same task."),
+            "message": text("What the worker must know: aim, limits, how it will be judged. Default: the title."),
+            "type": text("Kind of work.", enum=list(TYPES), default=DEFAULT_TYPE),
+            "role": text(
+                "Who is wanted: a session with role:<this> in its label, else a generalist.", default=DEFAULT_ROLE
+            ),
+            "files": texts("Files that the work is about; the end of the task releases the worker's locks on them."),
+            "priority": number("Higher is claimed earlier. Default 0."),
+            "depends_on": texts("Ids of tasks that must be done before."),
+            "idempotency_key": text("Dispatches with one key are one task, whatever they are called."),
+            "parent_task_id": text("The task that this is a part of."),
+            "approval_required": flag("Nobody may begin before approve_task."),
+            "spawn": flag("Off: start nobody; where no worker lives, the task waits to be claimed.", True),
+            "force_spawn": flag("Start a new worker even if one lives."),
+            "spawner": text("What starts workers: `herdr` (default, a terminal pane) or `swarm-ui`."),
+            "harness": text("Which agent to start, such as `claude` or `codex`. Default: what this session is."),
+            "cwd": text("Folder to start the worker in. Default: this session's."),
+            "label": text("More words for the started worker's label."),
+            "name": text("What the started worker's place is called on screen."),
+            "wait_seconds": _seconds("How long to wait until a started worker is up. Default: 30 (herdr), 5 (swarm-ui)."),
+            "placement": PLACEMENT,
+            "completion_wait_seconds": _seconds(
+                "Wait this long for the task to end, and answer with its result and what the worker wrote about it."
+                " Default 0: answer as soon as the work is handed over."
+            ),
+            "nudge": flag("Wake the live worker in its terminal.", True),
+            "force": flag("Wake it also while it is busy there."),
+            "promote": {
+                "type": "boolean",
+                "description": "Whether the work gets an entry in the work tracker. Default: as the tracker's"
+                " configuration says, by type and size.",
+            },
+            "promote_identifier": text("The entry of the work tracker that this work belongs to, such as ENG-12."),
+        },
+        _dispatch,
+        required=("title",),
+        idempotent=True,
+    ),
+)  # fmt: skip

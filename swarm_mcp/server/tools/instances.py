@@ -1,22 +1,33 @@
-"""Tools about sessions: join, look around, who am I."""
+"""Tools about sessions: join, look around, who am I, leave, remove."""
 
 from __future__ import annotations
 
 import os
 
-from swarm_hook_core.labels import same_circle, token
-from swarm_mcp.server.tool import Answer, Tool, flag, text
-from swarm_mcp.shapes import public_instance, registration
+from swarm_mcp.circle import may_meet
+from swarm_mcp.errors import Refused
+from swarm_mcp.scope import here
+from swarm_mcp.server.guidance import for_label
+from swarm_mcp.server.tool import Answer, NotRegistered, Tool, flag, number, text
+from swarm_mcp.shapes import registration
+from swarm_mcp.standing import held_by, met_by, peer, peers_of, standing
+from swarm_mcp.store.panes import republish
 
-GUIDANCE = (
-    "You take part in the swarm. Other sessions may edit this checkout too: lock a file with lock_file before"
-    " work on it that must not be disturbed, and unlock_file as soon as that work is done."
-)
+MOST_MESSAGES = 50
 
 
 def _register(call, arguments: dict) -> Answer:
-    row = call.session.register(call.store, call.meta, arguments)
-    return Answer(registration(row), notes=(GUIDANCE,))
+    known, wanted = call.instance(), arguments.get("adopt_instance_id") or ""
+    row = call.store.instances.adopt(known, wanted) if known and wanted not in ("", known["id"]) else None
+    row = row or call.session.register(call.store, call.meta, arguments)
+    republish(call.store, row, os.environ, call.session.client[0])
+    return Answer(registration(row), notes=for_label(row["label"]))
+
+
+def _list(call, arguments: dict) -> Answer:
+    wanted = arguments.get("label_contains", "")
+    rows = [row for row in met_by(call.store, call.member()) if wanted in (row["label"] or "")]
+    return Answer([peer(call.store, row) for row in rows])
 
 
 def _whoami(call, _arguments: dict) -> Answer:
@@ -24,62 +35,146 @@ def _whoami(call, _arguments: dict) -> Answer:
 
 
 def _bootstrap(call, arguments: dict) -> Answer:
-    row = call.member()
-    store, mine = call.store, token(row["label"] or "", "identity")
-    peers = [
-        {**public_instance(peer), "adopted": peer["adopted"], "lease_until": peer["lease_until"]}
-        for peer in store.instances.in_scope(row["scope"])
-        if peer["id"] != row["id"] and same_circle(mine, token(peer["label"] or "", "identity"))
-    ]
-    counts = store.records.task_counts(row["scope"])
-    ended = ("done", "failed", "cancelled")
-    tasks = [task for task in store.records.tasks(row["scope"]) if task["status"] not in ended]
-    grouped: dict = {}
-    for task in tasks:
-        grouped.setdefault(task["status"], []).append(task)
-    grouped["terminal_counts"] = {status: counts.get(status, 0) for status in ended}
+    wanted = arguments.get("adopt_instance_id") or ""
+    try:
+        row = _adopted(call, wanted) if wanted else call.member()
+    except Refused as refusal:
+        return Answer(refusal.answer)
+    store, marks = call.store, arguments["mark_read"]
+    tasks = store.tasks.current(row, arguments["include_terminal"], arguments["terminal_limit"])
+    peers, backend, held = peers_of(store, row), _backend(store, row), held_by(store, row)
+    # Taken last: what fails before this leaves the mail where it is.
+    messages = store.messages.take(row, MOST_MESSAGES) if marks else store.messages.peek(row, MOST_MESSAGES)
+    value = standing(store, row, peers, messages, tasks, held_locks=held, state_backend=backend)
+    ids = [message["id"] for message in messages] if marks else []
+    return Answer(value, on_sent=(lambda store: store.messages.acknowledge(ids)) if ids else None)
+
+
+def _adopted(call, wanted: str) -> dict:
+    """The caller as instance `wanted`. Raises Refused where that is not there to be taken."""
+    row = call.instance()
+    if row and row["id"] == wanted:
+        return row
+    if row is None and (call.store.instances.live(wanted) or os.environ.get("SWARM_MCP_INSTANCE_ID") == wanted):
+        place = os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here()
+        given = {"label": "SWARM_MCP_LABEL", "scope": "SWARM_MCP_SCOPE", "file_root": "SWARM_MCP_FILE_ROOT"}
+        more = {name: os.environ.get(variable, "") for name, variable in given.items()}
+        request = {"directory": place, "adopt_instance_id": wanted, **more}
+        row = call.session.register(call.store, call.meta, request)
+        if row["id"] == wanted:
+            return row
+        call.store.instances.remove(row["id"])
+        row = None
+    adopted = call.store.instances.adopt(row, wanted) if row else None
+    if adopted is None:
+        raise Refused(f"Instance {wanted} cannot be adopted: it must wait in this session's own scope and directory")
+    return adopted
+
+
+def _backend(store, row: dict) -> dict:
+    home = os.path.expanduser("~")
     source = "SWARM_DB_PATH" if os.environ.get("SWARM_DB_PATH", "").strip() else "home_default"
-    return Answer(
-        {
-            "instance": registration(row),
-            "peers": peers,
-            "unread_messages": store.messages.unread(row, 50, arguments.get("mark_read", True)),
-            "locks": store.locks.held(row["scope"], mine),
-            "tasks": grouped,
-            "state_backend": {
-                "backend": "sqlite",
-                "db_path": store.path,
-                "db_path_source": source,
-                "scope": row["scope"],
-            },
-        }
-    )
+    return {
+        "backend": "sqlite",
+        "db_path": store.path,
+        "db_path_source": source,
+        "default_db_path": os.path.join(home, ".swarm-mcp", "swarm.db"),
+        "scope": row["scope"],
+        "home": home,
+        "hermes_host_home": os.environ.get("HERMES_HOST_HOME"),
+        "hermes_profile_home": os.environ.get("HERMES_PROFILE_HOME"),
+    }
+
+
+def _remove(call, arguments: dict) -> Answer:
+    me, wanted, store = call.member(), arguments["instance_id"], call.store
+    if wanted == me["id"]:
+        return Answer(text="Cannot remove yourself. Use deregister instead.")
+    row = store.instances.get(wanted)
+    if row is None or row["scope"] != me["scope"]:
+        return Answer(text=f"Instance {wanted} not found in this scope")
+    live = store.instances.live(wanted)
+    if live and not arguments["force"]:
+        age = max(0, store.now() - (live["last_seen"] or live["heartbeat"]))
+        error = f"Instance {wanted} is live, last seen {age} s ago; force=true takes its locks and tasks from it"
+        return Answer({"error": error})
+    store.instances.remove(wanted)
+    name = f"{row['label']} ({wanted})" if row["label"] and may_meet(me["label"], row["label"]) else wanted
+    return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
+
+
+def _deregister(call, _arguments: dict) -> Answer:
+    row = call.member()
+    if not call.store.instances.remove(row["id"]):
+        raise NotRegistered
+    return Answer(text=f"Deregistered instance {row['id']}. Tasks released, locks cleared.")
 
 
 TOOLS = (
     Tool(
         "register",
-        "Join the swarm, so that other sessions can see this one and its locks can be enforced. Sessions whose"
-        " client has the swarm plugin are registered already; then this returns that registration.",
+        "Join the swarm, so that other sessions can see this one, message it and respect its locks. Needed before any"
+        " other tool where whoami says `Not registered`; sessions whose client has the swarm plugin are registered"
+        " already, and then this returns that registration unchanged.",
         {
             "directory": text("Absolute path of the folder this session works in."),
             "label": text("Words that name this session, such as `identity:work role:reviewer`."),
-            "scope": text("Folder whose sessions coordinate with each other. Default: the git root."),
+            "scope": text("Folder whose sessions coordinate with each other. Default: the git root of `directory`."),
             "file_root": text("Where this session's files really are, for a worktree that stands for another folder."),
-            "adopt_instance_id": text("An instance id that was reserved for this session."),
+            "adopt_instance_id": text("An instance id that was reserved for this session, in this scope and folder."),
         },
         _register,
         required=("directory",),
         idempotent=True,
     ),
     Tool(
+        "list_instances",
+        "The live sessions of this scope that this one can work with, itself included: id, label (with roles such as"
+        " `role:reviewer`), folder, last sign of life. Use it to find whom to message or to give a task to.",
+        {"label_contains": text("Only sessions whose label has exactly this text in it, such as `role:implementer`.")},
+        _list,
+        reads=True,
+    ),
+    Tool(
+        "whoami",
+        "This session's instance id, label, scope and folder, or that it is not registered.",
+        {},
+        _whoami,
+        reads=True,
+    ),
+    Tool(
         "bootstrap",
-        "Everything to know at the start of work or after losing context, in one call: this session, its peers,"
-        " unread messages, current locks, open tasks.",
+        "Everything to know at the start of work or after losing context, in one call: this session, its peers, its"
+        " unread messages, the files it has locked, the tasks of the scope by status, the work tracker. Handle the"
+        " messages first; they count as read afterwards unless mark_read is false.",
         {
-            "mark_read": flag("Mark the returned messages as read.", True),
+            "mark_read": flag("Count the returned messages as read. With false they stay for the next call.", True),
+            "adopt_instance_id": text("Become this reserved instance first, with whatever this session holds."),
+            "include_terminal": flag("Whole rows of all ended tasks too; else only how many there are."),
+            "terminal_limit": number(
+                "Without include_terminal: so many ended tasks of each kind, the newest.", minimum=0, default=0
+            ),
         },
         _bootstrap,
     ),
-    Tool("whoami", "This session's instance id, label and scope.", {}, _whoami, reads=True),
+    Tool(
+        "remove_instance",
+        "Remove another session from the swarm: its locks are freed, its tasks go back to open, its mail is dropped."
+        " Meant for one that has died or hangs. One that is still live goes only with force, because it would lose"
+        " its locks in the middle of its work: message it first. To leave yourself, use deregister.",
+        {
+            "instance_id": text("The whole id of the session, as list_instances shows it."),
+            "force": flag("Remove it although it is live."),
+        },
+        _remove,
+        required=("instance_id",),
+        destructive=True,
+    ),
+    Tool(
+        "deregister",
+        "Leave the swarm for good: this session's locks are freed, its tasks go back to open. Not needed at the end of"
+        " a turn or of the session, which cleans up by itself.",
+        {},
+        _deregister,
+    ),
 )

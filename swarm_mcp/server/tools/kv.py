@@ -1,5 +1,99 @@
-"""Tools about kv."""
+"""Tools about shared values: look up, set, add to a list, remove."""
 
 from __future__ import annotations
 
-TOOLS = ()
+from swarm_mcp.errors import Refused
+from swarm_mcp.server.tool import Answer, Tool, text
+from swarm_mcp.store.kv import NotJson, identity_of
+
+KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`.")
+
+
+def _get(call, arguments: dict) -> Answer:
+    row, key = call.member(), arguments["key"]
+    found = call.store.kv.get(row["scope"], key, identity_of(row) or "")
+    return Answer(found) if found else Answer(text=f'Key "{key}" not found')
+
+
+def _set(call, arguments: dict) -> Answer:
+    row, key = call.member(), arguments["key"]
+    try:
+        call.store.kv.put(row, key, arguments["value"])
+    except Refused as refusal:
+        return Answer(refusal.answer)
+    return Answer(text=f'Set "{key}"')
+
+
+def _append(call, arguments: dict) -> Answer:
+    row, key = call.member(), arguments["key"]
+    try:
+        length = call.store.kv.append(row, key, arguments["value"])
+    except Refused as refusal:
+        return Answer(refusal.answer)
+    except NotJson as error:
+        return Answer(text=str(error))
+    return Answer(text=f'Appended to "{key}" ({length} items)')
+
+
+def _delete(call, arguments: dict) -> Answer:
+    row, key = call.member(), arguments["key"]
+    try:
+        there = call.store.kv.delete(row, key)
+    except Refused as refusal:
+        return Answer(refusal.answer)
+    return Answer(text=f'Deleted "{key}"' + ("" if there else "; it was not there"))
+
+
+def _list(call, arguments: dict) -> Answer:
+    row = call.member()
+    return Answer(call.store.kv.items(row["scope"], arguments.get("prefix", ""), identity_of(row) or ""))
+
+
+TOOLS = (
+    Tool(
+        "kv_get",
+        "Read one shared value of this scope: a plan, a setting, what a peer published. The answer has `value` (text,"
+        " often JSON), when it was last changed and which identity owns it; a key that is not there, or belongs to"
+        " another identity, is reported as not found.",
+        {"key": KEY},
+        _get,
+        required=("key",),
+        reads=True,
+    ),
+    Tool(
+        "kv_set",
+        "Publish a value under a key for every session of this scope, replacing what was there. For state that others"
+        " look up (a plan, a port number, a decision); to tell one peer something, use send_message. The key belongs"
+        " to the identity that first sets it; the answer has `error` where that is another one.",
+        {"key": KEY, "value": text("The value. Use JSON for anything with parts.")},
+        _set,
+        required=("key", "value"),
+        idempotent=True,
+    ),
+    Tool(
+        "kv_append",
+        "Add one item to the list under a key, in one step, so that sessions adding at the same time lose nothing."
+        " Use it, not kv_get and kv_set, for logs and collections. A missing key becomes a list of this item; a value"
+        " that is no list becomes its first item.",
+        {"key": KEY, "value": text('The item as JSON, such as `{"file": "a.py"}`, `"text"` with its quotes, or `3`.')},
+        _append,
+        required=("key", "value"),
+    ),
+    Tool(
+        "kv_delete",
+        "Remove a key and its value for everybody in this scope. What another identity owns stays, and the answer"
+        " has `error`.",
+        {"key": KEY},
+        _delete,
+        required=("key",),
+        idempotent=True,
+    ),
+    Tool(
+        "kv_list",
+        "The keys there are in this scope, with the time of their last change and without their values. `prefix` is"
+        " exact: letter case counts and there are no wildcards.",
+        {"prefix": text("Only keys that begin with exactly this text, such as `plan/`.")},
+        _list,
+        reads=True,
+    ),
+)

@@ -1,5 +1,105 @@
-"""Tools about messages."""
+"""Tools about messages: to one session, to all, and one's own mail."""
 
 from __future__ import annotations
 
-TOOLS = ()
+from swarm_mcp.errors import Refused, UnknownInstance
+from swarm_mcp.server.tool import Answer, Tool, flag, number, text
+from swarm_mcp.workspace import prompting
+
+MOST_AT_ONCE = 200
+
+
+def _send(call, arguments: dict) -> Answer:
+    me, recipient = call.member(), arguments["recipient"]
+    if recipient == me["id"]:
+        return Answer(text="Cannot send a message to yourself: that is this session's own id.")
+    try:
+        call.store.messages.send(me, recipient, arguments["content"])
+    except (Refused, UnknownInstance) as reason:
+        return Answer(text=str(reason))
+    return Answer(text=f"Message sent to {recipient}")
+
+
+def _broadcast(call, arguments: dict) -> Answer:
+    try:
+        peers = call.store.messages.broadcast(call.member(), arguments["content"])
+    except Refused as reason:
+        return Answer(text=str(reason))
+    return Answer(text=f"Broadcast sent to {len(peers)} instance(s)")
+
+
+def _poll(call, arguments: dict) -> Answer:
+    mail = call.store.messages.take(call.member(), arguments["limit"])
+    ids = [message["id"] for message in mail]
+    return Answer(mail, on_sent=lambda store: store.messages.acknowledge(ids))
+
+
+def _prompt(call, arguments: dict) -> Answer:
+    me, recipient = call.member(), arguments["recipient"]
+    if recipient == me["id"]:
+        return Answer({"error": "Cannot prompt yourself: that is this session's own id."})
+    task_id = arguments.get("task_id") or ""
+    try:
+        sent = prompting.prompt(
+            call.store, me, {"id": recipient}, arguments["message"], task_id, arguments["nudge"], arguments["force"]
+        )
+    except (Refused, UnknownInstance) as reason:
+        return Answer({"error": str(reason)})
+    return Answer(sent)
+
+
+TOOLS = (
+    Tool(
+        "send_message",
+        "Write to one other session. The message waits in its inbox until it polls, and is kept for an hour;"
+        " nobody is interrupted. Use prompt_peer where the other should start on it now, and request_task for"
+        " work whose outcome you want to follow.",
+        {
+            "recipient": text("Instance id of the session to write to, from list_instances."),
+            "content": text("What to tell it. It sees your instance id, not your conversation: say what it must know."),
+        },
+        _send,
+        required=("recipient", "content"),
+    ),
+    Tool(
+        "prompt_peer",
+        "Write to one other session and wake it: the message goes to its inbox, and if its terminal pane is known"
+        " and it is not busy there, a line typed into that pane tells it to poll. The answer says whether it was"
+        " woken; the message is there in any case.",
+        {
+            "recipient": text("Instance id of the session to write to, from list_instances."),
+            "message": text("What it should do or know."),
+            "task_id": text("Id of the task this is about; the message is marked with it."),
+            "nudge": flag("Wake it. False only leaves the message.", True),
+            "force": flag(
+                "Wake it even while it works or waits for an answer in its terminal, which interrupts it and may"
+                " answer the question there. For urgent corrections only."
+            ),
+        },
+        _prompt,
+        required=("recipient", "message"),
+    ),
+    Tool(
+        "broadcast",
+        "Write the same message to every other session of this scope that is now registered. For what all must"
+        " know, such as a frozen branch; one session is better reached with send_message.",
+        {"content": text("What to tell them.")},
+        _broadcast,
+        required=("content",),
+    ),
+    Tool(
+        "poll_messages",
+        "Read this session's new messages, oldest first. Each is delivered once and then counts as read. Poll when"
+        " you are told that mail waits, between steps of longer work, and before claiming a task, which is refused"
+        " while mail is unread. To wait for mail instead of asking again and again, call wait_for_activity.",
+        {
+            "limit": number(
+                "At most so many; the rest stays for the next call.",
+                exclusiveMinimum=0,
+                maximum=MOST_AT_ONCE,
+                default=50,
+            )
+        },
+        _poll,
+    ),
+)

@@ -1,5 +1,298 @@
-"""Tools about tasks."""
+"""Tools about tasks: hand work over, take it, say how it goes, end it."""
 
 from __future__ import annotations
 
-TOOLS = ()
+from functools import wraps
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.server.tool import Answer, Tool, flag, number, text, texts
+from swarm_mcp.store.task_requests import BATCH_LIMIT, TYPES
+from swarm_mcp.store.task_states import DONE, STATUSES, TERMINAL
+from swarm_mcp.store.tasks import UNCHANGED
+from swarm_mcp.workspace.prompting import deliver
+
+
+def _refusable(handler):
+    """A refusal is an ordinary answer, ``{"error", ...}``."""
+
+    @wraps(handler)
+    def answered(call, arguments: dict) -> Answer:
+        try:
+            return handler(call, arguments)
+        except Refused as refusal:
+            return Answer(refusal.answer)
+
+    return answered
+
+
+def _prompted(call, me: dict, notices: list[tuple[str, str]]) -> list[dict]:
+    return [{"recipient": who, "prompt": deliver(call.store, me, who, content)} for who, content in notices]
+
+
+def _prompt(call, me: dict, notices: list[tuple[str, str]]) -> dict:
+    return {"prompt": _prompted(call, me, notices)[0]["prompt"]} if notices else {}
+
+
+def _request(call, arguments: dict) -> Answer:
+    me = call.member()
+    try:
+        made = call.store.tasks.request(me, arguments)
+    except Refused as refusal:
+        return Answer(text=str(refusal))  # the contract has these as sentences
+    task = made["task"]
+    answer = {"task_id": task["id"], "status": task["status"], **({"existing": True} if made["existing"] else {})}
+    return Answer({**answer, **_prompt(call, me, made["notices"])})
+
+
+@_refusable
+def _request_batch(call, arguments: dict) -> Answer:
+    me = call.member()
+    made = call.store.tasks.request_batch(me, arguments["tasks"])
+    new = sum(task["new"] for task in made["tasks"])
+    answer = {"task_ids": [task["id"] for task in made["tasks"]], "created": new}
+    answer.update(existing=len(made["tasks"]) - new, tasks=made["tasks"])
+    prompts = _prompted(call, me, made["notices"])
+    return Answer({**answer, **({"prompts": prompts} if prompts else {})})
+
+
+@_refusable
+def _claim(call, arguments: dict) -> Answer:
+    call.store.tasks.claim(call.member(), arguments["task_id"], arguments.get("ignore_unread_messages", False))
+    return Answer({"ok": True})
+
+
+@_refusable
+def _claim_next(call, arguments: dict) -> Answer:
+    begun = call.store.tasks.claim_next(
+        call.member(), arguments.get("types"), arguments.get("files"), arguments.get("ignore_unread_messages", False)
+    )
+    task = begun["task"]
+    return Answer({"ok": True, "task_id": task["id"], "prior_status": begun["prior_status"], "task": task})
+
+
+@_refusable
+def _update(call, arguments: dict) -> Answer:
+    me = call.member()
+    ended = call.store.tasks.end(me, arguments["task_id"], arguments["status"], arguments.get("result"))
+    return Answer({"ok": True, **_told_of_end(call, me, ended)})
+
+
+@_refusable
+def _complete(call, arguments: dict) -> Answer:
+    me = call.member()
+    ended = call.store.tasks.complete(me, arguments["task_id"], arguments, arguments["status"])
+    answer = {"ok": True, "status": ended["task"]["status"], "result": ended["result"]}
+    return Answer({**answer, **_told_of_end(call, me, ended)})
+
+
+def _told_of_end(call, me: dict, ended: dict) -> dict:
+    unblocked = _prompted(call, me, ended["unblocked"])
+    return {**_prompt(call, me, ended["notices"]), **({"unblocked_prompts": unblocked} if unblocked else {})}
+
+
+@_refusable
+def _report(call, arguments: dict) -> Answer:
+    progress = call.store.tasks.report_progress(
+        call.member(),
+        arguments["task_id"],
+        arguments["summary"],
+        arguments.get("blocked_reason", UNCHANGED),
+        arguments.get("expected_next_update_at", UNCHANGED),
+    )
+    return Answer({"ok": True, **progress})
+
+
+@_refusable
+def _approve(call, arguments: dict) -> Answer:
+    me = call.member()
+    approved = call.store.tasks.approve(me, arguments["task_id"])
+    return Answer({"ok": True, "status": approved["task"]["status"], **_prompt(call, me, approved["notices"])})
+
+
+def _get(call, arguments: dict) -> Answer:
+    task = call.store.tasks.seen(call.member(), arguments["task_id"])
+    return Answer(task) if task else Answer(text="Task not found")
+
+
+def _list(call, arguments: dict) -> Answer:
+    filters = (arguments.get(name, "") for name in ("status", "assignee", "requester"))
+    return Answer(call.store.tasks.listed(call.member(), *filters))
+
+
+TASK_ID = text("The task's id.")
+IGNORE_UNREAD = {
+    "type": "boolean",
+    "description": "Claim although mail is unread. Only where you know what it says; it may be about this work.",
+}
+NOTE_OR_FACTS = {"anyOf": [{"type": "object", "additionalProperties": {}}, {"type": "string"}]}
+SPECIFICATION = {
+    "type": text("What kind of work; workers may look for one kind only.", enum=list(TYPES)),
+    "title": text("The task in one line."),
+    "description": text(
+        "All that the worker needs to begin: goal, constraints, what counts as done. It does not know your"
+        " conversation."
+    ),
+    "files": texts("The files that the work will change or look at, absolute or relative to this session's folder."),
+    "assignee": text("Instance id of the session that shall do it. Leave it out and the first to claim it does."),
+    "priority": number("Higher is claimed first; negative can wait.", default=0),
+    "depends_on": texts("Ids of tasks that must be done first. Blocked until then; cancelled if one of them fails."),
+    "idempotency_key": text(
+        "A name of your own for this task. A second request with the same name changes nothing and returns the"
+        " first task, so that it is safe to repeat."
+    ),
+    "parent_task_id": text("The task that this one is a part of. A link only."),
+    "review_of_task_id": text("The task whose work is to be reviewed. A link only."),
+    "fixes_task_id": text("The task whose work is to be mended. A link only."),
+    "approval_required": flag("Nobody can claim it before approve_task."),
+    "tracker_required": flag("Its end must say what became of its entry in the work tracker."),
+    "tracker_provider": text("Which work tracker that is: linear, jira, github_issues."),
+}
+_DEPENDS_ON = texts("Ids, or $N for the Nth task of this batch, which must stand before this one.")
+_ITEM = {"type": "object", "properties": {**SPECIFICATION, "depends_on": _DEPENDS_ON}}
+BATCH = {
+    "type": "array",
+    "items": {**_ITEM, "required": ["type", "title"], "additionalProperties": False},
+    "minItems": 1,
+    "maxItems": BATCH_LIMIT,
+    "description": "The tasks in order. depends_on and the links take $1 for the first of them, $2 for the second.",
+}
+TESTS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "command": text("What was run."),
+            "status": text("How it ended.", enum=["passed", "failed", "skipped", "unknown"]),
+            "notes": text("What to know about it."),
+        },
+        "required": ["status"],
+        "additionalProperties": False,
+    },
+    "description": "What was run to check the work, and how each ended.",
+}
+
+TOOLS = (
+    Tool(
+        "request_task",
+        "Hand work to another session, or leave it in the queue for whoever claims it first. You are sent a message"
+        " when it is done or has failed. For several tasks that build on each other use request_task_batch; to have"
+        " a worker found or started for it, dispatch.",
+        SPECIFICATION,
+        _request,
+        required=("type", "title"),
+    ),
+    Tool(
+        "request_task_batch",
+        "Create up to 50 tasks at once, all or none: a whole plan, with $N for tasks of the same batch (implement $1,"
+        " review that depends on $1). If anything is wrong nothing is created, and the answer lists every fault.",
+        {"tasks": BATCH},
+        _request_batch,
+        required=("tasks",),
+    ),
+    Tool(
+        "claim_task",
+        "Begin one task whose id you know, open or assigned to you: it is yours and in_progress if the answer has"
+        " ok, and nobody else's. Refused while you have unread messages. To take whatever is most urgent, call"
+        " claim_next_task.",
+        {"task_id": TASK_ID, "ignore_unread_messages": IGNORE_UNREAD},
+        _claim,
+        required=("task_id",),
+    ),
+    Tool(
+        "claim_next_task",
+        "Begin the most urgent task there is for you: first those assigned to you, then open ones by priority and"
+        " age. The answer has the whole task. Refused while you have unread messages; where nothing fits, wait with"
+        " wait_for_activity instead of asking again.",
+        {
+            "types": texts("Only tasks of these kinds.", enum=list(TYPES)),
+            "files": texts("Only tasks that name at least one of these files."),
+            "ignore_unread_messages": IGNORE_UNREAD,
+        },
+        _claim_next,
+    ),
+    Tool(
+        "update_task",
+        "End a task in a word: done or failed for its assignee, cancelled also for its requester. Locks taken for it"
+        " are released, and tasks that waited for it may begin, or are cancelled with it. After real work prefer"
+        " complete_task, which tells the requester what was changed and tested.",
+        {
+            "task_id": TASK_ID,
+            "status": text("How it ended.", enum=list(TERMINAL)),
+            "result": text("The outcome, or why it failed."),
+        },
+        _update,
+        required=("task_id", "status"),
+    ),
+    Tool(
+        "complete_task",
+        "End a task of yours with a report: what was done, which files changed, what was tested and what is left."
+        " The requester is sent the summary. Locks taken for the task are released, and tasks that waited for it"
+        " may begin. Call it as soon as the work is finished, also when it failed (status failed).",
+        {
+            "task_id": TASK_ID,
+            "status": text("How it ended.", enum=list(TERMINAL), default=DONE),
+            "summary": text("What was done, or why it failed, in a few sentences."),
+            "files_changed": texts("Files that were changed, or that matter to the outcome."),
+            "tests": TESTS,
+            "tracker_update": {
+                **NOTE_OR_FACTS,
+                "description": "What you changed in the work tracker. It or tracker_update_skipped must be there"
+                " when the task belongs to an entry of one.",
+            },
+            "tracker_update_skipped": {
+                **NOTE_OR_FACTS,
+                "description": "Why you could not update the work tracker, with what somebody who can will need.",
+            },
+            "followups": texts("What is left to do, to watch or to review."),
+        },
+        _complete,
+        required=("task_id", "summary"),
+    ),
+    Tool(
+        "report_progress",
+        "Say how far your task is, so that others can see it without asking. For work of more than a few minutes,"
+        " and whenever you are stuck.",
+        {
+            "task_id": TASK_ID,
+            "summary": text("Where it stands now."),
+            "blocked_reason": {
+                "type": ["string", "null"],
+                "description": "What you are waiting for. Null takes an earlier reason back.",
+            },
+            "expected_next_update_at": {
+                "anyOf": [{"type": "integer"}, {"type": "null"}],
+                "description": "When you will report again, in Unix seconds. Null takes an earlier time back.",
+            },
+        },
+        _report,
+        required=("task_id", "summary"),
+    ),
+    Tool(
+        "approve_task",
+        "Let a task begin that waits with status approval_required. It becomes open, or its assignee's, or stays"
+        " blocked until what it depends on is done.",
+        {"task_id": TASK_ID},
+        _approve,
+        required=("task_id",),
+    ),
+    Tool(
+        "get_task",
+        "Everything about one task: description, status, who has it, progress, result.",
+        {"task_id": TASK_ID},
+        _get,
+        required=("task_id",),
+        reads=True,
+    ),
+    Tool(
+        "list_tasks",
+        "All tasks of this scope with everything about them, most urgent first, those that ended within the last day"
+        " too. Filter: the whole list may be long. For what concerns you right now, swarm_status is shorter.",
+        {
+            "status": text("Only tasks with this status.", enum=list(STATUSES)),
+            "assignee": text("Only tasks of the session with this instance id."),
+            "requester": text("Only tasks that the session with this instance id asked for."),
+        },
+        _list,
+        reads=True,
+    ),
+)

@@ -1,0 +1,60 @@
+"""bootstrap: where this session stands: peers, unread messages, tasks
+
+usage: swarm-mcp bootstrap [DIRECTORY] [--as WHO] [--limit N] [--adopt-instance-id ID] [--scope DIR] [--json]
+
+  --limit N               at most N unread messages (default 50; 0 for none, -1 for all)
+  --adopt-instance-id ID  become this reserved instance first; it must wait in this scope and DIRECTORY
+
+The answer is JSON with and without --json. The messages in it count as read once it is written, and only
+then. Where SWARM_MCP_INSTANCE_ID names an instance that is not registered yet, it is registered.
+
+example: swarm-mcp bootstrap --as role:reviewer
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from swarm_mcp.actor import actor
+from swarm_mcp.cli.commands.register import asked_for
+from swarm_mcp.cli.output import show
+from swarm_mcp.errors import SwarmError, UnknownInstance
+from swarm_mcp.standing import neighbours_of, standing
+from swarm_mcp.store import Store
+
+WORDS = 1
+
+
+def run(args) -> int:
+    """Print where the session stands; what was printed is read."""
+    with Store() as store:
+        row = _session(store, args)
+        tasks, peers = store.tasks.current(row), neighbours_of(store, row)
+        limit = args.number("--limit", 50)
+        messages = store.messages.take(row, limit) if limit else []
+        show(standing(store, row, peers, messages, tasks))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+            store.messages.acknowledge([message["id"] for message in messages])
+    return 0
+
+
+def _session(store, args) -> dict:
+    """The session this is for, adopted or registered where that was asked for."""
+    wanted = args.value("--adopt-instance-id")
+    reserved = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    if wanted:
+        request = asked_for(args, adopt_id=wanted)
+        waiting = store.instances.live(wanted)
+        if waiting and (waiting["scope"], waiting["directory"]) == (request.scope, request.directory):
+            return store.instances.register(request)
+        if wanted == reserved:
+            return store.instances.register(asked_for(args, preassigned_id=wanted))
+        raise SwarmError(f"instance {wanted} cannot be adopted: none waits under that id in {request.directory}")
+    try:
+        return actor(store, args)
+    except UnknownInstance:
+        if not reserved or args.value("--as"):
+            raise
+        return store.instances.register(asked_for(args, preassigned_id=reserved))

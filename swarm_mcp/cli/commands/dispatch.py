@@ -1,0 +1,127 @@
+"""dispatch: hand work to a live worker, or have one started for it
+
+usage: swarm-mcp dispatch TITLE... [--message TEXT] [--description TEXT] [--type TYPE] [--role ROLE]
+                          [--file PATH]... [--priority N] [--depends-on ID,ID] [--parent-task ID]
+                          [--idempotency-key KEY] [--approval-required] [--no-spawn | --force-spawn]
+                          [--spawner NAME] [--harness NAME] [--directory DIR] [--label TEXT] [--name TEXT]
+                          [--wait S] [--completion-wait S] [--no-nudge] [--force] [--as WHO] [--json]
+
+  --message TEXT        what the worker is told (default: the title)
+  --description TEXT    what the task says (default: the message)
+  --type TYPE           implement (default), fix, test, review, research or other
+  --role ROLE           who is wanted: a live session with role:ROLE in its label, else a generalist
+                        (default: implementer)
+  --idempotency-key K   dispatches with one key are one task; without it those of one type, title and role
+  --no-spawn            start nobody: where no worker lives, the task waits to be claimed
+  --force-spawn         start a worker even if one lives
+  --spawner NAME        herdr or swarm-ui (default: SWARM_DISPATCH_SPAWNER, SWARM_SPAWNER, herdr)
+  --harness NAME        what to start: claude, codex, ... (default: SWARM_DISPATCH_HARNESS,
+                        SWARM_WORKER_HARNESS, what this session is)
+  --directory DIR       where to start it (default: this session's folder)
+  --label, --name TEXT  more words for the worker's label; what its pane is called
+  --wait S              seconds to wait until it has come up (herdr: 30, swarm-ui: 5)
+  --completion-wait S   wait up to S seconds for the task to end, and print how it did
+  --no-nudge, --force   leave the worker's terminal alone; wake it even while it is busy there
+
+For gateways: a session with mode:gateway in its label, or SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch
+is refused; 0 where the task is there, also if no worker could be started for it (status spawn_failed).
+
+example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import actor
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.dispatch.handover import carry_out
+from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
+from swarm_mcp.errors import Refused
+from swarm_mcp.shapes import short
+from swarm_mcp.store import Store
+
+DEFAULT_COMPLETION_WAIT = 600.0  # for the flag without seconds
+
+
+def run(args) -> int:
+    """Dispatch; print what came of it."""
+    args.word(0, "the title: swarm-mcp dispatch TITLE...")
+    order = _order(args)
+    with Store() as store:
+        requester = actor(store, args)
+        try:
+            answer = carry_out(store, requester, order)
+        except Refused as refusal:
+            return refused(args, "dispatch", refusal.answer)
+        if args.json:
+            show(answer)
+        else:
+            for line in _lines(answer):
+                say(line)
+        _flush()
+        store.messages.acknowledge([mail["id"] for mail in answer.get("completion", {}).get("messages", ())])
+    return 0
+
+
+def _order(args) -> Order:
+    return Order(
+        title=" ".join(args.words),
+        message=args.value("--message"),
+        description=args.value("--description"),
+        type=args.value("--type") or DEFAULT_TYPE,
+        role=args.value("--role") or DEFAULT_ROLE,
+        files=tuple(args.all("--file")),
+        priority=args.number("--priority"),
+        depends_on=tuple(part.strip() for part in args.value("--depends-on").split(",") if part.strip()),
+        idempotency_key=args.value("--idempotency-key"),
+        parent_task_id=args.value("--parent-task"),
+        approval_required=args.has("--approval-required"),
+        spawn=not args.has("--no-spawn"),
+        force_spawn=args.has("--force-spawn"),
+        spawner=args.value("--spawner"),
+        harness=args.value("--harness"),
+        cwd=args.value("--directory"),
+        label=args.value("--label"),
+        name=args.value("--name"),
+        wait_seconds=args.seconds("--wait") if args.value("--wait").strip() else None,
+        completion_wait_seconds=_completion_wait(args),
+        nudge=not args.has("--no-nudge"),
+        force=args.has("--force"),
+    )
+
+
+def _completion_wait(args) -> float:
+    """Seconds, from whichever of the flag's two names was given; 0 for no wait."""
+    for flag in ("--completion-wait", "--wait-for-completion"):
+        if args.value(flag).strip():
+            return args.seconds(flag)
+    return DEFAULT_COMPLETION_WAIT if args.has("--wait-for-completion") else 0.0
+
+
+def _lines(answer: dict) -> list[str]:
+    """What people read: a line for the status, and for the end of the task."""
+    status, task = answer["status"], answer["task_id"]
+    lines = {
+        "dispatched": lambda: f"dispatched task {task} to {short(answer['recipient'])}",
+        "no_worker": lambda: f"task {task} waits to be claimed: no live worker for role {answer['role']}",
+        "already_terminal": lambda: f"task {task} is already {answer['task']['status']}",
+        "spawn_in_flight": lambda: f"task {task} waits for its worker, which is being started",
+        "spawned": lambda: f"task {task}: worker {short(answer.get('instance_id') or 'started')} is up",
+        "spawn_failed": lambda: f"task {task} waits to be claimed: no worker could be started: {answer['error']}",
+    }
+    shown = [lines[status]()]
+    ended = answer.get("completion")
+    if ended and ended["status"] == "completed":
+        shown.append(f"task {task} {ended['task_status']}: {ended['result'] or '(no result)'}")
+    elif ended:
+        shown.append(f"task {task} {'is gone' if ended['status'] == 'missing' else 'has not ended yet'}")
+    for mail in ended["messages"] if ended else ():
+        shown.append(f"message from {short(mail['sender'])}: {mail['content']}")
+    return shown
+
+
+def _flush() -> None:
+    """Out of this process: only then are messages delivered."""
+    import sys
+
+    if sys.stdout is not None:
+        sys.stdout.flush()

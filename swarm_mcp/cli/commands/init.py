@@ -1,0 +1,76 @@
+"""init: set one project up for clients that have no plugin of ours
+
+usage: swarm-mcp init [--dir DIR] [--force] [--no-skills] [--json]
+
+  --dir DIR    the project (default: here); made where it is missing
+  --force      write over skills that are there, and over a server entry of another kind
+  --no-skills  leave .claude/skills alone
+
+Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills
+into DIR/.claude/skills. Such sessions coordinate, but no hook stops their writes: that takes the plugin
+(swarm-mcp install), and with the plugin this is not needed.
+
+example: swarm-mcp init --dir ~/src/shop
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.scope import clean
+
+SKILLS = ("swarm-mcp", "swarm")
+
+WORDS = 0
+
+
+def run(args) -> int:
+    """Write what is missing."""
+    from swarm_mcp.clients.mcp_file import add_server
+
+    folder = Path(clean(args.value("--dir") or "."))
+    if folder.exists() and not folder.is_dir():
+        raise SwarmError(f"{folder} is not a folder")
+    force = args.has("--force")
+    server = folder / ".mcp.json"
+    steps = [{"action": add_server(server, force), "path": str(server)}]
+    if not (args.has("--no-skills") or args.has("--no-skill")):
+        for name in SKILLS:
+            target = folder / ".claude" / "skills" / name
+            steps.append({"action": _copy_skill(name, target, force), "path": str(target)})
+    for step in steps:
+        if step["action"] == "skipped":
+            step["note"] = "already there" if step["path"] == str(server) else "already there; --force renews it"
+    if args.json:
+        show({"directory": str(folder), "steps": steps})
+        return 0
+    say(f"Setting up {folder} for swarm")
+    for step in steps:
+        say(f"  {step['action']} {step['path']}{' (' + step['note'] + ')' if 'note' in step else ''}")
+    say()
+    say("Done. Restart the agent client there; it may ask whether to trust the server.")
+    return 0
+
+
+def _copy_skill(name: str, target: Path, force: bool) -> str:
+    """Copy one of our skills; ``wrote``, ``updated`` or ``skipped``."""
+    from swarm_mcp.bundle import plugin_source
+    from swarm_mcp.clients.mcp_file import write_whole
+
+    there = target.exists() or target.is_symlink()
+    if there and not force:
+        return "skipped"
+    if target.is_symlink() or (there and not target.is_dir()):
+        # Writing through somebody's link would change another project's files.
+        raise SwarmError(f"{target} is a link or a file; remove it first")
+    source = plugin_source() / "skills" / name
+    changed = False
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            copy, content = target / path.relative_to(source), path.read_bytes()
+            if not copy.is_file() or copy.read_bytes() != content:
+                write_whole(copy, content)
+                changed = True
+    return "skipped" if there and not changed else "updated" if there else "wrote"

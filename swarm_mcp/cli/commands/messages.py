@@ -1,0 +1,45 @@
+"""messages: what sessions of this scope have written to each other
+
+usage: swarm-mcp messages [--to WHO] [--from WHO] [--limit N] [--scope DIR] [--json]
+
+  --to, --from WHO   only to or from this session
+  --limit N          the newest N (default 50; 0 for none, -1 for all)
+
+Only looks: nothing is marked as read. A * stands before what has not been read. Mail of sessions that work
+under another identity is not shown.
+
+example: swarm-mcp messages --to reviewer --limit 10
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import resolve, viewer_identity
+from swarm_mcp.cli.output import listing, moment, show
+from swarm_mcp.scope import current_scope
+from swarm_mcp.shapes import short
+from swarm_mcp.store import Store
+
+WORDS = 0
+
+
+def run(args) -> int:
+    """List the newest messages, oldest first."""
+    scope = current_scope(args.value("--scope"))
+    with Store(read_only=True) as store:
+        to, sender = (
+            resolve(store, scope, args.value(flag))["id"] if args.value(flag) else "" for flag in ("--to", "--from")
+        )
+        limit = args.number("--limit", 50)
+        rows = store.messages.recent(scope, limit, to, sender, viewer_identity(store, args))
+    if args.json:
+        show(rows)
+        return 0
+    cells, plain, details = [], [], []
+    for row in rows:
+        mark, names = " " if row["read"] else "*", (short(row["sender"]), short(row["recipient"] or "all"))
+        text = [f"    {line}" for line in row["content"].split("\n")]
+        cells.append((mark.strip(), f"#{row['id']}", moment(row["created_at"]), *names))
+        plain += [f"{mark} #{row['id']}  {moment(row['created_at'])}  {names[0]} → {names[1]}", *text]
+        details.append(text)
+    listing(("new", "id", "time", "from", "to"), cells, plain, empty="(no messages)", details=details)
+    return 0

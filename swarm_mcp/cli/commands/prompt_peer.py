@@ -1,0 +1,49 @@
+"""prompt-peer: write to another session and wake it
+
+usage: swarm-mcp prompt-peer --to WHO --message TEXT [--task ID] [--no-nudge] [--force] [--as WHO] [--json]
+       swarm-mcp prompt-peer WHO TEXT... [same flags]
+
+  --task ID    mark the message with the task it is about
+  --no-nudge   only leave the message
+  --force      wake it also while it works, or waits for an answer in its terminal
+
+The message goes to the other's inbox. Where it has published a terminal pane and is not busy there, a line
+is typed into the pane that tells it to poll. Exit 0 once the message is stored, woken or not.
+
+example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the importer" --task 1f0c9a52
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import actor, resolve
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.shapes import short
+from swarm_mcp.store import Store
+from swarm_mcp.workspace.prompting import prompt
+
+
+def run(args) -> int:
+    """Store the message, then try the pane."""
+    words = list(args.words)
+    who = args.value("--to") or (words.pop(0) if words else "")
+    if args.value("--message") and words:
+        raise UsageError(f"the message is given by --message; {words[0][:40]!r} is one word too many")
+    message = args.value("--message") or " ".join(words)
+    if not who.strip() or not message.strip():
+        missing = "message" if who.strip() else "recipient"
+        raise UsageError(f"missing the {missing}: swarm-mcp prompt-peer --to WHO --message TEXT")
+    nudge, force = not args.has("--no-nudge"), args.has("--force")
+    with Store() as store:
+        sender = actor(store, args)
+        recipient = resolve(store, sender["scope"], who)
+        try:
+            sent = prompt(store, sender, recipient, message, args.value("--task"), nudge, force)
+        except Refused as refusal:
+            return refused(args, "prompt-peer", refusal.answer)
+    if args.json:
+        show(sent)
+    else:
+        outcome = "woken" if sent["nudged"] else sent.get("nudge_skipped") or sent.get("nudge_error")
+        say(f"sent {short(sender['id'])} → {short(recipient['id'])} ({outcome})")
+    return 0

@@ -1,0 +1,46 @@
+"""resolve-workspace-handle: which session is in a terminal pane
+
+usage: swarm-mcp resolve-workspace-handle HANDLE [--backend herdr] [--kind pane] [--scope DIR] [--as WHO] [--json]
+
+Asks the workspace what the pane is called now and who is in it, and compares with what sessions have
+published. Exit 0 also where no session matches.
+
+example: swarm-mcp resolve-workspace-handle w1:p2
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import viewer_identity
+from swarm_mcp.cli.output import complain, say, show
+from swarm_mcp.scope import current_scope
+from swarm_mcp.store import Store
+from swarm_mcp.workspace.handles import resolve
+
+WORDS = 1
+
+
+def run(args) -> int:
+    """Print the match."""
+    handle = args.word(0, "the handle: swarm-mcp resolve-workspace-handle HANDLE")
+    with Store() as store:
+        viewer = viewer_identity(store, args)
+        found = resolve(
+            store, current_scope(args.value("--scope")), f"identity:{viewer}" if viewer else None,
+            handle, args.value("--backend") or "herdr", args.value("--kind") or "pane",
+        )  # fmt: skip
+    if args.json:
+        show(found)
+        return 0
+    name = f"{found['backend']}:{found['handle']}"
+    if found["instance_id"]:
+        (match,) = found["matches"]
+        say(f"{name} is {found['instance_id']}  {match['label'] or '-'}  pane={found['canonical_handle']}")
+    elif found["ambiguous"]:
+        say(f"{name} matches {len(found['matches'])} instances:")
+        for match in found["matches"]:
+            say(f"  {match['instance_id']}  {match['label'] or '-'}")
+    else:
+        say(f"{name} did not match a swarm instance")
+    if found.get("probe_error"):
+        complain(f"swarm-mcp resolve-workspace-handle: {found['probe_error']}")
+    return 0

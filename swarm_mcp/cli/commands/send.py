@@ -1,0 +1,38 @@
+"""send: write to another session
+
+usage: swarm-mcp send --to WHO WORDS... [--as WHO] [--scope DIR] [--json]
+
+  --to WHO   an instance id, the unique beginning of one, or a unique part of a label
+
+The words are joined by blanks. The message waits in the other's inbox until it polls; to wake it as well,
+use prompt-peer. A session of another identity cannot be written to, unless SWARM_MCP_ALLOW_CROSS_IDENTITY=1.
+
+example: swarm-mcp send --to role:reviewer "the importer is ready to be read"
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import actor, resolve
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.shapes import short
+from swarm_mcp.store import Store
+
+
+def run(args) -> int:
+    """Send one message."""
+    if not args.value("--to"):
+        raise UsageError("missing the recipient: swarm-mcp send --to WHO WORDS...")
+    args.word(0, "the message: swarm-mcp send --to WHO WORDS...")
+    with Store() as store:
+        sender = actor(store, args)
+        recipient = resolve(store, sender["scope"], args.value("--to"))
+        try:
+            store.messages.send(sender, recipient["id"], " ".join(args.words))
+        except Refused as refusal:
+            return refused(args, "send", refusal.answer)
+    if args.json:
+        show({"ok": True, "sender": sender["id"], "recipient": recipient["id"], "scope": sender["scope"]})
+    else:
+        say(f"sent {short(sender['id'])} → {short(recipient['id'])}")
+    return 0

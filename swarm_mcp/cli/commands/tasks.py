@@ -1,0 +1,48 @@
+"""tasks: the tasks of this scope
+
+usage: swarm-mcp tasks [--status STATUS] [--scope DIR] [--as WHO] [--json]
+
+  --status STATUS   only open, claimed, in_progress, blocked, approval_required, done, failed or cancelled
+
+In order of creation; those that ended stay for a day. Tasks of another identity are not shown.
+
+example: swarm-mcp tasks --status open
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import viewer_identity
+from swarm_mcp.cli.output import listing, show
+from swarm_mcp.errors import UsageError
+from swarm_mcp.scope import current_scope
+from swarm_mcp.shapes import short
+from swarm_mcp.store import Store
+from swarm_mcp.store.task_states import STATUSES
+
+WORDS = 0
+
+
+def run(args) -> int:
+    """List tasks, oldest first."""
+    status = args.value("--status")
+    if status and status not in STATUSES:
+        raise UsageError(f"no task has the status {status!r}; it is one of {', '.join(STATUSES)}")
+    scope = current_scope(args.value("--scope"))
+    with Store(read_only=True) as store:
+        viewer = viewer_identity(store, args)
+        onlooker = {"id": "", "label": f"identity:{viewer}" if viewer else "", "scope": scope}
+        tasks = store.tasks.in_order(onlooker, status)
+    if args.json:
+        names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
+        show([{name: task[name] for name in names} for task in tasks])
+        return 0
+    cells, plain = [], []
+    for task in tasks:
+        who = short(task["assignee"] or "-")
+        cells.append((short(task["id"]), task["status"], task["type"], task["priority"], who, task["title"]))
+        plain.append(
+            f"  {short(task['id'])}  [{task['status']}]  {task['type']}  p{task['priority']}"
+            f"  assignee={who}  {task['title']}"
+        )
+    listing(("id", "status", "type", "priority", "assignee", "title"), cells, plain, empty="(no tasks)")
+    return 0

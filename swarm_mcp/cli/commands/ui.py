@@ -1,0 +1,153 @@
+"""ui: orders to a user interface that shows the swarm
+
+usage: swarm-mcp ui list [--status STATUS] [--limit N] [--json]      (also: ui commands)
+       swarm-mcp ui get ID [--json]
+       swarm-mcp ui spawn DIR [--harness NAME] [--role ROLE] [--label TEXT] [--wait S] [--json]
+       swarm-mcp ui prompt --target T TEXT... [--no-enter] [--wait S] [--json]
+       swarm-mcp ui move --target T --x N --y N [--wait S] [--json]
+       swarm-mcp ui organize [--kind grid] [--wait S] [--json]
+
+  --status STATUS   pending, running, done or failed
+  --limit N         the newest N (default 20)
+  --target T        the interface's name of a node, or an instance id
+  --wait S          seconds to wait for the outcome (default 5)
+
+An order is put into a queue; an interface on the same store carries it out. Exit 1 where it failed, 0 also
+while nobody has taken it. `spawn` is for gateways (a label with mode:gateway), or SWARM_MCP_ALLOW_SPAWN=1.
+
+example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_mcp.actor import actor
+from swarm_mcp.cli.arguments import LARGEST, one_of
+from swarm_mcp.cli.output import listing, moment, refused, say, show
+from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.scope import clean, current_scope
+from swarm_mcp.store import Store
+
+WAIT_SECONDS = 5.0
+
+
+def run(args) -> int:
+    """Dispatch to the sub-command; ``list`` when none is given."""
+    actions = {
+        "list": _list, "commands": _list, "get": _get,
+        "spawn": _spawn, "prompt": _prompt, "move": _move, "organize": _organize,
+    }  # fmt: skip
+    return actions[one_of(args.words[0] if args.words else "list", actions, "ui subcommand")](args)
+
+
+def _list(args) -> int:
+    with Store(read_only=True) as store:
+        scope = current_scope(args.value("--scope"))
+        rows = store.ui_commands.recent(scope, args.value("--status"), args.number("--limit", 20))
+    if args.json:
+        show(rows)
+        return 0
+    cells = [(f"#{row['id']}", row["status"], row["kind"], moment(row["created_at"]), row["scope"]) for row in rows]
+    plain, details = [], []
+    for row in rows:
+        line, *more = _lines(row)
+        plain += [line, *more]
+        details.append(more)
+    listing(("id", "status", "kind", "time", "scope"), cells, plain, empty="(no ui commands)", details=details)
+    return 0
+
+
+def _get(args) -> int:
+    text = args.word(1, "the id: swarm-mcp ui get ID").strip().removeprefix("#")
+    if not (text.isascii() and text.isdigit() and int(text) <= LARGEST):
+        raise UsageError(f"a ui command's id is a number, not {text[:40]!r}")
+    with Store(read_only=True) as store:
+        row = store.ui_commands.get(int(text))
+    if args.json:
+        show(row)
+        return 0
+    for line in _lines(row) if row else ():
+        say(line)
+    return 0 if row else 1
+
+
+def _spawn(args) -> int:
+    folder = args.word(1, "the folder: swarm-mcp ui spawn DIR")
+    payload = {"cwd": clean(folder)}
+    for name in ("harness", "role", "label"):
+        if args.value(f"--{name}"):
+            payload[name] = args.value(f"--{name}")
+    return _order(args, "spawn_shell", payload, gateway_only=True)
+
+
+def _prompt(args) -> int:
+    args.word(1, "the text: swarm-mcp ui prompt --target T TEXT...")
+    payload = {"target": _target(args), "text": " ".join(args.words[1:]), "enter": not args.has("--no-enter")}
+    return _order(args, "send_prompt", payload)
+
+
+def _move(args) -> int:
+    return _order(args, "move_node", {"target": _target(args), "x": _place(args, "--x"), "y": _place(args, "--y")})
+
+
+def _organize(args) -> int:
+    return _order(args, "organize_nodes", {"kind": args.value("--kind") or "grid"})
+
+
+def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
+    """Queue one command and wait for what comes of it."""
+    seconds = args.seconds("--wait", WAIT_SECONDS)
+    with Store() as store:
+        try:
+            by = actor(store, args)
+        except UnknownInstance:
+            if args.value("--as"):
+                raise
+            by = None  # a person at a shell, outside of any session
+        if gateway_only and by and not _may_spawn(by):
+            reason = f"only a session whose label has mode:gateway may spawn, and {by['label'] or by['id']} has not"
+            return refused(args, "ui spawn", {"error": f"{reason}; SWARM_MCP_ALLOW_SPAWN=1 lets any"})
+        scope = by["scope"] if by and not args.value("--scope") else current_scope(args.value("--scope"))
+        row = store.ui_commands.enqueue(scope, by["id"] if by else None, kind, payload)
+        row = store.ui_commands.outcome(row["id"], seconds) if seconds else row
+    if args.json:
+        show(row)
+    else:
+        for line in _lines(row):
+            say(line)
+    return 1 if row["status"] == "failed" else 0
+
+
+def _may_spawn(row: dict) -> bool:
+    allowed = os.environ.get("SWARM_MCP_ALLOW_SPAWN", "").strip().lower() in ("1", "true", "yes", "on")
+    return allowed or "mode:gateway" in (row["label"] or "").split()
+
+
+def _target(args) -> str:
+    if not args.value("--target").strip():
+        raise UsageError("missing the node: --target T")
+    return args.value("--target")
+
+
+def _place(args, flag: str) -> int | float:
+    text = args.value(flag).strip()
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) <= LARGEST:
+        raise UsageError(f"{flag} wants a number" + (f", not {text[:40]!r}" if text else ""))
+    return int(number) if number == int(number) else number
+
+
+def _lines(row: dict) -> list[str]:
+    from swarm_hook_core.payload import dumps
+
+    lines = [f"#{row['id']}  [{row['status']}]  {row['kind']}  scope={row['scope']}"]
+    if row["result"] is not None:
+        result = row["result"]
+        lines.append(f"  result: {result if isinstance(result, str) else dumps(result)}")
+    if row["error"]:
+        lines.append(f"  error: {row['error']}")
+    return lines

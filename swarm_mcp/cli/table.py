@@ -1,0 +1,107 @@
+"""Rows laid out in columns that fit the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from swarm_mcp.cli.colour import meaning, paint
+from swarm_mcp.cli.output import one_line
+
+GAP = 2
+NARROWEST = 6  # cells that a column keeps when others need its room
+STATES = ("state", "status", "result")
+PATHS = ("file", "directory", "scope", "path")  # their end says more than their beginning
+HEADING_STYLE = "heading"
+STYLES = {"id": "faint", "time": "faint", "age": "faint", "pid": "faint", "label": "name", "who": "name", "key": "name"}
+
+
+def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]] | None = None) -> list[str]:
+    """The lines of a table, coloured where that is wanted; `details` below their rows."""
+    cells = [[one_line("" if value is None else str(value)) for value in row] for row in rows]
+    numbers = [all(isinstance(row[at], (int, float)) for row in rows) for at in range(len(headers))]
+    kept = [at for at in range(len(headers)) if any(row[at] for row in cells)]
+    widths = _fitted([max(width(headers[at]), *(width(row[at]) for row in cells)) for at in kept], terminal_width())
+    heads = [headers[at].upper() for at in kept]
+    lines = [_line(heads, widths, [HEADING_STYLE] * len(kept), [numbers[at] for at in kept], [""] * len(kept))]
+    for index, row in enumerate(cells):
+        texts = [row[at] for at in kept]
+        styles = [meaning(row[at]) if headers[at] in STATES else STYLES.get(headers[at], "") for at in kept]
+        lines.append(_line(texts, widths, styles, [numbers[at] for at in kept], [headers[at] for at in kept]))
+        lines += [one_line(line) for line in (details[index] if details else ())]
+    return lines
+
+
+def terminal_width() -> int:
+    """Cells in a line of the terminal; 0 where standard output has no limit."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):  # a pipe, or nothing that has a size
+        return 80 if sys.stdout.isatty() else 0
+
+
+def width(text: str) -> int:
+    """Terminal cells that `text` takes: two for East Asian wide characters, none for combining ones."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(
+        0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text
+    )
+
+
+def clipped(text: str, room: int, keep_end: bool = False) -> str:
+    """`text` in at most `room` cells, an ellipsis where something is missing."""
+    if width(text) <= room:
+        return text
+    if room < 1:
+        return ""
+    mark, kept, used = _ellipsis(), [], 0
+    for c in reversed(text) if keep_end else text:
+        used += width(c)
+        if used > room - width(mark):
+            break
+        kept.append(c)
+    return mark + "".join(reversed(kept)) if keep_end else "".join(kept) + mark
+
+
+def _fitted(widths: list[int], limit: int) -> list[int]:
+    """Column widths that fit into `limit` cells: the widest give first."""
+    widths = list(widths)
+    excess = sum(widths) + GAP * (len(widths) - 1) - limit if limit else 0
+    while excess > 0:
+        widest = max(widths)
+        if widest <= NARROWEST:
+            break  # too narrow for a table of so many columns; the terminal wraps it
+        second = max([w for w in widths if w < widest] + [NARROWEST])
+        ties = [at for at, w in enumerate(widths) if w == widest]
+        take = min(widest - second, -(-excess // len(ties)))
+        for at in ties:
+            less = min(take, excess)
+            widths[at] -= less
+            excess -= less
+    return widths
+
+
+def _line(texts: list[str], widths: list[int], styles: list[str], numbers: list[bool], headers: list[str]) -> str:
+    parts = []
+    for at, (text, room) in enumerate(zip(texts, widths)):
+        shown = clipped(text, room, headers[at] in PATHS)
+        fill = " " * (room - width(shown))
+        if numbers[at]:
+            parts.append(fill + paint(shown, styles[at]))
+        else:
+            parts.append(paint(shown, styles[at]) + (fill if at < len(texts) - 1 else ""))
+    return (" " * GAP).join(parts).rstrip(" ")
+
+
+def _ellipsis() -> str:
+    try:
+        "…".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        return "…"
+    except UnicodeEncodeError:
+        return "~"

@@ -1,0 +1,75 @@
+"""Waiting for a dispatched task to end, and what its worker wrote to the requester meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core.process import start_time
+from swarm_mcp.store import task_rows
+from swarm_mcp.store.task_states import TERMINAL
+
+DEEPEST_LOOK = 10_000  # unread messages; an inbox forgets after an hour
+
+
+class CompletionWait:
+    """A wait for one task of `requester`, for at most `seconds` from now."""
+
+    def __init__(self, requester: dict, task_id: str, seconds: float):
+        self.requester = requester
+        self.task_id = task_id
+        self._begun = time.monotonic()
+        self._seconds = seconds
+
+    def left(self) -> float:
+        """Seconds until the wait is over."""
+        return max(0.0, self._begun + self._seconds - time.monotonic())
+
+    def look(self, store) -> dict | None:
+        """How the wait ended, None while it goes on.
+
+        ``{status, task_id, waited_seconds}`` with `status` ``completed`` (with ``task_status`` done, failed or
+        cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no such
+        task any more); and ``messages``, the mail about this task that the requester had not read. That mail
+        is claimed, not yet read: acknowledge its ids once they have been handed out.
+        """
+        task = task_rows.get(store, self.requester["scope"], self.task_id)
+        if task is None:
+            status = "missing"
+        elif task["status"] in TERMINAL:
+            status = "completed"
+        elif not self.left():
+            status = "timeout"
+        else:
+            return None
+        waited = round(time.monotonic() - self._begun, 3)
+        ended: dict = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
+        if task:
+            ended.update(task_status=task["status"], result=task["result"], task=task)
+        ended["messages"] = claim_mail(store, self.requester, self.task_id)
+        return ended
+
+
+def claim_mail(store, recipient: dict, task_id: str) -> list[dict]:
+    """The recipient's unread messages about a task, ``{id, sender, content, created_at}``, claimed for this process.
+
+    As with ``store.messages.take`` nobody else is given them meanwhile, and they are read only once
+    acknowledged; unlike that, it leaves the rest of the inbox where it is.
+    """
+    mark = f"[task:{task_id}]"
+
+    def about_it() -> list[dict]:
+        return [mail for mail in store.messages.peek(recipient, DEEPEST_LOOK) if mail["content"].startswith(mark)]
+
+    if not about_it():
+        return []
+    with store.writing():
+        found = about_it()
+        pid = os.getpid()
+        for mail in found:
+            store.change(
+                "INSERT OR REPLACE INTO swarm_deliveries (message_id, host, pid, start, taken_at)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (mail["id"], store.here, pid, start_time(pid), store.now()),
+            )
+    return found

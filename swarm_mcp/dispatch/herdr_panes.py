@@ -1,0 +1,126 @@
+"""Workers in panes of their own, opened through the ``herdr`` command.
+
+``pane split``, ``tab create`` and ``workspace create`` print ``{"result": {"pane" | "root_pane": {"pane_id"}}}``;
+``pane run`` types a line and presses Enter (herdr 0.7 to 0.9).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from swarm_hook_core.coordinator import run
+from swarm_hook_core.labels import token
+from swarm_hook_core.payload import loads
+from swarm_mcp.dispatch.settings import Settings
+from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.store import panes
+
+SECONDS = 10.0
+# What a placement may ask for and this spawner does not do; it says so instead of failing.
+UNSUPPORTED = ("group", "max_panes_per_tab", "layout")
+
+
+class HerdrPanes:
+    """The spawner ``herdr``."""
+
+    patience = 30.0
+
+    def start(self, store, worker: Worker) -> dict:
+        """See ``spawners.Spawner``."""
+        known = panes.published(store, worker.requester["id"])
+        settings = Settings(token(worker.requester["label"] or "", "identity"))
+        socket = known.get("socket_path") or settings.first("HERDR_SOCKET_PATH")
+        herdr = _Herdr(settings.first("SWARM_HERDR_BIN") or "herdr", socket if isinstance(socket, str) else "")
+        pane = herdr.open(worker, known)
+        try:
+            herdr.ask("pane", "run", pane, command_line(worker))
+        except SpawnFailed:
+            herdr.forget(pane)
+            raise
+        facts = {"instance_id": worker.instance_id, "pane_id": pane}
+        ignored = [name for name in UNSUPPORTED if worker.placement.get(name)]
+        return {**facts, "placement_ignored": ignored} if ignored else facts
+
+    def look(self, store, facts: dict) -> dict | None:
+        """See ``spawners.Spawner``."""
+        worker = store.instances.live(facts["instance_id"])
+        return {"instance_id": worker["id"]} if worker else None
+
+
+def command_line(worker: Worker) -> str:
+    """The line that starts the worker in a shell: what it is to be goes into its environment."""
+    identity = token(worker.requester["label"] or "", "identity")
+    words = [f"identity:{identity}"] if identity else []
+    words += [f"role:{worker.role}", *worker.label.split()]
+    variables = {
+        "SWARM_MCP_INSTANCE_ID": worker.instance_id,
+        "SWARM_MCP_SCOPE": worker.requester["scope"],
+        "SWARM_MCP_LABEL": " ".join(words),
+        "SWARM_AGENT_ROLE": worker.role,
+        "AGENT_IDENTITY": identity,
+    }
+    given = [f"{name}={value}" for name, value in variables.items() if value]
+    return shlex.join(["env", *given, *worker.command])
+
+
+class _Herdr:
+    """The command, talking to one server."""
+
+    def __init__(self, program: str, socket: str):
+        self.program = os.path.expanduser(program)
+        self.settings = {"HERDR_SOCKET_PATH": socket} if socket else {}
+
+    def open(self, worker: Worker, known: dict) -> str:
+        """A new pane in the worker's folder, its id: beside the requester's own, unless placed elsewhere."""
+        where, place = ["--cwd", worker.cwd, "--no-focus"], worker.placement
+        named = ["--label", worker.name] if worker.name else []
+        workspace, tab = place.get("workspace") or "", place.get("tab") or ""
+        beside = place.get("parent_pane_id") or known.get("handle") or os.environ.get("HERDR_PANE_ID", "")
+        if workspace == "new" or not beside:
+            return self._opened("root_pane", "workspace", "create", *where, *named)
+        if tab == "new":
+            own = known.get("workspace_id") or ""
+            chosen = own if workspace in ("", "reuse_scope", "current") else workspace
+            return self._opened(
+                "root_pane", "tab", "create", *(["--workspace", chosen] if chosen else []), *where, *named
+            )
+        direction = place.get("split_direction") or "right"
+        return self._opened("pane", "pane", "split", _handle(beside), "--direction", direction, *where)
+
+    def ask(self, *words: str) -> str:
+        """What the command prints. Raises SpawnFailed."""
+        done = run([self.program, *words], SECONDS, **self.settings)
+        if done.code is None:
+            raise SpawnFailed(
+                f"herdr cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_HERDR_BIN, or choose"
+                " another spawner"
+            )
+        if done.code != 0:
+            lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
+            why = lines[0][:200] if lines else f"exit code {done.code}"
+            raise SpawnFailed(f"herdr {words[0]} {words[1]} failed: {why}")
+        return done.stdout
+
+    def forget(self, pane: str) -> None:
+        """Close a pane that nothing could be started in."""
+        run([self.program, "pane", "close", pane], SECONDS, **self.settings)
+
+    def _opened(self, part: str, *words: str) -> str:
+        try:
+            answer = loads(self.ask(*words))
+        except (ValueError, RecursionError):
+            answer = None
+        result = answer.get("result") if isinstance(answer, dict) else None
+        pane = result.get(part) if isinstance(result, dict) else None
+        handle = pane.get("pane_id") if isinstance(pane, dict) else None
+        if not isinstance(handle, str) or not handle:
+            raise SpawnFailed(f"herdr {words[0]} {words[1]} did not say which pane it opened")
+        return handle
+
+
+def _handle(text: str) -> str:
+    # Published by a session or given by a model: it must not pass for a flag.
+    if text.startswith("-") or not text.isprintable():
+        raise SpawnFailed(f"{text[:40]!r} cannot be the name of a pane")
+    return text

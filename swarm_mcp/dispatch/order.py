@@ -1,0 +1,95 @@
+"""What a dispatch asks for, and who may ask."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from swarm_hook_core.environment import is_word
+from swarm_hook_core.labels import token
+from swarm_mcp.errors import Refused
+
+GENERALIST = "generalist"
+DEFAULT_TYPE = "implement"
+DEFAULT_ROLE = "implementer"
+_YES = ("1", "true", "yes", "on")
+
+
+class Order(NamedTuple):
+    """One dispatch. Empty values count as not given; `wait_seconds` None means the spawner's own patience.
+
+    `promote` is True, False, or None to leave the work tracker to its policy; `files` are as the requester
+    spells them. With `spawn` off nobody is started; `force_spawn` passes live workers over.
+    """
+
+    title: str
+    message: str = ""
+    description: str = ""
+    type: str = DEFAULT_TYPE
+    role: str = DEFAULT_ROLE
+    files: tuple[str, ...] = ()
+    priority: int = 0
+    depends_on: tuple[str, ...] = ()
+    idempotency_key: str = ""
+    parent_task_id: str = ""
+    approval_required: bool = False
+    spawn: bool = True
+    force_spawn: bool = False
+    spawner: str = ""
+    harness: str = ""
+    cwd: str = ""
+    label: str = ""
+    name: str = ""
+    wait_seconds: float | None = None
+    placement: dict = {}
+    completion_wait_seconds: float = 0.0
+    nudge: bool = True
+    force: bool = False
+    promote: bool | None = None
+    promote_identifier: str = ""
+
+    def key(self, requester: dict) -> str:
+        """What makes two dispatches the same one: the given key, else scope, identity, type, title and role."""
+        if self.idempotency_key.strip():
+            return self.idempotency_key.strip()
+        import hashlib
+
+        identity = token(requester["label"] or "", "identity")
+        parts = (requester["scope"], f"identity:{identity}" if identity else "", self.type, self.title, self.role)
+        return "dispatch:" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def checked(order: Order) -> Order:
+    """The order with its words trimmed. Raises Refused where it cannot be meant."""
+    order = order._replace(
+        title=order.title.strip(),
+        role=order.role.strip().removeprefix("role:").lower() or DEFAULT_ROLE,
+        type=order.type.strip() or DEFAULT_TYPE,
+        message=order.message.strip() or order.description.strip() or order.title.strip(),
+        description=order.description.strip() or order.message.strip() or order.title.strip(),
+        spawner=order.spawner.strip(),
+        harness=order.harness.strip(),
+        label=" ".join(order.label.split()),
+        name=" ".join(order.name.split()),
+    )
+    if not order.title:
+        raise Refused("a dispatch needs a title")
+    if not is_word(order.role):
+        raise Refused(f"{order.role[:40]!r} is not a role (letters, digits, _ . -)")
+    return order
+
+
+def may_dispatch(requester: dict) -> bool:
+    """Whether a session may hand out work to sessions that it starts."""
+    allowed = os.environ.get("SWARM_MCP_ALLOW_SPAWN", "").strip().lower() in _YES
+    return allowed or "mode:gateway" in (requester["label"] or "").split()
+
+
+def require_gateway(requester: dict) -> None:
+    """Raises Refused where `may_dispatch` says no."""
+    if not may_dispatch(requester):
+        raise Refused(
+            f"dispatch is gateway-only: {requester['label'] or requester['id']} has no mode:gateway in its label."
+            " Register the session that leads with it, or set SWARM_MCP_ALLOW_SPAWN=1 in a shell you trust;"
+            " any session may hand over work with request_task"
+        )

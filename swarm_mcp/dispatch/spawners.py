@@ -1,0 +1,78 @@
+"""Who can start a worker: an interface, and its implementations by name.
+
+A spawner only sets a worker going. Whether one came up is seen in the store, where it registers under the
+instance id that was reserved for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple, Protocol
+
+from swarm_mcp.errors import Refused, SwarmError
+
+# Name -> (module here, class). Each class is a `Spawner`.
+SPAWNERS = {"herdr": ("herdr_panes", "HerdrPanes"), "swarm-ui": ("ui_shells", "UiShells")}
+ALIASES = {"ui": "swarm-ui"}
+
+
+class SpawnFailed(SwarmError):
+    """No worker could be set going; the text says why, in one line."""
+
+
+class Worker(NamedTuple):
+    """A worker to be started.
+
+    requester    row of the session that asks
+    task_id      what it is started for
+    instance_id  reserved for it: it is to register with ``SWARM_MCP_INSTANCE_ID`` set to this
+    role, harness, cwd, label, name, message, placement   as in a dispatch
+    command      the words that start the harness
+    """
+
+    requester: dict
+    task_id: str
+    instance_id: str
+    role: str
+    harness: str
+    command: tuple[str, ...]
+    cwd: str
+    label: str = ""
+    name: str = ""
+    message: str = ""
+    placement: dict = {}
+
+
+class Spawner(Protocol):
+    """One way to start workers. `patience` is how long a dispatch waits for the worker by default, in seconds."""
+
+    patience: float
+
+    def start(self, store, worker: Worker) -> dict:
+        """Set `worker` going, outside of any transaction; facts to find it by, which also go into the answer.
+
+        Called again for the same task after a crash, it must not start a second one where the first can
+        be told. Raises SpawnFailed.
+        """
+
+    def look(self, store, facts: dict) -> dict | None:
+        """What is known of a worker that was set going, None while it is on its way.
+
+        More facts for the answer, with ``instance_id`` where it is known who it is. Raises SpawnFailed.
+        """
+
+
+def canonical(name: str) -> str:
+    """The spawner's own name. Raises Refused where there is none such."""
+    known = ALIASES.get(name, name)
+    if known not in SPAWNERS:
+        raise Refused(f'Unknown dispatch spawner "{name}". Registered spawners: {", ".join(SPAWNERS)}.')
+    return known
+
+
+def spawner(name: str) -> Spawner:
+    """The spawner of a canonical name."""
+    module, kind = SPAWNERS[name]
+    full = f"swarm_mcp.dispatch.{module}"
+    __import__(full)
+    return getattr(sys.modules[full], kind)()

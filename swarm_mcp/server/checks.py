@@ -1,0 +1,99 @@
+"""The check before a write, asked of the session's own server instead of a hook process.
+
+Both clients can call a tool of a plugin's MCP server as a PreToolUse hook. The tool's answer is read as
+a hook's standard output would be: one text block, which is the object that denies, or nothing at all.
+The decision is the plugin's own (`HookCore`, configured by the plugin's own files), so the answers are
+those of the command hook, to the letter.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from functools import cache
+
+from swarm_hook_core import faults, scratch
+from swarm_hook_core.core import HookCore
+from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.process import start_time
+from swarm_mcp.store import Store, driver
+from swarm_mcp.transport import CLIENTS
+
+TOOL = "check_write"
+FIELDS = ("session_id", "cwd", "tool_name", "tool_input")
+REPORT_SECONDS = 1.0
+
+
+class Check:
+    """One question, answered: `text` is what a hook would have printed, empty where the write may pass."""
+
+    def __init__(self, arguments: dict):
+        self.runtime, self.payload = _runtime_of(arguments), _payload(arguments)
+        self.denial, self.text = None, ""
+        if not self.runtime:
+            faults.record("mcp", TOOL, f"no such runtime: {arguments.get('runtime')!r}")
+            return
+        try:
+            self.denial = _core(self.runtime).denial(self.payload)
+        except Exception as error:  # noqa: BLE001 - as in the hook: a fault of ours must not cost a tool call
+            faults.record(self.runtime, TOOL, faults.describe(error))
+        if self.denial is not None:
+            decision = {"permissionDecision": "deny", "permissionDecisionReason": self.denial.reason}
+            self.text = dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}})
+
+    def follow_up(self) -> None:
+        """What can wait until the client has its answer: note that this server serves, record a refusal."""
+        if not self.runtime:
+            return
+        try:
+            if self.payload["session_id"]:
+                # The stand-in of ``swarm_mcp.transport`` then rests.
+                scratch.say_serving(_core(self.runtime).config, self.payload["session_id"], _this_process())
+            if self.denial is not None:
+                self._report()
+        except Exception as error:  # noqa: BLE001 - the answer has been given
+            faults.record(self.runtime, TOOL, faults.describe(error))
+
+    def _report(self) -> None:
+        held = self.denial.held
+        with Store(busy_seconds=REPORT_SECONDS) as store:
+            me = store.instances.of_session(self.runtime, self.payload["session_id"])
+            if me:
+                store.denials.report(me, held.file, held.instance_id, self.payload["tool_name"])
+
+
+def _runtime_of(arguments: dict) -> str:
+    runtime = arguments.get("runtime")
+    return runtime if runtime in CLIENTS else ""
+
+
+def _payload(arguments: dict) -> dict:
+    """The hook's payload again. Claude Code hands structured values over as JSON text."""
+    payload = {field: arguments.get(field) for field in FIELDS}
+    for field in ("session_id", "cwd", "tool_name"):
+        payload[field] = payload[field] if isinstance(payload[field], str) else ""
+    given = payload["tool_input"]
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            payload["tool_input"] = loads(given)
+        except (ValueError, RecursionError):
+            pass  # a text that only looks like it
+    return {**payload, "hook_event_name": "PreToolUse"}
+
+
+@cache
+def _core(runtime: str) -> HookCore:
+    """The runtime as its plugin describes it, with this process's SQLite and this installation's command."""
+    from swarm_hook_core.coordinator import chosen_command
+    from swarm_mcp import bundle
+
+    before = list(sys.path)
+    described = runpy.run_path(str(bundle.plugin_source() / "integrations" / runtime / "hooks" / "_common.py"))
+    sys.path[:] = before  # a hook has to find the core first, which is loaded here
+    return HookCore(described["core"].config, chosen_command() or bundle.coordinator_command(), driver.load())
+
+
+@cache
+def _this_process() -> str:
+    return f"{os.getpid()} {start_time(os.getpid())}"

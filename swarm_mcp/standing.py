@@ -1,0 +1,54 @@
+"""Where a session stands: itself, its peers, its mail, its work. What it asks for first, and after losing context."""
+
+from __future__ import annotations
+
+from swarm_hook_core.labels import token
+from swarm_mcp.circle import may_meet, veiled
+from swarm_mcp.shapes import public_instance, registration
+from swarm_mcp.store.panes import instance_with_pane
+
+
+def peer(store, row: dict) -> dict:
+    """An instance in the shape that ``list_instances`` and ``bootstrap`` show: `adopted` is a number there."""
+    shown = {**public_instance(row), "adopted": row["adopted"], "lease_until": row["lease_until"]}
+    return instance_with_pane(store, shown)
+
+
+def met_by(store, me: dict) -> list[dict]:
+    """The live sessions of this session's scope that it may meet, itself among them."""
+    return [row for row in store.instances.in_scope(me["scope"]) if may_meet(me["label"], row["label"])]
+
+
+def peers_of(store, me: dict) -> list[dict]:
+    """The other sessions that `me` may meet, as `peer` shows them."""
+    return [peer(store, row) for row in met_by(store, me) if row["id"] != me["id"]]
+
+
+def neighbours_of(store, me: dict) -> list[dict]:
+    """All other live sessions of the scope, as `peer` shows them; those of another identity without a label."""
+    rows = [row for row in store.instances.in_scope(me["scope"]) if row["id"] != me["id"]]
+    return [peer(store, row) for row in veiled(rows, token(me["label"] or "", "identity"))]
+
+
+def held_by(store, me: dict) -> list[dict]:
+    """The files this session has locked, oldest first: ``{id, file, content, task_id, created_at}``."""
+    from swarm_mcp.store.locks import MUTEX_PREFIX
+
+    rows = store.rows(
+        "SELECT id, file, content, task_id, created_at FROM context WHERE instance_id = ? AND type = 'lock'"
+        " ORDER BY created_at, rowid",
+        (me["id"],),
+    )
+    return [row for row in rows if not row["file"].startswith(MUTEX_PREFIX)]
+
+
+def standing(store, me: dict, peers: list[dict], messages: list[dict], tasks: dict, **more: object) -> dict:
+    """The whole answer: ``{instance, peers, unread_messages, ..., tasks, work_tracker}``, with `more` in between."""
+    return {
+        "instance": registration(me),
+        "peers": peers,
+        "unread_messages": messages,
+        **more,
+        "tasks": tasks,
+        "work_tracker": store.tracker.of(me),
+    }

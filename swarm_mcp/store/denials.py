@@ -1,0 +1,162 @@
+"""Who was kept from which file, and the word to them once it is free.
+
+A row stands from the refusal until the file is free (then its session gets one message), until the
+session itself gets the lock, or until the session ends.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.decision import duration
+from swarm_hook_core.paths import key_of
+from swarm_mcp.circle import may_meet
+from swarm_mcp.store import events
+
+KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
+
+# Reason of a release, as events have it -> what its holder did with what it held.
+_WAYS = {
+    "": "{who} released {it}",
+    "task_terminal": "the task that {who} held {it} for has ended",
+    "dispatch_task_terminal": "the task that {who} held {it} for has ended",
+    "deregistered": "{who} has left",
+    "reclaimed": "{who} is gone",
+}
+_ADVICE = "Read before you write: the contents may have changed. To keep a file to yourself, lock it."
+
+
+class Denials:
+    """The embedded store's record of refused sessions."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def is_known(self, instance: dict, lock: dict) -> bool:
+        """Whether this session's refusal by this lock's holder was written down just now."""
+        row = self.store.row(
+            "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?",
+            (instance["id"], key_of_lock(lock), lock["instance_id"]),
+        )
+        return row is not None and 0 <= self.store.now() - row["denied_at"] < KNOWN_SECONDS
+
+    def record(self, instance: dict, lock: dict, tool: str) -> None:
+        """Inside a transaction: `instance` was kept from the file of `lock` (a row of `Locks`) by `tool`."""
+        key, now = key_of_lock(lock), self.store.now()
+        self.store.change(
+            "INSERT OR REPLACE INTO swarm_denials (instance_id, path_key, scope, file, holder_id, tool, denied_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (instance["id"], key, instance["scope"], lock["file"], lock["instance_id"], tool, now),
+        )
+        payload = {"holder": lock["instance_id"], "holder_label": lock["owner_label"], "key": key, "tool": tool}
+        payload.update(lock=lock["id"], note=lock["content"], locked_at=lock["created_at"])
+        events.add(self.store, instance["scope"], "context.lock_denied", instance["id"], lock["file"], payload)
+
+    def report(self, instance: dict, file: str, holder_id: str, tool: str) -> bool:
+        """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`.
+
+        Whether somebody still holds the file; where not, the session is told so at once.
+        """
+        with self.store.writing():
+            theirs = [lock for lock in self.store.locks.on(file) if lock["instance_id"] != instance["id"]]
+            theirs.sort(key=lambda lock: lock["instance_id"] != holder_id)
+            if theirs:
+                if not self.is_known(instance, theirs[0]):
+                    self.record(instance, theirs[0], tool)
+            else:
+                denial = {"file": file, "tool": tool, "denied_at": self.store.now(), "holder_id": holder_id}
+                self._post(instance, [denial], self.store.instances.get(holder_id), "freed")
+        return bool(theirs)
+
+    def forget(self, instance_id: str, keys: list[str] | None = None) -> None:
+        """Inside a transaction: this session need not hear of these files (None: of any) any more."""
+        condition, values = "instance_id = ?", [instance_id]
+        if keys is not None:
+            condition += f" AND path_key IN ({','.join('?' * len(keys))})"
+            values += keys
+        self.store.change(f"DELETE FROM swarm_denials WHERE {condition}", values)
+
+    def tell(self, locks: list[dict], reason: str) -> None:
+        """Inside a transaction that has just deleted `locks`: one message to each session they had kept out.
+
+        `reason` as in the event of the release, empty for an ordinary one.
+        """
+        if not self.store.row("SELECT 1 FROM swarm_denials LIMIT 1"):
+            return  # the common case, however many locks go
+        freed: dict[tuple[str, str], list[dict]] = {}  # (who is to hear, who held) -> denials
+        for lock in locks:
+            for denial in self._at(key_of_lock(lock)):
+                if denial["instance_id"] != lock["instance_id"]:
+                    freed.setdefault((denial["instance_id"], lock["instance_id"]), []).append(denial)
+        self._settle(freed, reason)
+
+    def are_due(self) -> bool:
+        """Whether `settle` has anything to do."""
+        return bool(self._silently_freed(1))
+
+    def settle(self, limit: int = 100) -> None:
+        """Inside a transaction: tell those whose file is free, though nobody here has released it.
+
+        Implementations that know only the contract's tables delete locks without a word.
+        """
+        freed: dict[tuple[str, str], list[dict]] = {}
+        for denial in self._silently_freed(limit):
+            freed.setdefault((denial["instance_id"], denial["holder_id"]), []).append(denial)
+        self._settle(freed, "freed")
+
+    # -------------------------------------------------------------- innards
+
+    def _silently_freed(self, limit: int) -> list[dict]:
+        return self.store.rows(
+            "SELECT * FROM swarm_denials d WHERE"
+            " NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key = d.path_key)"
+            " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.file = d.file) LIMIT ?",
+            (limit,),
+        )
+
+    def _at(self, key: str) -> list[dict]:
+        return self.store.rows("SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id", (key,))
+
+    def _settle(self, freed: dict[tuple[str, str], list[dict]], reason: str) -> None:
+        for (instance_id, holder_id), denials in freed.items():
+            instance = self.store.instances.live(instance_id)
+            free = [denial for denial in denials if self._is_free(denial, instance_id)]
+            self.forget(instance_id, [denial["path_key"] for denial in free])
+            if instance and free:
+                self._post(instance, free, self.store.instances.get(holder_id), reason)
+
+    def _is_free(self, denial: dict, instance_id: str) -> bool:
+        """Whether nobody else holds the file by another spelling or in another scope; else that one is waited for."""
+        theirs = [lock for lock in self.store.locks.on(denial["file"]) if lock["instance_id"] != instance_id]
+        if theirs:
+            self.store.change(
+                "UPDATE swarm_denials SET holder_id = ? WHERE instance_id = ? AND path_key = ?",
+                (theirs[0]["instance_id"], instance_id, denial["path_key"]),
+            )
+        return not theirs
+
+    def _post(self, instance: dict, denials: list[dict], holder: dict | None, reason: str) -> None:
+        it = "it" if len(denials) == 1 else "them"
+        if holder is None:
+            who = f"the session that held {it}"
+        elif may_meet(instance["label"], holder["label"]):
+            who = f"{holder['label'] or 'a session without a label'} (instance {holder['id']})"
+        else:
+            who = "a session of another identity"
+        how = _WAYS.get(reason, "{who} no longer holds {it}").format(who=who, it=it)
+        if len(denials) == 1:
+            (denial,) = denials
+            by = f" by {denial['tool']}" if denial["tool"] else ""
+            since = duration(self.store.now() - denial["denied_at"])
+            text = f"[auto] {denial['file']} is free: {how}. Your write{by} was refused {since} ago. {_ADVICE}"
+        else:
+            files = "\n".join(f"- {denial['file']}" for denial in denials)
+            text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
+        self.store.messages.post(instance["scope"], "system", instance["id"], text)
+
+
+def key_of_lock(lock: dict) -> str:
+    """What a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
+    from swarm_mcp.store.locks import MUTEX_PREFIX
+
+    if lock.get("path_key"):
+        return lock["path_key"]
+    return lock["file"] if lock["file"].startswith(MUTEX_PREFIX) else key_of(lock["file"])

@@ -1,0 +1,116 @@
+"""One spawn at a time: an exclusive lock for each role and dispatch key of a scope.
+
+It is a lock like others, on ``/__swarm/spawn/<role>/<16 hex digits of the key's SHA-256>``, so that other
+implementations on the same file honour it. What it holds as its note says how far the spawn has come, so
+that one whose dispatcher was killed, or whose worker never came up, does not block the next for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.process import gone, start_time
+from swarm_mcp.store import events
+from swarm_mcp.store.locks import MUTEX_PREFIX
+from swarm_mcp.store.registration import new_id
+from swarm_mcp.store.task_states import TERMINAL
+
+# A worker that has not registered by then will not: its terminal was closed, or it never started.
+ARRIVAL_SECONDS = 600
+STARTING, STARTED = "starting", "started"
+
+
+def name_of(role: str, key: str) -> str:
+    """The lock's file for a role and a dispatch key."""
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{MUTEX_PREFIX}spawn/{role}/{digest[:16]}"
+
+
+def take(store, instance: dict, name: str, task_id: str, worker_id: str) -> dict | None:
+    """Inside a transaction: the lock's row, now this process's to spawn under; None where a spawn is under way.
+
+    `worker_id` is the instance id that is reserved for whoever is started.
+    """
+    held = holder(store, instance["scope"], name)
+    if held and not is_void(store, held):
+        return None
+    _delete(store, instance["scope"], name, "spawn_void")
+    row = {"id": new_id(), "scope": instance["scope"], "instance_id": instance["id"], "file": name, "task_id": task_id}
+    by = [store.here, os.getpid(), start_time(os.getpid())]
+    row["content"] = _note(STARTING, {"by": by, "instance_id": worker_id})
+    store.change(
+        "INSERT INTO context (id, scope, instance_id, file, type, content, task_id, created_at)"
+        " VALUES (?, ?, ?, ?, 'lock', ?, ?, ?)",
+        (row["id"], row["scope"], row["instance_id"], name, row["content"], task_id, store.now()),
+    )
+    payload = {"id": row["id"], "content": row["content"]}
+    events.add(store, row["scope"], "context.lock_acquired", instance["id"], name, payload)
+    return row
+
+
+def started(store, row: dict, facts: dict) -> None:
+    """Inside a transaction: the spawn under `row` is out of our hands; `facts` say how to ask about it."""
+    store.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row["id"]))
+
+
+def release(store, row: dict, reason: str) -> None:
+    """Inside a transaction: give up the lock `row` (from `take`), where it is still that one."""
+    if store.change("DELETE FROM context WHERE id = ?", (row["id"],)):
+        payload = {"released": 1, "reason": reason, "task_id": row["task_id"]}
+        events.add(store, row["scope"], "context.lock_released", row["instance_id"], row["file"], payload)
+
+
+def holder(store, scope: str, name: str) -> dict | None:
+    """The lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
+    return next((row for row in store.locks.on(name) if row["scope"] == scope), None)
+
+
+def worker_of(store, row: dict) -> dict | None:
+    """The worker that was started under a lock, where it has come up."""
+    reserved = _read(row).get("instance_id")
+    return store.instances.live(reserved) if isinstance(reserved, str) else None
+
+
+def is_void(store, row: dict) -> bool:
+    """Whether the spawn under a lock is provably over without a worker."""
+    task = store.row("SELECT status FROM tasks WHERE id = ?", (row["task_id"],))
+    if task is None or task["status"] in TERMINAL:
+        return True
+    note = _read(row)
+    if worker_of(store, row):
+        return False
+    if note.get("stage") == STARTING:
+        by = note.get("by")
+        if not (isinstance(by, list) and [type(part) for part in by] == [str, int, str]):
+            return False
+        return gone(*by, store.here)
+    command = note.get("ui_command_id")
+    if isinstance(command, int):
+        found = store.row("SELECT status FROM ui_commands WHERE id = ?", (command,))
+        if found is None or found["status"] == "failed":
+            return True
+        if found["status"] != "done":
+            return False  # the queue's reader may yet come
+    return note.get("stage") == STARTED and store.now() - row["created_at"] > ARRIVAL_SECONDS
+
+
+def _delete(store, scope: str, name: str, reason: str) -> None:
+    for row in store.rows(
+        "SELECT id, scope, instance_id, file, task_id FROM context WHERE scope = ? AND file = ? AND type = 'lock'",
+        (scope, name),
+    ):
+        release(store, row, reason)
+
+
+def _note(stage: str, facts: dict) -> str:
+    return dumps({"stage": stage, **facts})
+
+
+def _read(row: dict) -> dict:
+    try:
+        value = loads(row["content"])
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {}

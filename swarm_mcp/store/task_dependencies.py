@@ -1,0 +1,137 @@
+"""What waits for what: whether a task may begin, and what the end of one means for others.
+
+A dependency that has been deleted counts as done: ended tasks are kept for a day only, and those that
+failed have cancelled their dependents long before. A task names only tasks that were there before it,
+so there are no circles; chains may be long, so nothing here calls itself.
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.store import task_rows as rows
+from swarm_mcp.store import task_states as states
+
+SYSTEM = "system"
+_NAMES = rows.ITEMS.format("tasks.depends_on")
+_WAITING = f"status IN ('{states.BLOCKED}', '{states.APPROVAL_REQUIRED}')"
+
+
+class Standing:
+    """How a task stands with its dependencies: `met`, waiting, or `failed` (the id of one that came to nothing).
+
+    `gone` is the first one that has been deleted, `status` that of the failed one; both else empty.
+    """
+
+    __slots__ = ("met", "failed", "status", "gone")
+
+    def __init__(self, met: bool, failed: str = "", status: str = "", gone: str = ""):
+        self.met = met
+        self.failed = failed
+        self.status = status
+        self.gone = gone
+
+
+def statuses(store, ids: list[str], scope: str | None = None) -> dict[str, str]:
+    """Status by id of those tasks that are there (in `scope`, where given)."""
+    found = {}
+    for start in range(0, len(ids), 400):
+        some = ids[start : start + 400]
+        marks = ", ".join("?" * len(some))
+        for row in store.rows(f"SELECT id, status, scope FROM tasks WHERE id IN ({marks})", some):
+            if scope in (None, row["scope"]):
+                found[row["id"]] = row["status"]
+    return found
+
+
+def standing(store, task: dict) -> Standing:
+    """How `task` stands now."""
+    needed = task["depends_on"] or []
+    known = statuses(store, needed) if needed else {}
+    gone = next((task_id for task_id in needed if task_id not in known), "")
+    for task_id in needed:
+        if known.get(task_id) in (states.FAILED, states.CANCELLED):
+            return Standing(False, task_id, known[task_id], gone)
+    return Standing(all(known.get(task_id, states.DONE) == states.DONE for task_id in needed), gone=gone)
+
+
+def ready_status(task: dict) -> str:
+    """The status of a task that nothing keeps from being done."""
+    return states.CLAIMED if task["assignee"] else states.OPEN
+
+
+def because_of(cause: Standing) -> str:
+    """The result of a task that a failed dependency has cancelled."""
+    return f"[auto] Cancelled: it depends on task {cause.failed}, which is {cause.status}"
+
+
+def settle(store, ended: dict) -> list[dict]:
+    """Inside a transaction: what the end of a task means for those that wait for it; those that may begin now."""
+    if ended["status"] == states.DONE:
+        return _resume(store, _dependents(store, ended), ended["id"])
+    cancel_dependents(store, ended)
+    return []
+
+
+def cancel_dependents(store, ended: dict) -> None:
+    """Inside a transaction: cancel whatever depends on a task that came to nothing, however far down."""
+    dependents = _dependents(store, ended)
+    if not dependents:
+        return
+    by_dependency: dict[str, list[dict]] = {}
+    for task in rows.find(store, f"scope = ? AND {_WAITING}", (ended["scope"],)):
+        for task_id in task["depends_on"] or ():
+            by_dependency.setdefault(task_id, []).append(task)
+    over = {ended["id"]}
+    causes = [ended]
+    for cause in causes:  # grows as it goes
+        for task in by_dependency.get(cause["id"], ()):
+            if task["id"] not in over:
+                over.add(task["id"])
+                causes.append(_cancel(store, task, Standing(False, cause["id"], cause["status"])))
+
+
+def settle_vanished(store, scope: str | None) -> list[dict]:
+    """Inside a transaction: let go of tasks that nothing keeps blocked any more; those that may begin now.
+
+    That is where dependencies have been deleted, or ended while another program forgot to look.
+    """
+    condition, values = ("tasks.scope = ? AND ", [scope]) if scope is not None else ("", [])
+    dependency = f"FROM {_NAMES} needed JOIN tasks other ON other.id = needed.value WHERE other.status"
+    due = rows.find(
+        store,
+        f"{condition}{_WAITING} AND status = '{states.BLOCKED}' AND (NOT EXISTS (SELECT 1 {dependency} <> 'done')"
+        f" OR EXISTS (SELECT 1 {dependency} IN ('failed', 'cancelled'))) ORDER BY {rows.ORDER}",
+        values,
+    )
+    return _resume(store, due, "")
+
+
+def _dependents(store, task: dict) -> list[dict]:
+    return rows.find(
+        store,
+        f"scope = ? AND {_WAITING} AND EXISTS (SELECT 1 FROM {_NAMES} needed WHERE needed.value = ?)"
+        f" ORDER BY {rows.ORDER}",
+        (task["scope"], task["id"]),
+    )
+
+
+def _resume(store, tasks: list[dict], trigger: str) -> list[dict]:
+    resumed = []
+    for task in tasks:
+        now = standing(store, task)
+        if now.failed:
+            # Another program let it fail and left its dependents alone; or it was cancelled just above.
+            if rows.get(store, task["scope"], task["id"])["status"] not in states.TERMINAL:
+                cancel_dependents(store, _cancel(store, task, now))
+        elif now.met and task["status"] == states.BLOCKED:
+            target = ready_status(task)
+            payload = {"trigger": trigger or now.gone or (task["depends_on"] or [""])[-1], "status": target}
+            payload["prior_status"] = task["status"]
+            resumed.append(states.move(store, task, target, "unblock", SYSTEM, payload))
+    return resumed
+
+
+def _cancel(store, task: dict, cause: Standing) -> dict:
+    result = because_of(cause)
+    payload = {"trigger": cause.failed, "reason": "dependency_failed", "result": result}
+    payload.update(prior_status=task["status"], dependency_status=cause.status)
+    return states.move(store, task, states.CANCELLED, "cascade", SYSTEM, payload, result=result)

@@ -1,0 +1,85 @@
+"""What sessions are told about tasks, stored with the change that it is about.
+
+Each function returns ``[(recipient id, text)]``, for whoever then wakes the recipients. All begin with
+``[auto] `` and name their tasks as ``(task_id: ...)``; by that the unread gate knows that a notice is
+about the very task that is being claimed.
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.store import task_states as states
+
+AUTO = "[auto] "
+LONGEST_QUOTE = 2000
+
+
+def assigned(store, requester: dict, task: dict) -> list[tuple[str, str]]:
+    """Inside a transaction: tell the assignee of a new task."""
+    if task["assignee"] in (None, requester["id"]) or task["status"] in states.TERMINAL:
+        return []
+    when = {
+        states.BLOCKED: "It is blocked by other tasks; you will be told when it may begin.",
+        states.APPROVAL_REQUIRED: "It waits for approval; you will be told when it may begin.",
+    }.get(task["status"], "Begin with claim_task.")
+    return [_post(store, requester, task["assignee"], f"New {task['type']} task for you: {_named(task)}. {when}", task)]
+
+
+def assigned_together(store, requester: dict, tasks: list[dict]) -> list[tuple[str, str]]:
+    """Inside a transaction: tell each assignee of a batch, in one message each."""
+    mine: dict[str, list[dict]] = {}
+    for task in tasks:
+        if task["assignee"] not in (None, requester["id"]) and task["status"] not in states.TERMINAL:
+            mine.setdefault(task["assignee"], []).append(task)
+    told = []
+    for assignee, some in mine.items():
+        listed = "; ".join(f"{_named(task)} [{task['type']}, {task['status']}]" for task in some)
+        waiting = any(task["status"] != states.CLAIMED for task in some)
+        later = " those that are claimed; you will be told when the others may begin" if waiting else ""
+        text = f"{len(some)} new task{'s' if len(some) > 1 else ''} for you: {listed}. Begin with claim_task{later}."
+        told.append(_post(store, requester, assignee, text, None))
+    return told
+
+
+def approved(store, approver: dict, task: dict) -> list[tuple[str, str]]:
+    """Inside a transaction: tell the assignee that an approved task may begin."""
+    if task["status"] != states.CLAIMED or task["assignee"] == approver["id"]:
+        return []
+    text = f"Approved: {_named(task)}. Begin with claim_task."
+    return [_post(store, approver, task["assignee"], text, task)]
+
+
+def ended(store, actor: dict, task: dict, summary: str | None) -> list[tuple[str, str]]:
+    """Inside a transaction: tell the requester that a task is done or has failed. Cancelling is silent."""
+    requester = task["requester"]
+    if task["status"] == states.CANCELLED or requester == actor["id"] or not store.instances.get(requester):
+        return []
+    outcome = " ".join((summary or "").split())
+    quoted = f": {outcome[:LONGEST_QUOTE]}{'…' if len(outcome) > LONGEST_QUOTE else ''}" if outcome else ""
+    text = f"{'Done' if task['status'] == states.DONE else 'Failed'}: {_named(task)}{quoted}"
+    return [_post(store, actor, requester, text, task)]
+
+
+def unblocked(store, actor: dict, tasks: list[dict]) -> list[tuple[str, str]]:
+    """Inside a transaction: tell assignees that their tasks may begin now. `actor` may be the system itself."""
+    told = []
+    for task in tasks:
+        if task["status"] == states.CLAIMED and task["assignee"] != actor["id"]:
+            text = f"No longer blocked: {_named(task)}. Begin with claim_task."
+            told.append(_post(store, {**actor, "scope": task["scope"]}, task["assignee"], text, task))
+    return told
+
+
+def about(content: str, task_id: str) -> bool:
+    """Whether a message is nothing but such a notice about this task."""
+    own = f"[task:{task_id}] {AUTO}"
+    return content.startswith(own) or (content.startswith(AUTO) and f"task_id: {task_id})" in content)
+
+
+def _named(task: dict) -> str:
+    return f'"{" ".join(task["title"].split())}" (task_id: {task["id"]})'
+
+
+def _post(store, sender: dict, recipient: str, text: str, task: dict | None) -> tuple[str, str]:
+    content = f"[task:{task['id']}] {AUTO}{text}" if task else AUTO + text
+    store.messages.post(sender["scope"], sender["id"], recipient, content)
+    return recipient, content

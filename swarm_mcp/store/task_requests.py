@@ -1,0 +1,235 @@
+"""Handing work over: one task, or a batch of tasks that refer to each other."""
+
+from __future__ import annotations
+
+from swarm_hook_core.paths import LONGEST
+from swarm_hook_core.reader import storable
+from swarm_mcp.circle import may_meet
+from swarm_mcp.errors import Refused
+from swarm_mcp.scope import file_of
+from swarm_mcp.store import task_dependencies as dependencies
+from swarm_mcp.store import task_notices as notices
+from swarm_mcp.store import task_rows as rows
+from swarm_mcp.store import task_states as states
+from swarm_mcp.store.registration import new_id
+from swarm_mcp.store.tracker_links import names_entry
+
+TYPES = ("review", "implement", "fix", "test", "research", "other")
+BATCH_LIMIT = 50
+LARGEST = 10**12
+LINKS = ("parent_task_id", "review_of_task_id", "fixes_task_id")
+_LINK_NAMES = {"parent_task_id": "Parent", "review_of_task_id": "Reviewed", "fixes_task_id": "Fixed"}
+
+
+class _Wrong(Exception):
+    """One field of a specification cannot be accepted."""
+
+    def __init__(self, field: str, message: str):
+        super().__init__(message)
+        self.field = field
+
+
+def request(store, requester: dict, spec: dict, notify: bool = True) -> dict:
+    """Create a task: ``{task, existing, notices}``.
+
+    `spec` has the arguments of ``request_task``. Where its idempotency key is taken, the task that has
+    it is returned untouched (`existing`). Raises Refused.
+    """
+    try:
+        task = _composed(requester, spec)
+        with store.writing():
+            store.instances.require(requester["id"])
+            known = _existing(store, task)
+            if known:
+                return {"task": known, "existing": True, "notices": []}
+            _check_assignee(store, task)
+            _check_links(store, task)
+            _insert(store, task)
+            told = notices.assigned(store, requester, task) if notify else []
+            return {"task": task, "existing": False, "notices": told}
+    except _Wrong as wrong:
+        raise Refused(str(wrong)) from None
+
+
+def request_batch(store, requester: dict, specs: list[dict]) -> dict:
+    """Create several tasks or none: ``{tasks: [{id, status, [idempotency_key], new}], notices}``.
+
+    ``$N`` in `depends_on` and links means the batch's Nth item, counted from 1, before the one that
+    says so. Raises Refused; `answer` then has ``details`` [{task_index, field, message}].
+    """
+    if not 1 <= len(specs) <= BATCH_LIMIT:
+        raise Refused(f"A batch has 1 to {BATCH_LIMIT} tasks, not {len(specs)}")
+    details: list[dict] = []
+    drafts = [_collected(details, index, _composed, requester, spec) for index, spec in enumerate(specs)]
+    _find_repeats(drafts, details)
+    made: list[dict | None] = []
+    created: list[dict] = []
+    with store.writing():
+        store.instances.require(requester["id"])
+        for index, task in enumerate(drafts):
+            known = _existing(store, task) if task else None
+            fresh = None
+            if task and not known:
+                fresh = _collected(details, index, _placed, store, task, index, made, len(specs))
+            made.append(known or fresh)
+            if fresh:
+                created.append(fresh)
+        if details:
+            details.sort(key=lambda detail: detail["task_index"])
+            raise Refused("Validation failed", details=details)
+        told = notices.assigned_together(store, requester, created)
+    new = {task["id"] for task in created}
+    return {"tasks": [_brief(task, task["id"] in new) for task in made if task], "notices": told}
+
+
+# --------------------------------------------------------------------------------------- one task's parts
+
+
+def _composed(requester: dict, spec: dict) -> dict:
+    """The row that `spec` asks for, as far as it can be told without the store. Raises _Wrong."""
+    kind, title = spec.get("type") or "other", (spec.get("title") or "").strip()
+    if kind not in TYPES:
+        raise _Wrong("type", f'Invalid task type "{kind}". Expected one of: {", ".join(TYPES)}')
+    if not title:
+        raise _Wrong("title", "A task needs a title")
+    priority = spec.get("priority") or 0
+    if abs(priority) > LARGEST:
+        raise _Wrong("priority", f"A priority lies between -{LARGEST} and {LARGEST}")
+    task = dict.fromkeys(rows.COLUMNS)
+    for name in ("description", "assignee", "idempotency_key", "tracker_provider", *LINKS):
+        value = spec.get(name) or ""
+        task[name] = (value if name == "description" else value.strip()) or None
+    named = spec.get("tracker_required") or any(map(names_entry, (task["idempotency_key"], title, task["description"])))
+    task.update(
+        id=new_id(),
+        scope=requester["scope"],
+        type=kind,
+        title=title,
+        requester=requester["id"],
+        status=states.APPROVAL_REQUIRED if spec.get("approval_required") else states.OPEN,
+        files=resolved(requester, spec.get("files") or [], "files") or None,
+        priority=int(priority),
+        depends_on=list(dict.fromkeys(item.strip() for item in spec.get("depends_on") or [])) or None,
+        tracker_required=int(bool(named)),
+    )
+    return task
+
+
+def resolved(instance: dict, files: list[str], field: str) -> list[str]:
+    """The files that a session means, absolute, without repeats. Raises Refused where one is no path."""
+    found = []
+    for file in files:
+        if not file.strip() or "\0" in file or len(file) > LONGEST or not storable(file):
+            raise Refused(f"{field}: {file[:60]!r} is not the path of a file")
+        found.append(file_of(instance, file))
+    return list(dict.fromkeys(found))
+
+
+def _existing(store, task: dict) -> dict | None:
+    key = task["idempotency_key"]
+    found = rows.find(store, "scope = ? AND idempotency_key = ?", (task["scope"], key)) if key else []
+    return found[0] if found else None
+
+
+def _check_assignee(store, task: dict) -> None:
+    assignee = task["assignee"]
+    if not assignee:
+        return
+    row, requester = store.instances.live(assignee), store.instances.get(task["requester"])
+    if row is None or row["scope"] != task["scope"]:
+        raise _Wrong("assignee", f"Instance {assignee} is not active in this scope")
+    if not may_meet(requester["label"], row["label"]):
+        raise _Wrong(
+            "assignee",
+            f"Cross-identity coordination blocked: session {assignee} works under another identity;"
+            " only a shell with SWARM_MCP_ALLOW_CROSS_IDENTITY=1 may hand it work",
+        )
+
+
+def _check_links(store, task: dict) -> None:
+    wanted = [("depends_on", "Dependency", task_id) for task_id in task["depends_on"] or ()]
+    wanted += [(field, _LINK_NAMES[field], task[field]) for field in LINKS if task[field]]
+    known = dependencies.statuses(store, [task_id for *_, task_id in wanted], task["scope"])
+    for field, what, task_id in wanted:
+        if task_id not in known:
+            raise _Wrong(field, f"{what} task {task_id} not found in scope")
+
+
+def _insert(store, task: dict, batch_index: int | None = None) -> None:
+    standing = dependencies.standing(store, task)
+    task["created_at"] = store.now()
+    if standing.failed:
+        task.update(status=states.CANCELLED, result=dependencies.because_of(standing))
+    elif task["status"] == states.OPEN:
+        task["status"] = dependencies.ready_status(task) if standing.met else states.BLOCKED
+    payload = {"task_type": task["type"]}
+    names = ("title", "description", "status", "assignee", *LINKS, "depends_on", "files", "priority", "result")
+    payload.update({name: task[name] for name in names})
+    payload.update(tracker_required=bool(task["tracker_required"]), tracker_provider=task["tracker_provider"])
+    if batch_index is not None:
+        payload["batch_index"] = batch_index
+    states.create(store, task, task["requester"], payload)
+
+
+# ------------------------------------------------------------------------------------------------ batches
+
+
+def _collected(details: list[dict], index: int, step, *values):
+    """What `step` returns; what it finds wrong goes to `details`."""
+    try:
+        return step(*values)
+    except _Wrong as wrong:
+        details.append({"task_index": index, "field": wrong.field, "message": str(wrong)})
+    except Refused as refusal:
+        field = str(refusal).partition(":")[0]
+        details.append({"task_index": index, "field": field, "message": str(refusal)})
+    return None
+
+
+def _placed(store, task: dict, index: int, made: list[dict | None], count: int) -> dict:
+    """Check one item and insert it: later ones may name it. What is wrong in the end undoes all."""
+    if task["depends_on"]:
+        named = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
+        task["depends_on"] = list(dict.fromkeys(item for item in named if item)) or None
+    for field in LINKS:
+        if task[field]:
+            task[field] = _referred(field, task[field], index, made, count) or None
+    _check_assignee(store, task)
+    _check_links(store, task)
+    _insert(store, task, index)
+    return task
+
+
+def _referred(field: str, text: str, index: int, made: list[dict | None], count: int) -> str:
+    """The id that `text` means: itself, or for ``$N`` that of the Nth item; empty where that one was refused."""
+    digits = text[1:]
+    if not text.startswith("$") or not (digits.isascii() and digits.isdigit()):
+        return text
+    number = int(digits[:9])
+    if not 1 <= number <= count:
+        raise _Wrong(field, f"{text} is out of range: this batch has tasks $1 to ${count}")
+    if number == index + 1:
+        raise _Wrong(field, f"{text} is a self-reference")
+    if number > index:
+        raise _Wrong(field, f"{text} is a forward reference: task {index + 1} may only name tasks before it")
+    task = made[number - 1]
+    return task["id"] if task else ""
+
+
+def _find_repeats(drafts: list[dict | None], details: list[dict]) -> None:
+    first: dict[str, int] = {}
+    for index, task in enumerate(drafts):
+        key = task["idempotency_key"] if task else None
+        if not key:
+            continue
+        if key in first:
+            message = f'Idempotency key "{key}" is also that of task {first[key] + 1} in this batch'
+            details.append({"task_index": index, "field": "idempotency_key", "message": message})
+        first.setdefault(key, index)
+
+
+def _brief(task: dict, new: bool) -> dict:
+    brief = {"id": task["id"], "status": task["status"]}
+    if task["idempotency_key"]:
+        brief["idempotency_key"] = task["idempotency_key"]
+    return {**brief, "new": new}

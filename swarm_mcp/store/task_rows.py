@@ -1,0 +1,108 @@
+"""Tasks as they are read: whole rows, lists parsed, and only those that the reader may see."""
+
+from __future__ import annotations
+
+from swarm_hook_core.payload import loads
+from swarm_mcp.circle import may_meet
+from swarm_mcp.store import task_states as states
+
+# The contract's columns, in its order; a file that others upgraded may have them in another, or more.
+COLUMNS = (
+    "id", "scope", "type", "title", "description", "requester", "assignee", "status", "files", "result",
+    "created_at", "updated_at", "changed_at", "priority", "depends_on", "idempotency_key", "parent_task_id",
+    "review_of_task_id", "fixes_task_id", "progress_summary", "progress_updated_at", "blocked_reason",
+    "expected_next_update_at", "tracker_required", "tracker_provider",
+)  # fmt: skip
+SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
+ORDER = "priority DESC, created_at, id"
+# A list column as a table; what another program left there and is no JSON counts as empty.
+ITEMS = "json_each(CASE WHEN json_valid({0}) THEN {0} ELSE '[]' END)"
+
+
+def find(store, condition: str, values: tuple | list) -> list[dict]:
+    """Tasks by an SQL condition (with its ORDER BY), parsed."""
+    return [parsed(row) for row in store.rows(f"{SELECT} WHERE {condition}", values)]
+
+
+def get(store, scope: str, task_id: str) -> dict | None:
+    """One task of a scope, whoever may see it."""
+    found = find(store, "id = ? AND scope = ?", (task_id, scope))
+    return found[0] if found else None
+
+
+def seen(store, viewer: dict, task_id: str) -> dict | None:
+    """One task of the viewer's scope; None also where another identity hides it."""
+    task = get(store, viewer["scope"], task_id)
+    return task if task and Sight(store, viewer).sees(task) else None
+
+
+def listed(
+    store, viewer: dict, status: str = "", assignee: str = "", requester: str = "", order: str = ORDER
+) -> list[dict]:
+    """The tasks of the viewer's scope that it may see, most urgent first; empty filters do not filter."""
+    condition, values = "scope = ?", [viewer["scope"]]
+    for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
+        if wanted:
+            condition += f" AND {column} = ?"
+            values.append(wanted)
+    sight = Sight(store, viewer)
+    return [task for task in find(store, f"{condition} ORDER BY {order}", values) if sight.sees(task)]
+
+
+def current(store, viewer: dict, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
+    """Tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
+
+    Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each.
+    """
+    grouped: dict = {status: [] for status in states.STATUSES}
+    for task in listed(store, viewer):
+        if task["status"] in grouped:
+            grouped[task["status"]].append(task)
+    counts = {status: len(grouped[status]) for status in states.TERMINAL}
+    for status in states.TERMINAL:
+        if not include_terminal and terminal_limit <= 0:
+            del grouped[status]
+        elif not include_terminal:
+            newest = sorted(grouped[status], key=lambda task: task["changed_at"], reverse=True)[:terminal_limit]
+            ids = {task["id"] for task in newest}
+            grouped[status] = [task for task in grouped[status] if task["id"] in ids]
+    return {**grouped, "terminal_counts": counts}
+
+
+def parsed(row: dict) -> dict:
+    """A row with its list columns as lists, None where there is none or it cannot be read."""
+    for name in ("files", "depends_on"):
+        row[name] = texts_in(row[name])
+    return row
+
+
+def texts_in(text: object) -> list[str] | None:
+    """The list of texts behind a JSON column."""
+    try:
+        value = loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        value = None
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
+
+
+class Sight:
+    """What one session (a row of ``instances``; at least ``id`` and ``label``) may see of tasks.
+
+    A task shows the identity of its requester while that is registered, else of its assignee. Where
+    both have gone nobody is left to hide it from anyone.
+    """
+
+    def __init__(self, store, viewer: dict):
+        rows = store.rows("SELECT id, label FROM instances")
+        self._viewer = viewer["id"]
+        self._registered = {row["id"] for row in rows}
+        self.strangers = {
+            row["id"] for row in rows if row["id"] != viewer["id"] and not may_meet(viewer["label"], row["label"])
+        }
+
+    def sees(self, task: dict) -> bool:
+        """Whether the session may know of `task`."""
+        if not self.strangers or self._viewer in (task["requester"], task["assignee"]):
+            return True
+        owner = task["requester"] if task["requester"] in self._registered else task["assignee"]
+        return owner not in self.strangers

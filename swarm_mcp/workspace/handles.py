@@ -1,0 +1,88 @@
+"""From a workspace's handle to the session that is there."""
+
+from __future__ import annotations
+
+import time
+
+from swarm_mcp.circle import may_meet
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import panes
+from swarm_mcp.workspace import backend as backend_named
+from swarm_mcp.workspace.interface import SECONDS, Backend, Pane, PaneUnavailable
+from swarm_mcp.workspace.reach import socket_of, stranger_in
+
+
+def resolve(
+    store, scope: str, viewer_label: str | None, handle: str, backend: str = "herdr", kind: str = "pane",
+    validate: bool = True,
+) -> dict:  # fmt: skip
+    """The instance of `scope` whose pane `handle` names, among those that `viewer_label` may meet.
+
+    ``{backend, handle_kind, handle, canonical_handle, instance_id, ambiguous, matches}`` with
+    ``probe_error`` where the workspace could not be asked; ``instance_id`` is None unless one instance alone
+    matches. With `validate` the workspace is asked what the pane is called now and who is in it, and what
+    instances have published is put right. Raises SwarmError for an unknown backend or kind.
+    """
+    workspace = backend_named(backend)
+    if kind not in workspace.kinds:
+        known = ", ".join(workspace.kinds)
+        raise SwarmError(f'{backend} has no handles of kind "{kind}"; there is: {known}')
+    handle = handle.strip()
+    if not handle:
+        raise SwarmError("a blank handle names nothing")
+    here = [(row, value) for row, value in _published(store, scope, viewer_label) if value["backend"] == backend]
+    answer = {"backend": backend, "handle_kind": kind, "handle": handle, "canonical_handle": handle}
+    pane, error = None, ""
+    if validate:
+        try:
+            pane = workspace.resolve(handle, _socket(here, handle))
+        except PaneUnavailable as reason:
+            error = str(reason)
+    names = {handle, pane.handle} if pane else {handle}
+    found = [(row, value) for row, value in here if panes.handles(value) & names]
+    if pane:
+        answer["canonical_handle"] = pane.handle
+        found = found or _moved(workspace, here, pane.handle)
+        found = [(row, value) for row, value in found if not stranger_in(pane, row)]
+    matches = [_match(store, row, value, pane) for row, value in found]
+    answer.update(instance_id=matches[0]["instance_id"] if len(matches) == 1 else None)
+    answer.update(ambiguous=len(matches) > 1, matches=matches)
+    return {**answer, "probe_error": error} if error else answer
+
+
+def _published(store, scope: str, viewer_label: str | None) -> list[tuple[dict, dict]]:
+    rows = [row for row in store.instances.in_scope(scope) if may_meet(viewer_label, row["label"])]
+    pairs = [(row, panes.published(store, row["id"])) for row in rows]
+    return [(row, value) for row, value in pairs if value]
+
+
+def _socket(here: list[tuple[dict, dict]], handle: str) -> str:
+    """Where to ask for `handle`: where the instance that published it said, else the first that said anything."""
+    exact = [pair for pair in here if handle in panes.handles(pair[1])]
+    return next((socket for row, value in [*exact, *here] if (socket := socket_of(row, value))), "")
+
+
+def _moved(workspace: Backend, here: list[tuple[dict, dict]], wanted: str) -> list[tuple[dict, dict]]:
+    """Instances whose published pane is by now called `wanted`. Asks about each, for 5 s in all."""
+    end = time.monotonic() + SECONDS
+    found = []
+    for row, value in here:
+        if time.monotonic() >= end:
+            break
+        try:
+            pane = workspace.resolve(value["handle"], socket_of(row, value))
+        except PaneUnavailable:
+            continue
+        if pane.handle == wanted:
+            found.append((row, value))
+    return found
+
+
+def _match(store, row: dict, value: dict, pane: Pane | None) -> dict:
+    repaired = False
+    if pane:
+        now = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
+        repaired = panes.repair(store, row, value, now)
+        value = {**value, "handle": pane.handle, "pane_id": pane.handle}
+    shown = {"instance_id": row["id"], "label": row["label"], **panes.summary(value)}
+    return {**shown, "identity_repaired": True} if repaired else shown

@@ -1,0 +1,102 @@
+"""Herdr, a workspace of terminals for agents, asked through its command.
+
+``herdr pane get`` prints ``{"result": {"pane": {pane_id, agent, agent_status, workspace_id, tab_id, ...}}}``
+(0.7 to 0.9); a failure is exit code 1 with ``{"error": {"code", "message"}}`` on standard error. A pane
+that was moved has a new id and answers to its old ones.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.coordinator import run
+from swarm_hook_core.payload import loads
+from swarm_mcp.workspace.interface import SECONDS, Pane, PaneUnavailable
+
+REPORTER = "swarm-mcp:"  # ``swarm-mcp:<runtime>:<instance>``: an agent's report of itself to herdr
+LONGEST_ERROR = 200
+
+
+class Herdr:
+    """The backend."""
+
+    name = "herdr"
+    kinds = ("pane",)
+
+    def resolve(self, handle: str, socket: str = "") -> Pane:
+        """See ``interface.Backend``."""
+        try:
+            answer = loads(self._run(socket, "get", _checked(handle)))
+        except (ValueError, RecursionError):
+            raise PaneUnavailable("herdr pane get did not answer with JSON") from None
+        pane = _inside(_inside(answer, "result"), "pane")
+        if not _text(pane, "pane_id"):
+            raise PaneUnavailable(_complaint(answer) or "herdr pane get named no pane")
+        return Pane(
+            handle=_text(pane, "pane_id"),
+            agent=_text(pane, "agent"),
+            status=_text(pane, "agent_status"),
+            instance_id=_reported(pane),
+            workspace_id=_text(pane, "workspace_id"),
+            tab_id=_text(pane, "tab_id"),
+        )
+
+    def wake(self, handle: str, text: str, socket: str = "") -> None:
+        """See ``interface.Backend``."""
+        self._run(socket, "send-text", _checked(handle), text)
+        self._run(socket, "send-keys", handle, "enter")
+
+    def read(self, handle: str, source: str, lines: int, socket: str = "") -> str:
+        """See ``interface.Backend``."""
+        argv = ("read", _checked(handle), "--source", source, "--lines", str(lines), "--format", "text")
+        return self._run(socket, *argv)
+
+    def _run(self, socket: str, *words: str) -> str:
+        program = os.path.expanduser(os.environ.get("SWARM_HERDR_BIN", "").strip() or "herdr")
+        settings = {"HERDR_SOCKET_PATH": socket} if socket else {}
+        done = run([program, "pane", *words], SECONDS, **settings)
+        if done.code != 0:
+            raise PaneUnavailable(f"herdr pane {words[0]} failed: {_reason(done)}")
+        return done.stdout
+
+
+def _checked(handle: str) -> str:
+    # Handles come from other sessions: none may pass for a flag, or for more than one word.
+    if not handle.isprintable() or handle.startswith("-") or not handle.strip() or len(handle) > 200:
+        raise PaneUnavailable(f"{handle[:40]!r} cannot be the name of a pane")
+    return handle
+
+
+def _reason(done) -> str:
+    for text in (done.stderr, done.stdout):
+        try:
+            known = _complaint(loads(text)) if text.strip() else ""
+        except (ValueError, RecursionError):
+            known = ""
+        if known:
+            return known
+    lines = done.stderr.split("\n") + done.stdout.split("\n")
+    return next((line.strip() for line in lines if line.strip()), f"exit code {done.code}")[:LONGEST_ERROR]
+
+
+def _complaint(answer: object) -> str:
+    error = _inside(answer, "error")
+    return (_text(error, "message") or _text(error, "code"))[:LONGEST_ERROR]
+
+
+def _reported(pane: dict) -> str:
+    session = _inside(pane, "agent_session")
+    for text in (_text(session, "source"), _text(session, "value"), _text(pane, "source")):
+        if text.startswith(REPORTER):
+            return text.rpartition(":")[2]
+    return _text(_inside(pane, "tokens"), "swarm_instance_id") or _text(pane, "swarm_instance_id")
+
+
+def _inside(value: object, key: str) -> dict:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: dict, key: str) -> str:
+    found = value.get(key)
+    return found if isinstance(found, str) else ""

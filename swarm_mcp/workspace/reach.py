@@ -1,0 +1,84 @@
+"""From an instance to the pane it is in: what it published, asked of its workspace, and checked."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from swarm_hook_core.labels import token
+from swarm_mcp.dispatch.settings import HARNESS_OF, Settings
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import panes
+from swarm_mcp.workspace import backend
+from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable
+
+UNPUBLISHED = "no workspace identity is published for that instance"
+# The origin in a label -> what a workspace calls that kind of agent.
+KINDS = {**HARNESS_OF, "claude": "claude"}
+
+
+class Unpublished(SwarmError):
+    """The instance is in no pane that anybody knows of."""
+
+
+class Reached(NamedTuple):
+    """An instance's pane as it is now. `repaired`: it had another name, and the new one has been written back."""
+
+    backend: Backend
+    pane: Pane
+    socket: str
+    repaired: bool
+
+
+def reach(store, row: dict) -> Reached:
+    """The pane of instance `row`. Raises Unpublished, PaneUnavailable."""
+    known = panes.published(store, row["id"])
+    if not known:
+        raise Unpublished(UNPUBLISHED)
+    try:
+        workspace = backend(known["backend"])
+    except SwarmError as error:
+        raise PaneUnavailable(str(error)) from None
+    socket = socket_of(row, known)
+    pane = workspace.resolve(known["handle"], socket)
+    other = stranger_in(pane, row)
+    if other:
+        raise PaneUnavailable(f"pane {known['handle']} is that instance's no longer: {other}")
+    return Reached(workspace, pane, socket, _repaired(store, row, known, pane))
+
+
+def facts(store, row: dict, reached: Reached | None) -> dict:
+    """How answers describe an instance's pane: as `reached`, else as published; empty where it is neither."""
+    known = panes.published(store, row["id"])
+    if not known:
+        return {}
+    shown = panes.summary(known)
+    if reached:
+        shown.update(workspace_handle=reached.pane.handle, pane_id=reached.pane.handle)
+        if reached.pane.status:
+            shown["agent_status"] = reached.pane.status
+        if reached.repaired:
+            shown["identity_repaired"] = True
+    return shown
+
+
+def socket_of(row: dict, known: dict) -> str:
+    """Where the workspace of a published pane listens: as published, in the environment, in the profile."""
+    text = known.get("socket_path")
+    if isinstance(text, str) and text and "\0" not in text:
+        return text
+    return Settings(token(row["label"] or "", "identity")).first("HERDR_SOCKET_PATH")
+
+
+def stranger_in(pane: Pane, row: dict) -> str:
+    """Who is in `pane` now, in words, where that is provably not instance `row`; else empty."""
+    if pane.instance_id and pane.instance_id != row["id"]:
+        return f"it reports to be instance {pane.instance_id}"
+    kind = KINDS.get(token(row["label"] or "", "origin"), "")
+    if kind and pane.agent in KINDS.values() and pane.agent != kind:
+        return f"{pane.agent} runs there now, not {kind}"
+    return ""
+
+
+def _repaired(store, row: dict, known: dict, pane: Pane) -> bool:
+    found = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
+    return panes.repair(store, row, known, found)
