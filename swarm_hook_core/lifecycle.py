@@ -30,7 +30,7 @@ def start(config, payload: dict) -> str:
     except NotRegistered as error:
         faults.record(config.runtime_name, "session_start", str(error))
         return f"swarm: this session could not be registered ({error}); file locks are not enforced for it. {MENDING}"
-    return greeting(row)
+    return greeting(row) + _make_tracker_known(config, payload, row)
 
 
 def turn(config, payload: dict) -> None:
@@ -179,6 +179,23 @@ def _locks(summary: dict) -> str:
         return "Nothing is locked."
     more = f" and {count - len(locks)} more" if count > len(locks) else ""
     return f"Locked now: {'; '.join(locks)}{more}."
+
+
+def _make_tracker_known(config, payload: dict, row: dict) -> str:
+    """Publish the work tracker that is set for this session; a line about it for the model, or nothing."""
+    from swarm_hook_core import tracker
+
+    cwd = text_field(payload, "cwd") or os.getcwd()
+    found = tracker.configured(config.env_prefix, cwd, str(row.get("scope") or ""))
+    if not found:
+        return ""
+    identity = environment.identity(config.env_prefix)
+    why = tracker.publish(command(), row, identity, found) if identity else ""
+    if why:
+        faults.record(config.runtime_name, "session_start", f"work tracker not published: {why}")
+    server = found.get("mcp") or found.get("mcp_server")
+    through = f", reached through the MCP server {server}" if isinstance(server, str) else ""
+    return f"\nWork here is tracked in {found['provider']}{through}: name a task's entry when you complete it."
 
 
 def _client() -> list[str]:

@@ -18,15 +18,14 @@ VALUE_FLAGS = frozenset(
         "--idempotency-key", "--kind", "--label", "--lease-seconds", "--limit", "--message", "--name", "--note",
         "--pane", "--parent-task", "--patience", "--prefix", "--priority", "--role", "--runtime", "--scope",
         "--session-id", "--since", "--source", "--spawner", "--state", "--status", "--target", "--task", "--timeout",
-        "--to", "--tool", "--transport", "--type", "--wait", "--x", "--y",
+        "--to", "--tool", "--transport", "--type", "--wait", "--wait-for-completion", "--x", "--y",
     }
 )  # fmt: skip
 REPEATABLE = frozenset({"--file"})
 SWITCHES = frozenset(
     {
-        "--approval-required", "--dry-run", "--exclusive", "--force", "--force-spawn", "--help", "--json", "--keep",
-        "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill", "--no-skills", "--no-spawn", "--quiet",
-        "--wait-for-completion",
+        "--approval-required", "--dry-run", "--exclusive", "--force", "--force-spawn", "--help", "--json",
+        "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill", "--no-skills", "--no-spawn",
     }
 )  # fmt: skip
 

@@ -18,6 +18,12 @@ OF_FLAG = {
     "--file": FILES, "--file-root": FOLDERS, "--scope": FOLDERS, "--dir": FOLDERS, "--directory": FOLDERS,
 }  # fmt: skip
 OF_WORD = {"WHO": INSTANCES, "TASK": TASKS, "TASK-ID": TASKS, "KEY": KEYS, "DIR": FOLDERS, "DIRECTORY": FOLDERS}
+CHOICES = {
+    "TYPE": "review|implement|fix|test|research|other",
+    "ROLE": "planner|implementer|reviewer|researcher|generalist",
+}
+STATUSES = {"tasks": "open|claimed|in_progress|blocked|approval_required|done|failed|cancelled",
+            "ui": "pending|running|done|failed"}  # fmt: skip
 # The tasks that these verbs have a use for, by status.
 TASK_VERBS = {
     "claim": ("open", "claimed"),
@@ -71,7 +77,7 @@ def usages(verb: str) -> list[Usage]:
 def _usage(line: str) -> Usage:
     words: list[str] = []
     flags: dict[str, str] = {}
-    tokens = iter(re.sub(r"[\[\]()]|\.\.\.", " ", line).split())
+    tokens = iter(re.sub(r"\([^)]*\)|[\[\]]|\.\.\.", " ", line).split())
     for token in tokens:
         if token in VALUE_FLAGS:
             flags[token] = next(tokens, "")
@@ -132,6 +138,7 @@ def _scope(before: list[str]) -> str:
 
 def _of(verb: str, shape: str, scope: str) -> list[Candidate]:
     """Candidates for a place of this shape: a kind of ours, a choice of words, or what usage calls it."""
+    shape = STATUSES.get(verb, shape) if shape == "STATUS" else CHOICES.get(shape, shape)
     if _is_choice(shape):
         return [Candidate(word) for word in shape.split("|")]
     kind = TASKS if shape == "ID" and verb in TASK_VERBS else OF_WORD.get(shape, shape)

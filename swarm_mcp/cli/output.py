@@ -94,19 +94,14 @@ def for_people() -> bool:
     return forced()
 
 
-def styled(text: str, style: str) -> str:
-    """`text`, made `safe` and coloured where that is wanted; print it with `say_styled`."""
-    clean = safe(text)
-    if not for_people():
-        return clean
-    from swarm_mcp.cli.colour import paint
+def say_row(parts: tuple[tuple[str, str], ...]) -> None:
+    """One line of (text, style) parts, two blanks between them; styles are those of ``colour.STYLES``."""
+    texts = [one_line(text) for text, _ in parts]
+    if for_people():
+        from swarm_mcp.cli.colour import paint
 
-    return paint(clean, style)
-
-
-def say_styled(text: str) -> None:
-    """One line made of `styled` parts."""
-    _write(text + "\n")
+        texts = [paint(text, style) for text, (_, style) in zip(texts, parts)]
+    _write("  ".join(texts) + "\n")
 
 
 def moment(seconds: int) -> str:

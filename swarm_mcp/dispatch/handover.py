@@ -185,7 +185,7 @@ class Handover:
     def _reserve(self, store, worker: dict) -> None:
         """Give an open task to `worker`, unless somebody was faster."""
         try:
-            self.task = store.tasks.reserve(self.task, worker)
+            self.task = store.tasks.reserve(self.task["id"], worker)
         except Refused:
             self.task = store.tasks.get(self.requester["scope"], self.task["id"]) or self.task
 

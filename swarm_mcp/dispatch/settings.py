@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.environment import first_set, is_word
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.errors import Refused
 
 LARGEST_PROFILE = 65536
 DEFAULT_SPAWNER = "herdr"
@@ -46,16 +46,16 @@ class Settings:
         return chosen or HARNESS_OF.get(token(label, "origin"), "claude")
 
     def harness_command(self, name: str) -> list[str]:
-        """The words that start harness `name`: ``SWARM_HARNESS_<NAME>``, else the name itself. Raises SwarmError."""
+        """The words that start harness `name`: ``SWARM_HARNESS_<NAME>``, else the name itself. Raises Refused."""
         import shlex
 
         if not is_word(name):
-            raise SwarmError(f"{name[:40]!r} is not the name of a harness (letters, digits, _ . -)")
+            raise Refused(f"{name[:40]!r} is not the name of a harness (letters, digits, _ . -)")
         variable = "SWARM_HARNESS_" + "".join(c if c.isalnum() else "_" for c in name.upper())
         try:
             return shlex.split(self.first(variable)) or [name]
         except ValueError as error:
-            raise SwarmError(f"{variable} cannot be split into words: {error}") from None
+            raise Refused(f"{variable} cannot be split into words: {error}") from None
 
 
 def profile_folder() -> str:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from swarm_hook_core.payload import loads
-from swarm_mcp.circle import may_meet
+from swarm_mcp.store.acquaintance import Acquaintance
 from swarm_mcp.store.locks import MUTEX_PREFIX
 from swarm_mcp.store.task_rows import Sight, find
 
@@ -81,18 +80,19 @@ class Activity:
         if now == before:
             return News(now)
         events = self._events(instance["scope"], before.event, now.event)
-        if len(events) == EVENTS_AT_ONCE:
-            # More than anybody reads one by one: everything that moved is news.
-            moved = (now.task != before.task, now.instances != before.instances, now.kv != before.kv)
-            return News(now, now.message > before.message, *moved, locks=self._locks(instance, events))
-        return News(
-            now,
-            now.message > before.message,
-            self._is_news(instance, events, "task.", now.task != before.task),
-            self._is_news(instance, events, "instance.", now.instances != before.instances),
-            self._is_news(instance, events, "kv.", now.kv != before.kv),
-            self._locks(instance, events),
-        )
+        known = Acquaintance(instance["label"])
+        known.learn(events)
+        moved = {
+            "task.": now.task != before.task,
+            "instance.": now.instances != before.instances,
+            "kv.": now.kv != before.kv,
+        }
+        if len(events) < EVENTS_AT_ONCE:  # else more than anybody reads one by one: all that moved is news
+            for group in moved:
+                mine = [event for event in events if event["type"].startswith(group)]
+                if mine:
+                    moved[group] = any(self._concerns(instance, event, known) for event in mine)
+        return News(now, now.message > before.message, *moved.values(), locks=self._locks(instance, events, known))
 
     def sweep(self) -> None:
         """Notice what nobody announces: sessions that died, and locks that went without a word of ours.
@@ -116,37 +116,17 @@ class Activity:
         )
         return rows[::-1]
 
-    def _is_news(self, instance: dict, events: list[dict], group: str, moved: bool) -> bool:
-        """Whether a change of this group of events concerns the session; one without any event does."""
-        mine = [event for event in events if event["type"].startswith(group)]
-        if not mine:
-            return moved
-        return any(self._concerns(instance, event, events) for event in mine)
-
-    def _concerns(self, instance: dict, event: dict, events: list[dict]) -> bool:
-        # What the system did to a session is that session's doing here: it joined, or is gone.
+    def _concerns(self, instance: dict, event: dict, known: Acquaintance) -> bool:
+        # What the system does to a session is that session's doing here: it joined, or is gone.
         doer = event["subject"] if event["type"].startswith("instance.") else event["actor"]
         if doer == instance["id"]:
             return False
         if event["type"].startswith("task."):
             task = find(self.store, "id = ?", (event["subject"],))
             return not task or Sight(self.store, instance).sees(task[0])
-        return self._may_meet(instance, doer, events)
+        return known.may_meet(self.store, doer)
 
-    def _may_meet(self, instance: dict, other: str | None, events: list[dict]) -> bool:
-        """Whether `other` is known not to be a stranger to this session; what the system does, strangers do not."""
-        if other is None or other == "system":
-            return True
-        row = self.store.instances.get(other)
-        if row:
-            return may_meet(instance["label"], row["label"])
-        for event in events:
-            # It has left meanwhile; its last event has its label.
-            if event["subject"] == other and event["type"].startswith("instance."):
-                return may_meet(instance["label"], _label_in(event["payload"]))
-        return False
-
-    def _locks(self, instance: dict, events: list[dict]) -> tuple[dict, ...]:
+    def _locks(self, instance: dict, events: list[dict], known: Acquaintance) -> tuple[dict, ...]:
         """What became of which file in the end; files that only this session has touched not."""
         last: dict[str, dict] = {}
         for event in events:
@@ -157,16 +137,6 @@ class Activity:
                     last[file] = event
         told = []
         for file, event in list(last.items())[-LOCKS_TOLD:]:
-            seen = self._may_meet(instance, event["actor"], events)
-            holder = event["actor"] if seen else None
+            holder = event["actor"] if known.may_meet(self.store, event["actor"]) else None
             told.append({"file": file, "change": _LOCK_CHANGES[event["type"]], "instance_id": holder})
         return tuple(told)
-
-
-def _label_in(payload: object) -> str | None:
-    try:
-        value = loads(payload) if isinstance(payload, str) else None
-    except (ValueError, RecursionError):
-        value = None
-    label = value.get("label") if isinstance(value, dict) else None
-    return label if isinstance(label, str) else None

@@ -60,6 +60,11 @@ class Changes:
                 touched = self._events.wait(self._left(end, self._events.rest))
         return False
 
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` has been called."""
+        return self._stopped.is_set()
+
     def stop(self) -> None:
         """End the present `wait` and every later one. From any thread."""
         if not self._stopped.is_set():

@@ -11,11 +11,9 @@ from swarm_hook_core.reader import as_text, connect_read_only
 from swarm_hook_core.state import make_private, store_path
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
+from swarm_mcp.store.transaction import Transaction, is_busy, pause
 
 BUSY_SECONDS = 15.0
-# Between two tries for a store that somebody else has. SQLite's own waiting starts at 1 ms and ends at 100,
-# where whoever has waited longest asks least often and is starved by those that have just come.
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.0003, 0.005
 CONTRACT_VERSION = 1
 
 # What can be asked of a store: group -> (module here, class). See ``interface.py``.
@@ -48,7 +46,8 @@ class Store:
         self.busy_seconds = busy_seconds
         self.driver = drivers.load()
         self.here = host_id()
-        self.connection = self._open_to_read() if read_only else self._open_to_write()
+        self._opened: tuple[int, int] | None = None
+        self.connection = self._open()
 
     def __getattr__(self, name: str):
         """A group of questions: ``store.locks``, ``store.tasks``, each loaded when first asked for."""
@@ -90,6 +89,16 @@ class Store:
         """Unix milliseconds, the unit of ``changed_at`` columns."""
         return int(time.time() * 1000)
 
+    def refresh(self) -> None:
+        """Open the file anew where it was removed or replaced since. Costs 3 us where it was not.
+
+        Every transaction and every read outside of one does so first.
+        """
+        if _identity(self.path) != self._opened:
+            stale = self.connection
+            self.connection = self._open()
+            stale.close()
+
     def close(self) -> None:
         """Close the file. Safe to call twice."""
         self.connection.close()
@@ -103,15 +112,50 @@ class Store:
     # ----------------------------------------------------------------- opening
 
     def _execute(self, sql: str, values):
+        if not self.connection.in_transaction:
+            self.refresh()
         try:
             return self.connection.execute(sql, values)
         except UnicodeEncodeError:
             raise SwarmError("text that is not valid UTF-8 cannot be stored") from None
         except (self.driver.Error, OverflowError) as error:
+            if is_busy(error):
+                return self.insist_on(sql, pause, values)
             raise self._unavailable(error) from error
 
+    def try_to(self, sql: str) -> bool:
+        """Run a statement; whether it could be, False where somebody else has the store."""
+        if not self.connection.in_transaction:
+            self.refresh()
+        try:
+            self.connection.execute(sql)
+        except self.driver.Error as error:
+            if is_busy(error):
+                return False
+            raise self._unavailable(error) from error
+        return True
+
+    def insist_on(self, sql: str, wait, values: tuple | list = ()):
+        """Run a statement that found the store busy, after each `wait()`, for at most `busy_seconds`."""
+        end = time.monotonic() + self.busy_seconds
+        while True:
+            wait()
+            try:
+                return self.connection.execute(sql, values)
+            except self.driver.Error as error:
+                if not is_busy(error) or time.monotonic() > end:
+                    raise self._unavailable(error) from error
+
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
-        return StoreUnavailable(f"the store {self.path} cannot be used: {error}")
+        why = f"somebody else was writing to it for {self.busy_seconds:g} s" if is_busy(error) else error
+        return StoreUnavailable(f"the store {self.path} cannot be used: {why}")
+
+    def _open(self):
+        # Looked at first: should it be replaced meanwhile, `refresh` finds that this is not the one.
+        file = _identity(self.path)
+        connection = self._open_to_read() if self.read_only else self._open_to_write()
+        self._opened = file or (None if self.read_only else _identity(self.path))
+        return connection
 
     def _open_to_read(self):
         try:
@@ -155,10 +199,20 @@ class Store:
 
             if not is_current(connection):
                 create(connection, self.driver)
+            self._tune(connection)
             return connection
         except self.driver.Error as error:
             connection.close()
             raise self._unavailable(error) from error
+
+    def _tune(self, connection) -> None:
+        connection.execute("PRAGMA busy_timeout = 0")  # from here on waiting is ours: see `transaction`
+        (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+        if journal == "wal":
+            # A commit survives whatever kills processes; the last ones before a power cut may be lost, and
+            # with them every session they were about. Nothing is torn: checkpoints sync. With a rollback
+            # journal this could tear the file, so that keeps the default, FULL.
+            connection.execute("PRAGMA synchronous = NORMAL")
 
     def _refuse_newer(self, connection) -> None:
         (found,) = connection.execute("PRAGMA user_version").fetchone()
@@ -170,20 +224,10 @@ class Store:
             )
 
 
-class Transaction:
-    """``with store.writing():`` commits at the end, rolls back on any exception."""
-
-    __slots__ = ("store",)
-
-    def __init__(self, store: Store):
-        self.store = store
-
-    def __enter__(self) -> Store:
-        self.store._execute("BEGIN IMMEDIATE", ())
-        return self.store
-
-    def __exit__(self, kind, _error, _trace) -> None:
-        if kind is None:
-            self.store._execute("COMMIT", ())
-        elif self.store.connection.in_transaction:
-            self.store.connection.execute("ROLLBACK")
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file is at `path` now; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -29,6 +29,7 @@ class Denials:
 
     def __init__(self, store):
         self.store = store
+        self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
 
     def is_known(self, instance: dict, lock: dict) -> bool:
         """Whether this session's refusal by this lock's holder was written down just now."""
@@ -77,6 +78,7 @@ class Denials:
     def tell(self, locks: list[dict], reason: str) -> None:
         """Inside a transaction that has just deleted `locks`: one message to each session they had kept out.
 
+        Where a session is just taking the place of a dead holder (`taker`), the file is not free.
         `reason` as in the event of the release, empty for an ordinary one.
         """
         if not self.store.row("SELECT 1 FROM swarm_denials LIMIT 1"):
@@ -84,7 +86,9 @@ class Denials:
         freed: dict[tuple[str, str], list[dict]] = {}  # (who is to hear, who held) -> denials
         for lock in locks:
             for denial in self._at(key_of_lock(lock)):
-                if denial["instance_id"] != lock["instance_id"]:
+                if denial["path_key"] in self.taker[1]:
+                    self._waits_for(denial, self.taker[0])
+                elif denial["instance_id"] != lock["instance_id"]:
                     freed.setdefault((denial["instance_id"], lock["instance_id"]), []).append(denial)
         self._settle(freed, reason)
 
@@ -127,11 +131,14 @@ class Denials:
         """Whether nobody else holds the file by another spelling or in another scope; else that one is waited for."""
         theirs = [lock for lock in self.store.locks.on(denial["file"]) if lock["instance_id"] != instance_id]
         if theirs:
-            self.store.change(
-                "UPDATE swarm_denials SET holder_id = ? WHERE instance_id = ? AND path_key = ?",
-                (theirs[0]["instance_id"], instance_id, denial["path_key"]),
-            )
+            self._waits_for(denial, theirs[0]["instance_id"])
         return not theirs
+
+    def _waits_for(self, denial: dict, holder_id: str) -> None:
+        self.store.change(
+            "UPDATE swarm_denials SET holder_id = ? WHERE instance_id = ? AND path_key = ?",
+            (holder_id, denial["instance_id"], denial["path_key"]),
+        )
 
     def _post(self, instance: dict, denials: list[dict], holder: dict | None, reason: str) -> None:
         it = "it" if len(denials) == 1 else "them"

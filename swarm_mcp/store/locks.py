@@ -48,7 +48,11 @@ class Locks:
         with self.store.writing():
             self.store.instances.require(instance["id"])
             self.store.denials.forget(instance["id"], keys)
-            there = self._on(path, keys)
+            self.store.denials.taker = (instance["id"], keys)
+            try:
+                there = self._on(path, keys)
+            finally:
+                self.store.denials.taker = ("", [])
             refusal = _first_other(instance, there, exclusive)
             if refusal is None:
                 return self._take(instance, path, note, task_id, there[0] if there else None)
@@ -84,6 +88,10 @@ class Locks:
             " WHERE instance_id = ? AND type = 'lock' ORDER BY created_at, rowid",
             (instance_id,),
         )
+
+    def path_of(self, instance: dict, file: str) -> str:
+        """The file that `file` means for a session. Raises SwarmError where it cannot name one."""
+        return file_of(instance, self._checked(file))
 
     def on(self, file: str) -> list[dict]:
         """Live locks on absolute `file` by any of its names, in whatever scope."""

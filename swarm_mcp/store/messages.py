@@ -126,13 +126,6 @@ class Messages:
         row = self.store.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
         return row["n"] if row else 0
 
-    def unread(self, instance: dict, limit: int = 50, mark: bool = True) -> list[dict]:
-        """Until its callers use `take`: unread messages, marked at once."""
-        rows = self.take(instance, limit) if mark else self.peek(instance, limit)
-        if mark:
-            self.acknowledge([row["id"] for row in rows])
-        return rows
-
     # --------------------------------------------------------------- look on
 
     def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[dict]:

@@ -64,8 +64,8 @@ TABLES = {
     "swarm_denials": """
         instance_id TEXT NOT NULL, path_key TEXT NOT NULL, scope TEXT NOT NULL, file TEXT NOT NULL,
         holder_id TEXT NOT NULL, tool TEXT, denied_at INTEGER NOT NULL, PRIMARY KEY (instance_id, path_key)""",
-    # When each kind of housekeeping was last done.
-    "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL",
+    # When each kind of housekeeping was last done, and how far it came.
+    "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL, place TEXT",
     "swarm_schema": "version INTEGER NOT NULL",
 }
 
@@ -123,6 +123,10 @@ INDEXES = {
     "swarm_lock_name_idx": f"context({NAME_OF_FILE}) WHERE type = 'lock' AND path_key IS NULL",
     "swarm_lock_holder_idx": "context(instance_id) WHERE type = 'lock'",
     "swarm_denial_key_idx": "swarm_denials(path_key)",
+    # Ours: what falls due, so that housekeeping never reads a whole table.
+    "swarm_denial_time_idx": "swarm_denials(denied_at)",
+    "swarm_kv_key_idx": "kv(key, scope)",
+    "swarm_legacy_idx": "context(id) WHERE type <> 'lock'",
     # Ours: the next task to claim, the ended ones of a day ago, the dependents of one that ends.
     "swarm_task_queue_idx": "tasks(scope, priority DESC, created_at, id) WHERE status = 'open'",
     "swarm_task_held_idx": (

@@ -1,15 +1,20 @@
-"""What falls due with time: gone sessions, old mail, finished tasks, old events, orphaned values."""
+"""What falls due with time: gone sessions, old mail, finished tasks, old events, orphaned values.
+
+`Upkeep.clean` does all of it at once, because somebody asked. `Upkeep.some` does a little of it now
+and then, beside other writes, and never on the way to an answer: whatever has piled up, a call
+takes milliseconds.
+"""
 
 from __future__ import annotations
 
-from swarm_mcp.store import events
-from swarm_mcp.store.locks import MUTEX_PREFIX
+from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.store import due
 
-MESSAGE_SECONDS = 3600
-TASK_SECONDS = 86400
-EVENT_SECONDS = 86400
-ORPHAN_VALUE_SECONDS = 3600
-TERMINAL = "('done', 'failed', 'cancelled')"
+PAUSE_SECONDS = 30  # between two passes, of whatever process
+BACKLOG_SECONDS = 2  # the same while a pass leaves something for the next
+AT_ONCE = 200  # rows of each kind in one pass
+PATIENCE_SECONDS = 0.05  # a busy store has more urgent things to do
+AGED = ("messages", "terminal_tasks", "non_lock_context_rows", "events")
 
 
 class Upkeep:
@@ -17,6 +22,91 @@ class Upkeep:
 
     def __init__(self, store):
         self.store = store
+
+    # ---------------------------------------------------------------- a little
+
+    def some(self) -> bool:
+        """Outside a transaction: remove a little of what is due, if it is time; whether it did.
+
+        It is time when no process has done so for 30 s (2 s while something was left). Where it is not,
+        this costs one read. A busy store is left alone; it will be time again.
+        """
+        if not self._is_time():
+            return False
+        store = self.store
+        patience, store.busy_seconds = store.busy_seconds, min(store.busy_seconds, PATIENCE_SECONDS)
+        try:
+            with store.writing():
+                if not self._is_time():  # somebody else was first
+                    return False
+                self._note("pass", "", BACKLOG_SECONDS - PAUSE_SECONDS if self._some() else 0)
+        except StoreUnavailable:
+            return False
+        finally:
+            store.busy_seconds = patience
+        return True
+
+    def _some(self) -> bool:
+        """One pass; whether it left something that could have gone."""
+        store, mode = self.store, "periodic"
+        store.instances.reclaim()
+        gone = [due.spent_mutexes(store, AT_ONCE, None, mode)]
+        scopes: set[str] = set()
+        for kind in AGED:
+            found = due.old_rows(store, kind, AT_ONCE, None, mode)
+            gone.append(found)
+            if kind == "terminal_tasks":
+                scopes.update(found)
+        holders = self._walk("orphan_locks", lambda after: due.vanished_holders(store, after, AT_ONCE))
+        gone.append(due.orphan_locks(store, holders, AT_ONCE, None, mode))
+        values = []
+        for prefix in due.VALUE_PREFIXES:
+            values += self._walk(prefix, self._orphans_of(prefix))
+        due.drop_values(store, values, mode)
+        due.old_denials(store, AT_ONCE)
+        self._walk("deliveries", lambda after: ((), due.lost_deliveries(store, after, AT_ONCE)))
+        self._settle(scopes)
+        return any(sum(found.values()) >= AT_ONCE for found in gone)
+
+    def _orphans_of(self, prefix: str):
+        return lambda after: due.orphan_values(self.store, prefix, after, AT_ONCE, None)
+
+    def _settle(self, scopes: set[str]) -> None:
+        """Let go of tasks that waited for deleted ones, here and, in turn, where another program deletes."""
+        after = self._place("waiting")
+        row = self.store.row(
+            "SELECT min(scope) AS scope FROM tasks"
+            " WHERE status IN ('blocked', 'approval_required') AND scope > ?",
+            (after,),
+        )
+        following = row["scope"] if row else None
+        self._note("waiting", following or "")
+        for scope in scopes | ({following} if following is not None else set()):
+            self.store.tasks.settle_vanished(scope)
+
+    def _is_time(self) -> bool:
+        row = self.store.row("SELECT done_at FROM swarm_upkeep WHERE what = 'pass'")
+        return row is None or not 0 <= self.store.now() - row["done_at"] < PAUSE_SECONDS
+
+    def _walk(self, what: str, step):
+        """One step of a long way round: `step(place) -> (found, next place)`; what it found."""
+        before = self._place(what)
+        found, place = step(before)
+        if place != before:
+            self._note(what, place)
+        return found
+
+    def _place(self, what: str) -> str:
+        row = self.store.row("SELECT place FROM swarm_upkeep WHERE what = ?", (what,))
+        return (row["place"] if row else "") or ""
+
+    def _note(self, what: str, place: str, offset: int = 0) -> None:
+        self.store.change(
+            "INSERT OR REPLACE INTO swarm_upkeep (what, done_at, place) VALUES (?, ?, ?)",
+            (what, self.store.now() + offset, place),
+        )
+
+    # --------------------------------------------------------------------- all
 
     def clean(self, scope: str | None = None, dry_run: bool = False) -> dict:
         """Remove what is due in `scope` (None: everywhere); counts in the contract's shape.
@@ -34,9 +124,9 @@ class Upkeep:
         return report
 
     def _clean(self, scope: str | None) -> dict:
-        now = self.store.now()
-        before = self._counts()
-        gone = [row for row in self.store.instances.gone() if scope in (None, row["scope"])]
+        store, mode = self.store, "manual"
+        before = self._count("context", "type = 'lock'", ())
+        gone = [row for row in store.instances.gone() if scope in (None, row["scope"])]
         reopened = cleared = identities = 0
         from swarm_mcp.store import removal
 
@@ -48,74 +138,35 @@ class Upkeep:
             identities += self._count(
                 "kv", "key IN (?, ?)", (f"identity/workspace/herdr/{row['id']}", f"identity/herdr/{row['id']}")
             )
-            removal.remove(self.store, row, "reclaimed")
-        orphaned = "type = 'lock' AND instance_id NOT IN (SELECT id FROM instances)"
-        self._delete("context", orphaned, (), scope, "orphan_locks")
-        spent = (
-            f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) = '{MUTEX_PREFIX}'"
-            f" AND task_id IN (SELECT id FROM tasks WHERE status IN {TERMINAL})"
-        )
-        mutexes = self._delete("context", spent, (), scope, "terminal_spawn_locks")
-        messages = self._delete("messages", "created_at < ?", (now - MESSAGE_SECONDS,), scope, "messages")
-        tasks = self._delete(
-            "tasks", f"status IN {TERMINAL} AND updated_at < ?", (now - TASK_SECONDS,), scope, "terminal_tasks"
-        )
-        legacy = self._delete("context", "type <> 'lock'", (), scope, "non_lock_context_rows")
-        old_events = self._delete("events", "created_at < ?", (now - EVENT_SECONDS,), scope, "events")
-        keys = self._orphan_values(now, scope)
+            removal.remove(store, row, "reclaimed")
+        due.orphan_locks(store, due.vanished_holders(store, "", -1)[0], -1, scope, mode)
+        mutexes = sum(due.spent_mutexes(store, -1, scope, mode).values())
+        counts = {kind: sum(due.old_rows(store, kind, -1, scope, mode).values()) for kind in AGED}
+        orphans = []
+        for prefix in due.VALUE_PREFIXES:
+            orphans += due.orphan_values(store, prefix, "", -1, scope)[0]
+        keys = due.drop_values(store, orphans, mode)
+        due.old_denials(store, -1)
+        due.lost_deliveries(store, "", -1)
+        store.tasks.settle_vanished(scope)
         return {
             "instances_reclaimed": len(gone),
             "tasks_reopened": reopened,
             "task_assignees_cleared": cleared,
-            "locks_deleted": before - self._counts() - mutexes,
+            "locks_deleted": before - self._count("context", "type = 'lock'", ()) - mutexes,
             "terminal_spawn_locks_deleted": mutexes,
-            "messages_deleted": messages,
-            "terminal_tasks_deleted": tasks,
-            "non_lock_context_rows_deleted": legacy,
-            "events_deleted": old_events,
+            "messages_deleted": counts["messages"],
+            "terminal_tasks_deleted": counts["terminal_tasks"],
+            "non_lock_context_rows_deleted": counts["non_lock_context_rows"],
+            "events_deleted": counts["events"],
             "kv_deleted": len(keys),
             "kv_keys_deleted": keys,
             "identity_rows_deleted": identities,
         }
 
-    def _counts(self) -> int:
-        return self._count("context", "type = 'lock'", ())
-
     def _count(self, table: str, condition: str, values: tuple) -> int:
         row = self.store.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
         return row["n"] if row else 0
-
-    def _delete(self, table: str, condition: str, values: tuple, scope: str | None, what: str) -> int:
-        if scope is not None:
-            condition, values = f"scope = ? AND {condition}", (scope, *values)
-        counts = self.store.rows(f"SELECT scope, count(*) AS n FROM {table} WHERE {condition} GROUP BY scope", values)
-        if not counts:
-            return 0
-        deleted = self.store.change(f"DELETE FROM {table} WHERE {condition}", values)
-        for row in counts:
-            payload = {"count": row["n"], "mode": "manual"}
-            events.add(self.store, row["scope"], f"cleanup.{what}_deleted", "system", None, payload)
-        return deleted
-
-    def _orphan_values(self, now: int, scope: str | None) -> list[str]:
-        """Values published by or about a session that is no longer registered in that scope."""
-        removed: dict[str, list[str]] = {}
-        condition, values = ("AND kv.scope = ?", (scope,)) if scope is not None else ("", ())
-        for prefix in ("progress/", "plan/", "identity/workspace/herdr/", "identity/herdr/"):
-            rows = self.store.rows(
-                "SELECT kv.scope, kv.key FROM kv"
-                f" WHERE substr(key, 1, ?) = ? AND key <> 'plan/latest' AND updated_at < ? {condition} AND NOT EXISTS"
-                " (SELECT 1 FROM instances i WHERE i.scope = kv.scope AND i.id = substr(kv.key, ?))",
-                (len(prefix), prefix, now - ORPHAN_VALUE_SECONDS, *values, len(prefix) + 1),
-            )
-            for row in rows:
-                self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], row["key"]))
-                self.store.kv.touch(row["scope"])
-                removed.setdefault(row["scope"], []).append(row["key"])
-        for place, keys in removed.items():
-            payload = {"count": len(keys), "mode": "manual", "keys": keys}
-            events.add(self.store, place, "cleanup.kv_deleted", "system", None, payload)
-        return [f"{place}:{key}" for place, keys in removed.items() for key in keys]
 
 
 class _RollBack(Exception):

@@ -31,7 +31,7 @@ def resolve(
     if not handle:
         raise SwarmError("a blank handle names nothing")
     here = [(row, value) for row, value in _published(store, scope, viewer_label) if value["backend"] == backend]
-    answer = {"backend": backend, "handle_kind": kind, "handle": handle, "canonical_handle": handle}
+    answer: dict = {"backend": backend, "handle_kind": kind, "handle": handle, "canonical_handle": handle}
     pane, error = None, ""
     if validate:
         try:

@@ -17,6 +17,8 @@ from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
 from swarm_mcp.cli.commands.completion import SCRIPTS
 from swarm_mcp.cli.completion import FILES, FOLDERS as ONLY_FOLDERS, candidates, usages
 from swarm_mcp.cli.main import COMMANDS
+from swarm_mcp.store.task_requests import TYPES
+from swarm_mcp.store.task_states import STATUSES
 
 
 @pytest.fixture
@@ -66,7 +68,8 @@ def test_every_verb_offers_the_flags_that_its_usage_names():
     for verb in COMMANDS:
         for usage in usages(verb):
             assert set(usage.flags) <= VALUE_FLAGS | SWITCHES
-            assert verb in ("serve", "completion", "hook", "denied") or "--json" in usage.flags, verb
+        flags = {flag for usage in usages(verb) for flag in usage.flags}
+        assert verb in ("serve", "completion", "hook") or "--json" in flags, verb
 
 
 def test_sub_commands_and_choices(scene: Ground):
@@ -77,6 +80,8 @@ def test_sub_commands_and_choices(scene: Ground):
     assert offered("hook", "turn", "--runtime", "") == ["claude-code", "codex"]
     assert offered("install", "--client", "c") == ["claude-code", "codex"]
     assert offered("install", "--client=c") == ["--client=claude-code", "--client=codex"]
+    assert offered("request-task", "--type", "") == offered("request-task", "") == list(TYPES)
+    assert offered("tasks", "--status", "") == list(STATUSES) and "running" in offered("ui", "list", "--status", "")
     assert "done" in offered("update-task", "0aaa-task", "--status", "")
 
 
@@ -235,6 +240,7 @@ def test_bash_registers_for_the_command(shell):
 
 ZSH = shutil.which(os.environ.get("SWARM_TEST_ZSH", "zsh"))
 FISH = shutil.which(os.environ.get("SWARM_TEST_FISH", "fish"))
+FISH_FUNCTIONS = os.environ.get("SWARM_TEST_FISH_FUNCTIONS", "")  # where fish is not installed but unpacked
 
 
 @pytest.mark.skipif(not ZSH, reason="needs zsh on PATH, or named by SWARM_TEST_ZSH (apt-get install zsh)")
@@ -256,8 +262,7 @@ def test_zsh(shell):
 @pytest.mark.skipif(not FISH, reason="needs fish on PATH, or named by SWARM_TEST_FISH (apt-get install fish)")
 def test_fish(shell):
     def asked(line: str) -> list[str]:
-        functions = os.environ.get("SWARM_TEST_FISH_FUNCTIONS")
-        place = f"set fish_function_path {functions}; " if functions else ""
+        place = f"set fish_function_path {FISH_FUNCTIONS}; " if FISH_FUNCTIONS else ""
         text = f"{place}swarm-mcp completion fish | source; complete -C {shlex.quote(line)}"
         return [line.partition("\t")[0] for line in shell(FISH, "--no-config", "-c", text)]
 

@@ -44,7 +44,10 @@ def test_a_key_belongs_to_the_identity_that_first_set_it(ground: Ground, actors)
     for other in (b, nobody):
         for attempt in (["set", "k", "2"], ["append", "k", "2"], ["del", "k"]):
             done = ground.swarm("kv", *attempt, "--as", other, "--json")
-            assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done
+            assert (done.code, done.json, done.err) == (1, {"error": "KV key is owned by another identity"}, ""), done
+            told = ground.swarm("kv", *attempt, "--as", other)
+            assert (told.code, told.out) == (1, "") and told.err.count("\n") == 1, told
+            assert told.err.startswith("kv failed: ") and "another identity" in told.err and told.err.rstrip().endswith("k")
     assert value(ground, "k") == "1"
     assert ground.swarm("kv", "set", "k", "3", "--as", a).code == 0
 
@@ -55,6 +58,30 @@ def test_a_key_without_owner_goes_to_the_first_identity_that_sets_it(ground: Gro
     assert ground.swarm("kv", "set", "k", "2", "--as", a).code == 0
     assert ground.swarm("kv", "get", "k", "--json").json["owner_identity"] == "identity:a"
     assert ground.swarm("kv", "set", "k", "3", "--as", b).code == 1
+
+
+def test_barriers_that_are_lifted_are_lifted_for_values_too(ground: Ground, actors, monkeypatch):
+    a, b, _ = actors
+    ground.swarm("kv", "set", "k", "1", "--as", a)
+    for setting, code in (("", 1), ("0", 1), ("no", 1), ("1", 0), ("true", 0)):
+        monkeypatch.setenv("SWARM_MCP_ALLOW_CROSS_IDENTITY", setting)
+        assert ground.swarm("kv", "get", "k", "--as", b).code == code, setting
+        assert ground.swarm("kv", "set", "k", "2", "--as", b).code == code, setting
+    assert ground.sql("SELECT owner_identity FROM kv")[0]["owner_identity"] == "identity:a", "the first one stays the owner"
+
+
+def test_a_listing_shows_what_its_reader_could_get(ground: Ground, actors, monkeypatch):
+    a, b, nobody = actors
+    ground.swarm("kv", "set", "mine", "1", "--as", a)
+    ground.swarm("kv", "set", "open", "2", "--as", nobody)
+
+    def keys(*argv: str) -> list[str]:
+        return [row["key"] for row in ground.swarm("kv", "list", "--json", *argv).json]
+
+    assert keys("--as", a) == ["mine", "open"] and keys("--as", b) == ["open"]
+    assert keys() == ["mine", "open"], "an onlooker without an identity may look at everything"
+    monkeypatch.setenv("AGENT_IDENTITY", "b")
+    assert keys() == ["open"] and ground.swarm("kv", "get", "mine").code == 1
 
 
 def test_a_viewer_reads_what_is_open_or_its_own(ground: Ground, actors):
@@ -75,14 +102,35 @@ def test_a_viewer_reads_what_is_open_or_its_own(ground: Ground, actors):
         (None, "1", "[1]"), ("[1]", "2", "[1,2]"), ('{"a": 1}', "[2]", '[{"a":1},[2]]'), ("plain text", '"x"', '["plain text","x"]'),
         ("", "null", '["",null]'), ("[]", "true", "[true]"), ("7", "8", "[7,8]"), ("[1", "2", '["[1",2]'),
         (None, '{"b": "ü☃\\u0000"}', '[{"b":"ü☃\\u0000"}]'), (None, str(2**80), f"[{2**80}]"), (None, " 1 ", "[1]"),
+        # Digit for digit, which reading and writing numbers would not be.
+        ("[1.50]", "1e400", "[1.50,1e400]"), ("[ 1.0 , -0.0 ]", "1E+2", "[1.0,-0.0,1E+2]"), (None, "9" * 5000, f"[{'9' * 5000}]"),
+        # What looks like a blank, a comma or a quote inside a text is text.
+        ('[ "a , b\\"  c" ]', '{ "x  y" : "\\\\" }', '["a , b\\"  c",{"x  y":"\\\\"}]'), ("[ ]", "[ ]", "[[]]"),
+        # What programs read as JSON that is none is plain text.
+        ("[NaN]", "1", '["[NaN]",1]'), ("\ufeff[1]", "2", '["\ufeff[1]",2]'),
     ],
 )  # fmt: skip
 def test_append_makes_a_list_of_whatever_was_there(ground: Ground, actors, before, appended: str, after: str):
     if before is not None:
         ground.swarm("kv", "set", "--as", actors[0], "--", "k", before)
     done = ground.swarm("kv", "append", "--as", actors[0], "--json", "--", "k", appended)
-    assert done.json == {"ok": True, "key": "k", "length": len(json.loads(after))}
+    assert done.json == {"ok": True, "key": "k", "length": len(json.loads(after, parse_int=str))}
     assert value(ground, "k") == after
+
+
+def test_bytes_that_another_program_stored_are_kept_as_they_can_be(ground: Ground, actors):
+    ground.sql("INSERT INTO kv (scope, key, value) VALUES (?, 'k', CAST(x'ff41' AS TEXT))", ground.scope)
+    assert ground.swarm("kv", "append", "k", "1", "--as", actors[0]).code == 0
+    assert json.loads(value(ground, "k"))[0].endswith("A") and json.loads(value(ground, "k"))[1] == 1
+
+
+@pytest.mark.parametrize("key", ["", "  "])
+def test_a_key_has_a_name(ground: Ground, actors, key: str):
+    with ground.store() as store:
+        row = store.instances.get(actors[0])
+        for change in (store.kv.put, store.kv.append):
+            with pytest.raises(SwarmError):
+                change(row, key, "1")
 
 
 @pytest.mark.parametrize("text", ["bad", "", "NaN", "[Infinity]", "-Infinity", "1 2", "{'a': 1}", "[" * 50_000, '"\\ud800"'])
@@ -132,7 +180,7 @@ for number in range(25):
 
 
 def test_prefixes_are_exact(ground: Ground, actors):
-    for key in ("a/1", "A/2", "a_1", "a%1", "ab", "b/a/1"):
+    for key in ("a/1", "A/2", "a_1", "a%1", "ab", "b/a/1", "a\U0010ffff", "ü/1"):
         ground.swarm("kv", "set", key, "x", "--as", actors[2])
 
     def keys(*prefix: str) -> list[str]:
@@ -140,9 +188,11 @@ def test_prefixes_are_exact(ground: Ground, actors):
 
     assert keys("--prefix", "a/") == ["a/1"]
     assert keys("--prefix", "a_") == ["a_1"]
+    assert keys("--prefix", "a") == ["a%1", "a/1", "a_1", "ab", "a\U0010ffff"]
+    assert keys("--prefix", "ü") == ["ü/1"]
     assert keys("--prefix", "a%") == ["a%1"]
     assert keys("--prefix", "zz") == []
-    assert keys() == keys("--prefix", "") == ["A/2", "a%1", "a/1", "a_1", "ab", "b/a/1"]
+    assert keys() == keys("--prefix", "") == ["A/2", "a%1", "a/1", "a_1", "ab", "a\U0010ffff", "b/a/1", "ü/1"]
     assert list(ground.swarm("kv", "list", "--json").json[0]) == ["key", "updated_at"]
     assert [row["key"] for row in ground.swarm("kv", "--json").json] == keys()
 

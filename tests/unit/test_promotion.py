@@ -59,7 +59,7 @@ def test_it_is_not_promoted(reason: str, given: dict) -> None:
         ("medium_or_larger", "create", "size", {"title": LONG, "parent": Parent(True)}),
         ("medium_or_larger", "create", "size", {"title": LONG, "type": "test"}),
         ("medium_or_larger", "create", "size", {"title": LONG, "tracker": {**LINEAR, "identity": "p"}}),
-        ("medium_or_larger", "create", "size", {"title": LONG, "tracker": {**LINEAR, "default_promotion": "sometimes"}}),
+        ("medium_or_larger", "create", "size", {"title": LONG, "tracker": {**LINEAR, "default_promotion": "often"}}),
         ("medium_or_larger", "create", "size", {"title": LONG, "tracker": "linear:linear-server"}),
     ],
 )  # fmt: skip

@@ -218,7 +218,7 @@ def contract_only_file(ground: Ground) -> None:
     ground.store().close()
     for (name,) in [(row["name"],) for row in ground.sql("SELECT name FROM sqlite_master WHERE name LIKE 'swarm%'")]:
         kind = "INDEX" if name.endswith("_idx") else "TABLE"
-        ground.sql(f"DROP {kind} {name}")
+        ground.sql(f"DROP {kind} IF EXISTS {name}")  # a table takes its indexes along
     extra = set(columns(ground, "context")) - set(CONTRACT["context"])
     for name in extra:
         ground.sql(f"ALTER TABLE context DROP COLUMN {name}")

@@ -10,6 +10,8 @@ example: swarm-mcp denied ~/src/shop/schema.sql --runtime codex --session-id 019
 
 from __future__ import annotations
 
+import os
+
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import clean
@@ -18,7 +20,8 @@ from swarm_mcp.store import Store
 
 def run(args) -> int:
     """Write the denial down."""
-    file = clean(args.word(0, "the file that was denied: swarm-mcp denied FILE"))
+    word = args.word(0, "the file that was denied: swarm-mcp denied FILE")
+    file = word if os.path.isabs(word) else clean(word)
     runtime, session_id, holder = (args.value(flag) for flag in ("--runtime", "--session-id", "--holder"))
     if not (runtime and session_id and holder):
         raise UsageError("denied wants --runtime, --session-id and --holder")

@@ -21,6 +21,7 @@ usage: swarm-mcp dispatch TITLE... [--message TEXT] [--description TEXT] [--type
   --label, --name TEXT  more words for the worker's label; what its pane is called
   --wait S              seconds to wait until it has come up (herdr: 30, swarm-ui: 5)
   --completion-wait S   wait up to S seconds for the task to end, and print how it did
+                        (--wait-for-completion S is the same)
   --no-nudge, --force   leave the worker's terminal alone; wake it even while it is busy there
 
 For gateways: a session with mode:gateway in its label, or SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch

@@ -54,7 +54,7 @@ def _clients() -> list[Finding]:
             looked = client.findings(marketplace_folder())
             found += looked
             if not any(finding.message == "not installed" for finding in looked):
-                found.append(canary.prove(client))
+                found += [canary.transport(client), canary.prove(client)]
         except ClientFailed as error:
             found.append(Finding(f"{client.name} plugin", "fail", str(error)))
     return found or [Finding("clients", "info", "no agent client was found on PATH")]

@@ -17,6 +17,7 @@ import shlex
 import sys
 
 from swarm_mcp import bundle
+from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.clients import NAMES
 from swarm_mcp.errors import UsageError
 
@@ -27,10 +28,8 @@ WORDS = 1
 
 def run(args) -> int:
     """Run the plugin's own entry script; its exit code."""
-    hook = args.word(0, f"which hook: {', '.join(HOOKS)}")
+    hook = one_of(args.word(0, f"which hook: {', '.join(HOOKS)}"), HOOKS, "hook")
     runtime = args.value("--runtime")
-    if hook not in HOOKS:
-        raise UsageError(f"unknown hook {hook!r}; choose from {', '.join(HOOKS)}")
     if runtime not in NAMES:
         raise UsageError(f"--runtime wants one of {', '.join(NAMES)}")
     folder = bundle.plugin_source() / "integrations" / runtime / "hooks"

@@ -10,7 +10,8 @@ usage: swarm-mcp install [--client claude-code|codex|all] [--transport command|m
 Writes a self-contained marketplace folder into your data folder, with this interpreter and this
 swarm-mcp named by their real paths, and hands it to each client's own plugin command. Safe to run
 again, and the way to upgrade. In Codex it also trusts the plugin's hooks, which would otherwise be
-skipped without a word. The skills are part of the plugin: --no-skills is understood and changes nothing.
+skipped without a word. The skills are part of the plugin:
+--no-skills (or --no-skill) is understood and changes nothing.
 
 example: swarm-mcp install --client codex
 """

@@ -14,8 +14,8 @@ from __future__ import annotations
 from swarm_hook_core.decision import duration
 from swarm_mcp.actor import actor, viewer_identity
 from swarm_mcp.cli.output import listing, show
-from swarm_mcp.errors import UnknownInstance, UsageError
-from swarm_mcp.scope import clean, current_scope, file_of
+from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.scope import current_scope, here
 from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import lock_with_pane
@@ -52,9 +52,9 @@ def _on_files(store, args, viewer: str) -> list[dict]:
     except UnknownInstance:
         instance = None
     found: dict[str, dict] = {}
+    folder = here()
+    places = [{"directory": folder, "root": folder, "file_root": folder}, *([instance] if instance else [])]
     for name in args.all("--file"):
-        if not name.strip() or "\0" in name:
-            raise UsageError("--file wants the path of a file")
-        for path in {clean(name), file_of(instance, name) if instance else clean(name)}:
+        for path in {store.locks.path_of(place, name) for place in places}:
             found.update((row["id"], row) for row in store.locks.on(path))
     return [store.locks.listed(row, viewer) for row in found.values()]

@@ -1,7 +1,7 @@
 """prompt-peer: write to another session and wake it
 
 usage: swarm-mcp prompt-peer --to WHO --message TEXT [--task ID] [--no-nudge] [--force] [--as WHO] [--json]
-       swarm-mcp prompt-peer WHO TEXT... [same flags]
+       swarm-mcp prompt-peer WHO TEXT... [--task ID] [--no-nudge] [--force] [--as WHO] [--json]
 
   --task ID    mark the message with the task it is about
   --no-nudge   only leave the message

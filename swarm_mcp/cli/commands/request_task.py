@@ -3,7 +3,7 @@
 usage: swarm-mcp request-task TYPE TITLE... [--description TEXT] [--file PATH]... [--assignee WHO]
                               [--depends-on ID,ID] [--parent-task ID] [--priority N] [--idempotency-key NAME]
                               [--approval-required] [--no-nudge] [--force] [--as WHO] [--json]
-       swarm-mcp request-task --type TYPE TITLE... [...]
+       swarm-mcp request-task --type TYPE TITLE... (and the same flags)
 
   TYPE                     review, implement, fix, test, research or other
   --description TEXT       all that the worker needs to know

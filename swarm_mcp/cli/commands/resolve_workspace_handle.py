@@ -11,7 +11,7 @@ example: swarm-mcp resolve-workspace-handle w1:p2
 from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
-from swarm_mcp.cli.output import complain, say, show
+from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.workspace.handles import resolve
@@ -32,15 +32,14 @@ def run(args) -> int:
         show(found)
         return 0
     name = f"{found['backend']}:{found['handle']}"
+    trouble = f" ({found['probe_error']})" if found.get("probe_error") else ""
     if found["instance_id"]:
         (match,) = found["matches"]
-        say(f"{name} is {found['instance_id']}  {match['label'] or '-'}  pane={found['canonical_handle']}")
+        say(f"{name} is {found['instance_id']}  {match['label'] or '-'}  pane={found['canonical_handle']}{trouble}")
     elif found["ambiguous"]:
-        say(f"{name} matches {len(found['matches'])} instances:")
+        say(f"{name} matches {len(found['matches'])} instances{trouble}:")
         for match in found["matches"]:
             say(f"  {match['instance_id']}  {match['label'] or '-'}")
     else:
-        say(f"{name} did not match a swarm instance")
-    if found.get("probe_error"):
-        complain(f"swarm-mcp resolve-workspace-handle: {found['probe_error']}")
+        say(f"{name} did not match a swarm instance{trouble}")
     return 0

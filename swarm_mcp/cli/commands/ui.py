@@ -9,7 +9,7 @@ usage: swarm-mcp ui list [--status STATUS] [--limit N] [--json]      (also: ui c
 
   --status STATUS   pending, running, done or failed
   --limit N         the newest N (default 20)
-  --target T        the interface's name of a node, or an instance id
+  --target T        the node, as the interface calls it
   --wait S          seconds to wait for the outcome (default 5)
 
 An order is put into a queue; an interface on the same store carries it out. Exit 1 where it failed, 0 also

@@ -59,5 +59,7 @@ def run(args) -> int:
             say(f"{result['client']}: {step}")
     if removed:
         say(f"removed {folder}")
+    elif not results:
+        say("no agent client was found on PATH, and none has the plugin: nothing to do")
     return 0 if fine else 1
 

@@ -20,7 +20,7 @@ PLACEMENT = {
         "split_direction": text("Which way to split.", enum=["right", "down"]),
         "max_panes_per_tab": number("Open another tab above this.", minimum=1, maximum=8),
         "layout": {
-            "description": 'How panes are to be arranged: {"kind": "grid", "rows": 2, "cols": 3} or {"kind": "balance"}.',
+            "description": 'How panes are arranged: {"kind": "grid", "rows": 2, "cols": 3} or {"kind": "balance"}.',
             "anyOf": [
                 {
                     "type": "object",
@@ -96,7 +96,7 @@ TOOLS = (
             "cwd": text("Folder to start the worker in. Default: this session's."),
             "label": text("More words for the started worker's label."),
             "name": text("What the started worker's place is called on screen."),
-            "wait_seconds": _seconds("How long to wait until a started worker is up. Default: 30 (herdr), 5 (swarm-ui)."),
+            "wait_seconds": _seconds("How long to wait for a started worker. Default: 30 (herdr), 5 (swarm-ui)."),
             "placement": PLACEMENT,
             "completion_wait_seconds": _seconds(
                 "Wait this long for the task to end, and answer with its result and what the worker wrote about it."

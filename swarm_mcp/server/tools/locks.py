@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_mcp.errors import LockRefused
-from swarm_mcp.scope import file_of
 from swarm_mcp.server.tool import Answer, Tool, flag, text
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
@@ -34,7 +33,7 @@ def _unlock(call, arguments: dict) -> Answer:
 
 def _look(call, arguments: dict) -> Answer:
     row = call.member()
-    path = file_of(row, arguments["file"])
+    path = call.store.locks.path_of(row, arguments["file"])
     held = call.store.locks.on(path)
     active = call.store.locks.describe(held[0], token(row["label"] or "", "identity")) if held else None
     return Answer({"file": path, "active": active})

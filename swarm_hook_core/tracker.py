@@ -1,0 +1,83 @@
+"""The work tracker that a person has set for this session, and making it known to peers.
+
+PFX is the runtime's prefix. The first that is set: ``SWARM_PFX_WORK_TRACKER``, ``SWARM_WORK_TRACKER`` (JSON, or
+``provider:mcp-server``); ``SWARM_PFX_WORK_TRACKER_PROVIDER`` or ``SWARM_WORK_TRACKER_PROVIDER`` with their parts;
+the nearest ``.swarm-work-tracker`` or ``.swarm-work-tracker.json`` from the session's folder up to its scope.
+"""
+
+import os
+
+from swarm_hook_core.environment import first_set, is_word
+from swarm_hook_core.payload import dumps, loads
+
+FILES = (".swarm-work-tracker", ".swarm-work-tracker.json")
+LARGEST_FILE = 16384
+PARTS = ("team", "project", "repo", "workspace", "board", "url", "default_state", "component")
+SECONDS = 1.0
+
+
+def configured(prefix: str, cwd: str, top: str) -> dict:
+    """``{provider, [mcp, ...]}`` of a session in `cwd`, looked for in files up to folder `top`; empty for none."""
+    for text in (first_set(f"SWARM_{prefix}_WORK_TRACKER"), first_set("SWARM_WORK_TRACKER")):
+        if text:
+            return parsed(text)
+    return _in_parts(prefix) or parsed(_file_text(cwd, top))
+
+
+def publish(argv: list[str], row: dict, identity: str, tracker: dict) -> str:
+    """Set `tracker` for an identity, as instance `row`; why that failed, empty where it did not."""
+    from swarm_hook_core.coordinator import run
+
+    place = ["--scope", str(row["scope"])] if row.get("scope") else []
+    words = ["kv", "set", f"config/work_tracker/{identity}", dumps(tracker), "--as", row["id"], *place]
+    done = run([*argv, *words], SECONDS)
+    return "" if done.code == 0 else done.stderr.strip()[:240] or f"swarm-mcp kv set exited with {done.code}"
+
+
+def parsed(text: str) -> dict:
+    """A tracker written as JSON or as ``provider[:mcp-server]``; empty where it is neither."""
+    text = text.strip()
+    if text.startswith("{"):
+        try:
+            value = loads(text)
+        except (ValueError, RecursionError):
+            return {}
+        named = isinstance(value, dict) and isinstance(value.get("provider"), str) and is_word(value["provider"])
+        return value if named else {}
+    provider, _, server = (part.strip() for part in text.partition(":"))
+    if not is_word(provider):
+        return {}
+    return {"provider": provider, "mcp": server} if server else {"provider": provider}
+
+
+def _in_parts(prefix: str) -> dict:
+    for start in (f"SWARM_{prefix}_WORK_TRACKER_", "SWARM_WORK_TRACKER_"):
+        provider = first_set(start + "PROVIDER")
+        if is_word(provider):
+            found = {"provider": provider, "mcp": first_set(start + "MCP", start + "MCP_SERVER")}
+            found.update((part, first_set(start + part.upper())) for part in PARTS)
+            return {name: value for name, value in found.items() if value}
+    return {}
+
+
+def _file_text(cwd: str, top: str) -> str:
+    """What the nearest file says: all of it where it is JSON, else its first line that is no comment."""
+    folder = os.path.abspath(cwd) if cwd else ""
+    while folder:
+        for name in FILES:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):  # a pipe of that name would keep us waiting
+                try:
+                    with open(path, encoding="utf-8", errors="replace") as file:
+                        text = file.read(LARGEST_FILE).strip()
+                except OSError:
+                    return ""
+                if text.startswith("{"):
+                    return text
+                lines = [line.strip() for line in text.splitlines()]
+                return next((line for line in lines if line and not line.startswith("#")), "")
+        parent = os.path.dirname(folder)
+        if folder in (top, parent):
+            return ""
+        folder = parent
+    return ""

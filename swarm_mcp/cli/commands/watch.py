@@ -1,0 +1,132 @@
+"""watch: see what happens in this scope, as it happens
+
+usage: swarm-mcp watch [--timeout S] [--since ID] [--as WHO] [--scope DIR] [--json]
+
+  --timeout S   end after S seconds (default: go on until interrupted)
+  --since ID    begin with what followed this event (0: with all that is still known, about a day)
+
+One line for each message, task, lock, shared value, and session that comes or goes. With --json each line
+is an object: {"id", "at", "change", "type", "actor", "actor_label", "subject", "payload"}. Nothing is marked
+as read. What sessions of another identity say is not shown; that they hold a file is.
+
+example: swarm-mcp watch --timeout 600 --json
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+
+from swarm_hook_core.payload import dumps
+from swarm_hook_core.state import store_path
+from swarm_mcp.actor import viewer_identity
+from swarm_mcp.cli.output import moment, say, say_row
+from swarm_mcp.scope import current_scope
+from swarm_mcp.shapes import short
+from swarm_mcp.store import Store
+from swarm_mcp.store.changes import Changes
+from swarm_mcp.store.feed import AT_ONCE, Feed
+
+WORDS = 0
+LONGEST = 200  # characters of a message or value in a line for people
+READER_SECONDS = 1.0  # between looks whether anybody still reads
+STYLES = {"denied": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint", "gone": "bad"}
+_LOCKS = {"context.lock_acquired": "locked", "context.lock_released": "released"}
+_SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "gone"}
+
+
+def run(args) -> int:
+    """Print events until the time is over, a signal comes, or nobody reads any more."""
+    scope = current_scope(args.value("--scope"))
+    end = time.monotonic() + args.seconds("--timeout") if args.given("--timeout") else None
+    with Changes(store_path()) as changes:
+        ending = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, lambda *_: changes.stop()) for number in ending}
+        try:
+            with Store(read_only=True) as store:
+                since = args.number("--since") if args.given("--since") else Feed.newest(store, scope)
+                feed = Feed(scope, viewer_identity(store, args), since)
+            _follow(feed, changes, end, args.json)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    return 0
+
+
+def _follow(feed: Feed, changes: Changes, end: float | None, as_json: bool) -> None:
+    while True:
+        _print_news(feed, as_json)
+        while True:
+            left = READER_SECONDS if end is None else min(READER_SECONDS, end - time.monotonic())
+            if changes.wait(max(0.0, left)):
+                break
+            if changes.stopped or (end is not None and time.monotonic() >= end) or _nobody_reads():
+                return
+
+
+def _print_news(feed: Feed, as_json: bool) -> None:
+    # Opened anew each time: the store may not have been there, or have been replaced.
+    with Store(read_only=True) as store:
+        while True:
+            events = feed.read(store)
+            for event in events:
+                if "type" in event:
+                    say(dumps(event)) if as_json else _say(event)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            if len(events) < AT_ONCE:
+                return
+
+
+def _say(event: dict) -> None:
+    kind, text = _told(event)
+    say_row(((moment(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (text, "")))
+
+
+def _told(event: dict) -> tuple[str, str]:
+    """An event in a word and a few more."""
+    what, payload, subject = event["type"], event["payload"], event["subject"] or ""
+    who = event["actor_label"] or (short(event["actor"]) if event["actor"] else "another identity")
+    group, _, verb = what.partition(".")
+    if what in _LOCKS:
+        note = payload.get("content") or payload.get("reason")
+        return _LOCKS[what], f"{subject} by {who}{f': {note}' if note else ''}"
+    if what == "context.lock_denied":
+        holder = payload.get("holder_label") or short(payload.get("holder") or "") or "another identity"
+        return "denied", f"{subject} to {who}, held by {holder}"
+    if group == "message":
+        to = short(subject) if subject else f"{payload.get('recipients', 'all')} sessions"
+        return "message", f"{who} → {to}: {_excerpt(payload.get('content'))}"
+    if group == "task":
+        return "task", f"{short(subject)} {verb} by {who}: {_of_task(payload)}"
+    if group == "instance":
+        label = payload.get("label") or "-"
+        return _SESSIONS.get(verb, verb), f"{short(subject)}  {label}"
+    if group == "kv":
+        value = payload.get("value", payload.get("appended"))
+        return "kv", f"{verb} {subject} by {who}{f': {_excerpt(value)}' if value is not None else ''}"
+    count = f": {payload['count']}" if "count" in payload else ""
+    return group[:8], f"{verb.replace('_', ' ')}{count}"
+
+
+def _of_task(payload: dict) -> str:
+    parts = [payload.get("title"), payload.get("status"), payload.get("summary"), payload.get("blocked_reason")]
+    return ", ".join(_excerpt(part) for part in parts if part) or "-"
+
+
+def _excerpt(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _nobody_reads() -> bool:
+    """Whether standard output is a pipe, or a terminal, whose other end has gone."""
+    import select
+
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _handle, event in poll.poll(0))
+    except (OSError, ValueError, AttributeError):
+        return False  # no file behind it

@@ -1,0 +1,122 @@
+"""Taking turns at the store: one transaction at a time, and a fair wait for it.
+
+SQLite's own waiting asks again after 1 to 100 ms: whoever has waited longest asks least often, and is
+starved by those that have just come (for seconds, with 32 processes). Here those that found the store
+busy stand in line for a lock on its folder, which the system hands on in order of arrival; only the first in
+line asks the store every half millisecond. The line is a courtesy: where it is held up or cannot be
+had, everybody asks for himself, only less often.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import time
+
+FIRST_PAUSE = 0.0002  # between the tries of the first in line
+PAUSE = 0.004  # without a line
+STRAY_PAUSE = 0.04  # of those in line, should the line not move
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether the store only asks to be tried again. By its words: the number is not there before Python 3.11."""
+    text = str(error)
+    return "locked" in text or text == "locking protocol"
+
+
+class Transaction:
+    """``with store.writing():`` commits at the end, rolls back on any exception."""
+
+    __slots__ = ("store", "line")
+
+    def __init__(self, store):
+        self.store = store
+        self.line = None
+
+    def __enter__(self):
+        store = self.store
+        if not store.try_to("BEGIN IMMEDIATE"):
+            self.line = Line(os.path.dirname(store.path))
+            try:
+                store.insist_on("BEGIN IMMEDIATE", self.line.pause)
+            except BaseException:
+                self.line.leave()
+                raise
+        return store
+
+    def __exit__(self, kind, _error, _trace) -> None:
+        store = self.store
+        try:
+            # With a rollback journal readers keep a commit waiting; the transaction stays whole meanwhile.
+            if kind is None and not store.try_to("COMMIT"):
+                store.insist_on("COMMIT", pause)
+        finally:
+            if store.connection.in_transaction:
+                store.connection.execute("ROLLBACK")
+            if self.line:
+                self.line.leave()
+
+
+def pause() -> None:
+    """Wait a moment before the next try, each time another."""
+    time.sleep(FIRST_PAUSE + _some(PAUSE))
+
+
+class Line:
+    """A place in the line of those that want to write, taken by a thread that waits for its turn.
+
+    The lock is on the folder: on the file itself it would clash with SQLite's own (on macOS), and a
+    file of its own would lie about for ever.
+    """
+
+    def __init__(self, folder: str):
+        self.turn = _thread.allocate_lock()  # held until it is our turn
+        self.turn.acquire()
+        self.guard = _thread.allocate_lock()
+        self.first = self.left = False
+        self.folder = -1
+        try:
+            self.folder = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            _thread.start_new_thread(self._stand, ())
+        except (OSError, RuntimeError):
+            self._close()
+
+    def pause(self) -> None:
+        """Wait before the next try: until it is our turn, and briefly from then on."""
+        if self.first:
+            time.sleep(_some(2 * FIRST_PAUSE))
+        elif self.folder < 0:
+            pause()
+        else:
+            self.first = self.turn.acquire(timeout=STRAY_PAUSE / 2 + _some(STRAY_PAUSE))
+
+    def leave(self) -> None:
+        """Let the next one have its turn."""
+        with self.guard:
+            self.left = True
+            if self.first:
+                self._close()
+
+    def _stand(self) -> None:
+        try:
+            import fcntl
+
+            fcntl.flock(self.folder, fcntl.LOCK_EX)
+        except (ImportError, OSError):
+            with self.guard:
+                self._close()
+            return
+        with self.guard:
+            if self.left:
+                self._close()
+            else:
+                self.turn.release()
+
+    def _close(self) -> None:
+        folder, self.folder = self.folder, -1
+        if folder >= 0:
+            os.close(folder)
+
+
+def _some(seconds: float) -> float:
+    return seconds * os.urandom(1)[0] / 255  # importing `random` would take 5 ms
