@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_mcp.circle import may_meet, veiled
-from swarm_mcp.shapes import public_instance, registration
+from swarm_mcp.shapes import registration
 from swarm_mcp.store.panes import instance_with_pane
+
+COLUMNS = (
+    "id", "scope", "directory", "root", "file_root", "pid", "label", "registered_at", "heartbeat", "adopted",
+    "lease_until",
+)  # fmt: skip
 
 
 def peer(store, row: dict) -> dict:
     """An instance in the shape that ``list_instances`` and ``bootstrap`` show: `adopted` is a number there."""
-    shown = {**public_instance(row), "adopted": row["adopted"], "lease_until": row["lease_until"]}
-    return instance_with_pane(store, shown)
+    return instance_with_pane(store, {name: row[name] for name in COLUMNS})
 
 
 def met_by(store, me: dict) -> list[dict]:

@@ -29,7 +29,8 @@ scratch=$1 id=$2 payload=
 shift 2
 if [ -z "$id" ]; then
     payload=$(dd bs=128 count=1 2>/dev/null)
-    id=${payload#*\"session_id\":\"}
+    id=${payload#*\"session_id\":}
+    id=${id#*\"}
     id=${id%%\"*}
 fi
 case ${SWARM_STATE_DIR:-} in
@@ -44,6 +45,7 @@ esac
 served() {
     case $id in '' | *[!A-Za-z0-9-]*) return 1 ;; esac
     read -r pid start 2>/dev/null <"$state/$scratch/$id/server" || return 1
+    case $pid in '' | 0 | *[!0-9]*) return 1 ;; esac
     kill -0 "$pid" 2>/dev/null || return 1
     [ -d /proc/self ] || return 0
     read -r line 2>/dev/null <"/proc/$pid/stat" || return 1

@@ -82,18 +82,18 @@ class Handover:
     # -------------------------------------------------------------- the task
 
     def _begin(self, store) -> None:
-        existing = self._request(store)
+        self._request(store)
         if self.task["status"] in TERMINAL:
             return self._answered("already_terminal")
         worker = None if self.order.force_spawn else self._bound(store)
         if worker:
-            return self._prompt(store, worker, repeated=existing)
+            return self._prompt(store, worker)
         if not self.order.spawn:
             return self._answered("no_worker", role=self.order.role)
         self._spawn(store)
 
-    def _request(self, store) -> bool:
-        """Find or make the task; whether it was there."""
+    def _request(self, store) -> None:
+        """Find or make the task."""
         order, requester = self.order, self.requester
         self._decision = promotion.decide(self._work(store))
         spec = {
@@ -112,16 +112,16 @@ class Handover:
         for attempt in range(1, TRIES + 1):
             worker = None if order.force_spawn else self._find_worker(store)
             try:
-                made = store.tasks.request(requester, {**spec, "assignee": worker["id"] if worker else None})
+                # No notice: the instructions follow, with more to say, and the next dispatch brings them if not this.
+                made = store.tasks.request(requester, {**spec, "assignee": worker and worker["id"]}, notify=False)
                 break
             except Refused:
                 if attempt == TRIES or worker is None or store.instances.live(worker["id"]):
                     raise
-        self.task, existing = made["task"], made["existing"]
+        self.task = made["task"]
         self._link(store)
-        if existing:
+        if made["existing"]:
             self._decision = {}
-        return existing
 
     def _work(self, store) -> promotion.Work:
         """The facts of the promotion decision."""
@@ -189,16 +189,16 @@ class Handover:
         except Refused:
             self.task = store.tasks.get(self.requester["scope"], self.task["id"]) or self.task
 
-    def _prompt(self, store, worker: dict, repeated: bool = False) -> None:
-        sent = self._tell(store, worker, repeated)
+    def _prompt(self, store, worker: dict) -> None:
+        sent = self._tell(store, worker)
         self._answered("dispatched", recipient=worker["id"], prompt=sent)
 
-    def _tell(self, store, worker: dict, repeated: bool) -> dict:
+    def _tell(self, store, worker: dict) -> dict:
         """Leave the instructions in the worker's inbox and wake it; not twice while they lie there unread."""
         content = f"[task:{self.task['id']}] {self.order.message}"
         requester = self.requester
         with store.writing():
-            waiting = repeated and store.row(
+            waiting = store.row(
                 "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read = 0 AND sender = ? AND content = ?",
                 (requester["scope"], worker["id"], requester["id"], content),
             )
@@ -221,7 +221,7 @@ class Handover:
         worker = None if self.order.force_spawn else self._assigned(store)
         if worker:
             self._release(store, lock, "worker_found")
-            return self._prompt(store, worker, repeated=True)
+            return self._prompt(store, worker)
         chosen = spawner(self.spawner_name)
         try:
             facts = chosen.start(store, self._worker(reserved))
@@ -286,7 +286,7 @@ class Handover:
         """Give the task to a worker that has come up, and let the next dispatch start another."""
         if self.task["status"] == OPEN:
             self._reserve(store, worker)
-        self._tell(store, worker, repeated=False)
+        self._tell(store, worker)
         if self.task["assignee"] == worker["id"]:
             self._release(store, self._lock, "worker_arrived")
 
@@ -297,7 +297,7 @@ class Handover:
         if worker and may_meet(self.requester["label"], worker["label"]):
             if self.task["status"] == OPEN:
                 self._reserve(store, worker)
-            return self._prompt(store, worker, repeated=True)
+            return self._prompt(store, worker)
         viewer = token(self.requester["label"] or "", "identity")
         self._answered("spawn_in_flight", lock=store.locks.describe(held, viewer) if held else None)
 

@@ -33,12 +33,15 @@ def prove(client: Client) -> Finding:
         database = str(root / "store" / "swarm.db")
         with Store(database) as store:
             peer = store.instances.register(Registration(str(root), label="doctor", lease_seconds=600))
-            store.instances.register(
+            canary = store.instances.register(
                 Registration(
                     str(root), label="canary", lease_seconds=600, runtime=client.name, session_id="doctor-canary"
                 )
             )
             store.locks.acquire(peer, str(locked), "canary")
+            with store.writing():
+                # Noted already: what a hook starts to note a denial would outlive this folder.
+                store.denials.record(canary, store.locks.on(str(locked))[0], "doctor")
         # The commands first: one that stands in for the server rests once that has answered.
         for hook in hooks:
             denied, took, trouble = _ask(client, hook, root, database, locked)

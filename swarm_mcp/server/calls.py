@@ -65,8 +65,7 @@ class Calls:
         store = getattr(self._own, "store", None)
         if store is None:
             store = self._own.store = Store()
-        if hasattr(store, "refresh"):
-            store.refresh()
+        store.refresh()
         return function(Call(store, self.session, meta))
 
     def _complaint(self, tool: Tool, arguments: dict) -> str:

@@ -10,7 +10,7 @@ JOINED = (
     " With nothing of that kind left, end your turn: messages wait, and a prompt can wake you. Leave with deregister"
     " only when you will not be back."
 )
-_BEGIN = "Your role is {role}. The skill `swarm-mcp` has the whole of it (references/roles.md).\n\n"
+_BEGIN = "Your role is {role}. The skill `swarm-mcp` has the whole of it (references/{role}.md).\n\n"
 ROLES = {
     "planner": (
         'Look at kv_get("owner/planner") and kv_get("plan/latest"): there may be a plan to carry on. Cut the work into'

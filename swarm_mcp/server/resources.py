@@ -64,7 +64,7 @@ def read(call, uri: str) -> str:
     if uri == INBOX:
         value: object = call.store.messages.peek(row, 50) if row else []
     elif uri == TASKS:
-        value = call.store.tasks.current(row) if row else {}
+        value = call.store.tasks.current(row, include_terminal=False) if row else {}
     elif uri == INSTANCES:
         value = _instances(call.store, row) if row else []
     else:

@@ -145,7 +145,7 @@ class Instances:
             adopted = self.get(instance_id) or {}
             events.registered(self.store, adopted, adopted=True)
             removal.remove(self.store, row, "deregistered")
-            self.store.planner.settle(adopted, reserved)
+            self._settle_plan(adopted, reserved)
         return adopted
 
     def remove(self, instance_id: str, reason: str = "deregistered") -> bool:
@@ -252,7 +252,7 @@ class Instances:
             ),
         )  # fmt: skip
         renewed = self.get(instance_id) or {}
-        self.store.planner.settle(renewed, row)
+        self._settle_plan(renewed, row)
         return renewed
 
     def _joined_by_server(self, request: Registration) -> dict | None:
@@ -305,7 +305,7 @@ class Instances:
         row = self.get(instance_id) or {}
         if before:
             events.registered(self.store, row, adopted=True)
-        self.store.planner.settle(row, before)
+        self._settle_plan(row, before)
         return row
 
     def _adoptable(self, request: Registration) -> dict | None:
@@ -323,6 +323,11 @@ class Instances:
                 (request.scope, request.directory, request.label),
             )
         return None
+
+    def _settle_plan(self, row: dict, before: dict | None) -> None:
+        # Most sessions never plan, and need not load what planning is.
+        if "role:planner" in f"{row['label']} {before['label'] if before else ''}":
+            self.store.planner.settle(row, before)
 
     def _insert(self, request: Registration, instance_id: str, now: int, adopted: int, lease_until: int | None) -> None:
         pid = request.client[0] or os.getpid()

@@ -46,10 +46,10 @@ class Locks(Protocol):
 
 
 class KeyValues(Protocol):
-    """Shared values, owned by the identity that first set them."""
+    """Shared values, owned by the identity that first set them. Writes raise Refused where that is another one."""
 
-    def items(self, scope: str, prefix: str) -> list[dict]:
-        """Keys with their times."""
+    def items(self, scope: str, prefix: str, viewer: str | None) -> list[dict]:
+        """Keys with their times, as far as `viewer` (None: everybody) may read them."""
 
     def get(self, scope: str, key: str, viewer: str | None) -> dict | None:
         """One value."""

@@ -32,4 +32,5 @@ def remove(store, row: dict, reason: str) -> None:
     else:
         payload = {"label": row["label"], "pid": row["pid"]}
         events.add(store, row["scope"], "instance.deregistered", instance_id, instance_id, payload)
-    store.planner.leave(row)
+    if "role:planner" in (row["label"] or ""):
+        store.planner.leave(row)

@@ -130,10 +130,13 @@ def _refuse_while_unread(store, instance: dict, task_id: str) -> None:
     glance = store.messages.peek(instance, INBOX_GLANCE)
     if all(notices.about(message["content"], task_id) for message in glance):
         return
-    latest = store.row(
-        "SELECT id, sender FROM messages WHERE scope = ? AND recipient = ? AND read = 0 ORDER BY id DESC LIMIT 1",
-        (instance["scope"], instance["id"]),
-    ) or glance[-1]
+    latest = (
+        store.row(
+            "SELECT id, sender FROM messages WHERE scope = ? AND recipient = ? AND read = 0 ORDER BY id DESC LIMIT 1",
+            (instance["scope"], instance["id"]),
+        )
+        or glance[-1]
+    )
     count = store.messages.unread_count(instance)
     raise Refused(
         f"Read your mail first: {count} unread message{'s' if count != 1 else ''}, the latest #{latest['id']} from"

@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     named = metafunc.definition.get_closest_marker("ways")
     ways: tuple[Kind, ...] = named.args if named else WAYS
-    if metafunc.definition.get_closest_marker("from_clone"):
+    if not named and metafunc.definition.get_closest_marker("from_clone"):
         ways += ("clone",)
     if "newcomer" in metafunc.fixturenames:
         metafunc.parametrize("newcomer", tuple(CLIENTS), indirect=True)

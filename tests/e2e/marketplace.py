@@ -11,7 +11,7 @@ from .appserver import trust_hooks
 from .githttp import GitServer
 from .ground import Ground
 
-Kind = Literal["install", "git", "clone", "none"]
+Kind = Literal["install", "git", "clone", "mcp_tool", "git-mcp_tool", "none"]
 PLUGIN = "swarm@swarm"
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -31,13 +31,13 @@ class Marketplace:
     def install(self, client: str) -> None:
         if self.kind == "none":
             return
-        if self.kind == "install":
-            self._do("swarm-mcp", "install", "--client", client)
+        if self.kind in ("install", "mcp_tool"):
+            self._do("swarm-mcp", "install", "--client", client, *self._transport())
         else:
-            self._source = self._source or {"git": self._served, "clone": self._cloned}[self.kind]()
+            self._source = self._source or (self._cloned() if self.kind == "clone" else self._served())
             executable, verb = {"claude-code": ("claude", "install"), "codex": ("codex", "add")}[client]
             self._do(executable, "plugin", "marketplace", "add", self._source)
-            if client == "codex" and self.kind == "git":
+            if client == "codex" and self.kind != "clone":
                 # Or the first session does it in the background, which copies the plugin anew and
                 # leaves its hooks untrusted from then on.
                 self._do("codex", "plugin", "marketplace", "upgrade")
@@ -49,10 +49,13 @@ class Marketplace:
         done = self.ground.run(list(argv), seconds=120)
         assert done.returncode == 0, f"{' '.join(argv)} exited {done.returncode}: {done.stdout}{done.stderr}"
 
+    def _transport(self) -> tuple[str, ...]:
+        return ("--transport", "mcp_tool") if self.kind.endswith("mcp_tool") else ()
+
     def _served(self) -> str:
         """What `swarm-mcp bundle` writes, committed and served as a person would publish it."""
         bundle, served = self.ground.root / "bundle", self.ground.root / "served"
-        self._do("swarm-mcp", "bundle", str(bundle))
+        self._do("swarm-mcp", "bundle", str(bundle), *self._transport())
         self._commit(bundle)
         served.mkdir()
         self.ground.git(served, "clone", "-q", "--bare", str(bundle), "swarm.git")

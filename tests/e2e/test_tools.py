@@ -19,7 +19,7 @@ BATCH = [
 CALLS = (
     ("whoami", {}, "«me»"),
     ("register", {"directory": "/"}, "«me»"),
-    ("bootstrap", {}, "«peer»"),
+    ("bootstrap", {"mark_read": False}, "how are you"),
     ("list_instances", {}, "«peer»"),
     ("send_message", {"recipient": "«peer»", "content": "hello"}, "«peer»"),
     ("prompt_peer", {"recipient": "«peer»", "message": "look"}, "message_sent"),

@@ -37,7 +37,8 @@ def events(store: Store, task: dict, kind: str = "task.") -> list[dict]:
     import json
 
     rows = store.rows(
-        "SELECT type, actor, payload FROM events WHERE subject = ? AND type LIKE ? ORDER BY id", (task["id"], f"{kind}%")
+        "SELECT type, actor, payload FROM events WHERE subject = ? AND type LIKE ? ORDER BY id",
+        (task["id"], f"{kind}%"),
     )
     return [{**row, "payload": json.loads(row["payload"])} for row in rows]
 

@@ -108,11 +108,15 @@ def test_bootstrap_joins_an_unregistered_connection_to_what_waits_for_it(ground:
     monkeypatch.setenv("SWARM_MCP_DIRECTORY", ground.scope)
     waiting = ground.plain("role:worker", lease_seconds=600)
     hands = Hands(ground)
-    assert list(hands.value("bootstrap", adopt_instance_id="nobody")) == ["error"]
+    elsewhere = ground.plain("elsewhere", lease_seconds=600, directory="/else", scope=ground.scope)
+    taken = ground.session("s", "taken")
+    for wanted in ("nobody", elsewhere["id"], taken["id"]):
+        assert list(hands.value("bootstrap", adopt_instance_id=wanted)) == ["error"]
+    assert len(ground.sql("SELECT id FROM instances")) == 3
     assert hands.text("whoami") == "Not registered. Call register first."
     shown = hands.value("bootstrap", adopt_instance_id=waiting["id"])
     assert shown["instance"]["id"] == waiting["id"] == hands.value("whoami")["id"]
-    assert shown["peers"] == [] and len(ground.sql("SELECT id FROM instances")) == 1
+    assert len(shown["peers"]) == 2 and len(ground.sql("SELECT id FROM instances")) == 3
 
 
 # -- the command ------------------------------------------------------------------------------------
@@ -145,9 +149,10 @@ def test_a_limit_leaves_the_rest_unread(ground: Ground, sides):
 
 
 @pytest.mark.parametrize("reader", ["closed pipe", "full disk"])
-def test_mail_that_could_not_be_printed_stays_unread(ground: Ground, sides, reader: str):
+@pytest.mark.parametrize("length", [1, 200_000])  # less than a buffer, which is lost only when it is flushed, and more
+def test_mail_that_could_not_be_printed_stays_unread(ground: Ground, sides, reader: str, length: int):
     mine, *_ = sides
-    mail(ground, mine.row, "x" * 200_000)
+    mail(ground, mine.row, "x" * length)
     if reader == "full disk" and not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full to print to (Linux has it)")
     if reader == "full disk":

@@ -126,8 +126,9 @@ def test_the_example_in_the_help_runs(town: Ground, verb: str):
 
 def test_the_example_of_dispatch_runs_until_its_task_is_done(town: Ground):
     process = subprocess.Popen(
-        ["/bin/sh", "-c", example_of("dispatch")], cwd=town.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        ["/bin/sh", "-c", example_of("dispatch")], cwd=town.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
     try:
         (task,) = wait_for(lambda: town.sql("SELECT id FROM tasks WHERE title LIKE 'Renumber%'"))
         worker = ("--as", town.worker["id"])
@@ -198,7 +199,8 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
 @pytest.mark.parametrize(
     ("argv", "hint"),
     [
-        (["lokcs"], "did you mean locks?"), (["instnaces"], "did you mean instances?"), (["Status"], "did you mean status?"),
+        (["lokcs"], "did you mean locks?"), (["instnaces"], "did you mean instances?"),
+        (["Status"], "did you mean status?"),
         (["request_task"], "did you mean request-task?"), (["help", "lokc"], "did you mean lock?"),
         (["locks", "--jsn"], "did you mean --json?"), (["lock", "f", "--notes=x"], "did you mean --note?"),
         (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),

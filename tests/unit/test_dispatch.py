@@ -40,9 +40,9 @@ def tasks(ground: Ground) -> list[dict]:
 
 
 def mail(ground: Ground, row: dict) -> list[str]:
-    """What waits for a session, without the notice that every new assigned task brings."""
+    """What waits for a session."""
     found = ground.sql("SELECT content FROM messages WHERE recipient = ? AND read = 0 ORDER BY id", row["id"])
-    return [each["content"] for each in found if "[auto]" not in each["content"]]
+    return [each["content"] for each in found]
 
 
 # ----------------------------------------------------------------- who may
@@ -427,7 +427,8 @@ def test_what_the_command_has_printed_is_read(ground: Ground, lead: dict, as_jso
     task_id = dispatch(ground, lead)["task_id"]
     finish(ground, worker, task_id)
     more = ["--json"] if as_json else []
-    done = ground.swarm("dispatch", "Do it", "--completion-wait", "5", "--as", lead["id"], *more)
+    flag = "--completion-wait" if as_json else "--wait-for-completion"
+    done = ground.swarm("dispatch", "Do it", flag, "5", "--as", lead["id"], *more)
     assert done.code == 0
     if as_json:
         assert done.json["completion"]["status"] == "completed"

@@ -176,14 +176,13 @@ SERVERS = st.dictionaries(st.text(), JSON, max_size=3)
 def test_any_file_is_the_same_afterwards_but_for_the_entry(
     tmp_path: Path, tree: dict, servers: dict | None, indent, ascii_only: bool, last: bool
 ):
+    tree.pop("mcpServers", None)
     (servers or {}).pop("swarm", None)
-    before = dict(tree) if servers is None else {**tree, "mcpServers": servers} if last else {"mcpServers": servers, **tree}
-    if servers is None:
-        before.pop("mcpServers", None)
-    elif not last:
-        before["mcpServers"] = servers
+    ours = {} if servers is None else {"mcpServers": servers}
+    before = {**tree, **ours} if last else {**ours, **tree}
     path = tmp_path / ".mcp.json"
-    path.write_text(json.dumps(before, indent=indent, ensure_ascii=ascii_only), encoding="utf-8", errors="surrogatepass")
+    text = json.dumps(before, indent=indent, ensure_ascii=ascii_only)
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
         mcp_file.add_server(path)
     except SwarmError as error:

@@ -232,12 +232,18 @@ def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(monkeypatch):
 # -- what hooks pay ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", ["locks", "register", "instances", "kv", "lock"])
+@pytest.mark.parametrize("verb", ["locks", "register", "deregister", "denied", "instances", "kv", "lock"])
 def test_a_pipe_loads_no_tables(ground: Ground, verb: str):
     from ground import BARE_PYTHON, FOLDERS
 
     ground.session("s", "me")
-    argv = {"lock": ["lock", "f"], "kv": ["kv", "list"]}.get(verb, [verb])
+    of_session = ["--runtime", "claude-code", "--session-id", "s"]
+    argv = {
+        "lock": ["lock", "f"],
+        "kv": ["kv", "list"],
+        "deregister": ["deregister", *of_session],
+        "denied": ["denied", "f", *of_session, "--holder", "h"],
+    }.get(verb, [verb])
     code = (
         f"import sys; sys.path[:0] = {FOLDERS!r}; from swarm_mcp.cli.main import main; code = main(sys.argv[1:]);"
         " print(*sys.modules, file=sys.stderr); sys.exit(code)"

@@ -73,6 +73,29 @@ for _ in range(5):
     assert len(ground.sql("SELECT id FROM events WHERE type = 'instance.registered'")) == 1
 
 
+def test_sixteen_processes_register_one_session_by_its_label_alone(ground: Ground):
+    """As callers do that have no session id to give: the same whole label is the same session."""
+    ground.store().close()
+    body = """
+store = Store()
+gate()
+for _ in range(3):
+    report(store.instances.register(Registration(arguments, label="identity:a session:one"))["id"])
+"""
+    members = crowd.run(body, [ground.scope] * 16)
+    assert [(member.code, member.err, len(member.reports)) for member in members] == [(0, "", 3)] * 16
+    assert [{found for member in members for found in member.reports}] == [set(ids(ground))] and len(ids(ground)) == 1
+
+
+def test_hooks_take_over_the_instance_that_was_reserved_for_their_session(ground: Ground):
+    """Whoever starts a worker may have made its row already, with a lease and a role."""
+    waiting = ground.plain("role:reviewer", preassigned_id="reserved", lease_seconds=50, directory="/else", scope="/else")
+    row = ground.session("s", "", preassigned_id="reserved", lease_seconds=600, client=ME)
+    assert (row["id"], row["label"], row["directory"], row["scope"]) == ("reserved", "role:reviewer", "/else", "/else")
+    assert (row["adopted"], row["lease_until"]) == (0, row["heartbeat"] + 600) and row["registered_at"] == waiting["registered_at"]
+    assert ground.sql("SELECT session_id FROM swarm_sessions") == [{"session_id": "s"}]
+
+
 def test_a_session_whose_row_another_program_removed_comes_back_under_its_id(ground: Ground):
     first = ground.session("s")
     ground.sql("DELETE FROM instances")

@@ -174,4 +174,8 @@ def test_upkeep_mends_what_another_program_left_undone(ground: Ground) -> None:
         ground.sql("UPDATE tasks SET status = 'failed' WHERE id = ?", failed["id"])
         with store.writing():
             store.tasks.settle_vanished(ground.scope)
-        assert [status(store, task) for task in (after_done, after_failed, further)] == ["open", "cancelled", "cancelled"]
+        assert [status(store, task) for task in (after_done, after_failed, further)] == [
+            "open",
+            "cancelled",
+            "cancelled",
+        ]

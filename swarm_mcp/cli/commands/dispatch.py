@@ -40,7 +40,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
 
-DEFAULT_COMPLETION_WAIT = 600.0  # for the flag without seconds
+WORDS = None
 
 
 def run(args) -> int:
@@ -92,10 +92,8 @@ def _order(args) -> Order:
 
 def _completion_wait(args) -> float:
     """Seconds, from whichever of the flag's two names was given; 0 for no wait."""
-    for flag in ("--completion-wait", "--wait-for-completion"):
-        if args.value(flag).strip():
-            return args.seconds(flag)
-    return DEFAULT_COMPLETION_WAIT if args.has("--wait-for-completion") else 0.0
+    flags = ("--completion-wait", "--wait-for-completion")
+    return next((args.seconds(flag) for flag in flags if args.value(flag).strip()), 0.0)
 
 
 def _lines(answer: dict) -> list[str]:

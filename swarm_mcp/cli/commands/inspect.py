@@ -28,7 +28,8 @@ def run(args) -> int:
         everyone = store.instances.in_scope(scope)
         instances = veiled(everyone, viewer)
         messages, tasks = mail_between(store.records.messages(scope), everyone, viewer), store.records.tasks(scope)
-        locks, keys = store.locks.held(scope, viewer), store.kv.items(scope)
+        locks = store.locks.held(scope, viewer)
+        keys = store.kv.items(scope, "", f"identity:{viewer}" if viewer else None)
     if args.json:
         names = ("id", "instance_id", "file", "type", "content", "created_at")
         show(

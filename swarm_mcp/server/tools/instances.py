@@ -6,7 +6,7 @@ import os
 
 from swarm_mcp.circle import may_meet
 from swarm_mcp.errors import Refused
-from swarm_mcp.scope import here
+from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import Answer, NotRegistered, Tool, flag, number, text
 from swarm_mcp.shapes import registration
@@ -55,20 +55,27 @@ def _adopted(call, wanted: str) -> dict:
     row = call.instance()
     if row and row["id"] == wanted:
         return row
-    if row is None and (call.store.instances.live(wanted) or os.environ.get("SWARM_MCP_INSTANCE_ID") == wanted):
-        place = os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here()
-        given = {"label": "SWARM_MCP_LABEL", "scope": "SWARM_MCP_SCOPE", "file_root": "SWARM_MCP_FILE_ROOT"}
-        more = {name: os.environ.get(variable, "") for name, variable in given.items()}
-        request = {"directory": place, "adopt_instance_id": wanted, **more}
-        row = call.session.register(call.store, call.meta, request)
-        if row["id"] == wanted:
-            return row
-        call.store.instances.remove(row["id"])
-        row = None
-    adopted = call.store.instances.adopt(row, wanted) if row else None
+    adopted = call.store.instances.adopt(row, wanted) if row else _joined(call, wanted)
     if adopted is None:
         raise Refused(f"Instance {wanted} cannot be adopted: it must wait in this session's own scope and directory")
     return adopted
+
+
+def _joined(call, wanted: str) -> dict | None:
+    """An unregistered caller, registered as `wanted`; None where that does not wait for it."""
+    variables = {"label": "SWARM_MCP_LABEL", "scope": "SWARM_MCP_SCOPE", "file_root": "SWARM_MCP_FILE_ROOT"}
+    given = {name: os.environ.get(variable, "").strip() for name, variable in variables.items()}
+    place = clean(os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here())
+    waiting = call.store.instances.live(wanted)
+    waits_here = waiting and (waiting["scope"], waiting["directory"]) == (scope_of(place, given["scope"]), place)
+    if not waits_here and wanted != os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip():
+        return None
+    request = {"directory": place, "adopt_instance_id": wanted, **given}
+    row = call.session.register(call.store, call.meta, request)
+    if row["id"] == wanted:
+        return row
+    call.store.instances.remove(row["id"])  # another session has it
+    return None
 
 
 def _backend(store, row: dict) -> dict:

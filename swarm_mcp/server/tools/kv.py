@@ -87,6 +87,7 @@ TOOLS = (
         _delete,
         required=("key",),
         idempotent=True,
+        destructive=True,
     ),
     Tool(
         "kv_list",

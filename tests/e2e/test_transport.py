@@ -1,0 +1,167 @@
+"""The check asked of the session's MCP server (`--transport mcp_tool`): the same answers, dead or alive."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from . import test_denial
+from .checks import assert_denied, assert_text
+from .client import Client
+from .clients import Codex
+from .ground import Ground, wait_for
+
+pytestmark = pytest.mark.ways("mcp_tool")
+CHANGE = ("notes.md", "line one", "line two")
+SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
+HOOK_LIMIT = 5  # seconds that a client waits for a hook's answer
+
+# Every scenario of the command's denials, asked of the server.
+globals().update({name: test for name, test in vars(test_denial).items() if name.startswith("test_")})
+
+
+def servers(client: Client) -> set[int]:
+    """The MCP servers of ours that run in this client's home."""
+    found = set()
+    for pid in client.ground.own_processes():
+        told = subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True).stdout
+        if "swarm_mcp" in told and "serve" in told.split("main())")[-1].split():
+            found.add(pid)
+    return found
+
+
+def answering(client: Client) -> set[int]:
+    """The servers that have said that they answer their session's hooks."""
+    state = client.ground.home / ".local/state/swarm-mcp" / SCRATCH[client.name]
+    return {int(path.read_text().split()[0]) for path in state.glob("*/server")}
+
+
+def test_it_is_the_server_that_answers(client: Client) -> None:
+    client.ground.coordinator.peer_lock("notes.md")
+    with client.held("work", client.replace(*CHANGE), client.create("free.md", "free\n"), at=1) as live:
+        said = wait_for(lambda: answering(client), 5)
+        assert said and said <= servers(client)
+        live.go_on()
+    assert "swarm lock blocked" in client.results("work")[0]
+    assert_text(client, "free.md", "free\n")
+    assert not (client.ground.home / ".local/state/swarm-mcp/faults.jsonl").exists()
+
+
+def test_a_server_killed_in_the_middle_takes_no_lock_with_it(client: Client) -> None:
+    """Claude Code starts another for the next hook; Codex does not, and the command stands in."""
+    client.ground.coordinator.peer_lock("notes.md")
+    free = client.create("free.md", "free\n")
+    with client.held("work", client.replace(*CHANGE), free, client.replace(*CHANGE), at=1) as live:
+        (dead,) = wait_for(lambda: answering(client), 5)
+        os.kill(dead, signal.SIGKILL)
+        live.go_on()
+    assert_text(client, "free.md", "free\n")
+    first, _, last = client.results("work")
+    assert "swarm lock blocked" in first and "swarm lock blocked" in last
+    assert_denied(client, "work", "notes.md")
+
+
+def test_a_session_that_nobody_knows_is_checked_and_known_again(client: Client) -> None:
+    coordinator = client.ground.coordinator
+    coordinator.peer_lock("notes.md")
+    with client.held("work", client.replace(*CHANGE)) as live:
+        (own,) = coordinator.sessions()
+        coordinator.json("deregister", "--as", own["id"], "--force")
+        assert coordinator.sessions() == []
+        live.go_on()
+    assert_denied(client, "work", "notes.md")
+
+
+@pytest.mark.only("codex")
+def test_in_codex_s_shared_server(client: Codex) -> None:
+    """One MCP server for each conversation there."""
+    client.model = client.code_model
+    client.ground.coordinator.peer_lock("notes.md")
+    with client.interactive(command=["codex"]) as one, client.interactive(command=["codex"]) as two:
+        client.turn(one, "first", client.replace(*CHANGE), client.create("one.md", "one\n"))
+        client.turn(two, "second", client.replace(*CHANGE), client.create("two.md", "two\n"))
+        assert len(answering(client)) == 2 and answering(client) <= servers(client)
+    for script in ("first", "second"):
+        assert "swarm lock blocked" in client.results(script)[0]
+    assert_text(client, "notes.md", "line one\n")
+    assert_text(client, "one.md", "one\n")
+    assert_text(client, "two.md", "two\n")
+
+
+# -- a server that is late or never comes --
+
+
+@contextmanager
+def servers_that(ground: Ground, first: str) -> Iterator[None]:
+    """`swarm-mcp serve` does `first` before anything else."""
+    command = ground.bin / "swarm-mcp"
+    real = command.readlink()
+    command.unlink()
+    command.write_text(f'#!/bin/sh\n[ "$1" = serve ] && {{ {first}; }}\nexec {real} "$@"\n')
+    command.chmod(0o755)
+    try:
+        yield
+    finally:
+        command.unlink()
+        command.symlink_to(real)
+
+
+@pytest.mark.ways("git-mcp_tool")
+@pytest.mark.parametrize("first", ["exit 1", "sleep 20", "sleep 3"])
+def test_a_server_that_is_late_or_never_comes(client: Client, first: str) -> None:
+    """Both clients wait for a server that is starting, for as long as a hook may take; the command stands in."""
+    client.ground.coordinator.peer_lock("notes.md")
+    with servers_that(client.ground, first):
+        client.run("work", client.create("free.md", "free\n"), client.replace(*CHANGE))
+    assert_denied(client, "work", "notes.md")
+    assert_text(client, "free.md", "free\n")
+    assert max(client.call_seconds("work")) < HOOK_LIMIT + 2
+
+
+# -- installing --
+
+
+@pytest.mark.ways("none")
+def test_install_keeps_the_transport_and_doctor_names_it(newcomer: Client) -> None:
+    ground, name = newcomer.ground, newcomer.name
+
+    def swarm(*words: str) -> dict:
+        done = ground.run(["swarm-mcp", *words, "--json"])
+        assert done.returncode == 0, done.stdout + done.stderr
+        return dict(json.loads(done.stdout))
+
+    def installed(*words: str) -> str:
+        (result,) = swarm("install", "--client", name, *words)["results"]
+        return str(result["transport"])
+
+    def doctor() -> dict[str, dict]:
+        return {check["name"]: check for check in swarm("doctor")["checks"]}
+
+    assert installed() == "command"
+    assert doctor()[f"{name} transport"]["message"].startswith("command")
+    assert installed("--transport", "mcp_tool") == "mcp_tool"
+    assert installed() == "mcp_tool"
+    found = doctor()
+    assert "hangs" in found[f"{name} transport"]["message"]
+    proof = found[f"{name} enforcement"]
+    assert proof["status"] == "ok" and proof["details"]["server_milliseconds"] > 0 and proof["details"]["command"]
+    assert found["plugin_discovery"]["status"] == "ok"
+    assert installed("--transport", "command") == "command"
+    assert "server_milliseconds" not in doctor()[f"{name} enforcement"]["details"]
+    assert not list(Path(ground.home).rglob("stand-in.sh"))
+
+
+def test_uninstall_leaves_nothing(newcomer: Client) -> None:
+    ground = newcomer.ground
+    for words in (("install", "--client", newcomer.name, "--transport", "mcp_tool"), ("uninstall",)):
+        done = ground.run(["swarm-mcp", *words])
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert shutil.which("swarm-mcp", path=str(ground.bin)) and not list(ground.home.rglob("stand-in.sh"))

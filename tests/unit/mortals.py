@@ -1,0 +1,268 @@
+"""Processes that are killed in the middle of what they do to a store, by the hundred.
+
+`fork` starts one: it says what it begins and what was acknowledged, and may be told the statement before which
+to kill itself. Meant for a process that is a helper of a test: forking wants a single thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+from swarm_hook_core.process import start_time
+from swarm_mcp.errors import LockRefused, Refused
+from swarm_mcp.store import Store
+from swarm_mcp.store.registration import Registration
+
+STATE = {
+    "instances": "SELECT label FROM instances",
+    "sessions": "SELECT session_id, label FROM swarm_sessions JOIN instances ON id = instance_id",
+    "locks": "SELECT file, content, label FROM context LEFT JOIN instances i ON i.id = instance_id WHERE type = 'lock'",
+    "kv": "SELECT key, value, owner_identity FROM kv",
+    "messages": "SELECT content, read, label FROM messages LEFT JOIN instances i ON i.id = recipient",
+    "deliveries": "SELECT m.content FROM swarm_deliveries LEFT JOIN messages m ON m.id = message_id",
+    "tasks": "SELECT title, status, label, result FROM tasks LEFT JOIN instances i ON i.id = assignee",
+    # Every event with what it is about: one that is missing or too many shows.
+    "events": "SELECT e.type, coalesce(t.title, i.label, e.subject) AS subject FROM events e"
+    " LEFT JOIN tasks t ON t.id = e.subject LEFT JOIN instances i ON i.id = e.subject",
+}
+
+
+class Mortal:
+    """A connection that kills its process before the statement with that number."""
+
+    def __init__(self, connection, last: int):
+        self.connection, self.left = connection, last
+
+    def execute(self, *arguments):
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.connection.execute(*arguments)
+
+    def __getattr__(self, name: str):
+        return getattr(self.connection, name)
+
+
+def deeds(store: Store, folder: str):
+    """One of everything, in an order that makes each possible: (what it is called, doing it)."""
+    parent = os.getppid()
+    facts = {"runtime": "codex", "client": (parent, start_time(parent)), "lease_seconds": 86400}
+    me: dict = {}
+    peer: dict = {}
+    task: dict = {}
+    taken: list = []
+
+    def join(row: dict, label: str) -> None:
+        row.update(store.instances.register(Registration(folder, label=label, session_id=label, **facts)))
+
+    def request() -> None:
+        task.update(store.tasks.request(me, {"type": "fix", "title": "a task", "assignee": me["id"]})["task"])
+
+    yield "register", lambda: join(me, "me")
+    yield "register a peer", lambda: join(peer, "peer")
+    yield "register again", lambda: join(me, "me")
+    yield "lock", lambda: store.locks.acquire(me, "f", "first")
+    yield "lock another", lambda: store.locks.acquire(me, "g", "second")
+    yield "lock again", lambda: store.locks.acquire(me, "f", "renewed")
+    yield "unlock", lambda: store.locks.release(me, "f")
+    yield "set", lambda: store.kv.put(me, "k", "1")
+    yield "append", lambda: store.kv.append(me, "k", "2")
+    yield "delete", lambda: store.kv.delete(me, "k")
+    yield "send", lambda: store.messages.send(peer, me["id"], "hello")
+    yield "broadcast", lambda: store.messages.broadcast(peer, "all of you")
+    yield "take", lambda: taken.extend(store.messages.take(me, 1))
+    yield "acknowledge", lambda: store.messages.acknowledge([message["id"] for message in taken])
+    yield "request", request
+    yield "request a dependent", lambda: store.tasks.request(
+        peer, {"type": "test", "title": "dependent", "depends_on": [task["id"]]}
+    )
+    yield "claim", lambda: store.tasks.claim(me, task["id"], ignore_unread=True)
+    yield "lock for the task", lambda: store.locks.acquire(me, "h", "task", task_id=task["id"])
+    yield "report", lambda: store.tasks.report_progress(me, task["id"], "half")
+    yield "end", lambda: store.tasks.end(me, task["id"], "done", "fine")
+    yield "claim the next", lambda: store.tasks.claim_next(peer, ignore_unread=True)
+    yield "leave", lambda: store.instances.remove(peer["id"])
+    yield "leave too", lambda: store.instances.remove(me["id"])
+
+
+def state(path: str) -> dict:
+    """What is in the store, in words that are the same in every run, once SQLite has found the file whole."""
+    with Store(path) as store:
+        found = store.rows("PRAGMA integrity_check")
+        assert found == [{"integrity_check": "ok"}], found
+        return {name: sorted(map(str, map(tuple, map(dict.values, store.rows(sql))))) for name, sql in STATE.items()}
+
+
+def fork(path: str, life) -> tuple[int, int]:
+    """Start a process that opens the store and does `life(store, say)`: its pid, and where to read what it says."""
+    source, sink = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(sink)
+        return pid, source
+    try:
+        os.close(source)
+        with Store(path) as store:
+            life(store, lambda *words: os.write(sink, (json.dumps(words) + "\n").encode()))
+    finally:
+        os._exit(0)
+
+
+def bury(pid: int, source: int) -> list[list]:
+    """Wait for a process of `fork`; all it said."""
+    with open(source, "rb") as said:
+        lines = said.read().splitlines()
+    os.waitpid(pid, 0)
+    return [json.loads(line) for line in lines]
+
+
+# -- killed before each statement in turn -----------------------------------------------------------
+
+
+def each_statement(path: str, empty: str, folder: str, part: int, parts: int) -> dict:
+    """Kill a process before its every `parts`-th statement, starting with `part`: ``{kills, wrong}``.
+
+    Each finds a copy of the store at `empty`. What it leaves must be what was before the deed it was
+    killed in, or after it: nothing lost that was acknowledged, nothing half done.
+    """
+    before = [_state_after(path, empty, folder, 0)]
+    names = []
+    while len(names) < len(list(deeds(None, folder))):  # type: ignore[arg-type]
+        before.append(_state_after(path, empty, folder, len(names) + 1))
+        names.append(list(deeds(None, folder))[len(names)][0])  # type: ignore[arg-type]
+    wrong, last = [], part
+    while True:
+        said = _run(path, empty, folder, last, len(names))
+        found = state(path)
+        done = sum(word == "did" for word, *_ in said)
+        if found not in before[done : done + 2]:
+            differs = {name: (before[done][name], rows) for name, rows in found.items() if rows != before[done][name]}
+            wrong.append(f"killed before statement {last}, in {names[done]!r}: {differs}")
+        if done == len(names):
+            return {"kills": (last - part) // parts, "wrong": wrong}
+        last += parts
+
+
+def _state_after(path: str, empty: str, folder: str, count: int) -> dict:
+    _run(path, empty, folder, 0, count)
+    return state(path)
+
+
+def _run(path: str, empty: str, folder: str, last: int, count: int) -> list[list]:
+    for ending in ("", "-wal", "-shm", "-journal"):
+        Path(path + ending).unlink(missing_ok=True)
+    Path(path).write_bytes(Path(empty).read_bytes())
+
+    def life(store: Store, say) -> None:
+        store.connection = Mortal(store.connection, last)
+        for number, (name, deed) in enumerate(deeds(store, folder)):
+            if number < count:
+                deed()
+                say("did", name)
+
+    return bury(*fork(path, life))
+
+
+# -- killed at any moment ---------------------------------------------------------------------------
+
+
+def at_any_moment(path: str, folder: str, kills: int, seed: int) -> dict:
+    """Three processes at a time do at random, and are killed at random: ``{kills, acknowledged, wrong}``.
+
+    All work on one store, which must hold whatever any of them was told.
+    """
+    pick = random.Random(seed)
+    said: list[list] = []
+    running: list[tuple[int, int]] = []
+    for number in range(kills):
+        while len(running) < 3:
+            name = f"{number}-{len(running)}-{seed}"
+            running.append(fork(path, lambda store, say, name=name: _anything(store, say, name, folder)))
+        time.sleep(pick.uniform(0, 0.03))
+        victim = running.pop(pick.randrange(3))
+        os.kill(victim[0], signal.SIGKILL)
+        said += bury(*victim)
+    for victim in running:
+        os.kill(victim[0], signal.SIGKILL)
+        said += bury(*victim)
+    return {"kills": kills + len(running), "acknowledged": len(said), "wrong": _missing(path, said)}
+
+
+def _anything(store: Store, say, name: str, folder: str) -> None:
+    pick = random.Random(name)
+    parent = os.getppid()
+    given = {"runtime": "codex", "session_id": name, "client": (parent, start_time(parent)), "lease_seconds": 86400}
+    me = store.instances.register(Registration(folder, label=name, **given))
+    say("registered", me["id"])
+    for count in range(10_000):
+        text = f"{name}-{count}"
+        try:
+            match pick.randrange(7):
+                case 0:
+                    say("locked", me["id"], store.locks.acquire(me, text)["id"])
+                case 1:
+                    file = pick.choice("abc")
+                    store.locks.acquire(me, file)
+                    store.locks.release(me, file)
+                case 2:
+                    store.kv.append(me, "log", json.dumps(text))
+                    say("appended", text)
+                case 3:
+                    store.messages.send(me, me["id"], text)
+                    say("sent", text)
+                case 4:
+                    messages = store.messages.take(me, 2)
+                    # Written to the client, then killed before saying so: that one may come twice. Not the others.
+                    store.messages.acknowledge([message["id"] for message in messages])
+                    for message in messages:
+                        say("read", message["content"])
+                case 5:
+                    say("requested", store.tasks.request(me, {"type": "fix", "title": text})["task"]["id"])
+                case 6:
+                    say("claimed", store.tasks.claim_next(me, ignore_unread=True)["task"]["id"], me["id"])
+        except (LockRefused, Refused):
+            pass
+
+
+def _missing(path: str, said: list[list]) -> list[str]:
+    """What was acknowledged and is not in the store, or is there and does not fit together."""
+    state(path)  # is it whole?
+    with Store(path) as store:
+        tasks = {row["id"]: row for row in store.rows("SELECT id, status, assignee FROM tasks")}
+        log = store.row("SELECT value FROM kv WHERE key = 'log'")
+        known = {
+            "registered": {row["id"] for row in store.rows("SELECT id FROM instances")},
+            "locked": {row["id"] for row in store.rows("SELECT id FROM context")},
+            "appended": set(json.loads(log["value"])) if log else set(),
+            "sent": {row["content"] for row in store.rows("SELECT content FROM messages")},
+            "read": {row["content"] for row in store.rows("SELECT content FROM messages WHERE read = 1")},
+            "requested": set(tasks),
+            "claimed": {(row["id"], row["assignee"]) for row in tasks.values() if row["status"] == "in_progress"},
+        }
+        wrong = []
+        for kind, *facts in said:
+            fact = tuple(facts) if kind == "claimed" else facts[-1]
+            if fact not in known[kind]:
+                wrong.append(f"{kind} {fact} is not in the store")
+        # The events tell the same story as the rows they were written with.
+        held: dict[tuple, str] = {}
+        for row in store.rows(
+            "SELECT type, actor, subject, json_extract(payload, '$.id') AS id FROM events WHERE type LIKE 'context.lock_%' ORDER BY id"
+        ):
+            if row["type"] == "context.lock_acquired":
+                held[row["actor"], row["subject"]] = row["id"]
+            elif row["type"] == "context.lock_released" and held.pop((row["actor"], row["subject"]), None) is None:
+                wrong.append(f"an event says that {row['subject']} was released, none that it had been locked")
+        there = {(row["instance_id"], row["file"]): row["id"] for row in store.rows("SELECT * FROM context")}
+        if there != held:
+            wrong.append(f"locks without events, or events without locks: {set(there.items()) ^ set(held.items())}")
+        for kind, event, table in (("sent", "message.sent", "messages"), ("requested", "task.created", "tasks")):
+            count = f"(SELECT count(*) FROM events WHERE type = '{event}') - (SELECT count(*) FROM {table})"
+            if store.rows(f"SELECT {count} AS n") != [{"n": 0}]:
+                wrong.append(f"{kind}: as many rows as events there are not")
+        return wrong

@@ -1,0 +1,399 @@
+"""The check asked of the session's MCP server: wired by choice, the hook's own answers, and a stand-in for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ground import SWARM, Ground, Sleeper, wait_for
+from serving import Server
+from sessions import (
+    FOLDERS,
+    PAYLOADS,
+    ROOT,
+    RUNTIMES,
+    captured,
+    fault_lines,
+    instances,
+    new_session,
+    peer_locks,
+    ready_store,
+    run,
+    start,
+    write_payload,
+)
+
+from swarm_hook_core.process import start_time
+from swarm_mcp import bundle, transport
+from swarm_mcp.server.checks import Check
+from swarm_mcp.server.tools import all_tools
+from swarm_mcp.store import Store
+
+SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
+SERVE = [*SWARM, "serve", "--transport", "mcp_tool"]
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    ready_store()
+    (tmp_path / "checkout" / ".git").mkdir(parents=True)
+    return tmp_path / "checkout"
+
+
+def asked(runtime: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """What the client makes of the wired hook's input for this payload: Claude Code sends all values as text."""
+    (hook,) = [hook for hook in wired_hooks(runtime) if hook["type"] == "mcp_tool"]
+    sent: dict[str, Any] = {}
+    for name, value in hook["input"].items():
+        found = payload.get(value[2:-1]) if value.startswith("${") else value
+        sent[name] = json.dumps(found) if runtime == "claude-code" and isinstance(found, (dict, list)) else found
+    return sent
+
+
+def wired_hooks(runtime: str) -> list[dict[str, Any]]:
+    tree = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
+    ((group),) = transport.wired(tree, runtime)["hooks"]["PreToolUse"]
+    return list(group["hooks"])
+
+
+# -- the same answers --------------------------------------------------------------------------------
+
+
+def payload_names() -> list[tuple[str, str]]:
+    return [
+        (runtime, path.stem)
+        for runtime, folder in FOLDERS.items()
+        for path in sorted((PAYLOADS / folder).glob("PreToolUse.*.json"))
+    ]
+
+
+@pytest.mark.parametrize(("runtime", "name"), payload_names())
+@pytest.mark.parametrize("state", ["free", "held", "mine"])
+def test_every_captured_call_gets_the_hook_s_own_answer(runtime: str, name: str, state: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    payload = {**captured(runtime, name, repo), "session_id": me}
+    paths = f"_common.write_paths_for_tool(*json.load(sys.stdin), {str(repo)!r})"
+    script = f"import _common, json, sys; print(json.dumps({paths}))"
+    folder = ROOT / "integrations" / runtime / "hooks"
+    told = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, input=json.dumps([payload["tool_name"], payload["tool_input"]]),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for path in json.loads(told.stdout):
+        if state == "held":
+            peer_locks(repo, path, f"at {path}", "identity:x peer")
+        elif state == "mine":
+            with Store() as store:
+                store.locks.acquire(store.instances.of_session(runtime, me) or {}, path, "")
+    let_time_pass()
+    by_command = run(runtime, "pre_tool_use", payload).out.strip()
+    by_tool = Check(asked(runtime, payload)).text
+    assert by_tool == by_command
+    assert bool(by_tool) is (state == "held" and bool(json.loads(told.stdout)))
+    assert fault_lines() == []
+
+
+def let_time_pass() -> None:
+    """Make all locks ten minutes old, so that two askers a second apart are told the same age."""
+    with Store() as store, store.writing():
+        store.change("UPDATE context SET created_at = created_at - 630")
+
+
+@pytest.mark.parametrize("spelled", ["f", "./sub/../f", "alias/f", "F", " f", "sub//../f"])
+def test_every_spelling_gets_the_hook_s_own_answer(runtime: str, spelled: str, repo: Path) -> None:
+    (repo / "sub").mkdir()
+    (repo / "alias").symlink_to(".")
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f")
+    let_time_pass()
+    payload = write_payload(runtime, me, repo, str(repo / spelled) if runtime == "claude-code" else spelled)
+    ran = run(runtime, "pre_tool_use", payload)
+    assert Check(asked(runtime, payload)).text == ran.out.strip()
+
+
+def test_shell_calls_and_several_files(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "b")
+    let_time_pass()
+    shell = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** Add File: b\n+x\n*** End Patch\nEOF\n"
+    for command, denied in ((shell, True), ("ls", False), (shell.replace("b\n", "c\n"), False)):
+        payload = {**captured(runtime, "PreToolUse.Bash", repo), "session_id": me, "cwd": str(repo)}
+        payload["tool_input"] = {"command": command}
+        answer = Check(asked(runtime, payload)).text
+        assert answer == run(runtime, "pre_tool_use", payload).out.strip() and bool(answer) is denied
+
+
+def test_what_the_session_holds_itself_passes_also_where_nobody_registered_it(runtime: str, repo: Path) -> None:
+    peer_locks(repo, repo / "f")
+    me = new_session()
+    check = Check(asked(runtime, write_payload(runtime, me, repo, str(repo / "f"))))
+    assert "swarm lock blocked" in check.text
+    wait_for(lambda: [row for row in instances() if row["session_id"] == me])
+    (row,) = [row for row in instances() if row["session_id"] == me]
+    assert (row["runtime"], row["scope"]) == (runtime, str(repo))
+
+
+# -- afterwards --------------------------------------------------------------------------------------
+
+
+def test_a_refusal_is_noted_once_the_answer_is_out(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    holder = peer_locks(repo, repo / "f")
+    check = Check(asked(runtime, write_payload(runtime, me, repo, str(repo / "f"))))
+    with Store() as store:
+        assert store.rows("SELECT * FROM swarm_denials") == []
+        check.follow_up()
+        (noted,) = store.rows("SELECT * FROM swarm_denials")
+        assert (noted["file"], noted["holder_id"]) == (str(repo / "f"), holder["id"])
+    assert fault_lines() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runtime": "cobol"}, {"runtime": None}, {"runtime": ["codex"]}, {"tool_input": 5}, {"tool_input": "{"},
+        {"tool_input": None}, {"tool_input": "[" * 100_000}, {"cwd": 7}, {"session_id": {}}, {"tool_name": None},
+    ],
+)  # fmt: skip
+def test_odd_questions_let_the_write_pass(runtime: str, repo: Path, change: dict[str, Any]) -> None:
+    arguments = {**asked(runtime, write_payload(runtime, new_session(), repo, str(repo / "f"))), **change}
+    check = Check(arguments)
+    check.follow_up()
+    assert check.text == ""
+
+
+def test_faults_let_the_write_pass_and_are_recorded(runtime: str, repo: Path) -> None:
+    path = Path(os.environ["SWARM_DB_PATH"])
+    path.write_bytes(b"no database at all\n" * 100)
+    check = Check(asked(runtime, write_payload(runtime, new_session(), repo, str(repo / "f"))))
+    assert check.text == ""
+    assert [(fault["runtime"], fault["hook"]) for fault in fault_lines()][-1:] == [(runtime, "check_write")]
+
+
+# -- through a server --------------------------------------------------------------------------------
+
+
+def test_the_tools_of_the_contract_stay_what_they_are() -> None:
+    assert "check_write" not in all_tools()
+
+
+def test_a_server_answers_hooks(ground: Ground, runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f", "why not")
+    let_time_pass()
+    with Server(ground, SERVE) as server:
+        held, free = (asked(runtime, write_payload(runtime, me, repo, str(repo / name))) for name in ("f", "g"))
+        result = server.call("check_write", held)
+        (block,) = result["content"]
+        assert block["text"] == Check(held).text and "why not" in block["text"] and not result.get("isError")
+        assert "".join(block["text"] for block in server.call("check_write", free)["content"]) == ""
+        marker = Path(os.environ["SWARM_STATE_DIR"], SCRATCH[runtime], me, "server")
+        wait_for(marker.exists)
+        assert marker.read_text() == f"{server.process.pid} {start_time(server.process.pid)}\n"
+        with Store() as store:
+            assert wait_for(lambda: store.rows("SELECT * FROM swarm_denials"))
+    assert fault_lines() == []
+
+
+def test_a_check_waits_for_nobody(ground: Ground, repo: Path) -> None:
+    """A call that lasts must not keep a write waiting until the client's patience ends."""
+    me = new_session()
+    start("codex", me, repo)
+    peer_locks(repo, repo / "f")
+    with Server(ground, SERVE) as server:
+        server.call("register", {"directory": str(repo)})
+        wait = {"name": "wait_for_activity", "arguments": {"timeout_seconds": 30}}
+        for _ in range(8):
+            server.begin("tools/call", wait)
+        question = asked("codex", write_payload("codex", me, repo, "f"))
+        number = server.begin("tools/call", {"name": "check_write", "arguments": question})
+        assert "swarm lock blocked" in server.answer_to(number, 4)["content"][0]["text"]
+        assert [message for message in server.notifications if "result" in message] == [], "they all still wait"
+
+
+# -- the stand-in ------------------------------------------------------------------------------------
+
+
+class StandIn:
+    """The command beside the tool, as the client runs it, with a command that shows what it was given."""
+
+    def __init__(self, runtime: str, root: Path):
+        self.runtime, self.root = runtime, root
+        script = root / transport.STAND_IN
+        script.parent.mkdir(parents=True)
+        script.write_text(transport.STAND_IN_TEXT)
+        (hook,) = [hook for hook in wired_hooks(runtime) if hook["type"] == "command"]
+        before, _, _ = str(hook["command"]).partition(" python3 ")
+        assert before != hook["command"], hook
+        self.command = before.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) + " cat; exit 0"
+
+    def run(self, session: str, shell: str = "/bin/sh", **env: str) -> str:
+        """What the command was given on standard input; empty where it was not run."""
+        self.given = json.dumps({"session_id": session, "tool_input": "ü" * 70_000, "end": "of it"}, ensure_ascii=False)
+        own = {"CLAUDE_CODE_SESSION_ID": session} if self.runtime == "claude-code" else {}
+        done = subprocess.run(
+            [shell, "-c", self.command], input=self.given, capture_output=True, text=True, check=True, timeout=20,
+            env={**os.environ, **own, **env},
+        )  # fmt: skip
+        assert done.stderr == ""
+        return done.stdout
+
+    def mark(self, session: str, text: str, state: str = "") -> None:
+        folder = Path(state or os.environ["SWARM_STATE_DIR"], SCRATCH[self.runtime], session)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "server").write_text(text)
+
+
+@pytest.fixture
+def stand_in(runtime: str, tmp_path: Path) -> StandIn:
+    return StandIn(runtime, tmp_path / "a plugin")
+
+
+ALIVE = f"{os.getpid()} {start_time(os.getpid())}\n"
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_it_rests_while_the_server_lives(stand_in: StandIn, shell: str) -> None:
+    me = new_session()
+    stand_in.mark(me, ALIVE)
+    assert stand_in.run(me, shell) == ""
+
+
+def test_it_runs_the_check_where_no_server_is_known(stand_in: StandIn) -> None:
+    assert stand_in.run(new_session()) == stand_in.given
+    stand_in.mark(new_session(), ALIVE)
+    assert stand_in.run(new_session()) == stand_in.given, "the server of another session"
+
+
+def test_it_runs_the_check_once_the_server_has_died(stand_in: StandIn) -> None:
+    me = new_session()
+    with Sleeper() as server:
+        stand_in.mark(me, f"{server.pid} {server.started}\n")
+        assert stand_in.run(me) == ""
+    assert stand_in.run(me) == stand_in.given
+
+
+HERE = str(os.getpid())
+
+
+@pytest.mark.parametrize("text", ["", "\n", "x y\n", f"{HERE}\n", f"{HERE} 1\n", "0 0\n", "999999999 5\n", "1; exit 0"])
+def test_what_proves_nothing_counts_as_no_server(stand_in: StandIn, text: str) -> None:
+    if not os.path.isdir("/proc/self") and text.startswith(HERE):
+        return  # without /proc a start time cannot be compared, and the process does live
+    me = new_session()
+    stand_in.mark(me, text)
+    assert stand_in.run(me) == stand_in.given
+
+
+@pytest.mark.parametrize("session", ["", "../../etc", "a b", "$(id)", "x/y", "*"])
+def test_odd_sessions_are_checked(stand_in: StandIn, session: str) -> None:
+    assert stand_in.run(session) == stand_in.given
+
+
+def test_it_looks_where_the_server_writes(stand_in: StandIn, home: Path) -> None:
+    me = new_session()
+    stand_in.mark(me, ALIVE, str(home / ".local/state/swarm-mcp"))
+    assert stand_in.run(me, SWARM_STATE_DIR="") == ""
+    if sys.platform != "darwin":
+        assert stand_in.run(me, SWARM_STATE_DIR="", XDG_STATE_HOME="") == ""
+    assert stand_in.run(me, SWARM_STATE_DIR="elsewhere") == stand_in.given, "relative: not its to resolve"
+
+
+def test_the_end_of_a_session_takes_the_word_away(stand_in: StandIn, repo: Path) -> None:
+    me, runtime = new_session(), stand_in.runtime
+    start(runtime, me, repo)
+    stand_in.mark(me, ALIVE)
+    run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me})
+    assert not Path(os.environ["SWARM_STATE_DIR"], SCRATCH[runtime], me).exists()
+
+
+# -- the bundle --------------------------------------------------------------------------------------
+
+
+def hooks_of(folder: Path, runtime: str) -> dict[str, Any]:
+    return dict(json.loads((folder / "integrations" / runtime / "hooks.json").read_text())["hooks"])
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
+def test_only_the_check_of_the_chosen_client_is_wired_anew(local: bool, runtime: str, tmp_path: Path) -> None:
+    (other,) = set(RUNTIMES) - {runtime}
+    bundle.write(tmp_path / "usual", local)
+    bundle.write(tmp_path / "chosen", local, transports={runtime: "mcp_tool", other: "command"})
+    assert hooks_of(tmp_path / "chosen", other) == hooks_of(tmp_path / "usual", other)
+    before, after = hooks_of(tmp_path / "usual", runtime), hooks_of(tmp_path / "chosen", runtime)
+    assert {event for event in before if before[event] != after[event]} == {"PreToolUse"} and set(before) == set(after)
+    ((old,), (new,)) = before["PreToolUse"], after["PreToolUse"]
+    assert new["matcher"] == old["matcher"]
+    tool, command = new["hooks"]
+    assert (tool["type"], tool["tool"], tool["timeout"]) == ("mcp_tool", "check_write", 5)
+    assert command["command"].endswith(old["hooks"][0]["command"]) and transport.STAND_IN in command["command"]
+    assert (tmp_path / "chosen" / transport.STAND_IN).read_text() == transport.STAND_IN_TEXT
+    record = bundle.read_record(tmp_path / "chosen")
+    assert bundle.transports_of(record) == {runtime: "mcp_tool"} and transport.STAND_IN in record["files"]
+
+
+def test_going_back_leaves_nothing_of_it(tmp_path: Path) -> None:
+    bundle.write(tmp_path / "a", transports=dict.fromkeys(RUNTIMES, "mcp_tool"))
+    bundle.write(tmp_path / "a", transports=dict.fromkeys(RUNTIMES, "command"))
+    bundle.write(tmp_path / "b")
+    assert bundle.write(tmp_path / "a") is False
+    for path in (tmp_path / "b").rglob("*"):
+        assert path.is_dir() or (tmp_path / "a" / path.relative_to(tmp_path / "b")).read_bytes() == path.read_bytes()
+    assert not (tmp_path / "a" / transport.STAND_IN).exists()
+
+
+@pytest.mark.parametrize("chosen", [None, 5, {"codex": "pigeon"}, {"codex": []}])
+def test_a_record_that_makes_no_sense_means_the_command(chosen: Any) -> None:
+    assert bundle.transports_of({"transports": chosen}) == bundle.transports_of({}) == {}
+
+
+def fake_clients(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("claude", "codex"):
+        path = folder / name
+        path.write_text("#!/bin/sh\nexit 1\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_install_keeps_what_was_chosen(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_clients(tmp_path, monkeypatch)
+
+    def planned(*flags: str) -> dict[str, str]:
+        done = ground.swarm("install", "--dry-run", "--json", *flags).json
+        return {result["client"]: result["transport"] for result in done["results"]}
+
+    def installed(*flags: str) -> None:
+        ground.swarm("install", "--json", *flags)  # the clients refuse; the folder is written all the same
+
+    assert planned() == {"claude-code": "command", "codex": "command"}
+    assert planned("--transport", "mcp_tool") == {"claude-code": "mcp_tool", "codex": "mcp_tool"}
+    installed("--client", "codex", "--transport", "mcp_tool")
+    assert planned() == {"claude-code": "command", "codex": "mcp_tool"}
+    installed()
+    assert planned("--client", "codex") == {"codex": "mcp_tool"}
+    installed("--transport", "command")
+    assert planned() == {"claude-code": "command", "codex": "command"}
+
+
+@pytest.mark.parametrize("verb", [("install",), ("bundle", "x"), ("serve",)])
+def test_an_unknown_transport_is_refused(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...]
+) -> None:
+    fake_clients(tmp_path, monkeypatch)
+    done = ground.swarm(*verb, "--transport", "pigeon")
+    assert done.code == 1 and "command, mcp_tool" in done.err and done.err.count("\n") == 1
