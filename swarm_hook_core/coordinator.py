@@ -105,6 +105,18 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, **settings
     return Result(code, text[0], text[1])
 
 
+def note_denial(runtime: str, payload: dict, held) -> None:
+    """Have it noted that this session waits for what `held` keeps from it, by a command that nobody waits for.
+
+    Without a coordinator, or a session to be told, nothing happens. Raises OSError.
+    """
+    session_id = payload.get("session_id")
+    argv = command() if session_id and isinstance(session_id, str) else []
+    if argv:
+        words = ["--runtime", runtime, "--session-id", session_id, "--holder", held.instance_id]
+        start_detached([*argv, "denied", *words, "--tool", str(payload.get("tool_name")), "--", held.file])
+
+
 def start_detached(argv: list[str]) -> None:
     """Start `argv` and forget it: no input, no output, a session of its own. Raises OSError."""
     if os.name != "posix":

@@ -6,6 +6,7 @@ import time
 from swarm_hook_core import payload as payloads
 
 DEADLINE_SECONDS = 0.2
+NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
 
 class HookCore:
@@ -45,19 +46,23 @@ class HookCore:
 
     def denial(self, payload: dict):
         """The Denial of the tool call in `payload`, or None to let it pass. Raises whatever goes wrong."""
+        return self._checked(payload)[0]
+
+    def _checked(self, payload: dict):
+        """``denial``, with the session and where its locks were looked for."""
         tool = payloads.text_field(payload, "tool_name")
         tool_input = payload.get("tool_input")
         if not self._may_write(tool, tool_input):
-            return None
+            return None, None, None
         session, view = self._session_and_view(payload)
         if session is None:
-            return None
+            return None, None, None
         from swarm_hook_core.decision import decide
 
         now = time.time()
         cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
         locks_on = _of_live_sessions(view, session.instance_id, now)
-        return decide(self.config, session, tool, tool_input, cwd, locks_on, now)
+        return decide(self.config, session, tool, tool_input, cwd, locks_on, now), session, view
 
     def write_paths_for_tool(self, tool_name: str, tool_input, cwd: str = "") -> list[str]:
         """Absolute paths that a tool call would write, from `cwd` (default: this process's)."""
@@ -92,12 +97,14 @@ class HookCore:
         lifecycle.turn(self.config, payload)
 
     def _pre_tool_use(self, payload: dict) -> None:
-        denial = self.denial(payload)
+        denial, session, view = self._checked(payload)
         if denial is not None:
             payloads.answer("PreToolUse", permissionDecision="deny", permissionDecisionReason=denial.reason)
-            from swarm_hook_core.waiting import have_it_noted
+            # The answer is out. Whoever waits for the file is told when it is free, if the coordinator knows.
+            if not view.was_denied(session.instance_id, denial.held, time.time() - NOTED_SECONDS):
+                from swarm_hook_core.coordinator import note_denial
 
-            have_it_noted(self.config, payload, denial)
+                note_denial(self.config.runtime_name, payload, denial.held)
 
     def _may_write(self, tool: str, tool_input) -> bool:
         if tool in self.config.write_tools:

@@ -185,14 +185,13 @@ class StoreReader:
             found += [Held(row[0], *row[2:6], row[6:], row[:2]) for row in rows + self._aliased(some)]
         return found
 
-    def was_denied(self, runtime: str, session_id: str, keys, holder_id: str, since: float) -> bool:
-        """Whether it is noted that this holder kept this session from one of `keys` after `since` (Unix seconds)."""
+    def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
+        """Whether it is noted that this lock kept this session from its file after `since` (Unix seconds)."""
         try:
             row = self.connection.execute(
-                "SELECT 1 FROM swarm_sessions s CROSS JOIN swarm_denials d ON d.instance_id = s.instance_id"
-                f" WHERE s.runtime = ? AND s.session_id = ? AND d.path_key IN ({','.join('?' * len(keys))})"
-                " AND d.holder_id = ? AND d.denied_at > ?",
-                (runtime, session_id, *keys, holder_id, since),
+                "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key IN (?, ?) AND holder_id = ?"
+                " AND denied_at > ?",
+                (instance_id, held.names[0], held.names[-1], held.instance_id, since),
             ).fetchone()
         except self.driver.OperationalError as error:
             if "no such" not in str(error):

@@ -47,3 +47,7 @@ class CommandReader:
                 facts = (row.get("instance_id"), owner, row.get("content"), row.get("created_at"))
                 found.append(Held(file, *facts, names=(key,)))
         return found
+
+    def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
+        """Whether a denial is noted already: that is the coordinator's to know."""
+        return False

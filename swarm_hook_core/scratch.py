@@ -53,19 +53,42 @@ def clear(config, session_id: str) -> None:
             continue
 
 
-def say_serving(config, session_id: str, server: str) -> None:
-    """Leave word that this session's checks are answered by the process `server`, ``pid start``."""
+def say_serving(config, session_id: str, server: str) -> bool:
+    """Leave word that this session's checks are answered by the process `server`, ``pid start``; whether it is news."""
     path = os.path.join(folder_of(config, session_id), _SERVER)
+    if _server_in(path) == server:
+        return False
+    write_private(path, server + "\n")
+    return True
+
+
+def stop_serving(config, session_id: str) -> None:
+    """Take that word back, whoever gave it."""
+    try:
+        os.remove(os.path.join(folder_of(config, session_id), _SERVER))
+    except OSError:
+        return
+
+
+def forget_dead_servers(config) -> None:
+    """Remove what sessions left behind that were killed: words of servers that no longer run."""
+    from swarm_hook_core.process import gone, host_id
+
+    here, base = host_id(), os.path.join(state_dir(), config.scratch_dir_name)
+    for name in os.listdir(base):
+        folder = os.path.join(base, name)
+        pid, _, started = _server_in(os.path.join(folder, _SERVER)).partition(" ")
+        if pid.isdigit() and gone(here, int(pid), started, here):
+            for remove, path in ((os.remove, os.path.join(folder, _SERVER)), (os.rmdir, folder)):
+                try:
+                    remove(path)
+                except OSError:
+                    break
+
+
+def _server_in(path: str) -> str:
     try:
         with open(path, encoding="utf-8") as file:
-            if file.read() == server + "\n":
-                return
+            return file.read(64).strip()
     except (OSError, ValueError):
-        pass  # none yet
-    write_private(path, server + "\n")
-
-
-def tried_lately(config, session_id: str, seconds: float, now: float) -> bool:
-    """Whether a failed registration is less than `seconds` old, so that writes do not pay for each."""
-    failed_at = load(config, session_id).get("failed_at")
-    return isinstance(failed_at, (int, float)) and 0 <= now - failed_at < seconds
+        return ""

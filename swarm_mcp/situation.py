@@ -95,7 +95,7 @@ def _blocking(store, me: dict, active: list[dict]) -> list[dict]:
     """What others hold of the files of one's own tasks, and of those one was refused, as a refusal shows it."""
     files = [file for task in active for file in task["files"] or ()][:MOST_FILES]
     refused = store.rows("SELECT file FROM swarm_denials WHERE instance_id = ? LIMIT ?", (me["id"], MOST_FILES))
-    viewer, found = token(me["label"] or "", "identity"), {}
+    viewer, found = token(me["label"] or "", "identity"), dict[str, dict]()
     for file in [*files, *(row["file"] for row in refused)]:
         for lock in store.locks.on(file):
             if lock["instance_id"] != me["id"]:

@@ -30,13 +30,14 @@ class Check:
 
     def __init__(self, arguments: dict):
         self.runtime, self.payload = _runtime_of(arguments), _payload(arguments)
-        self.denial, self.text = None, ""
+        self.denial, self.text, self.failed = None, "", False
         if not self.runtime:
             faults.record("mcp", TOOL, f"no such runtime: {arguments.get('runtime')!r}")
             return
         try:
             self.denial = _core(self.runtime).denial(self.payload)
         except Exception as error:  # noqa: BLE001 - as in the hook: a fault of ours must not cost a tool call
+            self.failed = True
             faults.record(self.runtime, TOOL, faults.describe(error))
         if self.denial is not None:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": self.denial.reason}
@@ -48,12 +49,19 @@ class Check:
             return
         try:
             if self.payload["session_id"]:
-                # The stand-in of ``swarm_mcp.transport`` then rests.
-                scratch.say_serving(_core(self.runtime).config, self.payload["session_id"], _this_process())
+                self._give_word()
             if self.denial is not None:
                 self._report()
         except Exception as error:  # noqa: BLE001 - the answer has been given
             faults.record(self.runtime, TOOL, faults.describe(error))
+
+    def _give_word(self) -> None:
+        """What the stand-in of ``swarm_mcp.transport`` goes by: it rests while this server lives and can answer."""
+        config, session_id = _core(self.runtime).config, self.payload["session_id"]
+        if self.failed:
+            scratch.stop_serving(config, session_id)
+        elif scratch.say_serving(config, session_id, _this_process()):
+            scratch.forget_dead_servers(config)
 
     def _report(self) -> None:
         held = self.denial.held

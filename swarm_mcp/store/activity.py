@@ -92,7 +92,9 @@ class Activity:
                 mine = [event for event in events if event["type"].startswith(group)]
                 if mine:
                     moved[group] = any(self._concerns(instance, event, known) for event in mine)
-        return News(now, now.message > before.message, *moved.values(), locks=self._locks(instance, events, known))
+        tasks, instances, kv = moved.values()
+        locks = self._locks(instance, events, known)
+        return News(now, now.message > before.message, tasks, instances, kv, locks)
 
     def sweep(self) -> None:
         """Notice what nobody announces: sessions that died, and locks that went without a word of ours.

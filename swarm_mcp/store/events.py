@@ -5,11 +5,12 @@ from __future__ import annotations
 from swarm_hook_core.payload import dumps
 
 
-def add(store, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict | None) -> None:
-    """Append one event. `kind` as in the contract, ``instance.registered`` for one."""
+def add(store, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict | str | None) -> None:
+    """Append one event. `kind` as in the contract, ``instance.registered`` for one; a text as `payload` is JSON."""
+    text = dumps(payload) if isinstance(payload, dict) else payload
     store.change(
         "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-        (scope, kind, actor, subject, None if payload is None else dumps(payload), store.now()),
+        (scope, kind, actor, subject, text, store.now()),
     )
 
 

@@ -66,7 +66,7 @@ class KeyValues:
             row = self._owned(instance, key)
             text, length = json_lists.appended(row and row["value"], item)
             self._store(instance["scope"], key, text, identity_of(instance))
-            payload = {"appended": value, "length": length}
+            payload = f'{{"appended": {item}, "length": {length}}}'
             events.add(self.store, instance["scope"], "kv.appended", instance["id"], key, payload)
         return length
 

@@ -241,7 +241,7 @@ class Locks:
         owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
         tasks = self.store.rows(
             "SELECT id, type, title, status FROM tasks WHERE assignee = ? AND status IN ('claimed', 'in_progress')"
-            " ORDER BY priority DESC, created_at LIMIT 5",
+            " ORDER BY priority DESC, created_at, rowid LIMIT 5",
             (row["instance_id"],),
         )
         shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}

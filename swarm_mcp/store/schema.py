@@ -195,6 +195,7 @@ def _build(database) -> None:
         _key_by_scope(database)
     for name, target in INDEXES.items():
         database.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {target}")
+    _part_rivals(database)
     for name, target in UNIQUE_INDEXES.items():
         database.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {name} ON {target}")
     for column in ("scope", "root", "file_root"):
@@ -207,6 +208,19 @@ def _build(database) -> None:
     database.execute("DELETE FROM swarm_schema")
     database["swarm_schema"].insert({"version": OUR_VERSION})
     database.execute("PRAGMA user_version = 1")
+
+
+def _part_rivals(database) -> None:
+    """Files older than the unique indexes may have two locks on a file, or a task key twice: the first one has it."""
+    rival = "EXISTS (SELECT 1 FROM {0} first WHERE first.scope = {0}.scope AND first.rowid < {0}.rowid AND {1})"
+    same_file = "first.type = 'lock' AND first.file = context.file"
+    same_key = "first.idempotency_key = tasks.idempotency_key"
+    indexes = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'index'").fetchall()}
+    if "context_lock_idx" not in indexes:
+        database.execute(f"DELETE FROM context WHERE type = 'lock' AND {rival.format('context', same_file)}")
+    if "tasks_idempotency_key_idx" not in indexes:
+        duplicate = f"idempotency_key IS NOT NULL AND {rival.format('tasks', same_key)}"
+        database.execute(f"UPDATE tasks SET idempotency_key = NULL WHERE {duplicate}")
 
 
 def _key_by_scope(database) -> None:

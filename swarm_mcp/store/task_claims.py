@@ -17,7 +17,7 @@ from swarm_mcp.store.task_requests import resolved
 INBOX_GLANCE = 200
 
 # The same words as the partial indexes, which serve only a query that repeats their condition. The plus
-# signs keep SQLite from the indexes on assignee, along which the ended tasks lie too.
+# signs keep SQLite from the indexes on status and assignee, whatever statistics say: they are not in order.
 MINE = (
     "scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress') AND +status = 'claimed'{more}"
     f" ORDER BY {rows.ORDER} LIMIT ?"
@@ -84,8 +84,8 @@ class _Wanted:
         self.instance = instance
         # Nobody has an open task, so its requester alone decides who may see it.
         self.strangers = sorted(rows.Sight(store, instance).strangers)
-        self.of_friends = f" AND +requester NOT IN ({_marks(self.strangers)})" if self.strangers else ""
-        self.narrow = f" AND +type IN ({_marks(types)})" if types else ""
+        self.of_friends = f" AND requester NOT IN ({_marks(self.strangers)})" if self.strangers else ""
+        self.narrow = f" AND type IN ({_marks(types)})" if types else ""
         if files:
             named = rows.ITEMS.format("tasks.files")
             self.narrow += f" AND EXISTS (SELECT 1 FROM {named} named WHERE named.value IN ({_marks(files)}))"

@@ -63,6 +63,7 @@ class Upkeep:
         for prefix in due.VALUE_PREFIXES:
             values += self._walk(prefix, self._orphans_of(prefix))
         due.drop_values(store, values, mode)
+        store.denials.settle(AT_ONCE)
         due.old_denials(store, AT_ONCE)
         self._walk("deliveries", lambda after: ((), due.lost_deliveries(store, after, AT_ONCE)))
         self._settle(scopes)
@@ -146,6 +147,7 @@ class Upkeep:
         for prefix in due.VALUE_PREFIXES:
             orphans += due.orphan_values(store, prefix, "", -1, scope)[0]
         keys = due.drop_values(store, orphans, mode)
+        store.denials.settle(-1)
         due.old_denials(store, -1)
         due.lost_deliveries(store, "", -1)
         store.tasks.settle_vanished(scope)

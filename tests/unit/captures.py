@@ -7,12 +7,14 @@ stands for what is different in every run or said in each one's own words:
 ``<ROOT>``      the folder that everything lies in
 ``<id N>``      an id; the same one wherever N is the same, another for each N
 ``<id N:8>``    its first eight characters
+``<no N>``      the same for whole numbers
 ``<sec>``       now, in Unix seconds; ``<ms>`` in milliseconds; ``<time>`` as UTC text
 ``<n>``         a whole number; ``<pid>`` one above 0
 ``<hex>``       hexadecimal digits; ``<word>`` letters and blanks
 ``<prose>``     something, in one line; ``<text>`` anything, or nothing, in many;
                 ``<any>`` any JSON
 ``{"<json>":``  p}: a text that is JSON of pattern p
+``{"<set>":``   [...]}: a list of these, in whatever order (that of random ids)
 =============== ==============================================================
 """
 
@@ -25,12 +27,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 DATA = Path(__file__).parents[1] / "data" / "conformance"
-PLACEHOLDER = re.compile(r"<(ROOT|id \w+(?::8)?|sec|ms|time|n|pid|hex|word|prose|text)>")
-WHOLE_ID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+PLACEHOLDER = re.compile(r"<(ROOT|id \w+(?::8)?|no \d+|sec|ms|time|n|pid|hex|word|prose|text)>")
+NAMED = {"id": "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "no": r"\d+"}
 PARTS = {
     "sec": r"\d{10}", "ms": r"\d{13}", "time": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "n": r"\d+", "pid": r"[1-9]\d*",
     "hex": "[0-9a-f]+", "word": "[A-Za-z ]+", "prose": "[^\n]+", "text": "[\\s\\S]*",
 }  # fmt: skip
+ALONE = 6  # an item is thought to be missing or extra sooner than to differ in so many places
 
 
 def load(name: str):
@@ -39,11 +42,15 @@ def load(name: str):
 
 
 class Names:
-    """What the ids and the root of the record are in this run."""
+    """What the ids, numbers and the root of the record are in this run."""
 
-    def __init__(self, root: str):
+    def __init__(self, root: str, known: dict[str, str] | None = None):
         self.root = root
-        self.ids: dict[str, str] = {}
+        self.known = dict(known or {})
+
+    def copy(self) -> Names:
+        """The same, to try something with."""
+        return Names(self.root, self.known)
 
     def fill(self, pattern):
         """An argument of the record as it is in this run."""
@@ -51,60 +58,57 @@ class Names:
             return {key: self.fill(value) for key, value in pattern.items()}
         if isinstance(pattern, list):
             return [self.fill(value) for value in pattern]
-        if not isinstance(pattern, str):
-            return pattern
-        return PLACEHOLDER.sub(self._filled, pattern)
+        return PLACEHOLDER.sub(self._filled, pattern) if isinstance(pattern, str) else pattern
 
     def _filled(self, found: re.Match) -> str:
         if found[1] == "ROOT":
             return self.root
-        name, _, short = found[1].removeprefix("id ").partition(":")
-        return self.ids[name][:8] if short else self.ids[name]
+        name, _, short = found[1].partition(":")
+        return self.known[name][:8] if short else self.known[name]
 
     def fits(self, pattern: str, actual: str) -> bool:
-        """Whether `actual` is what `pattern` says; ids that are new here are remembered."""
-        expression, groups = "", []
-        place = 0
+        """Whether `actual` is what `pattern` says; what is named here for the first time is remembered."""
+        expression, place, new = "", 0, []
         for found in PLACEHOLDER.finditer(pattern):
             expression += re.escape(pattern[place : found.start()])
-            place = found.end()
-            kind = found[1]
-            if kind == "ROOT":
-                expression += re.escape(self.root)
-            elif kind.startswith("id "):
-                name, _, short = kind.removeprefix("id ").partition(":")
-                if name in self.ids:
-                    expression += self.ids[name][:8] if short else self.ids[name]
-                elif short:
-                    return False
-                else:
-                    expression += f"({WHOLE_ID})"
-                    groups.append(name)
+            place, (name, _, short) = found.end(), found[1].partition(":")
+            if name == "ROOT" or name in self.known:
+                expression += re.escape(self._filled(found))
+            elif name in PARTS:
+                expression += PARTS[name]
+            elif short:
+                return False  # what it is the beginning of has not been told
             else:
-                expression += PARTS[kind]
+                expression += f"({NAMED[name.split()[0]]})"
+                new.append(name)
         match = re.fullmatch(expression + re.escape(pattern[place:]), actual)
-        if not match:
-            return False
-        for name, value in zip(groups, match.groups()):
-            if self.ids.setdefault(name, value) != value or list(self.ids.values()).count(value) > 1:
-                return False
-        return True
+        for name, value in zip(new, match.groups() if match else ()):
+            kind = name.split()[0]
+            if any(value == other and kind == known.split()[0] for known, other in self.known.items()):
+                return False  # the record tells them apart
+            self.known[name] = value
+        return bool(match)
 
 
 def differences(pattern, actual, names: Names, place: str = "") -> list[str]:
-    """Where `actual` is not as `pattern` says: ``missing a.b``, ``extra a.b``, ``length a: 2, not 1``, ``a: is x, not y``."""
+    """Where `actual` is not as `pattern` says.
+
+    ``missing a.b``, ``extra a.b``, ``order a: ...`` and ``a.b: is x, not y``; what is missing or extra in
+    a list is found by comparing all of it.
+    """
     if isinstance(pattern, dict) and list(pattern) == ["<json>"]:
         try:
             return differences(pattern["<json>"], json.loads(actual), names, place)
         except (TypeError, ValueError):
-            return [f"{place}: is {actual!r}, not JSON"]
+            return [f"{place}: is {_shown(actual)}, not JSON"]
+    if isinstance(pattern, dict) and list(pattern) == ["<set>"] and isinstance(actual, list):
+        return _of_lists(pattern["<set>"], _in_order_of(pattern["<set>"], actual, names), names, place)
     if isinstance(pattern, dict) and isinstance(actual, dict):
         return _of_objects(pattern, actual, names, place)
     if isinstance(pattern, list) and isinstance(actual, list):
-        found = [] if len(pattern) == len(actual) else [f"length {place}: {len(actual)}, not {len(pattern)}"]
-        for number, (one, other) in enumerate(zip(pattern, actual)):
-            found += differences(one, other, names, _inside(place, str(number)))
-        return found
+        return _of_lists(pattern, actual, names, place)
+    if isinstance(pattern, str) and isinstance(actual, str) and "\n" in pattern and "<text>" not in pattern:
+        return _of_lists(pattern.split("\n"), actual.split("\n"), names, place)
     return [] if _same(pattern, actual, names) else [f"{place}: is {_shown(actual)}, not {_shown(pattern)}"]
 
 
@@ -119,18 +123,60 @@ def _of_objects(pattern: dict, actual: dict, names: Names, place: str) -> list[s
     return found
 
 
+def _of_lists(patterns: list, actuals: list, names: Names, place: str) -> list[str]:
+    found = []
+    for one, other in _aligned(patterns, actuals, names):
+        if other is None:
+            found.append(f"missing {_inside(place, str(one))}: {_shown(patterns[one])}")
+        elif one is None:
+            found.append(f"extra {_inside(place, str(other))}: {_shown(actuals[other])}")
+        else:
+            found += differences(patterns[one], actuals[other], names, _inside(place, str(one)))
+    return found
+
+
+def _in_order_of(patterns: list, actuals: list, names: Names) -> list:
+    """The items in the order of the patterns they fit best; what is left over comes last."""
+    left, chosen = list(actuals), []
+    for pattern in patterns:
+        if left:
+            best = min(left, key=lambda actual: len(differences(pattern, actual, names.copy())))
+            left.remove(best)
+            chosen.append(best)
+    return chosen + left
+
+
+def _aligned(patterns: list, actuals: list, names: Names) -> list[tuple[int | None, int | None]]:
+    """Which item belongs to which, so that least differs; None for what only one side has."""
+    if len(patterns) == len(actuals):
+        return [(number, number) for number in range(len(patterns))]
+    best: dict[tuple[int, int], tuple[int, list]] = {}
+    for one in range(len(patterns), -1, -1):
+        for other in range(len(actuals), -1, -1):
+            ways = []
+            if one < len(patterns):
+                cost, rest = best[one + 1, other]
+                ways.append((cost + ALONE, [(one, None), *rest]))
+            if other < len(actuals):
+                cost, rest = best[one, other + 1]
+                ways.append((cost + ALONE, [(None, other), *rest]))
+            if one < len(patterns) and other < len(actuals):
+                cost, rest = best[one + 1, other + 1]
+                cost += len(differences(patterns[one], actuals[other], names.copy()))
+                ways.append((cost, [(one, other), *rest]))
+            best[one, other] = min(ways, key=lambda way: way[0]) if ways else (0, [])
+    return best[0, 0][1]
+
+
 def _same(pattern, actual, names: Names) -> bool:
-    if isinstance(pattern, str) and isinstance(actual, str):
-        return names.fits(pattern, actual)
     if pattern == "<any>":
         return True
-    whole = isinstance(actual, int) and not isinstance(actual, bool)
-    if pattern == "<sec>":
-        return whole and abs(actual - time.time()) < 3600
-    if pattern == "<ms>":
-        return whole and abs(actual / 1000 - time.time()) < 3600
-    if pattern in ("<n>", "<pid>"):
-        return whole and actual >= (pattern == "<pid>")
+    if isinstance(pattern, str) and isinstance(actual, str):
+        return names.fits(pattern, actual)
+    if isinstance(pattern, str) and isinstance(actual, int) and not isinstance(actual, bool):
+        if pattern in ("<sec>", "<ms>"):
+            return abs((actual if pattern == "<sec>" else actual / 1000) - time.time()) < 3600
+        return bool(PLACEHOLDER.fullmatch(pattern)) and names.fits(pattern, str(actual))
     return type(pattern) is type(actual) and pattern == actual
 
 
@@ -161,6 +207,6 @@ class Verdict:
 
     def deliver(self) -> None:
         """Fail where something differs that should not, or agrees that is said to differ."""
-        assert not self.unexpected, "\n".join(["not as captured:", *self.unexpected])
+        assert not self.unexpected, "\n".join(["not as recorded:", *self.unexpected])
         idle = [deviation for deviation in self.deviations if deviation not in self.used]
         assert not idle, "\n".join(["said to differ, but does not:", *map(str, idle)])

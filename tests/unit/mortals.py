@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import time
+import traceback
 from pathlib import Path
 
 from swarm_hook_core.process import start_time
@@ -27,8 +28,8 @@ STATE = {
     "deliveries": "SELECT m.content FROM swarm_deliveries LEFT JOIN messages m ON m.id = message_id",
     "tasks": "SELECT title, status, label, result FROM tasks LEFT JOIN instances i ON i.id = assignee",
     # Every event with what it is about: one that is missing or too many shows.
-    "events": "SELECT e.type, coalesce(t.title, i.label, e.subject) AS subject FROM events e"
-    " LEFT JOIN tasks t ON t.id = e.subject LEFT JOIN instances i ON i.id = e.subject",
+    "events": "SELECT e.type, e.actor, coalesce(t.title, e.subject) AS subject FROM events e"
+    " LEFT JOIN tasks t ON t.id = e.subject",
 }
 
 
@@ -57,8 +58,9 @@ def deeds(store: Store, folder: str):
     task: dict = {}
     taken: list = []
 
-    def join(row: dict, label: str) -> None:
-        row.update(store.instances.register(Registration(folder, label=label, session_id=label, **facts)))
+    def join(row: dict, name: str) -> None:
+        request = Registration(folder, label=name, session_id=name, preassigned_id=name, **facts)
+        row.update(store.instances.register(request))
 
     def request() -> None:
         task.update(store.tasks.request(me, {"type": "fix", "title": "a task", "assignee": me["id"]})["task"])
@@ -105,19 +107,24 @@ def fork(path: str, life) -> tuple[int, int]:
     if pid:
         os.close(sink)
         return pid, source
+    code = 1
     try:
         os.close(source)
         with Store(path) as store:
             life(store, lambda *words: os.write(sink, (json.dumps(words) + "\n").encode()))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
-        os._exit(0)
+        os._exit(code)
 
 
 def bury(pid: int, source: int) -> list[list]:
     """Wait for a process of `fork`; all it said."""
     with open(source, "rb") as said:
         lines = said.read().splitlines()
-    os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert code in (0, -signal.SIGKILL), f"a process failed, with exit code {code}"
     return [json.loads(line) for line in lines]
 
 
@@ -130,40 +137,32 @@ def each_statement(path: str, empty: str, folder: str, part: int, parts: int) ->
     Each finds a copy of the store at `empty`. What it leaves must be what was before the deed it was
     killed in, or after it: nothing lost that was acknowledged, nothing half done.
     """
-    before = [_state_after(path, empty, folder, 0)]
-    names = []
-    while len(names) < len(list(deeds(None, folder))):  # type: ignore[arg-type]
-        before.append(_state_after(path, empty, folder, len(names) + 1))
-        names.append(list(deeds(None, folder))[len(names)][0])  # type: ignore[arg-type]
+    before = [found for word, *_, found in _run(path, empty, folder, 0, watched=True) if word == "did"]
+    names = ["nothing yet", *(name for name, _deed in deeds(None, folder)), "the end"]  # type: ignore[arg-type]
     wrong, last = [], part
     while True:
-        said = _run(path, empty, folder, last, len(names))
+        said = _run(path, empty, folder, last)
         found = state(path)
-        done = sum(word == "did" for word, *_ in said)
+        done = sum(word == "did" for word, *_ in said) - 1
         if found not in before[done : done + 2]:
             differs = {name: (before[done][name], rows) for name, rows in found.items() if rows != before[done][name]}
-            wrong.append(f"killed before statement {last}, in {names[done]!r}: {differs}")
-        if done == len(names):
+            wrong.append(f"killed before statement {last}, in {names[done + 1]!r}: {differs}")
+        if done + 1 == len(before):
             return {"kills": (last - part) // parts, "wrong": wrong}
         last += parts
 
 
-def _state_after(path: str, empty: str, folder: str, count: int) -> dict:
-    _run(path, empty, folder, 0, count)
-    return state(path)
-
-
-def _run(path: str, empty: str, folder: str, last: int, count: int) -> list[list]:
+def _run(path: str, empty: str, folder: str, last: int, watched: bool = False) -> list[list]:
     for ending in ("", "-wal", "-shm", "-journal"):
         Path(path + ending).unlink(missing_ok=True)
     Path(path).write_bytes(Path(empty).read_bytes())
 
     def life(store: Store, say) -> None:
         store.connection = Mortal(store.connection, last)
-        for number, (name, deed) in enumerate(deeds(store, folder)):
-            if number < count:
-                deed()
-                say("did", name)
+        say("did", state(path) if watched else {})
+        for _name, deed in deeds(store, folder):
+            deed()
+            say("did", state(path) if watched else {})
 
     return bury(*fork(path, life))
 
@@ -183,7 +182,7 @@ def at_any_moment(path: str, folder: str, kills: int, seed: int) -> dict:
         while len(running) < 3:
             name = f"{number}-{len(running)}-{seed}"
             running.append(fork(path, lambda store, say, name=name: _anything(store, say, name, folder)))
-        time.sleep(pick.uniform(0, 0.03))
+        time.sleep(pick.uniform(0, 0.05))
         victim = running.pop(pick.randrange(3))
         os.kill(victim[0], signal.SIGKILL)
         said += bury(*victim)
@@ -252,11 +251,12 @@ def _missing(path: str, said: list[list]) -> list[str]:
         # The events tell the same story as the rows they were written with.
         held: dict[tuple, str] = {}
         for row in store.rows(
-            "SELECT type, actor, subject, json_extract(payload, '$.id') AS id FROM events WHERE type LIKE 'context.lock_%' ORDER BY id"
+            "SELECT type, actor, subject, json_extract(payload, '$.id') AS lock FROM events"
+            " WHERE type IN ('context.lock_acquired', 'context.lock_released') ORDER BY id"
         ):
             if row["type"] == "context.lock_acquired":
-                held[row["actor"], row["subject"]] = row["id"]
-            elif row["type"] == "context.lock_released" and held.pop((row["actor"], row["subject"]), None) is None:
+                held[row["actor"], row["subject"]] = row["lock"]
+            elif held.pop((row["actor"], row["subject"]), None) is None:
                 wrong.append(f"an event says that {row['subject']} was released, none that it had been locked")
         there = {(row["instance_id"], row["file"]): row["id"] for row in store.rows("SELECT * FROM context")}
         if there != held:

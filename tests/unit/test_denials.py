@@ -405,12 +405,13 @@ def test_a_coordinator_that_cannot_be_started_costs_no_answer(tmp_path: Path):
     assert "FileNotFoundError" in fault["fault"]
 
 
-def test_a_store_without_the_table_does_not_matter(ground: Ground):
-    ground.session("s")
-    reader = StoreReader(ground.database)
-    assert reader.was_denied("claude-code", "s", ["/f"], "x", 0) is False
+def test_a_store_without_the_table_does_not_matter(ground: Ground, pair: tuple[dict, dict]):
+    _holder, waiter = pair
+    held, *_ = StoreReader(ground.database).locks_on([f"{ground.scope}/f"])
+    assert StoreReader(ground.database).was_denied(waiter["id"], held, time.time() - 60) is True
+    assert StoreReader(ground.database).was_denied(waiter["id"], held, time.time() + 60) is False
     ground.sql("DROP TABLE swarm_denials")
-    assert StoreReader(ground.database).was_denied("claude-code", "s", ["/f"], "x", 0) is False
+    assert StoreReader(ground.database).was_denied(waiter["id"], held, 0) is False
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sessions of processes are POSIX's: run this on Linux or macOS")

@@ -228,7 +228,7 @@ def test_every_change_has_its_event(ground: Ground, actors):
     ]  # fmt: skip
     payloads = [json.loads(row["payload"]) for row in rows]
     assert payloads[0] == {"value": "v", "length": 1}
-    assert payloads[1] == {"appended": "[1]", "length": 2}
+    assert payloads[1] == {"appended": [1], "length": 2}
     assert payloads[2] == {"prior_value": '["v",[1]]', "prior_length": 9}
 
 

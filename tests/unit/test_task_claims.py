@@ -294,10 +294,10 @@ def test_of_thousands_of_claims_at_once_each_task_goes_to_one(ground: Ground) ->
     ("condition", "values", "index"),
     [
         (MINE.format(more=""), ("s", "i", 1), "swarm_task_held_idx"),
-        (MINE.format(more=" AND +type IN (?)"), ("s", "i", "fix", 1), "swarm_task_held_idx"),
+        (MINE.format(more=" AND type IN (?)"), ("s", "i", "fix", 1), "swarm_task_held_idx"),
         (QUEUE.format(more=""), ("s", 1), "swarm_task_queue_idx"),
         (
-            QUEUE.format(more=" AND +requester NOT IN (?) AND +type IN (?)"),
+            QUEUE.format(more=" AND requester NOT IN (?) AND type IN (?)"),
             ("s", "r", "fix", 1),
             "swarm_task_queue_idx",
         ),
@@ -311,9 +311,11 @@ def test_the_queue_is_read_along_its_index_in_its_order(
         if analysed:  # statistics, which somebody may have gathered, must not lead elsewhere
             with store.writing():
                 for number in range(2000):
+                    status, assignee = ("open", f"i{number}") if number % 2 else ("in_progress", "i")
                     store.change(
-                        "INSERT INTO tasks (id, scope, type, title, requester, status) VALUES (?, 's', 'fix', 't', 'r', ?)",
-                        (f"t{number}", "open" if number % 2 else "done"),
+                        "INSERT INTO tasks (id, scope, type, title, requester, assignee, status)"
+                        " VALUES (?, 's', 'fix', 't', 'r', ?, ?)",
+                        (f"t{number}", assignee, status if number else "claimed"),
                     )
             store.connection.execute("ANALYZE")
         plan = [row["detail"] for row in store.rows(f"EXPLAIN QUERY PLAN {SELECT} WHERE {condition}", values)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from ground import Ground
 from task_ground import As, begun, events, mail, read_mail, request, status
+from test_workspace import Herdr
 
 from swarm_mcp.server.tool import NotRegistered
 from swarm_mcp.server.tools.tasks import TOOLS
@@ -242,3 +244,30 @@ def test_a_task_is_claimed_and_ended_from_the_command_line(ground: Ground) -> No
         assert status(store, after) == "claimed" and after["id"] in mail(store, third)[-1]
         (ended,) = events(store, task, "task.updated")
         assert (ended["actor"], ended["payload"]["result"]) == (worker["id"], "as asked")
+
+
+def test_commands_wake_the_panes_of_those_they_tell(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    herdr = Herdr(tmp_path / "herdr")
+    monkeypatch.setenv("SWARM_HERDR_BIN", str(herdr.program))
+    planner, worker, third = (
+        ground.session(name, f"{name} origin:claude-code", pane={"pane_id": f"w1:{name}"})
+        for name in ("planner", "worker", "third")
+    )
+    for name in ("planner", "worker", "third"):
+        herdr.pane(f"w1:{name}")
+
+    def woken() -> list[str]:
+        sent = [words[1] for words in herdr.calls() if words[0] == "send-text"]
+        (herdr.folder / "calls.jsonl").unlink(missing_ok=True)
+        return sent
+
+    me = ("--as", planner["id"])
+    task = ground.swarm("request-task", "fix", "x", "--assignee", worker["id"], "--json", *me).json
+    assert task["prompt"]["nudged"] is True and woken() == ["w1:worker"]
+    ground.swarm("request-task", "fix", "y", "--assignee", worker["id"], "--no-nudge", *me)
+    assert woken() == []
+    ground.swarm("request-task", "fix", "z", "--assignee", third["id"], "--depends-on", task["id"], "--no-nudge", *me)
+    ground.swarm("update-task", task["id"], "--status", "done", "--as", worker["id"])
+    assert woken() == ["w1:planner", "w1:third"]

@@ -184,6 +184,32 @@ def test_faults_let_the_write_pass_and_are_recorded(runtime: str, repo: Path) ->
     assert [(fault["runtime"], fault["hook"]) for fault in fault_lines()][-1:] == [(runtime, "check_write")]
 
 
+def test_a_server_that_fails_hands_over_to_the_stand_in(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    question = asked(runtime, write_payload(runtime, me, repo, str(repo / "f")))
+    word = Path(os.environ["SWARM_STATE_DIR"], SCRATCH[runtime], me, "server")
+    Check(question).follow_up()
+    assert word.read_text() == f"{os.getpid()} {start_time(os.getpid())}\n"
+    Path(os.environ["SWARM_DB_PATH"]).write_bytes(b"no database at all\n" * 100)
+    Check(question).follow_up()
+    assert not word.exists()
+
+
+def test_words_of_dead_servers_are_removed(runtime: str, repo: Path) -> None:
+    base = Path(os.environ["SWARM_STATE_DIR"], SCRATCH[runtime])
+    with Sleeper() as dead, Sleeper() as alive:
+        for name, process in (("dead", dead), ("alive", alive), ("kept", dead)):
+            (base / name).mkdir(parents=True)
+            (base / name / "server").write_text(f"{process.pid} {process.started}\n")
+        (base / "kept" / "meta.json").write_text("{}")
+        dead.end()
+        Check(asked(runtime, write_payload(runtime, "me", repo, str(repo / "f")))).follow_up()
+        assert sorted(path.relative_to(base).as_posix() for path in base.rglob("*")) == [
+            "alive", "alive/server", "kept", "kept/meta.json", "me", "me/server",
+        ]  # fmt: skip
+
+
 # -- through a server --------------------------------------------------------------------------------
 
 
@@ -224,102 +250,6 @@ def test_a_check_waits_for_nobody(ground: Ground, repo: Path) -> None:
         number = server.begin("tools/call", {"name": "check_write", "arguments": question})
         assert "swarm lock blocked" in server.answer_to(number, 4)["content"][0]["text"]
         assert [message for message in server.notifications if "result" in message] == [], "they all still wait"
-
-
-# -- the stand-in ------------------------------------------------------------------------------------
-
-
-class StandIn:
-    """The command beside the tool, as the client runs it, with a command that shows what it was given."""
-
-    def __init__(self, runtime: str, root: Path):
-        self.runtime, self.root = runtime, root
-        script = root / transport.STAND_IN
-        script.parent.mkdir(parents=True)
-        script.write_text(transport.STAND_IN_TEXT)
-        (hook,) = [hook for hook in wired_hooks(runtime) if hook["type"] == "command"]
-        before, _, _ = str(hook["command"]).partition(" python3 ")
-        assert before != hook["command"], hook
-        self.command = before.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) + " cat; exit 0"
-
-    def run(self, session: str, shell: str = "/bin/sh", **env: str) -> str:
-        """What the command was given on standard input; empty where it was not run."""
-        self.given = json.dumps({"session_id": session, "tool_input": "ü" * 70_000, "end": "of it"}, ensure_ascii=False)
-        own = {"CLAUDE_CODE_SESSION_ID": session} if self.runtime == "claude-code" else {}
-        done = subprocess.run(
-            [shell, "-c", self.command], input=self.given, capture_output=True, text=True, check=True, timeout=20,
-            env={**os.environ, **own, **env},
-        )  # fmt: skip
-        assert done.stderr == ""
-        return done.stdout
-
-    def mark(self, session: str, text: str, state: str = "") -> None:
-        folder = Path(state or os.environ["SWARM_STATE_DIR"], SCRATCH[self.runtime], session)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "server").write_text(text)
-
-
-@pytest.fixture
-def stand_in(runtime: str, tmp_path: Path) -> StandIn:
-    return StandIn(runtime, tmp_path / "a plugin")
-
-
-ALIVE = f"{os.getpid()} {start_time(os.getpid())}\n"
-
-
-@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
-def test_it_rests_while_the_server_lives(stand_in: StandIn, shell: str) -> None:
-    me = new_session()
-    stand_in.mark(me, ALIVE)
-    assert stand_in.run(me, shell) == ""
-
-
-def test_it_runs_the_check_where_no_server_is_known(stand_in: StandIn) -> None:
-    assert stand_in.run(new_session()) == stand_in.given
-    stand_in.mark(new_session(), ALIVE)
-    assert stand_in.run(new_session()) == stand_in.given, "the server of another session"
-
-
-def test_it_runs_the_check_once_the_server_has_died(stand_in: StandIn) -> None:
-    me = new_session()
-    with Sleeper() as server:
-        stand_in.mark(me, f"{server.pid} {server.started}\n")
-        assert stand_in.run(me) == ""
-    assert stand_in.run(me) == stand_in.given
-
-
-HERE = str(os.getpid())
-
-
-@pytest.mark.parametrize("text", ["", "\n", "x y\n", f"{HERE}\n", f"{HERE} 1\n", "0 0\n", "999999999 5\n", "1; exit 0"])
-def test_what_proves_nothing_counts_as_no_server(stand_in: StandIn, text: str) -> None:
-    if not os.path.isdir("/proc/self") and text.startswith(HERE):
-        return  # without /proc a start time cannot be compared, and the process does live
-    me = new_session()
-    stand_in.mark(me, text)
-    assert stand_in.run(me) == stand_in.given
-
-
-@pytest.mark.parametrize("session", ["", "../../etc", "a b", "$(id)", "x/y", "*"])
-def test_odd_sessions_are_checked(stand_in: StandIn, session: str) -> None:
-    assert stand_in.run(session) == stand_in.given
-
-
-def test_it_looks_where_the_server_writes(stand_in: StandIn, home: Path) -> None:
-    me = new_session()
-    stand_in.mark(me, ALIVE, str(home / ".local/state/swarm-mcp"))
-    assert stand_in.run(me, SWARM_STATE_DIR="") == ""
-    if sys.platform != "darwin":
-        assert stand_in.run(me, SWARM_STATE_DIR="", XDG_STATE_HOME="") == ""
-    assert stand_in.run(me, SWARM_STATE_DIR="elsewhere") == stand_in.given, "relative: not its to resolve"
-
-
-def test_the_end_of_a_session_takes_the_word_away(stand_in: StandIn, repo: Path) -> None:
-    me, runtime = new_session(), stand_in.runtime
-    start(runtime, me, repo)
-    stand_in.mark(me, ALIVE)
-    run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me})
-    assert not Path(os.environ["SWARM_STATE_DIR"], SCRATCH[runtime], me).exists()
 
 
 # -- the bundle --------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import clean
 from swarm_mcp.store import Store
 
+WORDS = 1
+
 
 def run(args) -> int:
     """Write the denial down."""

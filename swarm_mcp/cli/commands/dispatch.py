@@ -52,6 +52,8 @@ def run(args) -> int:
         try:
             answer = carry_out(store, requester, order)
         except Refused as refusal:
+            if not args.json:
+                raise  # the contract has it as an error of the command: `swarm-mcp dispatch: ...`
             return refused(args, "dispatch", refusal.answer)
         if args.json:
             show(answer)

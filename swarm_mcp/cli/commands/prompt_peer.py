@@ -22,6 +22,8 @@ from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
 from swarm_mcp.workspace.prompting import prompt
 
+WORDS = None
+
 
 def run(args) -> int:
     """Store the message, then try the pane."""

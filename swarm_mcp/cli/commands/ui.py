@@ -29,6 +29,7 @@ from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.scope import clean, current_scope
 from swarm_mcp.store import Store
 
+WORDS = None
 WAIT_SECONDS = 5.0
 
 

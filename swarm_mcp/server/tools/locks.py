@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_mcp.errors import LockRefused
-from swarm_mcp.server.tool import Answer, Tool, flag, text
+from swarm_mcp.server.tool import Answer, Tool, text
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 DEFAULT_REASON = "actively editing"
@@ -51,7 +51,10 @@ TOOLS = (
             "file": FILE,
             "reason": text("Why, in a few words; shown to whoever is denied."),
             "task_id": text("The task this is for; when that ends, the lock is released, listed in its files or not."),
-            "exclusive": flag("Refuse also where this session itself holds the file already, as for a one-time step."),
+            "exclusive": {
+                "type": "boolean",
+                "description": "Refuse also where this session itself holds the file already, as for a one-time step.",
+            },
         },
         _lock,
         required=("file",),

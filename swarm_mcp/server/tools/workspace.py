@@ -49,6 +49,7 @@ TOOLS = (
             ),
         },
         _peek,
+        required=("recipient",),
         idempotent=True,
     ),
     Tool(
