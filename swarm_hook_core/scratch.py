@@ -53,6 +53,12 @@ def clear(config, session_id: str) -> None:
             continue
 
 
+def tried_lately(config, session_id: str, seconds: float, now: float) -> bool:
+    """Whether a failed registration is less than `seconds` old, so that writes do not pay for each."""
+    failed_at = load(config, session_id).get("failed_at")
+    return isinstance(failed_at, (int, float)) and 0 <= now - failed_at < seconds
+
+
 def say_serving(config, session_id: str, server: str) -> bool:
     """Leave word that this session's checks are answered by the process `server`, ``pid start``; whether it is news."""
     path = os.path.join(folder_of(config, session_id), _SERVER)

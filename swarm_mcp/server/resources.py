@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from urllib.parse import parse_qs, urlsplit
 
-from swarm_mcp.circle import may_meet
 from swarm_mcp.scope import file_of
-from swarm_mcp.shapes import public_instance
+from swarm_mcp.standing import met_by, peer
 
 INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
+ENDED_SHOWN = 20  # of each kind of ended task
 LISTED = (
     {
         "uri": INBOX,
@@ -20,7 +20,7 @@ LISTED = (
     {
         "uri": TASKS,
         "name": "tasks",
-        "description": "Tasks of this scope that have not ended, by status.",
+        "description": "Tasks of this scope by status; of those that ended, the newest.",
         "mime_type": "application/json",
     },
     {
@@ -64,9 +64,9 @@ def read(call, uri: str) -> str:
     if uri == INBOX:
         value: object = call.store.messages.peek(row, 50) if row else []
     elif uri == TASKS:
-        value = call.store.tasks.current(row, include_terminal=False) if row else {}
+        value = call.store.tasks.current(row, include_terminal=False, terminal_limit=ENDED_SHOWN) if row else {}
     elif uri == INSTANCES:
-        value = _instances(call.store, row) if row else []
+        value = [peer(call.store, other) for other in met_by(call.store, row)] if row else []
     else:
         value = _lock(call.store, row, _file_in(uri))
     return json.dumps(value, indent=2, ensure_ascii=False)
@@ -76,16 +76,11 @@ def state(call, uri: str) -> str:
     """A text that differs whenever the resource has changed, and not when only ages and heartbeats have."""
     row = call.instance()
     if uri == INSTANCES and row:
-        return repr([(peer["id"], peer["label"], peer["directory"]) for peer in _instances(call.store, row)])
+        return repr([(other["id"], other["label"], other["directory"]) for other in met_by(call.store, row)])
     if _file_in(uri):
         active = _lock(call.store, row, _file_in(uri))["active"] or {}
         return repr((active.get("id"), active.get("instance_id"), bool(active)))
     return read(call, uri)
-
-
-def _instances(store, me: dict) -> list[dict]:
-    rows = [row for row in store.instances.in_scope(me["scope"]) if may_meet(me["label"], row["label"])]
-    return [{**public_instance(row), "adopted": row["adopted"], "lease_until": row["lease_until"]} for row in rows]
 
 
 def _lock(store, me: dict | None, file: str) -> dict:

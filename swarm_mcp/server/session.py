@@ -57,7 +57,7 @@ class CallingSession:
         """Take the reserved instance."""
         from swarm_mcp.server.preassigned import register_preassigned
 
-        register_preassigned(store, self.client)
+        register_preassigned(store, self.client, self._own_id)
 
     def renew(self, store: Store) -> None:
         """A sign of life for what this connection itself registered."""

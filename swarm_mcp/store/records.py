@@ -19,9 +19,10 @@ class Records:
         return rows[::-1]
 
     def tasks(self, scope: str) -> list[dict]:
-        """All tasks of a scope, in order of creation."""
+        """All tasks of a scope: what has not ended first, then in order of creation."""
         return self.store.rows(
-            "SELECT id, type, title, status, assignee, requester FROM tasks WHERE scope = ? ORDER BY created_at, rowid",
+            "SELECT id, type, title, status, assignee, requester FROM tasks WHERE scope = ?"
+            " ORDER BY status IN ('done', 'failed', 'cancelled'), created_at, rowid",
             (scope,),
         )
 

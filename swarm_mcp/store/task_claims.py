@@ -45,12 +45,13 @@ def claim_next(
     `types` and `files` narrow the choice: a task of one of the types, that names one of the files.
     Raises Refused where there is none.
     """
-    wanted = _Wanted(store, instance, types or [], resolved(instance, files or [], "files"))
+    paths = resolved(instance, files or [], "files")
     # An idle worker asks again and again; where there is nothing, it need not keep others from writing.
-    if not wanted.next() and not _dead_holders(store, instance):
+    if not _Wanted(store, instance, types or [], paths).next() and not _dead_holders(store, instance):
         raise Refused("No claimable task found")
     with store.writing():
         store.instances.require(instance["id"])
+        wanted = _Wanted(store, instance, types or [], paths)
         task = wanted.next()
         if task is None:
             for row in _dead_holders(store, instance):

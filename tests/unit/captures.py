@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -162,10 +163,19 @@ def _aligned(patterns: list, actuals: list, names: Names) -> list[tuple[int | No
                 ways.append((cost + ALONE, [(None, other), *rest]))
             if one < len(patterns) and other < len(actuals):
                 cost, rest = best[one + 1, other + 1]
-                cost += len(differences(patterns[one], actuals[other], names.copy()))
+                cost += _distance(patterns[one], actuals[other], names)
                 ways.append((cost, [(one, other), *rest]))
             best[one, other] = min(ways, key=lambda way: way[0]) if ways else (0, [])
     return best[0, 0][1]
+
+
+def _distance(pattern, actual, names: Names) -> int:
+    """How little an item seems to belong to a pattern; one of another name does not."""
+    if isinstance(pattern, dict) and isinstance(actual, dict) and pattern.get("name") != actual.get("name"):
+        return 3 * ALONE
+    if isinstance(pattern, str) and isinstance(actual, str) and not names.copy().fits(pattern, actual):
+        return 1 if SequenceMatcher(None, pattern, actual).ratio() > 0.5 else 3 * ALONE
+    return len(differences(pattern, actual, names.copy()))
 
 
 def _same(pattern, actual, names: Names) -> bool:
@@ -186,7 +196,7 @@ def _inside(place: str, key: str) -> str:
 
 def _shown(value) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) < 300 else text[:300] + "..."
+    return text if len(text) < 1000 else text[:1000] + "..."
 
 
 class Verdict:

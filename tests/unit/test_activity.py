@@ -297,7 +297,8 @@ def test_mail_that_waits_is_given_at_once_and_once(ground: Ground, server: Serve
     (message,) = value["messages"]
     assert set(message) == {"id", "sender", "content", "created_at"} and message["content"] == "hello"
     assert set(value["tasks"]) == {
-        "open", "claimed", "in_progress", "done", "failed", "cancelled", "blocked", "approval_required", "terminal_counts",
+        "open", "claimed", "in_progress", "done", "failed", "cancelled", "blocked", "approval_required",
+        "terminal_counts",
     }  # fmt: skip
     wait_for(lambda: ground.sql("SELECT read FROM messages") == [{"read": 1}])
     assert poll(server) == []
@@ -538,7 +539,8 @@ def test_every_warning(ground: Ground):
     about = {w["code"]: w for w in value["warnings"]}
     scope = ground.scope
     assert about["task_reported_blocked"]["task_id"] == mine and "stuck" in about["task_reported_blocked"]["message"]
-    assert (about["file_locked_by_peer"]["file"], about["file_locked_by_peer"]["instance_id"]) == (f"{scope}/a", peer["id"])
+    locked = about["file_locked_by_peer"]
+    assert (locked["file"], locked["instance_id"]) == (f"{scope}/a", peer["id"])
     assert about["missing_lock_for_in_progress_task"]["file"] == f"{scope}/c"
     assert about["active_task_file_overlap"]["file"] == f"{scope}/b"
     assert about["in_progress_task_without_files"]["task_id"] == bare

@@ -39,5 +39,8 @@ def test_every_recorded_run_ends_alike(ground: Ground, monkeypatch):
             for name, value in run.get("env", {}).items():
                 patch.setenv(name, value)
             done = ground.swarm(*argv, cwd=project)
+            if run["n"] in deviations.FORCED_RUNS:
+                assert done.code == 1
+                done = ground.swarm(*argv, deviations.FORCED_RUNS[run["n"]], cwd=project)
         verdict.judge(f"{run['n']} {' '.join(run['argv'])}", of_run(run, done, names))
     verdict.deliver()

@@ -31,7 +31,10 @@ class Replay:
     def differences(self, call: dict) -> list[str]:
         """Make one recorded call; how its answer and its events differ from the record."""
         answer = self.made(call)
-        found = [] if bool(answer.get("isError")) == call.get("isError", False) else ["isError: not as recorded"]
+        if call["n"] in deviations.FORCED_CALLS:
+            assert "error" in answer["structuredContent"] and not self.events()
+            answer = self.made({**call, "arguments": {**call["arguments"], **deviations.FORCED_CALLS[call["n"]]}})
+        found = differences(call.get("isError", False), bool(answer.get("isError")), self.names, "isError")
         found += self.of_answer(call, answer)
         events = differences(call.get("events", []), self.events(), self.names, "events")
         return found + [difference for difference in events if not difference.startswith("order ")]

@@ -178,11 +178,12 @@ def test_a_file_that_somebody_else_still_holds_is_not_free(ground: Ground, pair:
     holder, waiter = pair
     third = ground.stranger("third", "/other")
     # Another implementation knows only (scope, file), so it may hold the same file beside ours.
-    ground.add("context", id="theirs", scope="/other", instance_id=third, file=f"{ground.scope}/f", type="lock", content="")
+    row = {"id": "theirs", "scope": "/other", "instance_id": third, "file": f"{ground.scope}/f"}
+    ground.add("context", **row, type="lock", content="")
     release(ground, holder, "f")
     assert mail_of(ground, waiter) == []
-    (row,) = ground.sql("SELECT * FROM swarm_denials")
-    assert (row["instance_id"], row["holder_id"]) == (waiter["id"], third)
+    (waiting,) = ground.sql("SELECT * FROM swarm_denials")
+    assert (waiting["instance_id"], waiting["holder_id"]) == (waiter["id"], third)
     ground.sql("DELETE FROM context WHERE id = 'theirs'")
     with ground.store() as store:
         store.activity.sweep()

@@ -9,7 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from sessions import ROOT, RUNTIMES, hooks_folder, new_session, peer_locks, ready_store, start, write, write_payload
+from sessions import (
+    ROOT,
+    RUNTIMES,
+    fault_lines,
+    hooks_folder,
+    new_session,
+    peer_locks,
+    ready_store,
+    start,
+    write,
+    write_payload,
+)
 
 CORE = ROOT / "swarm_hook_core"
 MODULES = sorted(path.stem for path in CORE.glob("*.py"))
@@ -125,12 +136,14 @@ def test_a_shell_call_without_a_patch_does_not_open_the_store(runtime: str, comm
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_a_check_starts_no_process(runtime: str, tmp_path: Path) -> None:
+def test_a_check_needs_no_process(runtime: str, tmp_path: Path) -> None:
+    """What a denial starts once it is out (see test_denials) has no part in it: all is said without it."""
     ready_store()
     me = new_session()
     assert start(runtime, me, tmp_path).context
     peer_locks(tmp_path, tmp_path / "f")
     assert write(runtime, me, tmp_path, tmp_path / "f", PATH="/nowhere", SWARM_MCP_BIN="").reason
+    assert fault_lines() == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "swarm_mcp").rglob("*.py")), ids=str)

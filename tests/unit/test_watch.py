@@ -71,6 +71,12 @@ def watching_for(ground: Ground, peer: dict, *words: str, **options) -> Watching
     raise AssertionError(watching.process.stderr.read() if watching.process.poll() is not None else "it never began")
 
 
+def told(ground: Ground, since: str) -> list[dict]:
+    """What a watch tells at once of the time `since` that event."""
+    done = ground.swarm("watch", "--since", since, "--timeout", "0", "--json")
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
 def test_events_come_as_they_happen(ground: Ground, peer: dict):
     with watching_for(ground, peer, "--json") as watching, ground.store() as store:
         begun = time.monotonic()
@@ -123,11 +129,10 @@ def test_it_ends_when_its_time_is_over(ground: Ground, peer: dict):
 def test_it_begins_where_it_is_told_to(ground: Ground, peer: dict):
     ground.lock(peer, "f")
     ground.lock(peer, "g")
-    known = [json.loads(line) for line in ground.swarm("watch", "--since", "0", "--timeout", "0", "--json").out.splitlines()]
-    assert [event["type"] for event in known] == ["instance.registered", "context.lock_acquired", "context.lock_acquired"]
+    known = told(ground, "0")
+    assert [event["type"] for event in known] == ["instance.registered", *["context.lock_acquired"] * 2]
     assert [event["id"] for event in known] == sorted(event["id"] for event in known)
-    later = ground.swarm("watch", "--since", str(known[1]["id"]), "--timeout", "0", "--json").out.splitlines()
-    assert [json.loads(line) for line in later] == known[2:]
+    assert told(ground, str(known[1]["id"])) == known[2:]
 
 
 def test_more_than_one_portion_is_told_in_order(ground: Ground, peer: dict):
@@ -136,8 +141,7 @@ def test_more_than_one_portion_is_told_in_order(ground: Ground, peer: dict):
         " INSERT INTO events (scope, type, actor, subject) SELECT ?, 'kv.set', ?, 'k' || i FROM n",
         ground.scope, peer["id"],
     )  # fmt: skip
-    lines = ground.swarm("watch", "--since", "1", "--timeout", "0", "--json").out.splitlines()
-    assert [json.loads(line)["subject"] for line in lines] == [f"k{number}" for number in range(1, 1201)]
+    assert [event["subject"] for event in told(ground, "1")] == [f"k{number}" for number in range(1, 1201)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -189,7 +193,8 @@ def test_strangers_are_not_named(ground: Ground, peer: dict):
         assert f"{ground.scope}/f" in out, "that a file is held is never hidden"
     lines = ground.swarm("watch", "--since", "0", "--timeout", "0", "--as", peer["id"]).out.splitlines()
     assert any(line.endswith(f"locked    {ground.scope}/f by another identity") for line in lines)
-    assert any(line.endswith(f"denied    {ground.scope}/f to identity:p peer, held by another identity") for line in lines)
+    denied = f"denied    {ground.scope}/f to identity:p peer, held by another identity"
+    assert any(line.endswith(denied) for line in lines)
     everything = ground.swarm("watch", "--since", "0", "--timeout", "0", "--as", stranger["id"]).out
     assert "secret-mail" in everything and "secret-value" in everything
 

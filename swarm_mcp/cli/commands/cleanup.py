@@ -16,11 +16,18 @@ from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import clean
 from swarm_mcp.store import Store
 
-COUNTERS = (
-    "instances_reclaimed", "tasks_reopened", "task_assignees_cleared", "locks_deleted",
-    "terminal_spawn_locks_deleted", "messages_deleted", "terminal_tasks_deleted",
-    "non_lock_context_rows_deleted", "events_deleted", "kv_deleted",
-)  # fmt: skip
+COUNTERS = {  # as in JSON -> as in text
+    "instances_reclaimed": "instances reclaimed",
+    "tasks_reopened": "tasks reopened",
+    "task_assignees_cleared": "task assignees cleared",
+    "locks_deleted": "locks deleted",
+    "terminal_spawn_locks_deleted": "terminal spawn locks deleted",
+    "messages_deleted": "messages deleted",
+    "terminal_tasks_deleted": "terminal tasks deleted",
+    "non_lock_context_rows_deleted": "legacy context rows deleted",
+    "events_deleted": "events deleted",
+    "kv_deleted": "kv rows deleted",
+}
 
 WORDS = 0
 
@@ -35,6 +42,6 @@ def run(args) -> int:
         show(report)
         return 0
     say(f"{'would clean' if args.has('--dry-run') else 'cleaned'} {scope or 'all scopes'}")
-    for name in COUNTERS:
-        say(f"  {name.replace('_', ' ')}: {report[name]}")
+    for name, words in COUNTERS.items():
+        say(f"  {words}: {report[name]}")
     return 0
