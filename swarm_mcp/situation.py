@@ -6,7 +6,7 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import key_of
 from swarm_mcp.standing import held_by, peers_of
-from swarm_mcp.store import task_rows
+from swarm_mcp.store import task_glance, task_rows
 from swarm_mcp.store import task_states as states
 
 MOST_MESSAGES = 50
@@ -24,19 +24,16 @@ _ACTIVE = "status IN ('claimed', 'in_progress')"
 def situation(store, me: dict) -> dict:
     """The answer of ``swarm_status``. Marks and changes nothing."""
     sight = task_rows.Sight(store, me)
-    assigned = [
-        task
-        for task in task_rows.find(
-            store,
-            f"scope = ? AND assignee = ? AND status NOT IN ('done', 'failed', 'cancelled') ORDER BY {task_rows.ORDER}",
-            (me["scope"], me["id"]),
-        )
-    ]
+    assigned = task_rows.find(
+        store,
+        f"scope = ? AND assignee = ? AND status NOT IN ('done', 'failed', 'cancelled') ORDER BY {task_rows.ORDER}",
+        (me["scope"], me["id"]),
+    )
     others = _peer_tasks(store, me, sight)
     held = held_by(store, me)
     active = [task for task in assigned if task["status"] in (states.CLAIMED, states.IN_PROGRESS)]
     blocking = _blocking(store, me, active)
-    counts = _counts(store, me, sight)
+    counts = task_glance.counts(store, me, sight)
     unread = store.messages.peek(me, MOST_MESSAGES)
     claimable = store.tasks.claimable(me, MOST_CLAIMABLE)
     owner = store.planner.owner(me["scope"])
@@ -75,20 +72,6 @@ def _peer_tasks(store, me: dict, sight: task_rows.Sight) -> list[dict]:
         (me["scope"], me["id"]),
     )
     return [task for task in tasks if sight.sees(task)][:MOST_PEER_TASKS]
-
-
-def _counts(store, me: dict, sight: task_rows.Sight) -> dict[str, int]:
-    """Number of tasks of each status, those left out that another identity hides."""
-    whose = ", requester, assignee" if sight.strangers else ", '' AS requester, '' AS assignee"
-    groups = "status, requester, assignee" if sight.strangers else "status"
-    rows = store.rows(
-        f"SELECT status{whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (me["scope"],)
-    )
-    counts = dict.fromkeys(states.STATUSES, 0)
-    for row in rows:
-        if row["status"] in counts and sight.sees(row):
-            counts[row["status"]] += row["n"]
-    return counts
 
 
 def _blocking(store, me: dict, active: list[dict]) -> list[dict]:

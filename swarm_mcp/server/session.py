@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.process import client_process, start_time
+from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration, new_id
+
+LEASE_SECONDS = 86400
 
 
 class CallingSession:
@@ -25,7 +29,7 @@ class CallingSession:
     def instance(self, store: Store, meta: dict) -> dict | None:
         """The registered instance this call speaks for, or None."""
         own = store.instances.of_session(SERVER_RUNTIME, self._own_id)
-        return self._named(store, meta) or self._of_client(store) or own
+        return self._named(store, meta) or self._of_client(store) or own or self._waiting(store)
 
     def register(self, store: Store, meta: dict, arguments: dict) -> dict:
         """The session's instance; where hooks have registered none, a new one for this connection."""
@@ -33,18 +37,15 @@ class CallingSession:
         if known:
             return known
         # Codex says whose call it is, so the row is the one its hooks would make.
-        named = meta.get("sessionId") if "x-codex-turn-metadata" in meta else None
+        named = str(meta.get("sessionId") or "") if "x-codex-turn-metadata" in meta else ""
         return store.instances.register(
-            Registration(
+            self._request(
                 arguments["directory"],
+                named,
                 label=arguments.get("label"),
                 scope=arguments.get("scope"),
                 file_root=arguments.get("file_root"),
-                preassigned_id=arguments.get("adopt_instance_id"),
-                runtime="codex" if named else SERVER_RUNTIME,
-                session_id=named or self._own_id,
-                client=self.client if self.client[0] else (os.getpid(), start_time(os.getpid())),
-                lease_seconds=86400,
+                adopt_id=arguments.get("adopt_instance_id"),
             )
         )
 
@@ -80,6 +81,35 @@ class CallingSession:
             if len(rows) == 1:
                 return rows[0]
         return None
+
+    def _waiting(self, store: Store) -> dict | None:
+        """The row that hooks of another implementation made for this client's session: the only such one here.
+
+        They know no processes, so the contract goes by the folder: one leased row, with a session in its label.
+        """
+        directory = clean(os.environ.get("SWARM_MCP_DIRECTORY", "") or here())
+        scope = scope_of(directory, os.environ.get("SWARM_MCP_SCOPE", ""))
+        rows = [
+            row
+            for row in store.instances.in_scope(scope)
+            if row["directory"] == directory and not row["adopted"] and row["last_seen"] is None
+            and token(row["label"] or "", "session")
+        ]  # fmt: skip
+        if len(rows) != 1:
+            return None
+        row = store.instances.register(self._request(directory, "", scope=scope, adopt_id=rows[0]["id"]))
+        return row if row["id"] == rows[0]["id"] else None
+
+    def _request(self, directory: str, named: str, **more) -> Registration:
+        """How this connection registers, as the session its client `named` where it names any."""
+        return Registration(
+            directory,
+            runtime="codex" if named else SERVER_RUNTIME,
+            session_id=named or self._own_id,
+            client=self.client if self.client[0] else (os.getpid(), start_time(os.getpid())),
+            lease_seconds=LEASE_SECONDS,
+            **more,
+        )
 
     def _of_client(self, store: Store) -> dict | None:
         pid, started = self.client

@@ -26,7 +26,6 @@ TOOLS = {
 }  # fmt: skip
 READ_ONLY = {
     "list_instances", "whoami", "get_task", "list_tasks", "get_file_lock", "kv_get", "kv_list", "swarm_status",
-    "peek_peer",
 }  # fmt: skip
 DESTRUCTIVE = {"remove_instance", "kv_delete"}
 ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
@@ -166,6 +165,24 @@ def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
     assert server.value("lock_file", {"file": "f"}, sessionId="parent")["active"]["instance_id"] == child["id"]
     for odd in (7, None, ["parent"], {"a": 1}, ""):
         assert server.text("whoami", sessionId=odd) == NOT_REGISTERED
+
+
+def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_the_only_one(ground: Ground, server: Server):
+    """Such hooks leave a leased row with a session in its label, and nothing that says whose it is."""
+    ground.store().close()
+    ground.add("instances", id="other", scope=ground.scope, directory=ground.scope, root=ground.scope, pid=1,
+               label="codex session:abc", adopted=0, lease_until=int(time.time()) + 600)  # fmt: skip
+    assert server.value("whoami")["id"] == "other"
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert server.value("register", {"directory": "/else", "label": "x"})["label"] == "codex session:abc"
+
+
+def test_which_of_two_such_rows_is_meant_is_not_guessed(ground: Ground, server: Server):
+    ground.store().close()
+    for name in ("third", "fourth"):
+        ground.add("instances", id=name, scope=ground.scope, directory=ground.scope, root=ground.scope, pid=1,
+                   label=f"codex session:{name}", adopted=0, lease_until=int(time.time()) + 600)  # fmt: skip
+    assert server.text("whoami") == NOT_REGISTERED
 
 
 # -- its end ----------------------------------------------------------------------------------------
@@ -337,8 +354,9 @@ def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground
 
 
 def opening_answers(server: Server) -> list[dict]:
-    methods = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
-    return [server.welcome, *(server.ask(method) for method in methods)]
+    """What a client asks first; once more at the end, so that all of it has been written down by then."""
+    methods = ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "ping")
+    return [server.welcome, *(server.ask(method) for method in methods)][:-1]
 
 
 def loads_the_sdk(server: Server) -> bool:

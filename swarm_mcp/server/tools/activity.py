@@ -9,9 +9,9 @@ import time
 from swarm_mcp.server.tool import Answer, Tool, number
 from swarm_mcp.situation import situation
 from swarm_mcp.standing import met_by, peer
+from swarm_mcp.store.task_glance import glance
 
 MOST_MESSAGES = 50
-ENDED_SHOWN = 20  # of each kind of ended task
 SWEEP_SECONDS = 2.0  # between looks for what nobody announces, such as a session that was killed
 NOTHING = {"changes": [], "timeout": True, "message": "Nothing new happened within the timeout."}
 
@@ -34,9 +34,9 @@ class _Watch:
 
     def look(self, call) -> Answer | None:
         """An answer where anything is new."""
-        news = call.store.activity.since(call.member(), self._moment)
+        before, news = self._moment, call.store.activity.since(call.member(), self._moment)
         self._moment = news.moment
-        return self._answer(call, news.changes, "task_updates" in news.changes, news.locks)
+        return self._answer(call, news.changes, "task_updates" in news.changes, before.task, news.locks)
 
     def sweep(self, call) -> None:
         """See to what nobody announces; what comes of it is news like any other."""
@@ -48,7 +48,9 @@ class _Watch:
             self._given_up = True
             call.store.messages.put_back(self._taken)
 
-    def _answer(self, call, changes: list[str], with_tasks: bool, locks: tuple[dict, ...] = ()) -> Answer | None:
+    def _answer(
+        self, call, changes: list[str], with_tasks: bool, tasks_after: int | None = None, locks: tuple[dict, ...] = ()
+    ) -> Answer | None:
         me, store = call.member(), call.store
         messages = self._take(call, me) if "new_messages" in changes else []
         if not messages:  # none, or somebody else, a sub-agent for one, has just been given them
@@ -59,7 +61,7 @@ class _Watch:
         if messages:
             value["messages"] = messages
         if with_tasks:
-            value["tasks"] = store.tasks.current(me, include_terminal=False, terminal_limit=ENDED_SHOWN)
+            value["tasks"] = glance(store, me, tasks_after)
         if "instance_changes" in changes:
             value["instances"] = [peer(store, row) for row in met_by(store, me)]
         if locks:
