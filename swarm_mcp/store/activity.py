@@ -91,7 +91,8 @@ class Activity:
             for group in moved:
                 mine = [event for event in events if event["type"].startswith(group)]
                 if mine:
-                    moved[group] = any(self._concerns(instance, event, known) for event in mine)
+                    sight = Sight(self.store, instance)
+                    moved[group] = any(self._concerns(instance, event, known, sight) for event in mine)
         tasks, instances, kv = moved.values()
         locks = self._locks(instance, events, known)
         return News(now, now.message > before.message, tasks, instances, kv, locks)
@@ -105,6 +106,7 @@ class Activity:
         if store.instances.gone() or store.denials.are_due():
             with store.writing():
                 store.instances.reclaim()
+                store.locks.key_foreign_rows(2000)  # or a lock by another spelling would be due again and again
                 store.denials.settle()
 
     # -------------------------------------------------------------- innards
@@ -118,14 +120,14 @@ class Activity:
         )
         return rows[::-1]
 
-    def _concerns(self, instance: dict, event: dict, known: Acquaintance) -> bool:
+    def _concerns(self, instance: dict, event: dict, known: Acquaintance, sight: Sight) -> bool:
         # What the system does to a session is that session's doing here: it joined, or is gone.
         doer = event["subject"] if event["type"].startswith("instance.") else event["actor"]
         if doer == instance["id"]:
             return False
         if event["type"].startswith("task."):
             task = find(self.store, "id = ?", (event["subject"],))
-            return not task or Sight(self.store, instance).sees(task[0])
+            return not task or sight.sees(task[0])
         return known.may_meet(self.store, doer)
 
     def _locks(self, instance: dict, events: list[dict], known: Acquaintance) -> tuple[dict, ...]:

@@ -66,7 +66,10 @@ class Store:
         """All rows of a query."""
         cursor = self._execute(sql, values)
         names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, row)) for row in cursor.fetchall()]
+        found = cursor.fetchall()
+        if any(bytes in map(type, row) for row in found):  # nothing of ours is: text that another program stored as a blob
+            found = [[as_text(value) if type(value) is bytes else value for value in row] for row in found]
+        return [dict(zip(names, row)) for row in found]
 
     def row(self, sql: str, values: tuple | list = ()) -> dict | None:
         """The first row of a query, or None."""

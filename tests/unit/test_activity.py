@@ -19,6 +19,7 @@ from swarm_mcp.server.tools.activity import SWEEP_SECONDS, TOOLS
 from swarm_mcp.situation import situation
 from swarm_mcp.store.activity import EVENTS_AT_ONCE, LOCKS_TOLD
 from swarm_mcp.store.messages import Messages
+from swarm_mcp.store.task_glance import ENDED_SHOWN, SHOWN, glance
 
 
 class Onlooker:
@@ -215,6 +216,44 @@ def test_asking_costs_the_same_with_a_hundred_thousand_rows(onlooker: Onlooker):
         onlooker.ground.sql(statement)
     onlooker.news()
     assert cost() < max(2 * before, before + 0.0005)
+
+
+def many_tasks(ground: Ground, status: str, number: int = 3000) -> None:
+    ground.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks"
+        " (id, scope, type, title, requester, status, priority, changed_at)"
+        " SELECT ? || i, ?, 'fix', '', '', ?, 9, i FROM n",
+        number, status, ground.scope, status,
+    )  # fmt: skip
+
+
+def test_an_answer_about_tasks_stays_small_and_has_what_changed(onlooker: Onlooker):
+    ground, me = onlooker.ground, onlooker.me
+    for status in ("open", "done", "blocked"):
+        many_tasks(ground, status)
+    with ground.store() as store:
+        before = store.activity.moment(me).task + 1
+        made = onlooker.task(onlooker.peer, "less urgent than all the others")
+        seen = glance(store, me, before)
+        shown = {status: len(seen[status]) for status in ("open", "done", "blocked", "failed")}
+        assert shown == {"open": SHOWN + 1, "done": ENDED_SHOWN, "blocked": SHOWN, "failed": 0}
+        assert seen["open"][-1]["id"] == made
+        assert seen["done"][0]["id"] == "done3000", "the newest endings"
+        assert seen["not_shown"] == {"open": 3000 - SHOWN, "done": 3000 - ENDED_SHOWN, "blocked": 3000 - SHOWN}
+        assert seen["terminal_counts"] == {"done": 3000, "failed": 0, "cancelled": 0}
+
+
+def test_a_few_tasks_are_shown_as_ever(onlooker: Onlooker):
+    ground, me = onlooker.ground, onlooker.me
+    for title in ("a", "b"):
+        onlooker.task(onlooker.peer, title)
+    onlooker.task(onlooker.stranger, "secret")
+    with ground.store() as store:
+        ended = onlooker.task(me, "c")
+        store.tasks.claim(me, ended)
+        store.tasks.end(me, ended, "done", "r")
+        assert glance(store, me) == store.tasks.current(me)
+        assert glance(store, me, 0) == store.tasks.current(me)
 
 
 # -- the tool ------------------------------------------------------------------------------------------
