@@ -8,6 +8,11 @@ def short(instance_id: str) -> str:
     return instance_id[:8]
 
 
+def seconds_since(moment: object, now: int) -> int:
+    """How long ago a time column says it was; 0 where another program has stored no time there."""
+    return max(0, now - int(moment)) if isinstance(moment, (int, float)) else 0
+
+
 def public_instance(row: dict) -> dict:
     """An instance in the shape that listings show."""
     names = ("id", "scope", "directory", "root", "file_root", "label", "pid", "registered_at", "heartbeat")

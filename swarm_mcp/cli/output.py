@@ -12,6 +12,7 @@ import time
 
 from swarm_hook_core.payload import dumps
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store.removal import STALE_SECONDS
 
 
@@ -104,14 +105,17 @@ def say_row(parts: tuple[tuple[str, str], ...]) -> None:
     _write("  ".join(texts) + "\n")
 
 
-def moment(seconds: int) -> str:
-    """Unix seconds as a UTC date and time."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+def moment(seconds) -> str:
+    """Unix seconds as a UTC date and time; what is no time, as another program stored it."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    except (TypeError, ValueError, OverflowError, OSError):
+        return str(seconds)
 
 
 def presence(row: dict, now: int) -> str:
     """``working``, ``idle`` or ``live`` with the seconds since the last sign of life."""
-    age = max(0, now - (row.get("last_seen") or row["heartbeat"]))
+    age = seconds_since(row.get("last_seen") or row["heartbeat"], now)
     if row.get("last_seen") is not None:
         return f"{row.get('state') or 'live'} ({age}s)"
     return f"{'live' if age <= STALE_SECONDS else 'stale'} ({age}s)"

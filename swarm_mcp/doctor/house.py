@@ -17,7 +17,7 @@ from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope, here
-from swarm_mcp.shapes import short
+from swarm_mcp.shapes import seconds_since, short
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.removal import STALE_SECONDS
 
@@ -84,7 +84,7 @@ def _instances(scope: str) -> list[Finding]:
         "live_instances", "info", f"{len(rows)} live{': ' if names else ''}{names}",
         details={"count": len(rows), "instances": listed},
     )  # fmt: skip
-    quiet = [row for row in rows if row["last_seen"] is None and row["heartbeat"] < now - STALE_SECONDS]
+    quiet = [row for row in rows if row["last_seen"] is None and seconds_since(row["heartbeat"], now) > STALE_SECONDS]
     text = f"{len(quiet)} quiet for more than {STALE_SECONDS} s, {len(gone)} gone and waiting to be removed"
     mend = "swarm-mcp cleanup" if gone else ""
     details = {"count": len(quiet), "gone": [row["id"] for row in gone]}

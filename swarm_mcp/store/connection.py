@@ -67,7 +67,7 @@ class Store:
         cursor = self._execute(sql, values)
         names = [column[0] for column in cursor.description or ()]
         found = cursor.fetchall()
-        if any(bytes in map(type, row) for row in found):  # nothing of ours is: text that another program stored as a blob
+        if any(bytes in map(type, row) for row in found):  # text that another program stored as a blob
             found = [[as_text(value) if type(value) is bytes else value for value in row] for row in found]
         return [dict(zip(names, row)) for row in found]
 

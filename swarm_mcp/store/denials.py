@@ -11,6 +11,7 @@ from swarm_hook_core.paths import key_of
 from swarm_mcp.circle import may_meet
 from swarm_mcp.store import events
 
+KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
 
 # Reason of a release, as events have it -> what its holder did with what it held.
@@ -110,10 +111,10 @@ class Denials:
 
     def _silently_freed(self, limit: int) -> list[dict]:
         return self.store.rows(
-            "SELECT * FROM swarm_denials d WHERE"
-            " NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key = d.path_key)"
+            "SELECT * FROM swarm_denials d WHERE d.denied_at > ?"
+            " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key = d.path_key)"
             " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.file = d.file) LIMIT ?",
-            (limit,),
+            (self.store.now() - KEPT_SECONDS, limit),
         )
 
     def _at(self, key: str) -> list[dict]:

@@ -7,12 +7,12 @@ the `mode` that the cleaning's events name: ``manual`` or ``periodic``.
 from __future__ import annotations
 
 from swarm_mcp.store import events
+from swarm_mcp.store.denials import KEPT_SECONDS
 from swarm_mcp.store.locks import MUTEX_PREFIX
 
 MESSAGE_SECONDS = 3600
 TASK_SECONDS = 86400
 EVENT_SECONDS = 86400
-DENIAL_SECONDS = 86400
 ORPHAN_VALUE_SECONDS = 3600
 TERMINAL = "('done', 'failed', 'cancelled')"
 VALUE_PREFIXES = ("identity/herdr/", "identity/workspace/herdr/", "plan/", "progress/")
@@ -115,7 +115,7 @@ def drop_values(store, rows: list[dict], mode: str) -> list[str]:
 def old_denials(store, limit: int) -> None:
     """Forget refusals of a day ago."""
     chosen = f"SELECT rowid FROM swarm_denials WHERE denied_at < ? ORDER BY denied_at LIMIT {limit}"
-    store.change(f"DELETE FROM swarm_denials WHERE rowid IN ({chosen})", (store.now() - DENIAL_SECONDS,))
+    store.change(f"DELETE FROM swarm_denials WHERE rowid IN ({chosen})", (store.now() - KEPT_SECONDS,))
 
 
 def lost_deliveries(store, after: str, limit: int) -> str:

@@ -8,6 +8,7 @@ from swarm_hook_core.paths import LONGEST, key_of, keys_for
 from swarm_hook_core.reader import COLUMNS, NAME_OF_FILE, ascii_lower, storable
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.scope import file_of
+from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store import events, removal
 from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
 from swarm_mcp.store.registration import new_id
@@ -234,7 +235,7 @@ class Locks:
     def _active(self, row: dict, viewer: str) -> dict:
         if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
             return {"hidden": True, "reason": "cross_identity", "file": row["file"]}
-        age = max(0, self.store.now() - row["heartbeat"])
+        age = seconds_since(row["heartbeat"], self.store.now())
         # A live session that is merely quiet is not stale: its client is there, or its lease runs.
         quiet = row["last_seen"] is None and age > removal.STALE_SECONDS
         owner = {"id": row["instance_id"], "label": row["owner_label"], "heartbeat": row["heartbeat"]}

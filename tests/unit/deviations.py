@@ -22,7 +22,9 @@ class Deviation(NamedTuple):
 FORCED_CALLS = {116: {"force": True}}
 FORCED_RUNS = {86: "--force", 87: "--force"}
 
-LEASED = "a session here has a lease, by which implementations that know only heartbeats leave it alone while it is quiet"
+LEASED = (
+    "a session here has a lease, by which implementations that know only heartbeats leave it alone while it is quiet"
+)
 ERROR_SHAPE = "a fault is shown as every refusal is: {error}"
 NOTICE = "a session that was denied a file is told when it is free, and the message counts like any other"
 LEASES_COUNT = "a leased session is a live session: it is seen, written to and given work"
@@ -36,7 +38,7 @@ MCP = (
     Deviation("* register", "extra events.0.payload.lease_until", LEASED),
     Deviation("* register", "layout : indented", "JSON is laid out alike in every answer"),
     Deviation("107 *", "layout : indented", "JSON is laid out alike in every answer"),
-    Deviation("*", "text: is *, not \"MCP error -32602: <text>\"", "said in words that a model can act on"),
+    Deviation("*", 'text: is *, not "MCP error -32602: <text>"', "said in words that a model can act on"),
     Deviation("* bootstrap", "extra held_locks", "after losing context a session must know what it holds"),
     Deviation("28 *", "text: is *error*", ERROR_SHAPE),
     Deviation("* lock_file", "extra events.0: *context.lock_denied*", "a denial is worth an event: peers learn by it"),
@@ -45,7 +47,7 @@ MCP = (
     Deviation("37 A lock_file", "extra ok", "only a lock keeps a file: no identity owns the folders it works in"),
     Deviation("37 A lock_file", "extra id", "only a lock keeps a file: no identity owns the folders it works in"),
     Deviation("37 A lock_file", "extra events.0: *context.lock_acquired*", "only a lock keeps a file"),
-    Deviation("41 B unlock_file", "text: is \"Unlocked src/a.py; *", "a caller that held nothing should know"),
+    Deviation("41 B unlock_file", 'text: is "Unlocked src/a.py; *', "a caller that held nothing should know"),
     Deviation("42 A unlock_file", "extra events.[12]: *message.sent*system*", NOTICE),
     Deviation("5[56] B claim*", "unread_message_count: is 5, not 4", NOTICE),
     Deviation("57 B poll_messages", "extra *: *system*auto*is free*", NOTICE),
@@ -53,37 +55,45 @@ MCP = (
     Deviation("95 C kv_append", "isError: is false, not true", "a refusal is an ordinary answer, as it is for kv_set"),
     Deviation("95 C kv_append", "text: is *error*owned by another identity*", ERROR_SHAPE),
     Deviation("100 A kv_delete", "text: is *Deleted*it was not there*", "a misspelt key is noticed"),
-    Deviation("116 A remove_instance", "text: is \"Removed instance *", "what sessions of another identity are called is not told"),
+    Deviation(
+        "116 A remove_instance",
+        'text: is "Removed instance *',
+        "what sessions of another identity are called is not told",
+    ),
     Deviation("116 A remove_instance", "missing events.1: *message.broadcast*", "TO MEND"),
-    Deviation("119 A deregister", "extra events.*: *context.lock_released*deregistered*", "no lock goes without its event"),
+    Deviation(
+        "119 A deregister", "extra events.*: *context.lock_released*deregistered*", "no lock goes without its event"
+    ),
 )
 
 CLI = (
     Deviation("2[12] lock * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("* claim * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("65 update-task * --json", "exit: 1, not 0", EXIT_CODE),
-    Deviation("43 broadcast *", "stdout.0: is \"broadcast to 2 recipient(s)\"*", LEASES_COUNT),
+    Deviation("43 broadcast *", 'stdout.0: is "broadcast to 2 recipient(s)"*', LEASES_COUNT),
     Deviation("44 broadcast *", "count: is 2, not 1", LEASES_COUNT),
     Deviation("45 messages", "extra stdout.*: *system*", NOTICE),
     Deviation("45 messages", "extra stdout.*: *auto*is free*", NOTICE),
-    Deviation("45 messages", "extra stdout.*: \"    all\"", LEASES_COUNT),
-    Deviation("45 messages", "extra stdout.*: \"[*] #[57]  *", LEASES_COUNT),
+    Deviation("45 messages", 'extra stdout.*: "    all"', LEASES_COUNT),
+    Deviation("45 messages", 'extra stdout.*: "[*] #[57]  *', LEASES_COUNT),
     Deviation("46 messages *", "0.id: is 7, *", LEASES_COUNT),
     Deviation("46 messages *", "0.recipient: is *", LEASES_COUNT),
     Deviation("56 claim *", "unread_message_count: is 8, not 7", NOTICE),
     Deviation("67 bootstrap *", "extra peers.1: *session:lease*", LEASES_COUNT),
     Deviation("67 bootstrap *", "extra unread_messages.0: *system*auto*is free*", NOTICE),
-    Deviation("68 inspect", "stdout.*: is \"recent messages (12, *", NOTICE),
+    Deviation("68 inspect", 'stdout.*: is "recent messages (12, *', NOTICE),
     Deviation("68 inspect", "extra stdout.*system*auto*is free*", NOTICE),
-    Deviation("68 inspect", "extra stdout.*: *  all\"", LEASES_COUNT),
+    Deviation("68 inspect", 'extra stdout.*: *  all"', LEASES_COUNT),
     Deviation("69 inspect *", "extra messages.*: *system*auto*is free*", NOTICE),
-    Deviation("69 inspect *", "extra messages.*: *\"all\"*", LEASES_COUNT),
-    Deviation("68 inspect", "extra stdout.*: *auto* Done: *", "whoever asked for a task hears how it ended, by whatever way"),
+    Deviation("69 inspect *", 'extra messages.*: *"all"*', LEASES_COUNT),
+    Deviation(
+        "68 inspect", "extra stdout.*: *auto* Done: *", "whoever asked for a task hears how it ended, by whatever way"
+    ),
     Deviation("68 inspect", "extra stdout.*: *auto* Failed: *", "whoever asked for a task hears how it ended"),
     Deviation("69 inspect *", "extra messages.*: *auto* Done: *", "whoever asked for a task hears how it ended"),
     Deviation("69 inspect *", "extra messages.*: *auto* Failed: *", "whoever asked for a task hears how it ended"),
     Deviation("72 dispatch *", "*", LEASES_COUNT),
-    Deviation("82 doctor", "extra stdout.*: \"         mend: *", "a check that fails says what mends it"),
+    Deviation("82 doctor", 'extra stdout.*: "         mend: *', "a check that fails says what mends it"),
     Deviation("82 doctor", "extra stdout.*: *sqlite: *", CHECKS),
     Deviation("82 doctor", "extra stdout.*: *faults: *", CHECKS),
     Deviation("83 doctor *", "extra checks.*.mend", "a check that fails says what mends it"),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from swarm_mcp.store import driver
 
+BASE_TABLES = ("instances", "messages", "tasks", "context", "events", "kv", "kv_scope_updates", "ui_commands")
 SCHEMA = Path(__file__).parents[1] / "data" / "schemas" / "contract.sql"
 STATUSES = {"open", "claimed", "in_progress", "done", "failed", "cancelled", "blocked", "approval_required"}
 TYPES = {"review", "implement", "fix", "test", "research", "other"}
@@ -94,7 +95,9 @@ class Other:
         )  # fmt: skip
         self.change("DELETE FROM context WHERE instance_id = ?", instance)
         self.change("DELETE FROM messages WHERE recipient = ?", instance)
-        self.change("DELETE FROM kv WHERE key IN (?, ?)", f"identity/workspace/herdr/{instance}", f"identity/herdr/{instance}")
+        self.change(
+            "DELETE FROM kv WHERE key IN (?, ?)", f"identity/workspace/herdr/{instance}", f"identity/herdr/{instance}"
+        )
         self.change("DELETE FROM instances WHERE id = ?", instance)
         self.event(scope, kind, instance, instance)
 
@@ -109,7 +112,9 @@ class Other:
             self.remove(row["id"], "instance.stale_reclaimed")
         self.change("DELETE FROM context WHERE type = 'lock' AND instance_id NOT IN (SELECT id FROM instances)")
         self.change("DELETE FROM messages WHERE created_at < unixepoch() - 3600")
-        self.change("DELETE FROM tasks WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < unixepoch() - 86400")
+        self.change(
+            "DELETE FROM tasks WHERE status IN ('done', 'failed', 'cancelled') AND updated_at < unixepoch() - 86400"
+        )
         self.change("DELETE FROM context WHERE type <> 'lock'")
         self.change("DELETE FROM events WHERE created_at < unixepoch() - 86400")
         return [row["id"] for row in gone]
@@ -119,14 +124,21 @@ class Other:
     def lock(self, instance: str, file: str, note: str = "") -> str:
         """Empty where it has the lock now, else who has it."""
         scope, lock = self.scope(instance), str(uuid.uuid4())
-        self.change("DELETE FROM context WHERE scope = ? AND file = ? AND instance_id = ? AND type = 'lock'", scope, file, instance)
+        self.change(
+            "DELETE FROM context WHERE scope = ? AND file = ? AND instance_id = ? AND type = 'lock'",
+            scope,
+            file,
+            instance,
+        )
         try:
             self.change(
                 "INSERT INTO context (id, scope, instance_id, file, type, content) VALUES (?, ?, ?, ?, 'lock', ?)",
                 lock, scope, instance, file, note,
             )  # fmt: skip
         except self.sqlite.IntegrityError:
-            holder = self.one("SELECT instance_id FROM context WHERE scope = ? AND file = ? AND type = 'lock'", scope, file)
+            holder = self.one(
+                "SELECT instance_id FROM context WHERE scope = ? AND file = ? AND type = 'lock'", scope, file
+            )
             return holder.get("instance_id", "somebody")
         self.event(scope, "context.lock_acquired", instance, file, id=lock, content=note)
         return ""
@@ -134,7 +146,10 @@ class Other:
     def unlock(self, instance: str, file: str) -> None:
         scope = self.scope(instance)
         gone = self.change(
-            "DELETE FROM context WHERE scope = ? AND file = ? AND instance_id = ? AND type = 'lock'", scope, file, instance
+            "DELETE FROM context WHERE scope = ? AND file = ? AND instance_id = ? AND type = 'lock'",
+            scope,
+            file,
+            instance,
         )
         if gone:
             self.event(scope, "context.lock_released", instance, file, released=gone)
@@ -144,7 +159,11 @@ class Other:
     def send(self, sender: str, recipient: str, content: str) -> None:
         scope = self.scope(sender)
         self.change(
-            "INSERT INTO messages (scope, sender, recipient, content) VALUES (?, ?, ?, ?)", scope, sender, recipient, content
+            "INSERT INTO messages (scope, sender, recipient, content) VALUES (?, ?, ?, ?)",
+            scope,
+            sender,
+            recipient,
+            content,
         )
         self.event(scope, "message.sent", sender, recipient, content=content, length=len(content))
 
@@ -223,11 +242,15 @@ class Other:
         assert self.one("PRAGMA user_version") == {"user_version": 1}
         assert self.one("PRAGMA integrity_check") == {"integrity_check": "ok"}
         for table, columns in (
-            ("instances", ("registered_at", "heartbeat", "lease_until")), ("messages", ("created_at",)),
-            ("tasks", ("created_at", "updated_at", "progress_updated_at")), ("context", ("created_at",)),
-            ("events", ("created_at",)), ("kv", ("updated_at",)), ("ui_commands", ("created_at", "started_at", "completed_at")),
-        ):  # fmt: skip
-            for row in self.rows(f"SELECT {', '.join(columns)} FROM {table}"):
+            ("instances", "registered_at, heartbeat, lease_until"),
+            ("messages", "created_at"),
+            ("tasks", "created_at, updated_at, progress_updated_at"),
+            ("context", "created_at"),
+            ("events", "created_at"),
+            ("kv", "updated_at"),
+            ("ui_commands", "created_at, started_at, completed_at"),
+        ):
+            for row in self.rows(f"SELECT {columns} FROM {table}"):
                 assert all(value is None or FIRST < value < LAST for value in row.values()), (table, row)
         for table in ("tasks", "kv_scope_updates"):
             for row in self.rows(f"SELECT changed_at FROM {table}"):

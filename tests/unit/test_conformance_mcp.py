@@ -105,7 +105,7 @@ def test_every_recorded_call_is_answered_alike(ground: Ground, monkeypatch):
             where = f"{call['n']} {call['who']} {call.get('tool') or call['resource']}"
             verdict.judge(where, replay.differences(call))
         rows = ground.sql(
-            "SELECT title, tracker_required, tracker_provider FROM tasks WHERE title LIKE 'ENG-%' ORDER BY created_at, rowid"
+            "SELECT title, tracker_required, tracker_provider FROM tasks WHERE title LIKE 'ENG-%' ORDER BY rowid"
         )
         verdict.judge("tracked tasks", differences(RECORD["tracked_tasks"], rows, replay.names))
     verdict.deliver()

@@ -164,6 +164,9 @@ class Machine(RuleBasedStateMachine):
         self.do(
             last, lambda: self.store.locks.acquire(row, file, note, task_id=task_id), self.model.lock, name, file, note, task
         )
+        seen = self.store.row("SELECT last_seen FROM swarm_sessions WHERE session_id = ?", (name,))
+        if seen and seen["last_seen"] == self.model.now:
+            self.model.seen[name] = self.model.now  # to be refused is a sign of life, too
 
     @rule(name=NAMES, file=FILES, last=BREAKS)
     def unlock(self, name: str, file: str, last: int):

@@ -18,6 +18,7 @@ from swarm_hook_core.decision import duration
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import LockRefused
+from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store import Store
 
 WORDS = 1
@@ -48,6 +49,6 @@ def _refused(refusal: LockRefused, args, now: int) -> int:
     else:
         owner = active["owner"]["label"] or active["instance_id"]
         note = f": {active['content']}" if active["content"] else ""
-        who = f"{owner}, for {duration(now - active['created_at'])}{note}"
+        who = f"{owner}, for {duration(seconds_since(active['created_at'], now))}{note}"
     answer = {"error": str(refusal), "active": active}
     return refused(args, "lock", answer, f"{refusal} ({active['file']} by {who})")

@@ -16,7 +16,7 @@ from swarm_mcp.actor import actor, viewer_identity
 from swarm_mcp.cli.output import listing, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope, here
-from swarm_mcp.shapes import short
+from swarm_mcp.shapes import seconds_since, short
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import lock_with_pane
 
@@ -39,7 +39,7 @@ def run(args) -> int:
     for row in rows:
         who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
         pane = row.get("pane_id") or ""
-        cells.append((row["file"], who, pane, duration(now - row["created_at"]), row["content"]))
+        cells.append((row["file"], who, pane, duration(seconds_since(row["created_at"], now)), row["content"]))
         plain.append(f"  {who}{f' (pane {pane})' if pane else ''}  {row['file']}  — {row['content'] or ''}")
     listing(("file", "who", "pane", "age", "note"), cells, plain, empty="(no locks)")
     return 0

@@ -18,7 +18,7 @@ from swarm_mcp.circle import veiled
 from swarm_mcp.cli.output import listing, say, show
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
-from swarm_mcp.shapes import public_instance, short
+from swarm_mcp.shapes import public_instance, seconds_since, short
 from swarm_mcp.store import Store
 
 DAY_SECONDS = 86400
@@ -52,7 +52,7 @@ def run(args) -> int:
     say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(sum(tasks.values()), 'open task')}")
     cells, plain = [], []
     for row in sessions:
-        state, seen = row["state"] or "live", duration(now - (row["last_seen"] or row["heartbeat"]))
+        state, seen = row["state"] or "live", duration(seconds_since(row["last_seen"] or row["heartbeat"], now))
         mine = "(this session)" if me and me["id"] == row["id"] else ""
         bare = "" if _guarded(row) else "(not guarded)"
         cells.append((short(row["id"]), state, seen, f"{mine} {bare}".strip(), row["label"]))
@@ -63,7 +63,7 @@ def run(args) -> int:
     for row in locks:
         who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
         note = f" ({row['content']})" if row["content"] else ""
-        file, age = _near(row["file"], scope), duration(now - row["created_at"])
+        file, age = _near(row["file"], scope), duration(seconds_since(row["created_at"], now))
         cells.append((file, who, age, row["content"]))
         plain.append(f"  locked  {file}  by {who}, {age} ago{note}")
     listing(("file", "who", "age", "note"), cells, plain)

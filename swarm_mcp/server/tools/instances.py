@@ -9,7 +9,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import Answer, NotRegistered, Tool, flag, number, text
-from swarm_mcp.shapes import registration
+from swarm_mcp.shapes import registration, seconds_since
 from swarm_mcp.standing import held_by, met_by, peer, peers_of, standing
 from swarm_mcp.store.panes import republish
 
@@ -102,7 +102,7 @@ def _remove(call, arguments: dict) -> Answer:
         return Answer(text=f"Instance {wanted} not found in this scope")
     live = store.instances.live(wanted)
     if live and not arguments["force"]:
-        age = max(0, store.now() - (live["last_seen"] or live["heartbeat"]))
+        age = seconds_since(live["last_seen"] or live["heartbeat"], store.now())
         error = f"Instance {wanted} is live, last seen {age} s ago; force=true takes its locks and tasks from it"
         return Answer({"error": error})
     store.instances.remove(wanted)
