@@ -76,8 +76,8 @@ def reason(tool: str, path: str, held, viewer_identity: str, now: float) -> str:
     return (
         f"swarm lock blocked {tool} for {path}: held by {who} ({why}{age},"
         f" until it is released or that session ends)."
-        f" Do not write this file another way: work on something else, {ask}, or wait for the"
-        f" release and then try again."
+        f" Do not write this file another way: work on something else, {ask}, or wait"
+        f" (wait_for_activity tells you when it is free) and then try again."
     )
 
 

@@ -35,9 +35,15 @@ def spellings(path: str, cwd: str) -> list[str]:
 
 
 def key_of(path: str) -> str:
-    """The one key of absolute `path`: links resolved, and marked where letter case is ignored there."""
-    resolved = _composed_on_mac(_single_root(os.path.realpath(path)))
-    return _without_case(resolved) if ignores_case(resolved) else resolved
+    """The one key of absolute `path`: links resolved, and marked where letter case is ignored there.
+
+    A text that can name no file, as another program may have stored it, is its own key.
+    """
+    try:
+        resolved = _composed_on_mac(_single_root(os.path.realpath(path)))
+        return _without_case(resolved) if ignores_case(resolved) else resolved
+    except ValueError:
+        return path
 
 
 def keys_for(path: str, cwd: str) -> list[str]:

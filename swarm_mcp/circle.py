@@ -25,11 +25,5 @@ def veiled(rows: list[dict], viewer: str) -> list[dict]:
     return [row if _in_circle(row, viewer) else {**row, "label": None} for row in rows]
 
 
-def mail_between(messages: list[dict], instances: list[dict], viewer: str) -> list[dict]:
-    """The messages in which no session of another identity has a part."""
-    strangers = {row["id"] for row in instances if not _in_circle(row, viewer)}
-    return [mail for mail in messages if not {mail["sender"], mail["recipient"]} & strangers]
-
-
 def _in_circle(row: dict, viewer: str) -> bool:
     return same_circle(viewer, token(row["label"] or "", "identity"))

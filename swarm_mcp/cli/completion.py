@@ -158,6 +158,7 @@ def _from_store(verb: str, kind: str, scope: str) -> list[Candidate]:
     from swarm_mcp.circle import veiled
     from swarm_mcp.scope import current_scope
     from swarm_mcp.store import Store
+    from swarm_mcp.store.task_rows import onlooker
 
     place = current_scope(scope)
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
@@ -165,7 +166,8 @@ def _from_store(verb: str, kind: str, scope: str) -> list[Candidate]:
             return _instances(veiled(store.instances.in_scope(place), onlooker_identity(store)))
         if kind == TASKS:
             useful = TASK_VERBS.get(verb)
-            rows = [row for row in store.records.tasks(place) if not useful or row["status"] in useful]
+            tasks = store.tasks.in_order(onlooker(onlooker_identity(store), place))
+            rows = [task for task in tasks if not useful or task["status"] in useful]
             return [Candidate(row["id"], f"[{row['status']}] {row['title']}") for row in rows]
         return [Candidate(row["key"]) for row in store.kv.items(place)]
 

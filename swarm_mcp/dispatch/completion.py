@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 
-from swarm_hook_core.process import start_time
 from swarm_mcp.store import task_rows
 from swarm_mcp.store.task_states import TERMINAL
 
-DEEPEST_LOOK = 10_000  # unread messages; an inbox forgets after an hour
+EVERY = -1
 
 
 class CompletionWait:
@@ -46,30 +44,5 @@ class CompletionWait:
         ended: dict = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
         if task:
             ended.update(task_status=task["status"], result=task["result"], task=task)
-        ended["messages"] = claim_mail(store, self.requester, self.task_id)
+        ended["messages"] = store.messages.take(self.requester, EVERY, about=self.task_id)
         return ended
-
-
-def claim_mail(store, recipient: dict, task_id: str) -> list[dict]:
-    """The recipient's unread messages about a task, ``{id, sender, content, created_at}``, claimed for this process.
-
-    As with ``store.messages.take`` nobody else is given them meanwhile, and they are read only once
-    acknowledged; unlike that, it leaves the rest of the inbox where it is.
-    """
-    mark = f"[task:{task_id}]"
-
-    def about_it() -> list[dict]:
-        return [mail for mail in store.messages.peek(recipient, DEEPEST_LOOK) if mail["content"].startswith(mark)]
-
-    if not about_it():
-        return []
-    with store.writing():
-        found = about_it()
-        pid = os.getpid()
-        for mail in found:
-            store.change(
-                "INSERT OR REPLACE INTO swarm_deliveries (message_id, host, pid, start, taken_at)"
-                " VALUES (?, ?, ?, ?, ?)",
-                (mail["id"], store.here, pid, start_time(pid), store.now()),
-            )
-    return found

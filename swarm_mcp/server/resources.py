@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from swarm_mcp.scope import file_of
 from swarm_mcp.standing import met_by, peer
+from swarm_mcp.store.task_glance import glance
 
 INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
-ENDED_SHOWN = 20  # of each kind of ended task
 LISTED = (
     {
         "uri": INBOX,
@@ -20,7 +20,7 @@ LISTED = (
     {
         "uri": TASKS,
         "name": "tasks",
-        "description": "Tasks of this scope by status; of those that ended, the newest.",
+        "description": "Tasks of this scope by status: the most urgent, and the newest of those that ended.",
         "mime_type": "application/json",
     },
     {
@@ -64,7 +64,7 @@ def read(call, uri: str) -> str:
     if uri == INBOX:
         value: object = call.store.messages.peek(row, 50) if row else []
     elif uri == TASKS:
-        value = call.store.tasks.current(row, include_terminal=False, terminal_limit=ENDED_SHOWN) if row else {}
+        value = glance(call.store, row) if row else {}
     elif uri == INSTANCES:
         value = [peer(call.store, other) for other in met_by(call.store, row)] if row else []
     else:

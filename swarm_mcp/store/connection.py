@@ -28,7 +28,6 @@ GROUPS = {
     "tracker": ("tracker", "Tracker"),  # the work tracker of an identity, and a task's entry in it
     "activity": ("activity", "Activity"),  # what has changed since when
     "ui_commands": ("ui_commands", "UiCommands"),  # the queue of an external user interface
-    "records": ("records", "Records"),  # messages, tasks and events, for those who look on
     "upkeep": ("upkeep", "Upkeep"),  # what falls due with time
 }
 

@@ -20,6 +20,7 @@ _WAYS = {
     "task_terminal": "the task that {who} held {it} for has ended",
     "dispatch_task_terminal": "the task that {who} held {it} for has ended",
     "deregistered": "{who} has left",
+    "moved": "{who} works elsewhere now",
     "reclaimed": "{who} is gone",
 }
 _ADVICE = "Read before you write: the contents may have changed. To keep a file to yourself, lock it."

@@ -43,6 +43,16 @@ def old_rows(store, kind: str, limit: int, scope: str | None, mode: str) -> dict
     return found
 
 
+def scopes_of_failures(store, limit: int, scope: str | None) -> list[str]:
+    """Where `old_rows` is about to delete tasks that failed or were cancelled."""
+    condition, values = _BY_AGE["terminal_tasks"][1].format(past=store.now() - TASK_SECONDS), []
+    if scope is not None:
+        condition, values = f"scope = ? AND {condition}", [scope]
+    chosen = f"SELECT scope, status FROM tasks WHERE {condition} ORDER BY updated_at, rowid LIMIT {limit}"
+    rows = store.rows(f"SELECT DISTINCT scope FROM ({chosen}) WHERE status <> 'done'", values)
+    return [row["scope"] for row in rows]
+
+
 def spent_mutexes(store, limit: int, scope: str | None, mode: str) -> dict[str, int]:
     """Delete mutexes whose task has ended; how many went, by scope."""
     rows = store.rows(

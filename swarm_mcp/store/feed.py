@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.store.acquaintance import Acquaintance, payload_of
 from swarm_mcp.store.locks import MUTEX_PREFIX
-from swarm_mcp.store.task_rows import Sight, find
+from swarm_mcp.store.task_rows import Sight, find, onlooker
 
 AT_ONCE = 500
 # Group of events -> the name that ``wait_for_activity`` has for a change of that kind.
@@ -25,7 +25,7 @@ class Feed:
     def __init__(self, scope: str, identity: str, last: int):
         self.scope = scope
         self.last = last
-        self._viewer = {"id": "", "label": f"identity:{identity}" if identity else None}
+        self._viewer = onlooker(identity, scope)
         self._known = Acquaintance(self._viewer["label"])
 
     @staticmethod

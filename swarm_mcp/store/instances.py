@@ -112,6 +112,7 @@ class Instances:
                 row = self._register_instance(request)
             if request.pane:
                 panes.publish(self.store, row, request.pane)
+        self.store.upkeep.some()  # whoever never runs a server has nothing else that cleans
         return row
 
     def adopt(self, row: dict, instance_id: str) -> dict | None:
@@ -208,7 +209,8 @@ class Instances:
 
     def _register_session(self, request: Registration) -> dict:
         known = self.store.row(
-            "SELECT instance_id FROM swarm_sessions WHERE runtime = ? AND session_id = ?",
+            "SELECT instance_id, host, client_pid, client_start FROM swarm_sessions"
+            " WHERE runtime = ? AND session_id = ?",
             (request.runtime, request.session_id),
         )
         known = known or self._joined_by_server(request)
@@ -224,6 +226,8 @@ class Instances:
             instance_id = row["id"]
             events.registered(self.store, self.get(instance_id) or {}, adopted=True)
         elif row:
+            if row["scope"] != request.scope:
+                self._move(row, request, known)
             # adopted stays 0 with a lease: implementations that know only heartbeats would reclaim
             # a quiet session after a minute otherwise.
             self.store.change(
@@ -261,7 +265,7 @@ class Instances:
         if not pid or request.runtime == SERVER_RUNTIME:
             return None
         rows = self.store.rows(
-            "SELECT runtime, session_id, instance_id FROM swarm_sessions"
+            "SELECT instance_id, host, client_pid, client_start FROM swarm_sessions"
             " WHERE runtime = ? AND client_pid = ? AND client_start = ? AND host = ?",
             (SERVER_RUNTIME, pid, started, self.store.here),
         )
@@ -272,6 +276,24 @@ class Instances:
             (request.runtime, request.session_id, rows[0]["instance_id"]),
         )
         return rows[0]
+
+    def _move(self, row: dict, request: Registration, known: dict) -> None:
+        """Session `row` works in another scope from now on. Its unread mail comes along.
+
+        The same client has only changed its folder, and goes on with what it holds. One that was started
+        anew elsewhere has left: what it held in the old scope is free.
+        """
+        here, (pid, started) = self.store.here, request.client
+        self.store.change(
+            "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
+            (request.scope, row["scope"], row["id"]),
+        )
+        if pid and (known["host"], known["client_pid"], known["client_start"]) == (here, pid, started):
+            return
+        self.store.locks.drop([lock for lock in self.store.locks.of(row["id"]) if lock["scope"] == row["scope"]], "moved")
+        from swarm_mcp.store import task_departures
+
+        task_departures.vacate(self.store, row)
 
     def _reserved(self, request: Registration) -> dict | None:
         """The row that is waiting for this session, if it is nobody's yet."""

@@ -73,7 +73,7 @@ class Locks:
         """Inside a transaction: delete `locks` (rows of `of`), each with its event, and tell who waits for them.
 
         `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``,
-        ``deregistered``, ``reclaimed``; no reason for an ordinary release.
+        ``deregistered``, ``moved``, ``reclaimed``; no reason for an ordinary release.
         """
         told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
         for lock in locks:
@@ -241,15 +241,27 @@ class Locks:
         owner = {"id": row["instance_id"], "label": row["owner_label"], "heartbeat": row["heartbeat"]}
         owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
         tasks = self.store.rows(
-            "SELECT id, type, title, status FROM tasks WHERE assignee = ? AND status IN ('claimed', 'in_progress')"
+            "SELECT id, type, title, status, requester, assignee FROM tasks"
+            " WHERE assignee = ? AND status IN ('claimed', 'in_progress')"
             " ORDER BY priority DESC, created_at, rowid LIMIT 5",
             (row["instance_id"],),
         )
+        if tasks:
+            tasks = _shown_to(self.store, viewer, tasks)
         shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
         place = lock_with_pane(self.store, {"instance_id": row["instance_id"]})
         owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
         workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
         return {**shown, "owner": owner, **workspace, "active_tasks": tasks}
+
+
+def _shown_to(store, viewer: str, tasks: list[dict]) -> list[dict]:
+    """``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
+    from swarm_mcp.store.task_rows import Sight, onlooker
+
+    sight = Sight(store, onlooker(viewer))
+    names = ("id", "type", "title", "status")
+    return [{name: task[name] for name in names} for task in tasks if sight.sees(task)]
 
 
 def _first_other(instance: dict, locks: list[dict], exclusive: bool) -> dict | None:

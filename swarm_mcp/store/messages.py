@@ -76,15 +76,16 @@ class Messages:
 
     # --------------------------------------------------------------- deliver
 
-    def take(self, instance: dict, limit: int = 50) -> list[dict]:
+    def take(self, instance: dict, limit: int = 50, about: str = "") -> list[dict]:
         """Claim up to `limit` unread messages for this process: ``{id, sender, content, created_at}``, oldest first.
 
         Nobody else is given them until this process has gone, or 120 s have passed without `acknowledge`.
+        With `about`, a task's id, only those that begin with ``[task:<id>]``; the others stay where they are.
         """
-        if not self._unread(instance, 1):
+        if not self._unread(instance, 1, about):
             return []  # nothing to claim: the common case needs no write lock
         with self.store.writing():
-            rows = self._unread(instance, limit)
+            rows = self._unread(instance, limit, about)
             now = self.store.now()
             self.store.change(
                 "DELETE FROM swarm_deliveries WHERE taken_at NOT BETWEEN ? AND ?",
@@ -161,8 +162,11 @@ class Messages:
         row = self.store.row("SELECT last_insert_rowid() AS id")
         return row["id"] if row else 0
 
-    def _unread(self, instance: dict, limit: int) -> list[dict]:
+    def _unread(self, instance: dict, limit: int, about: str = "") -> list[dict]:
         condition, values = self._waiting(instance)
+        if about:
+            mark = f"[task:{about}]"
+            condition, values = f"{condition} AND substr(content, 1, {len(mark)}) = ?", (*values, mark)
         return self.store.rows(
             f"SELECT {_COLUMNS} FROM messages WHERE {condition} ORDER BY id LIMIT ?", (*values, limit)
         )

@@ -128,7 +128,9 @@ INDEXES = {
     "swarm_kv_key_idx": "kv(key, scope)",
     "swarm_legacy_idx": "context(id) WHERE type <> 'lock'",
     # Ours: the next task to claim, the ended ones of a day ago, the dependents of one that ends.
-    "swarm_task_queue_idx": "tasks(scope, priority DESC, created_at, id) WHERE status = 'open'",
+    # Whose they are stands at the end, so that the walk past strangers' tasks does not read them.
+    "swarm_task_queue_idx": "tasks(scope, priority DESC, created_at, id, requester, assignee) WHERE status = 'open'",
+    "swarm_task_type_idx": "tasks(scope, type, priority DESC, created_at, id, requester, assignee) WHERE status = 'open'",
     "swarm_task_held_idx": (
         "tasks(scope, assignee, priority DESC, created_at, id) WHERE status IN ('claimed', 'in_progress')"
     ),

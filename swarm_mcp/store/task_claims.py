@@ -1,14 +1,16 @@
 """Taking work: a named task, or the most urgent one that fits. Each task has a single winner.
 
-Look and change happen in one immediate transaction, so of any number of sessions that reach for a task
-one gets it and the others see that it is taken. The queue is walked along an index in its own order;
-what has ended, and what others hold, is never read.
+What is to be begun is read once more in the transaction that begins it, so of any number of sessions that
+reach for a task one gets it and the others see that it is taken. The search comes before, for it may have a
+long way to go past tasks that do not fit, and must not keep others from writing meanwhile. It walks along
+indexes in the queue's own order; what has ended, and what others hold, is never read.
 """
 
 from __future__ import annotations
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import removal
+from swarm_mcp.store import task_departures as departures
 from swarm_mcp.store import task_notices as notices
 from swarm_mcp.store import task_rows as rows
 from swarm_mcp.store import task_states as states
@@ -18,11 +20,15 @@ INBOX_GLANCE = 200
 
 # The same words as the partial indexes, which serve only a query that repeats their condition. The plus
 # signs keep SQLite from the indexes on status and assignee, whatever statistics say: they are not in order.
+# An open task of somebody who is not registered is another program's fault, and anybody's to take.
 MINE = (
     "scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress') AND +status = 'claimed'{more}"
     f" ORDER BY {rows.ORDER} LIMIT ?"
 )
-QUEUE = "scope = ? AND status = 'open' AND +assignee IS NULL{more}" + f" ORDER BY {rows.ORDER} LIMIT ?"
+QUEUE = (
+    "scope = ? AND status = 'open' AND (+assignee IS NULL OR +assignee NOT IN (SELECT id FROM instances)){more}"
+    f" ORDER BY {rows.ORDER} LIMIT ?"
+)
 
 
 def claim(store, instance: dict, task_id: str, ignore_unread: bool = False) -> dict:
@@ -33,7 +39,7 @@ def claim(store, instance: dict, task_id: str, ignore_unread: bool = False) -> d
         if task is None:
             raise Refused("Task not found")
         task = _without_dead_holder(store, task)
-        _refuse_unless_possible(task, instance)
+        _refuse_unless_possible(store, task, instance)
         return _begin(store, instance, task, ignore_unread, {})
 
 
@@ -46,20 +52,18 @@ def claim_next(
     Raises Refused where there is none.
     """
     paths = resolved(instance, files or [], "files")
-    # An idle worker asks again and again; where there is nothing, it need not keep others from writing.
-    if not _Wanted(store, instance, types or [], paths).next() and not _dead_holders(store, instance):
-        raise Refused("No claimable task found")
-    with store.writing():
-        store.instances.require(instance["id"])
-        wanted = _Wanted(store, instance, types or [], paths)
-        task = wanted.next()
-        if task is None:
-            for row in _dead_holders(store, instance):
-                removal.remove(store, row, "reclaimed")
-            task = wanted.next()
-        if task is None:
+    while True:
+        found = _Wanted(store, instance, types or [], paths).first(1)
+        if not found:
+            if _reopen(store, instance):
+                continue
             raise Refused("No claimable task found")
-        return _begin(store, instance, task, ignore_unread, {"claim_next": True})
+        with store.writing():
+            store.instances.require(instance["id"])
+            task = rows.get(store, instance["scope"], found[0]["id"])
+            if task and (task["status"], task["assignee"]) == (found[0]["status"], found[0]["assignee"]):
+                return _begin(store, instance, task, ignore_unread, {"claim_next": True})
+        # Somebody was faster: with every round another session has got on.
 
 
 def reserve(store, task_id: str, worker: dict) -> dict:
@@ -85,26 +89,33 @@ class _Wanted:
         self.instance = instance
         # Nobody has an open task, so its requester alone decides who may see it.
         self.strangers = sorted(rows.Sight(store, instance).strangers)
-        self.of_friends = f" AND requester NOT IN ({_marks(self.strangers)})" if self.strangers else ""
-        self.narrow = f" AND type IN ({_marks(types)})" if types else ""
-        if files:
-            named = rows.ITEMS.format("tasks.files")
-            self.narrow += f" AND EXISTS (SELECT 1 FROM {named} named WHERE named.value IN ({_marks(files)}))"
-        self.values = (*types, *files)
-
-    def next(self) -> dict | None:
-        """The most urgent such task."""
-        found = self.first(1)
-        return found[0] if found else None
+        self.types = list(dict.fromkeys(types))
+        named = f"SELECT 1 FROM {rows.ITEMS.format('tasks.files')} named WHERE named.value IN {rows.AMONG}"
+        self.narrow, self.values = (f" AND EXISTS ({named})", (states.as_json(files),)) if files else ("", ())
 
     def first(self, limit: int) -> list[dict]:
         """The most urgent few: those assigned to the session, then open ones."""
-        own = (self.instance["scope"], self.instance["id"], *self.values, limit)
-        found = rows.find(self.store, MINE.format(more=self.narrow), own)
-        if len(found) < limit:
-            values = (self.instance["scope"], *self.strangers, *self.values, limit - len(found))
-            found += rows.find(self.store, QUEUE.format(more=self.of_friends + self.narrow), values)
-        return found
+        more, values = self.narrow, self.values
+        if self.types:
+            more, values = f" AND type IN {rows.AMONG}{more}", (states.as_json(self.types), *values)
+        own = (self.instance["scope"], self.instance["id"], *values, limit)
+        found = rows.find(self.store, MINE.format(more=more), own)
+        return found + self._queued(limit - len(found)) if len(found) < limit else found
+
+    def _queued(self, limit: int) -> list[dict]:
+        more, values = self.narrow, self.values
+        if self.strangers:
+            more, values = f" AND requester NOT IN {rows.AMONG}{more}", (states.as_json(self.strangers), *values)
+        if not self.types:
+            return rows.find(self.store, QUEUE.format(more=more), (self.instance["scope"], *values, limit))
+        # Each type in a walk of its own: only then is there an index that has nothing else on the way.
+        one = f"SELECT id FROM tasks WHERE {QUEUE.format(more=f' AND type = ?{more}')}"
+        heads = [
+            row["id"]
+            for kind in self.types
+            for row in self.store.rows(one, (self.instance["scope"], kind, *values, limit))
+        ]
+        return rows.find(self.store, f"id IN {rows.AMONG} ORDER BY {rows.ORDER} LIMIT ?", (states.as_json(heads), limit))
 
 
 def _begin(store, instance: dict, task: dict, ignore_unread: bool, more: dict) -> dict:
@@ -115,9 +126,9 @@ def _begin(store, instance: dict, task: dict, ignore_unread: bool, more: dict) -
     return {"task": begun, "prior_status": task["status"]}
 
 
-def _refuse_unless_possible(task: dict, instance: dict) -> None:
+def _refuse_unless_possible(store, task: dict, instance: dict) -> None:
     why = states.refusal(task, states.IN_PROGRESS, "claim", instance["id"])
-    if not why and task["status"] == states.OPEN and task["assignee"] not in (None, instance["id"]):
+    if not why and task["assignee"] not in (None, instance["id"]) and store.instances.live(task["assignee"]):
         why = "Task is assigned to another session"
     if why:
         raise Refused(why)
@@ -149,18 +160,28 @@ def _refuse_while_unread(store, instance: dict, task_id: str) -> None:
 
 
 def _without_dead_holder(store, task: dict) -> dict:
-    """`task`, open again where the session that has it is gone and nobody has noticed yet."""
+    """`task`, open again where the session that has it is gone and nobody has noticed yet, or there is none."""
     holder = task["assignee"]
-    if task["status"] not in (states.CLAIMED, states.IN_PROGRESS) or not holder or store.instances.live(holder):
+    if task["status"] not in (states.CLAIMED, states.IN_PROGRESS) or (holder and store.instances.live(holder)):
         return task
-    row = store.instances.get(holder)
-    if row:
-        removal.remove(store, row, "reclaimed")
-    else:
-        from swarm_mcp.store.task_departures import release
-
-        release(store, task)
+    row = store.instances.get(holder) if holder else None
+    if row is None:
+        return departures.release(store, task)
+    removal.remove(store, row, "reclaimed")
     return rows.get(store, task["scope"], task["id"]) or task
+
+
+def _reopen(store, instance: dict) -> bool:
+    """Make tasks of this scope claimable that nobody has any more; whether there were any."""
+    if not _dead_holders(store, instance) and not departures.abandoned(store, instance["scope"]):
+        return False
+    with store.writing():
+        store.instances.require(instance["id"])
+        for row in _dead_holders(store, instance):
+            removal.remove(store, row, "reclaimed")
+        for task in departures.abandoned(store, instance["scope"]):
+            departures.release(store, task)
+    return True
 
 
 def _dead_holders(store, instance: dict) -> list[dict]:
@@ -173,7 +194,3 @@ def _dead_holders(store, instance: dict) -> list[dict]:
             (instance["scope"], row["id"]),
         )
     ]
-
-
-def _marks(values: list[str]) -> str:
-    return ", ".join("?" * len(values))

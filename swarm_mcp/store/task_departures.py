@@ -14,7 +14,16 @@ _SCOPES = (
     " WHERE places.scope IS NOT NULL)"
     " SELECT scope FROM places WHERE scope IS NOT NULL"
 )
+# Who holds tasks of a scope without being registered, hopping from holder to holder.
+_HELD = "scope = ?1 AND status IN ('claimed', 'in_progress')"
+_GHOSTS = (
+    f"WITH RECURSIVE holders(id) AS (SELECT min(assignee) FROM tasks WHERE {_HELD}"
+    f" UNION ALL SELECT (SELECT min(assignee) FROM tasks WHERE {_HELD} AND assignee > holders.id) FROM holders"
+    " WHERE holders.id IS NOT NULL)"
+    " SELECT id FROM holders WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM instances)"
+)
 _NAMED_LIMIT = 5
+_AT_ONCE = 100
 
 
 def leave(store, row: dict, reason: str) -> None:
@@ -31,14 +40,34 @@ def leave(store, row: dict, reason: str) -> None:
         _tell(store, row, released)
 
 
+def vacate(store, row: dict) -> None:
+    """Inside a transaction: instance `row` goes to work in another scope, and leaves its tasks of this one behind."""
+    for task in _held(store, row["scope"], row["id"]):
+        release(store, task)
+    _unassign(store, row["scope"], row["id"])
+
+
 def release(store, task: dict) -> dict:
-    """Inside a transaction: a task whose session has gone is open to anyone again."""
+    """Inside a transaction: a task whose session has gone is open to anyone again.
+
+    How far it came is still worth knowing; that its session was stuck, and when it meant to report, is not.
+    """
     payload = {"status": states.OPEN, "prior_status": task["status"], "result": None, "reason": "assignee_gone"}
-    return states.move(store, task, states.OPEN, "release", "system", payload, assignee=None)
+    over = {"assignee": None, "blocked_reason": None, "expected_next_update_at": None}
+    return states.move(store, task, states.OPEN, "release", "system", payload, **over)
 
 
-def _held(store, scope: str, instance_id: str) -> list[dict]:
-    condition = f"scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress') ORDER BY {rows.ORDER}"
+def abandoned(store, scope: str) -> list[dict]:
+    """Some tasks that are claimed or in progress for nobody: another program's rows, or what it left behind."""
+    found = _held(store, scope, None)
+    for ghost in store.rows(_GHOSTS, (scope,)):
+        if len(found) < _AT_ONCE:
+            found += _held(store, scope, ghost["id"])
+    return found[:_AT_ONCE]
+
+
+def _held(store, scope: str, instance_id: str | None) -> list[dict]:
+    condition = f"scope = ? AND assignee IS ? AND status IN ('claimed', 'in_progress') ORDER BY {rows.ORDER}"
     return rows.find(store, condition, (scope, instance_id))
 
 

@@ -7,6 +7,7 @@ so there are no circles; chains may be long, so nothing here calls itself.
 
 from __future__ import annotations
 
+from swarm_mcp.store import task_locks as locks
 from swarm_mcp.store import task_rows as rows
 from swarm_mcp.store import task_states as states
 
@@ -30,16 +31,10 @@ class Standing:
         self.gone = gone
 
 
-def statuses(store, ids: list[str], scope: str | None = None) -> dict[str, str]:
-    """Status by id of those tasks that are there (in `scope`, where given)."""
-    found = {}
-    for start in range(0, len(ids), 400):
-        some = ids[start : start + 400]
-        marks = ", ".join("?" * len(some))
-        for row in store.rows(f"SELECT id, status, scope FROM tasks WHERE id IN ({marks})", some):
-            if scope in (None, row["scope"]):
-                found[row["id"]] = row["status"]
-    return found
+def statuses(store, ids: list[str]) -> dict[str, str]:
+    """Status by id of those tasks that are there."""
+    found = store.rows(f"SELECT id, status FROM tasks WHERE id IN {rows.AMONG}", (states.as_json(ids),))
+    return {row["id"]: row["status"] for row in found}
 
 
 def standing(store, task: dict) -> Standing:
@@ -134,4 +129,6 @@ def _cancel(store, task: dict, cause: Standing) -> dict:
     result = because_of(cause)
     payload = {"trigger": cause.failed, "reason": "dependency_failed", "result": result}
     payload.update(prior_status=task["status"], dependency_status=cause.status)
-    return states.move(store, task, states.CANCELLED, "cascade", SYSTEM, payload, result=result)
+    moved = states.move(store, task, states.CANCELLED, "cascade", SYSTEM, payload, result=result)
+    locks.release(store, moved)
+    return moved

@@ -1,11 +1,11 @@
-"""How tasks go on and end: progress, approval, completion, and the locks that end with them."""
+"""How tasks go on and end: progress, approval, completion."""
 
 from __future__ import annotations
 
-from swarm_hook_core.paths import key_of
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import events
 from swarm_mcp.store import task_dependencies as dependencies
+from swarm_mcp.store import task_locks as locks
 from swarm_mcp.store import task_notices as notices
 from swarm_mcp.store import task_rows as rows
 from swarm_mcp.store import task_states as states
@@ -45,6 +45,8 @@ def complete(store, actor: dict, task_id: str, record: dict, status: str = state
         text = json.dumps(result, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except ValueError:
         raise Refused("A result holds no NaN and no infinity: they are not JSON") from None
+    except RecursionError:
+        raise Refused("A result this deeply nested cannot be stored; say it in words") from None
 
     def complaint(task: dict) -> str:
         if tracked or not needs_entry(task):
@@ -101,6 +103,7 @@ def approve(store, actor: dict, task_id: str) -> dict:
         # The contract leaves this event without an actor.
         moved = states.move(store, task, target, "approve", None, payload, **columns)
         if standing.failed:
+            locks.release(store, moved)
             dependencies.cancel_dependents(store, moved)
         return {"task": moved, "notices": notices.approved(store, actor, moved)}
 
@@ -121,10 +124,8 @@ def needs_entry(task: dict) -> bool:
 def _end(store, actor: dict, task_id: str, status: str, result: str | None, summary: str | None, complaint) -> dict:
     if status not in states.TERMINAL:
         raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
-    # Outside the transaction: resolving links asks the file system, which may be slow.
-    known = rows.get(store, actor["scope"], task_id)
-    declared = (known or {}).get("files") or []
-    keys = [key_of(file) for file in declared]
+    known = rows.seen(store, actor, task_id)
+    keys = locks.keys_of(known) if known else []  # outside the transaction
     with store.writing():
         store.instances.require(actor["id"])
         task = _seen(store, actor, task_id)
@@ -133,23 +134,10 @@ def _end(store, actor: dict, task_id: str, status: str, result: str | None, summ
             raise Refused(why)
         payload = {"status": status, "prior_status": task["status"], "result": result}
         ended = states.move(store, task, status, "end", actor["id"], payload, result=result)
-        _release_locks(store, ended, declared, keys)
+        locks.release(store, ended, keys)
         unblocked = dependencies.settle(store, ended)
         told = notices.ended(store, actor, ended, summary)
         return {"task": ended, "notices": told, "unblocked": notices.unblocked(store, actor, unblocked)}
-
-
-def _release_locks(store, task: dict, files: list[str], keys: list[str]) -> None:
-    """What the assignee locked for this task: by its tag, or untagged on one of its files. Nothing else."""
-    if not task["assignee"]:
-        return
-    file_marks, key_marks = ", ".join("?" * len(files)), ", ".join("?" * len(keys))
-    locks = store.rows(
-        "SELECT id, instance_id, scope, file, path_key, task_id FROM context WHERE type = 'lock' AND instance_id = ?"
-        f" AND (task_id = ? OR task_id IS NULL AND (file IN ({file_marks}) OR path_key IN ({key_marks})))",
-        (task["assignee"], task["id"], *files, *keys),
-    )
-    store.locks.drop(locks, "task_terminal", task_id=task["id"])
 
 
 def _seen(store, actor: dict, task_id: str) -> dict:

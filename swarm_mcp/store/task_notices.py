@@ -1,6 +1,7 @@
 """What sessions are told about tasks, stored with the change that it is about.
 
-Each function returns ``[(recipient id, text)]``, for whoever then wakes the recipients. All begin with
+A message is stored in the scope in which its recipient is now, for that is where its inbox is. Nobody
+writes to a session that is not registered. Each function returns ``[(recipient id, text)]``, for whoever then wakes the recipients. All begin with
 ``[auto] `` and name their tasks as ``(task_id: ...)``; by that the unread gate knows that a notice is
 about the very task that is being claimed.
 """
@@ -21,7 +22,7 @@ def assigned(store, requester: dict, task: dict) -> list[tuple[str, str]]:
         states.BLOCKED: "It is blocked by other tasks; you will be told when it may begin.",
         states.APPROVAL_REQUIRED: "It waits for approval; you will be told when it may begin.",
     }.get(task["status"], "Begin with claim_task.")
-    return [_post(store, requester, task["assignee"], f"New {task['type']} task for you: {_named(task)}. {when}", task)]
+    return _post(store, requester, task["assignee"], f"New {task['type']} task for you: {_named(task)}. {when}", task)
 
 
 def assigned_together(store, requester: dict, tasks: list[dict]) -> list[tuple[str, str]]:
@@ -36,7 +37,7 @@ def assigned_together(store, requester: dict, tasks: list[dict]) -> list[tuple[s
         waiting = any(task["status"] != states.CLAIMED for task in some)
         later = " those that are claimed; you will be told when the others may begin" if waiting else ""
         text = f"{len(some)} new task{'s' if len(some) > 1 else ''} for you: {listed}. Begin with claim_task{later}."
-        told.append(_post(store, requester, assignee, text, None))
+        told += _post(store, requester, assignee, text, None)
     return told
 
 
@@ -45,18 +46,18 @@ def approved(store, approver: dict, task: dict) -> list[tuple[str, str]]:
     if task["status"] != states.CLAIMED or task["assignee"] == approver["id"]:
         return []
     text = f"Approved: {_named(task)}. Begin with claim_task."
-    return [_post(store, approver, task["assignee"], text, task)]
+    return _post(store, approver, task["assignee"], text, task)
 
 
 def ended(store, actor: dict, task: dict, summary: str | None) -> list[tuple[str, str]]:
     """Inside a transaction: tell the requester that a task is done or has failed. Cancelling is silent."""
     requester = task["requester"]
-    if task["status"] == states.CANCELLED or requester == actor["id"] or not store.instances.get(requester):
+    if task["status"] == states.CANCELLED or requester == actor["id"]:
         return []
     outcome = " ".join((summary or "").split())
     quoted = f": {outcome[:LONGEST_QUOTE]}{'…' if len(outcome) > LONGEST_QUOTE else ''}" if outcome else ""
     text = f"{'Done' if task['status'] == states.DONE else 'Failed'}: {_named(task)}{quoted}"
-    return [_post(store, actor, requester, text, task)]
+    return _post(store, actor, requester, text, task)
 
 
 def unblocked(store, actor: dict, tasks: list[dict]) -> list[tuple[str, str]]:
@@ -65,7 +66,7 @@ def unblocked(store, actor: dict, tasks: list[dict]) -> list[tuple[str, str]]:
     for task in tasks:
         if task["status"] == states.CLAIMED and task["assignee"] != actor["id"]:
             text = f"No longer blocked: {_named(task)}. Begin with claim_task."
-            told.append(_post(store, {**actor, "scope": task["scope"]}, task["assignee"], text, task))
+            told += _post(store, actor, task["assignee"], text, task)
     return told
 
 
@@ -79,7 +80,10 @@ def _named(task: dict) -> str:
     return f'"{" ".join(task["title"].split())}" (task_id: {task["id"]})'
 
 
-def _post(store, sender: dict, recipient: str, text: str, task: dict | None) -> tuple[str, str]:
+def _post(store, sender: dict, recipient: str, text: str, task: dict | None) -> list[tuple[str, str]]:
+    row = store.instances.get(recipient)
+    if row is None:
+        return []
     content = f"[task:{task['id']}] {AUTO}{text}" if task else AUTO + text
-    store.messages.post(sender["scope"], sender["id"], recipient, content)
-    return recipient, content
+    store.messages.post(row["scope"], sender["id"], recipient, content)
+    return [(recipient, content)]

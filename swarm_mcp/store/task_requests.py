@@ -36,14 +36,17 @@ def request(store, requester: dict, spec: dict, notify: bool = True) -> dict:
     it is returned untouched (`existing`). Raises Refused.
     """
     try:
-        task = _composed(requester, spec)
+        # Files are resolved outside of the transaction, which asks the file system, and only where there is need.
+        task = None if _is_taken(store, requester, spec) else _composed(requester, spec)
         with store.writing():
             store.instances.require(requester["id"])
-            known = _existing(store, task)
+            sight = rows.Sight(store, requester)
+            known = _existing(store, requester, spec, sight)
             if known:
                 return {"task": known, "existing": True, "notices": []}
+            task = task or _composed(requester, spec)
             _check_assignee(store, task)
-            _check_links(store, task)
+            _check_links(store, task, sight)
             _insert(store, task)
             told = notices.assigned(store, requester, task) if notify else []
             return {"task": task, "existing": False, "notices": told}
@@ -60,20 +63,27 @@ def request_batch(store, requester: dict, specs: list[dict]) -> dict:
     if not 1 <= len(specs) <= BATCH_LIMIT:
         raise Refused(f"A batch has 1 to {BATCH_LIMIT} tasks, not {len(specs)}")
     details: list[dict] = []
-    drafts = [_collected(details, index, _composed, requester, spec) for index, spec in enumerate(specs)]
-    _find_repeats(drafts, details)
+    drafts = [
+        None if _is_taken(store, requester, spec) else _collected(details, index, _composed, requester, spec)
+        for index, spec in enumerate(specs)
+    ]
+    faulty = {detail["task_index"] for detail in details}
+    _find_repeats(specs, details)
     made: list[dict | None] = []
     created: list[dict] = []
+
+    def fulfilled(index: int) -> dict:
+        known = _existing(store, requester, specs[index], sight)
+        if known:
+            return known
+        created.append(_placed(store, drafts[index] or _composed(requester, specs[index]), index, made, len(specs), sight))
+        return created[-1]
+
     with store.writing():
         store.instances.require(requester["id"])
-        for index, task in enumerate(drafts):
-            known = _existing(store, task) if task else None
-            fresh = None
-            if task and not known:
-                fresh = _collected(details, index, _placed, store, task, index, made, len(specs))
-            made.append(known or fresh)
-            if fresh:
-                created.append(fresh)
+        sight = rows.Sight(store, requester)
+        for index in range(len(specs)):
+            made.append(None if index in faulty else _collected(details, index, fulfilled, index))
         if details:
             details.sort(key=lambda detail: detail["task_index"])
             raise Refused("Validation failed", details=details)
@@ -125,9 +135,26 @@ def resolved(instance: dict, files: list[str], field: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _existing(store, task: dict) -> dict | None:
-    key = task["idempotency_key"]
-    found = rows.find(store, "scope = ? AND idempotency_key = ?", (task["scope"], key)) if key else []
+def _key(spec: dict) -> str:
+    return (spec.get("idempotency_key") or "").strip()
+
+
+def _is_taken(store, requester: dict, spec: dict) -> bool:
+    """Whether there is a task with this key already; then nothing else in `spec` matters."""
+    sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
+    return bool(_key(spec)) and store.row(sql, (requester["scope"], _key(spec))) is not None
+
+
+def _existing(store, requester: dict, spec: dict, sight: rows.Sight) -> dict | None:
+    """The task that has this key. Raises _Wrong where the requester may not know of it."""
+    key = _key(spec)
+    found = rows.find(store, "scope = ? AND idempotency_key = ?", (requester["scope"], key)) if key else []
+    if found and not sight.sees(found[0]):
+        raise _Wrong(
+            "idempotency_key",
+            f'Cross-identity coordination blocked: the idempotency key "{key}" is that of a task of another identity;'
+            " choose another one",
+        )
     return found[0] if found else None
 
 
@@ -146,10 +173,15 @@ def _check_assignee(store, task: dict) -> None:
         )
 
 
-def _check_links(store, task: dict) -> None:
+def _check_links(store, task: dict, sight: rows.Sight) -> None:
+    """A task names only those that its requester may see."""
     wanted = [("depends_on", "Dependency", task_id) for task_id in task["depends_on"] or ()]
     wanted += [(field, _LINK_NAMES[field], task[field]) for field in LINKS if task[field]]
-    known = dependencies.statuses(store, [task_id for *_, task_id in wanted], task["scope"])
+    named = store.rows(
+        f"SELECT id, requester, assignee FROM tasks WHERE id IN {rows.AMONG} AND +scope = ?",
+        (states.as_json([task_id for *_, task_id in wanted]), task["scope"]),
+    )
+    known = {row["id"] for row in named if sight.sees(row)}
     for field, what, task_id in wanted:
         if task_id not in known:
             raise _Wrong(field, f"{what} task {task_id} not found in scope")
@@ -186,7 +218,7 @@ def _collected(details: list[dict], index: int, step, *values):
     return None
 
 
-def _placed(store, task: dict, index: int, made: list[dict | None], count: int) -> dict:
+def _placed(store, task: dict, index: int, made: list[dict | None], count: int, sight: rows.Sight) -> dict:
     """Check one item and insert it: later ones may name it. What is wrong in the end undoes all."""
     if task["depends_on"]:
         named = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
@@ -195,7 +227,7 @@ def _placed(store, task: dict, index: int, made: list[dict | None], count: int) 
         if task[field]:
             task[field] = _referred(field, task[field], index, made, count) or None
     _check_assignee(store, task)
-    _check_links(store, task)
+    _check_links(store, task, sight)
     _insert(store, task, index)
     return task
 
@@ -216,10 +248,9 @@ def _referred(field: str, text: str, index: int, made: list[dict | None], count:
     return task["id"] if task else ""
 
 
-def _find_repeats(drafts: list[dict | None], details: list[dict]) -> None:
+def _find_repeats(specs: list[dict], details: list[dict]) -> None:
     first: dict[str, int] = {}
-    for index, task in enumerate(drafts):
-        key = task["idempotency_key"] if task else None
+    for index, key in enumerate(map(_key, specs)):
         if not key:
             continue
         if key in first:

@@ -17,6 +17,8 @@ SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
 ORDER = "priority DESC, created_at, id"
 # A list column as a table; what another program left there and is no JSON counts as empty.
 ITEMS = "json_each(CASE WHEN json_valid({0}) THEN {0} ELSE '[]' END)"
+# The texts of one variable, `as_json` of a list of any length.
+AMONG = "(SELECT value FROM json_each(?))"
 
 
 def find(store, condition: str, values: tuple | list) -> list[dict]:
@@ -31,9 +33,15 @@ def get(store, scope: str, task_id: str) -> dict | None:
 
 
 def seen(store, viewer: dict, task_id: str) -> dict | None:
-    """One task of the viewer's scope; None also where another identity hides it."""
-    task = get(store, viewer["scope"], task_id)
-    return task if task and Sight(store, viewer).sees(task) else None
+    """One task of the viewer's scope; None also where another identity hides it.
+
+    What it asked for or works on a session can name from wherever it has moved to.
+    """
+    found = find(store, "id = ?", (task_id,))
+    task = found[0] if found else None
+    if task is None or viewer["id"] in (task["requester"], task["assignee"]):
+        return task
+    return task if task["scope"] == viewer["scope"] and Sight(store, viewer).sees(task) else None
 
 
 def listed(
@@ -83,6 +91,11 @@ def texts_in(text: object) -> list[str] | None:
     except (ValueError, RecursionError):
         value = None
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
+
+
+def onlooker(identity: str, scope: str = "") -> dict:
+    """Somebody of `identity` (empty for none) who looks at `scope` and is no session, in the shape of one."""
+    return {"id": "", "label": f"identity:{identity}" if identity else None, "scope": scope}
 
 
 class Sight:

@@ -16,6 +16,7 @@ DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
 STATUSES = (OPEN, CLAIMED, IN_PROGRESS, DONE, FAILED, CANCELLED, BLOCKED, APPROVAL_REQUIRED)
 TERMINAL = (DONE, FAILED, CANCELLED)
 NEW = ""  # before there is a row
+AHEAD_MS = 86_400_000  # how far another program's clock may be ahead of this one
 
 # Who may do it.
 ANYONE = "anyone"  # who may see the task at all
@@ -89,7 +90,7 @@ def create(store, task: dict, actor: str, payload: dict) -> None:
     if (NEW, task["status"], "request") not in _WHO:
         raise AssertionError(f"no task begins as {task['status']}")
     task.update(updated_at=task["created_at"], changed_at=stamp(store, task["scope"]))
-    values = [_as_json(value) if isinstance(value, list) else value for value in task.values()]
+    values = [as_json(value) if isinstance(value, list) else value for value in task.values()]
     store.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
     events.add(store, task["scope"], _EVENTS["request"], actor, task["id"], payload)
 
@@ -119,13 +120,19 @@ def move(store, task: dict, target: str, how: str, actor: str | None, payload: d
 
 
 def stamp(store, scope: str) -> int:
-    """Inside a transaction: a ``changed_at`` in ms later than any in `scope`, so that nobody who waits misses it."""
-    row = store.row("SELECT max(changed_at) AS latest FROM tasks WHERE scope = ?", (scope,)) or {}
+    """Inside a transaction: a ``changed_at`` in ms later than any in `scope`, so that nobody who waits misses it.
+
+    A time more than a day ahead is another program's fault, and not counted from: the column could not grow on.
+    """
+    now = store.now_ms()
+    condition, values = "scope = ? AND changed_at <= ?", (scope, now + AHEAD_MS)
+    row = store.row(f"SELECT max(changed_at) AS latest FROM tasks WHERE {condition}", values) or {}
     latest = row.get("latest")
-    return max(store.now_ms(), latest + 1 if isinstance(latest, int) else 0)
+    return max(now, int(latest) + 1 if isinstance(latest, (int, float)) else 0)
 
 
-def _as_json(texts: list[str]) -> str:
+def as_json(texts: list[str]) -> str:
+    """A list as JSON text, for a column or for ``json_each(?)``: variables are few, 32 766 in some SQLites."""
     return f"[{','.join(map(quote, texts))}]"
 
 

@@ -1,8 +1,8 @@
 """Tasks: work that sessions hand to each other.
 
 This is the whole face of tasks; what it promises is kept in the modules beside it: ``task_states`` (the
-life of a task, as a table), ``task_rows`` (reading), ``task_requests``, ``task_claims``, ``task_endings``,
-``task_dependencies``, ``task_departures`` and ``task_notices``.
+life of a task, as a table), ``task_rows`` and ``task_glance`` (reading), ``task_requests``, ``task_claims``,
+``task_endings``, ``task_locks``, ``task_dependencies``, ``task_departures`` and ``task_notices``.
 
 A task is a dict with the contract's columns, ``files`` and ``depends_on`` as lists or None. `instance`
 and `viewer` are rows of ``instances``, of which ``id``, ``label`` and ``scope`` count. Whatever the rules
@@ -12,7 +12,7 @@ change's own transaction and returned as ``[(recipient id, text)]``, for the cal
 
 from __future__ import annotations
 
-from swarm_mcp.store import task_claims, task_endings, task_requests, task_rows, task_states
+from swarm_mcp.store import task_claims, task_endings, task_glance, task_requests, task_rows, task_states
 from swarm_mcp.store.task_endings import UNCHANGED
 
 
@@ -29,7 +29,7 @@ class Tasks:
         return task_rows.get(self.store, scope, task_id)
 
     def seen(self, viewer: dict, task_id: str) -> dict | None:
-        """One task of the viewer's scope; None also where it belongs to another identity."""
+        """One task of the viewer's scope, or that it asked for or works on; None where another identity hides it."""
         return task_rows.seen(self.store, viewer, task_id)
 
     def listed(self, viewer: dict, status: str = "", assignee: str = "", requester: str = "") -> list[dict]:
@@ -39,6 +39,10 @@ class Tasks:
     def in_order(self, viewer: dict, status: str = "") -> list[dict]:
         """The same, in order of creation."""
         return task_rows.listed(self.store, viewer, status, order="created_at, rowid")
+
+    def counts(self, viewer: dict) -> dict[str, int]:
+        """How many tasks of its scope the viewer may see, by status; every status is there."""
+        return task_glance.counts(self.store, viewer, task_rows.Sight(self.store, viewer))
 
     def current(self, viewer: dict, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
         """Tasks by status: ``{open: [...], ..., terminal_counts: {done, failed, cancelled}}``.

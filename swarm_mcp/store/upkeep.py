@@ -52,6 +52,7 @@ class Upkeep:
         store.instances.reclaim()
         gone = [due.spent_mutexes(store, AT_ONCE, None, mode)]
         scopes: set[str] = set()
+        self._cascade(AT_ONCE, None)
         for kind in AGED:
             found = due.old_rows(store, kind, AT_ONCE, None, mode)
             gone.append(found)
@@ -71,6 +72,11 @@ class Upkeep:
 
     def _orphans_of(self, prefix: str):
         return lambda after: due.orphan_values(self.store, prefix, after, AT_ONCE, None)
+
+    def _cascade(self, limit: int, scope: str | None) -> None:
+        """Cancel what depends on failed tasks that are about to be deleted: afterwards they would count as done."""
+        for place in due.scopes_of_failures(self.store, limit, scope):
+            self.store.tasks.settle_vanished(place)
 
     def _settle(self, scopes: set[str]) -> None:
         """Let go of tasks that waited for deleted ones, here and, in turn, where another program deletes."""
@@ -142,6 +148,7 @@ class Upkeep:
             removal.remove(store, row, "reclaimed")
         due.orphan_locks(store, due.vanished_holders(store, "", -1)[0], -1, scope, mode)
         mutexes = sum(due.spent_mutexes(store, -1, scope, mode).values())
+        self._cascade(-1, scope)
         counts = {kind: sum(due.old_rows(store, kind, -1, scope, mode).values()) for kind in AGED}
         orphans = []
         for prefix in due.VALUE_PREFIXES:

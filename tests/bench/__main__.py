@@ -1,4 +1,4 @@
-"""What the hooks cost: `make bench`, or `python -m tests.bench` in an environment that has swarm-mcp.
+"""What hooks and coordinator cost: `make bench`, or `python -m tests.bench` in an environment that has swarm-mcp.
 
 Every case runs the command an installed plugin would run (``swarm-mcp bundle --local``, command from
 its ``hooks.json``, through a shell as both clients do) and checks the answer of every single run.
@@ -18,6 +18,7 @@ over all store sizes; SessionStart at most 6 times. ``--check`` exits 1 where on
 answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as another implementation
 of the contract would (no session rows, no path keys); in ``one name`` all files share their last name.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
+What is measured of the coordinator, and its goals: see ``coordinator.py``. ``--part`` measures one of the two.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import figures, imports, stores
+from .coordinator import Coordinator
 from .figures import Series
 from .plugin import (
     RUNTIMES,
@@ -215,7 +217,8 @@ def main() -> int:
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="locks in the stores, by comma")
     parser.add_argument("--shell", default="/bin/sh", help="runs the hooks; Codex takes the user's $SHELL")
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
-    parser.add_argument("--imports", action="store_true", help="only show what one check imports")
+    parser.add_argument("--imports", action="store_true", help="only show what one check of a hook imports")
+    parser.add_argument("--part", choices=("all", "hooks", "coordinator"), default="all", help="what to measure")
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
     with tempfile.TemporaryDirectory(prefix="swarm-bench-") as folder:
@@ -230,12 +233,25 @@ def main() -> int:
 
 
 def _measure(bench: Bench, options: argparse.Namespace) -> int:
+    missed: list[str] = []
+    if options.part != "coordinator":
+        missed += _measure_hooks(bench, options)
+    if options.part != "hooks" and not options.imports:
+        coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+        coordinator.measure(options.runs)
+        missed += coordinator.missed
+    if not options.imports:
+        print("\n".join(f"OVER THE LIMIT: {miss}" for miss in missed) or "all limits hold")
+    return 1 if missed and options.check else 0
+
+
+def _measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:
     checks = bench.checks()
     if options.imports:
         for case in checks[2:]:  # the denials: they import the most
             runtime = case.series.name.split()[1]
             print(imports.profile(bench.plugin, runtime, case.payload, case.env, str(bench.checkout)), end="\n\n")
-        return 0
+        return []
     print(
         f"{bench.plugin.python}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {options.runs} runs each"
     )
@@ -255,9 +271,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         print(figures.table(life), end="\n\n", flush=True)
         series += life
     print(figures.table(bench.commands(store_of(bench.sizes[0]), few, bench.sizes[0])), end="\n\n")
-    missed = figures.misses(series) + wrong
-    print("\n".join(f"OVER THE LIMIT: {miss}" for miss in missed) or "all limits hold")
-    return 1 if missed and options.check else 0
+    return figures.misses(series) + wrong
 
 
 if __name__ == "__main__":

@@ -50,6 +50,28 @@ def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False
             raise ValueError(f"{checkout} has links in it: keys written in bulk would be wrong")
 
 
+def fill_work(path: str, checkout: str, size: int, spare: int) -> None:
+    """Add `size` tasks, two thirds of them ended, the rest with a holder, as many messages, and `spare` open tasks."""
+    with Store(path) as store, store.writing():
+        numbers = "WITH RECURSIVE number(n) AS (SELECT 1 WHERE ? > 0 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"
+        store.change(
+            f"{numbers} INSERT INTO tasks (id, scope, type, title, requester, assignee, status, changed_at)"
+            f" SELECT printf('task-%032d', n), ?, 'implement', 'task ' || n, 'holder-0', 'holder-' || (n % {HOLDERS}),"
+            " CASE n % 3 WHEN 0 THEN 'in_progress' WHEN 1 THEN 'done' ELSE 'cancelled' END, unixepoch() * 1000 FROM number",
+            (size, size, checkout),
+        )
+        store.change(
+            f"{numbers} INSERT INTO tasks (id, scope, type, title, requester, status, changed_at)"
+            " SELECT printf('spare-%032d', n), ?, 'fix', 'spare ' || n, 'holder-1', 'open', unixepoch() * 1000 FROM number",
+            (spare, spare, checkout),
+        )
+        store.change(
+            f"{numbers} INSERT INTO messages (scope, sender, recipient, content)"
+            f" SELECT ?, 'holder-0', 'holder-' || (n % {HOLDERS}), 'message ' || n FROM number",
+            (size, size, checkout),
+        )
+
+
 def _holders(store: Store, checkout: str, foreign: bool) -> None:
     now, pid = int(time.time()), os.getpid()
     with store.writing():

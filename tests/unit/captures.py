@@ -137,14 +137,18 @@ def _of_lists(patterns: list, actuals: list, names: Names, place: str) -> list[s
 
 
 def _in_order_of(patterns: list, actuals: list, names: Names) -> list:
-    """The items in the order of the patterns they fit best; what is left over comes last."""
-    left, chosen = list(actuals), []
-    for pattern in patterns:
-        if left:
-            best = min(left, key=lambda actual: len(differences(pattern, actual, names.copy())))
-            left.remove(best)
-            chosen.append(best)
-    return chosen + left
+    """The items in the order of the patterns that they fit best; what is left over comes last."""
+    costs = {
+        (one, other): len(differences(pattern, actual, names.copy()))
+        for one, pattern in enumerate(patterns)
+        for other, actual in enumerate(actuals)
+    }
+    chosen: dict[int, int] = {}
+    for one, other in sorted(costs, key=lambda pair: costs[pair]):
+        if one not in chosen and other not in chosen.values():
+            chosen[one] = other
+    rest = [other for other in range(len(actuals)) if other not in chosen.values()]
+    return [actuals[other] for other in [*(chosen[one] for one in sorted(chosen)), *rest]]
 
 
 def _aligned(patterns: list, actuals: list, names: Names) -> list[tuple[int | None, int | None]]:

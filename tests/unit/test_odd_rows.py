@@ -30,6 +30,8 @@ ODD_ROWS: dict[str, list[dict]] = {
         {**TASK, "id": "t2", "files": "[", "depends_on": "{"},
         {**TASK, "id": "t3", "status": "blocked"},
         {**TASK, "id": "t4", "requester": "x", "files": "[1, null]", "changed_at": FAR},
+        {**TASK, "id": "t6", "status": "in_progress", "files": '["a\\u0000", "\\ud800", "", "relative"]'},
+        {**TASK, "id": "t7", "status": "in_progress", "assignee": "{me}", "files": '["\\ud800", "a\\u0000"]'},
         {**TASK, "id": "t5", "status": "in_progress", "assignee": "{me}", "expected_next_update_at": "x"},
     ],
     "context": [

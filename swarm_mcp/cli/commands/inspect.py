@@ -2,7 +2,8 @@
 
 usage: swarm-mcp inspect [--scope DIR] [--json]
 
-Sessions, the newest 20 messages, tasks, locks and keys. Nothing is marked as read.
+Sessions, the newest 20 messages, tasks (those that have not ended first), locks and keys. Nothing is marked as
+read. What is another identity's is not shown, but for the files that its sessions hold.
 
 example: swarm-mcp inspect --json
 """
@@ -10,12 +11,15 @@ example: swarm-mcp inspect --json
 from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
-from swarm_mcp.circle import mail_between, veiled
+from swarm_mcp.circle import veiled
 from swarm_mcp.cli.output import listing, moment, presence, say, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import public_instance, short
 from swarm_mcp.store import Store
+from swarm_mcp.store.task_rows import onlooker
+from swarm_mcp.store.task_states import TERMINAL
 
+MESSAGES = 20
 WORDS = 0
 
 
@@ -25,19 +29,21 @@ def run(args) -> int:
     with Store(read_only=True) as store:
         now = store.now()
         viewer = viewer_identity(store, args)
-        everyone = store.instances.in_scope(scope)
-        instances = veiled(everyone, viewer)
-        messages, tasks = mail_between(store.records.messages(scope), everyone, viewer), store.records.tasks(scope)
+        instances = veiled(store.instances.in_scope(scope), viewer)
+        messages = store.messages.recent(scope, MESSAGES, viewer=viewer)
+        tasks = store.tasks.in_order(onlooker(viewer, scope))
+        tasks.sort(key=lambda task: task["status"] in TERMINAL)
         locks = store.locks.held(scope, viewer)
         keys = store.kv.items(scope, "", f"identity:{viewer}" if viewer else None)
     if args.json:
         names = ("id", "instance_id", "file", "type", "content", "created_at")
+        of_task = ("id", "type", "title", "status", "assignee", "requester")
         show(
             {
                 "scope": scope,
                 "instances": [public_instance(row) for row in instances],
                 "messages": messages,
-                "tasks": tasks,
+                "tasks": [{name: task[name] for name in of_task} for task in tasks],
                 "locks": [{name: row[name] for name in names} for row in locks],
                 "kv": keys,
             }

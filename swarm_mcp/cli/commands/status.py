@@ -20,9 +20,10 @@ from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import public_instance, seconds_since, short
 from swarm_mcp.store import Store
+from swarm_mcp.store.task_rows import onlooker
+from swarm_mcp.store.task_states import TERMINAL
 
 DAY_SECONDS = 86400
-ENDED = ("done", "failed", "cancelled")
 
 WORDS = 0
 
@@ -35,10 +36,10 @@ def run(args) -> int:
         viewer = viewer_identity(store, args)
         sessions = veiled(store.instances.in_scope(scope), viewer)
         locks = store.locks.held(scope, viewer)
-        counts = store.records.task_counts(scope)
+        counts = store.tasks.counts(onlooker(viewer, scope))
         me = surrounding_session(store)
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
-    tasks = {status: count for status, count in counts.items() if status not in ENDED}
+    tasks = {status: count for status, count in counts.items() if count and status not in TERMINAL}
     if args.json:
         me_shown = public_instance(me) if me else None
         shown = [

@@ -17,6 +17,7 @@ from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
+from swarm_mcp.store.task_rows import onlooker
 from swarm_mcp.store.task_states import STATUSES
 
 WORDS = 0
@@ -29,9 +30,7 @@ def run(args) -> int:
         raise UsageError(f"no task has the status {status!r}; it is one of {', '.join(STATUSES)}")
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
-        viewer = viewer_identity(store, args)
-        onlooker = {"id": "", "label": f"identity:{viewer}" if viewer else "", "scope": scope}
-        tasks = store.tasks.in_order(onlooker, status)
+        tasks = store.tasks.in_order(onlooker(viewer_identity(store, args), scope), status)
     if args.json:
         names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
         show([{name: task[name] for name in names} for task in tasks])

@@ -20,11 +20,10 @@ example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
 
 from __future__ import annotations
 
-import os
-
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.arguments import LARGEST, one_of
 from swarm_mcp.cli.output import listing, moment, refused, say, show
+from swarm_mcp.dispatch.order import may_dispatch
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.scope import clean, current_scope
 from swarm_mcp.store import Store
@@ -106,7 +105,7 @@ def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
             if args.value("--as"):
                 raise
             by = None  # a person at a shell, outside of any session
-        if gateway_only and by and not _may_spawn(by):
+        if gateway_only and by and not may_dispatch(by):
             reason = f"only a session whose label has mode:gateway may spawn, and {by['label'] or by['id']} has not"
             return refused(args, "ui spawn", {"error": f"{reason}; SWARM_MCP_ALLOW_SPAWN=1 lets any"})
         scope = by["scope"] if by and not args.value("--scope") else current_scope(args.value("--scope"))
@@ -118,11 +117,6 @@ def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
         for line in _lines(row):
             say(line)
     return 1 if row["status"] == "failed" else 0
-
-
-def _may_spawn(row: dict) -> bool:
-    allowed = os.environ.get("SWARM_MCP_ALLOW_SPAWN", "").strip().lower() in ("1", "true", "yes", "on")
-    return allowed or "mode:gateway" in (row["label"] or "").split()
 
 
 def _target(args) -> str:

@@ -12,6 +12,8 @@ from swarm_mcp.server.tool import Answer, NotRegistered, Tool, flag, number, tex
 from swarm_mcp.shapes import registration, seconds_since
 from swarm_mcp.standing import held_by, met_by, peer, peers_of, standing
 from swarm_mcp.store.panes import republish
+from swarm_mcp.store.task_glance import glance
+from swarm_mcp.store.task_states import TERMINAL
 
 MOST_MESSAGES = 50
 
@@ -41,13 +43,20 @@ def _bootstrap(call, arguments: dict) -> Answer:
     except Refused as refusal:
         return Answer(refusal.answer)
     store, marks = call.store, arguments["mark_read"]
-    tasks = store.tasks.current(row, arguments["include_terminal"], arguments["terminal_limit"])
+    tasks = _tasks(store, row, arguments["include_terminal"], arguments["terminal_limit"])
     peers, backend, held = peers_of(store, row), _backend(store, row), held_by(store, row)
     # Taken last: what fails before this leaves the mail where it is.
     messages = store.messages.take(row, MOST_MESSAGES) if marks else store.messages.peek(row, MOST_MESSAGES)
     value = standing(store, row, peers, messages, tasks, held_locks=held, state_backend=backend)
     ids = [message["id"] for message in messages] if marks else []
     return Answer(value, on_sent=(lambda store: store.messages.acknowledge(ids)) if ids else None)
+
+
+def _tasks(store, row: dict, include_ended: bool, ended_limit: int) -> dict:
+    """The scope's tasks by status; without the ended ones, unless asked for, in an answer that stays small."""
+    if include_ended or ended_limit:
+        return store.tasks.current(row, include_ended, ended_limit)
+    return {status: tasks for status, tasks in glance(store, row).items() if status not in TERMINAL}
 
 
 def _adopted(call, wanted: str) -> dict:
