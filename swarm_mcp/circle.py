@@ -22,8 +22,6 @@ def may_meet(mine: str | None, theirs: str | None) -> bool:
 
 def veiled(rows: list[dict], viewer: str) -> list[dict]:
     """Instances as `viewer` (an identity, empty for none) may see them: others' labels are None."""
-    return [row if _in_circle(row, viewer) else {**row, "label": None} for row in rows]
-
-
-def _in_circle(row: dict, viewer: str) -> bool:
-    return same_circle(viewer, token(row["label"] or "", "identity"))
+    return [
+        row if same_circle(viewer, token(row["label"] or "", "identity")) else {**row, "label": None} for row in rows
+    ]

@@ -2,73 +2,131 @@
 
 from __future__ import annotations
 
+import _thread
+import gc
 import json
 import os
 import signal
 import sys
-import threading
 import time
+from collections.abc import Callable
 
-from swarm_hook_core.process import gone, host_id
 from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.server.client_end import ClientEnd
 from swarm_mcp.server.opening import Opening
 from swarm_mcp.server.session import CallingSession
-from swarm_mcp.server.wire import Incoming, Outgoing
+from swarm_mcp.server.wire import Incoming, Outgoing, claim_streams
 from swarm_mcp.store import Store
 
-WATCH_SECONDS = 1.0
 UPKEEP_SECONDS = 30.0
-LEAVE_SECONDS = 1.0
+LEAVE_SECONDS = 0.8  # to wait for a busy store at the end
+LINGER_SECONDS = 0.8  # to go on after the client's last line without an answer getting through
+FINISH_SECONDS = 0.3  # to note what has been delivered
+STUCK_SECONDS = 5.0  # after which the end comes without leaving
+DEFERRED = 16  # notifications that the SDK need not be loaded for
 
 
 def run(with_check: bool = False) -> int:
     """Serve on standard input and output; the exit code. `with_check` adds the tool that hooks call."""
+    incoming, outgoing = claim_streams()
     session = CallingSession()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: _end(session))
-    incoming, outgoing = _claim_streams()
-    threading.Thread(target=_watch, args=(session,), daemon=True).start()
+    end = End(session)
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # Who started us with SIGHUP ignored (nohup) wants us to outlive the terminal.
+        if number is not None and (name != "SIGHUP" or signal.getsignal(number) != signal.SIG_IGN):
+            signal.signal(number, lambda *_: end.begin())
+    outgoing.lost = end.now
+    incoming.ended = lambda: end.linger(outgoing)
+    _thread.start_new_thread(_watch, (session, end))
     try:
         if session.preassigned:
             _join(session)
         opening = Opening("check" if with_check else "")
-        if _open(opening, incoming, outgoing):
-            from swarm_mcp.server.sdk import serve
+        answered = _open(opening, incoming, outgoing)
+        if answered is not None:
+            sdk, calls = _sdk(session, with_check)
+            end.finish = calls.finish
+            sdk.serve(calls, opening, incoming, outgoing, answered)
+    except BaseException:
+        _leave(session)
+        raise
+    end.now()
+    return 0
 
-            serve(session, opening, incoming, outgoing, with_check)
-    except BrokenPipeError:
-        pass  # the client has closed its end
-    _leave(session)
-    # Threads may be waiting in reads and in the store; there is nothing left to wait for.
-    sys.stderr.flush()
-    os._exit(0)
 
+class End:
+    """The server's end: it leaves the store once, from whichever thread first has a reason, and is gone.
 
-def _open(opening: Opening, incoming: Incoming, outgoing: Outgoing) -> bool:
-    """Answer from the record as far as it goes; False where the client left before asking for more.
-
-    What the SDK has to know of the handshake is put back for it to read.
+    Other threads may be waiting in reads and in the store then; nothing is left to wait for but what
+    `finish(seconds)` waits for.
     """
-    handshake: list[str] = []
+
+    def __init__(self, session: CallingSession):
+        self._session = session
+        self._leaving = _thread.allocate_lock()
+        self.finish: Callable[[float], None] = lambda seconds: None
+
+    def now(self) -> None:
+        """Leave, and end this process."""
+        if self._leaving.acquire(blocking=False):
+            _thread.start_new_thread(self._give_up, ())
+            self.finish(FINISH_SECONDS)
+            _leave(self._session)
+            os._exit(0)
+        self._give_up()  # another thread is at it and ends us before this does
+
+    def _give_up(self) -> None:
+        time.sleep(STUCK_SECONDS)
+        os._exit(0)
+
+    def begin(self) -> None:
+        """The same from a signal handler, which may have interrupted anything: an import, another leaving."""
+        _thread.start_new_thread(self.now, ())
+
+    def linger(self, outgoing: Outgoing) -> None:
+        """End once the client has been given no answer for a while. What is answered sooner ends by itself."""
+        _thread.start_new_thread(self._linger, (outgoing,))
+
+    def _linger(self, outgoing: Outgoing) -> None:
+        since = time.monotonic()
+        while time.monotonic() - max(since, outgoing.wrote_at) < LINGER_SECONDS:
+            time.sleep(LINGER_SECONDS / 16)
+        self.now()
+
+
+def _open(opening: Opening, incoming: Incoming, outgoing: Outgoing) -> list[object] | None:
+    """Answer from the record as far as it goes; None where the client left before asking for more.
+
+    What decides the SDK's view of the connection is put back for it to read; returned are the ids of the
+    requests among that, whose answers the client has.
+    """
+    replayed: list[str] = []
+    answered: list[object] = []
+    notes = 0
     while True:
         line = incoming.read_line()
         if not line:
-            return False
+            return None
         if not line.strip():
             continue
         message = _parsed(line)
-        if message.get("method") == "notifications/initialized":
-            handshake.append(line)
+        if "id" not in message and "method" in message and notes < DEFERRED:
+            replayed.append(line)
+            notes += 1
             continue
-        answer = opening.answer(message) if "id" in message else None
+        answer = opening.answer(message)
         if answer is None:
-            incoming.put_back([*handshake, line])
-            return True
+            if not message and not line.endswith("\n"):
+                return None  # the client ended in the middle of a line
+            incoming.put_back([*replayed, line])
+            return answered
         outgoing.send(answer)
-        if message["method"] == "initialize":
-            outgoing.swallow(message["id"])
-            handshake.append(line)
+        # The first request decides the era, and each handshake the version.
+        if not answered or message["method"] == "initialize":
+            replayed.append(line)
+            answered.append(message["id"])
 
 
 def _parsed(line: str) -> dict:
@@ -80,29 +138,28 @@ def _parsed(line: str) -> dict:
     return message if isinstance(message, dict) else {}
 
 
-def _claim_streams() -> tuple[Incoming, Outgoing]:
-    """The client's two ends under numbers of their own: nothing that runs here may print into its input."""
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
-    return Incoming(wire_in), Outgoing(wire_out)
+def _sdk(session: CallingSession, with_check: bool):
+    """The official SDK with our tools on it, and what carries out their calls.
+
+    Its models are hundreds of thousands of objects that stay: looking for garbage among them while they
+    are made, and ever after, would take a third of the time.
+    """
+    gc.disable()
+    from swarm_mcp.server import sdk
+    from swarm_mcp.server.calls import Calls
+    from swarm_mcp.server.tools import all_tools
+
+    gc.freeze()
+    gc.enable()
+    return sdk, Calls(session, all_tools(with_check))
 
 
-def _watch(session: CallingSession) -> None:
-    """End with the client: one that was killed may leave our input open in a sibling. Also housekeeping."""
-    pid, started = session.client
-    here = host_id()
-    cleaned = time.monotonic()
-    while True:
-        time.sleep(WATCH_SECONDS)
-        if pid and gone(here, pid, started, here):
-            _end(session)
-        if time.monotonic() - cleaned > UPKEEP_SECONDS:
-            cleaned = time.monotonic()
-            _tidy(session)
+def _watch(session: CallingSession, end: End) -> None:
+    """End with the client; until then, housekeeping."""
+    client = ClientEnd(*session.client)
+    while not client.wait(UPKEEP_SECONDS):
+        _tidy(session)
+    end.now()
 
 
 def _tidy(session: CallingSession) -> None:
@@ -123,15 +180,10 @@ def _join(session: CallingSession) -> None:
         print(f"swarm-mcp serve: {error}", file=sys.stderr)
 
 
-def _end(session: CallingSession) -> None:
-    _leave(session)
-    os._exit(0)
-
-
 def _leave(session: CallingSession) -> None:
     try:
         if os.path.isfile(store_path()):
             with Store(busy_seconds=LEAVE_SECONDS) as store:
                 session.leave(store)
-    except SwarmError as error:
-        print(f"swarm-mcp serve: {error}", file=sys.stderr)
+    except Exception as error:  # noqa: BLE001 - a store that cannot be left must not keep us here
+        print(f"swarm-mcp serve: {type(error).__name__}: {error}", file=sys.stderr)

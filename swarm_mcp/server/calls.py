@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.pulse import Pulse
@@ -16,8 +16,11 @@ from swarm_mcp.server.session import CallingSession
 from swarm_mcp.server.tool import Answer, Call, NotRegistered, Tool, WaitingCall
 from swarm_mcp.store import Store
 
-# One slow call (a terminal that is asked, a store that is busy) must not hold up the others.
+# One slow call (a terminal that is asked, a store that is busy) must not hold up the others. Those that only
+# read, or wait for something to happen, have workers of their own: they need not stand behind those that write.
 WORKERS = 4
+READ, WRITE, WAIT = "read", "write", "wait"
+LONGEST_COMPLAINT = 300  # characters: it may quote what it complains of
 
 
 class Calls:
@@ -27,7 +30,8 @@ class Calls:
         self.session = session
         self.tools = tools
         self.pulse = Pulse()
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="call")
+        self._workers = {kind: ThreadPoolExecutor(WORKERS, thread_name_prefix=kind) for kind in (READ, WRITE, WAIT)}
+        self._receipts: set[Future] = set()
         self._own = threading.local()
         self._validators: dict = {}
 
@@ -40,10 +44,10 @@ class Calls:
         defaults = {key: spec["default"] for key, spec in tool.properties.items() if "default" in spec}
         arguments = {**defaults, **arguments}
         try:
-            if inspect.iscoroutinefunction(tool.call):
+            if self.is_waiting(name):
                 with self.pulse.listening():
                     return await tool.call(_Waiting(self, meta), arguments)
-            return await self.run(lambda call: tool.call(call, arguments), meta)
+            return await self.run(lambda call: tool.call(call, arguments), meta, READ if tool.reads else WRITE)
         except NotRegistered as error:
             return Answer(text=str(error))
         except SwarmError as error:
@@ -52,14 +56,51 @@ class Calls:
             print(f"swarm-mcp serve: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             return Answer(text=f"{name} failed: {type(error).__name__}: {error}", is_error=True)
 
-    async def run(self, function: Callable, meta: dict):
-        """`function(call)` in a worker thread; what it returns. Once begun it is carried out to its end."""
-        return await asyncio.get_running_loop().run_in_executor(self._workers, self._carry_out, function, meta)
+    def is_waiting(self, name: object) -> bool:
+        """Whether this is a tool that waits for something to happen."""
+        tool = self.tools.get(name) if isinstance(name, str) else None
+        return tool is not None and inspect.iscoroutinefunction(tool.call)
 
-    async def sent(self, answer: Answer) -> None:
-        """Run what an answer wants done once the client has it."""
-        if answer.on_sent:
-            await self.run(lambda call: answer.on_sent(call.store), {})
+    async def run(self, function: Callable, meta: dict, kind: str = READ):
+        """`function(call)` in a worker thread of its kind; what it returns. Once begun it is carried out to its end.
+
+        An answer that is cancelled meanwhile counts as lost.
+        """
+        work = self._workers[kind].submit(self._carry_out, function, meta)
+        try:
+            return await asyncio.wrap_future(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(self._give_up)
+            raise
+
+    def sent(self, answer: Answer) -> None:
+        """See to what an answer wants done once the client has it."""
+        self._see_to(answer.on_sent)
+
+    def lost(self, answer: Answer) -> None:
+        """See to what an answer wants done where the client will never have it."""
+        self._see_to(answer.on_lost)
+
+    def finish(self, seconds: float) -> None:
+        """Wait until that has been done for every answer so far, for at most `seconds`."""
+        wait(list(self._receipts), seconds)
+
+    def _see_to(self, function: Callable | None) -> None:
+        if function:
+            work = self._workers[WRITE].submit(self._carry_out, lambda call: function(call.store), {})
+            self._receipts.add(work)
+            work.add_done_callback(self._seen_to)
+
+    def _seen_to(self, work: Future) -> None:
+        self._receipts.discard(work)
+        error = work.exception()
+        if error:  # the claim on what was to be delivered runs out by itself
+            print(f"swarm-mcp serve: {type(error).__name__}: {error}", file=sys.stderr)
+
+    def _give_up(self, work: Future) -> None:
+        answer = None if work.cancelled() or work.exception() else work.result()
+        if isinstance(answer, Answer):
+            self.lost(answer)
 
     def _carry_out(self, function: Callable, meta: dict):
         store = getattr(self._own, "store", None)
@@ -85,7 +126,7 @@ class Calls:
             unknown = next(name for name in arguments if name not in tool.properties)
             return f"{tool.name} has no argument {unknown}; it takes {', '.join(tool.properties) or 'none'}"
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path).lstrip(".")
-        return f"{tool.name}: {place}: {error.message}"
+        return f"{tool.name}: {place}: {error.message[:LONGEST_COMPLAINT]}"
 
 
 class _Waiting(WaitingCall):
@@ -96,7 +137,7 @@ class _Waiting(WaitingCall):
 
     async def run(self, function):
         # Shielded: what a call has taken from the store must reach whoever asked, or be put back.
-        return await asyncio.shield(self._calls.run(function, self._meta))
+        return await asyncio.shield(self._calls.run(function, self._meta, WAIT))
 
     async def changed(self, seconds: float | None) -> bool:
         found = await self._calls.pulse.after(self._beats, seconds)

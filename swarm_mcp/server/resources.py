@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from swarm_mcp.scope import file_of
 from swarm_mcp.standing import met_by, peer
@@ -93,7 +93,10 @@ def _lock(store, me: dict | None, file: str) -> dict:
 
 
 def _file_in(uri: str) -> str:
-    parts = urlsplit(uri)
-    if f"{parts.scheme}://{parts.netloc}{parts.path}" != LOCK:
+    place, _, query = uri.partition("#")[0].partition("?")
+    if place != LOCK:
         return ""
-    return parse_qs(parts.query).get("file", [""])[0]
+    try:
+        return parse_qs(query, max_num_fields=8).get("file", [""])[0]
+    except ValueError:
+        return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -14,11 +13,10 @@ from mcp.shared.exceptions import MCPError
 from swarm_mcp import __version__
 from swarm_mcp.server import prompts, resources
 from swarm_mcp.server.calls import Calls, texts_of
-from swarm_mcp.server.opening import METHODS, Opening
-from swarm_mcp.server.session import CallingSession
+from swarm_mcp.server.opening import Opening
 from swarm_mcp.server.subscriptions import Subscriptions
 from swarm_mcp.server.tool import Answer
-from swarm_mcp.server.tools import all_tools
+from swarm_mcp.server.traffic import Traffic
 from swarm_mcp.server.wire import Incoming, Outgoing
 
 INSTRUCTIONS = (
@@ -28,24 +26,39 @@ INSTRUCTIONS = (
 )
 
 
-def serve(
-    session: CallingSession, opening: Opening, incoming: Incoming, outgoing: Outgoing, with_check: bool
-) -> None:
-    """Serve until the client closes its end."""
-    asyncio.run(_serve(session, opening, incoming, outgoing, with_check))
+def serve(calls: Calls, opening: Opening, incoming: Incoming, outgoing: Outgoing, answered: list[object]) -> None:
+    """Serve until the client closes its end. `answered` are ids of requests that it will only be shown again."""
+    asyncio.run(_serve(calls, opening, incoming, outgoing, answered))
 
 
-async def _serve(session, opening: Opening, incoming: Incoming, outgoing: Outgoing, with_check: bool) -> None:
-    calls = Calls(session, all_tools(with_check=True) if with_check else all_tools())
-    server, receipts = build(calls)
-    _record(opening, incoming, outgoing, receipts)
+async def _serve(calls: Calls, opening, incoming, outgoing, answered) -> None:
+    replies: set[asyncio.Task] = set()  # the event loop itself would let go of them half-done
+
+    def reply(message: dict) -> None:
+        task = asyncio.get_running_loop().create_task(outgoing.reply(message))
+        replies.add(task)
+        task.add_done_callback(replies.discard)
+
+    async def settled() -> None:
+        await traffic.settled()
+        await asyncio.gather(*replies)
+
+    traffic = Traffic(opening, answered, reply, lambda request: _waits(request, calls), calls.sent, calls.lost)
+    incoming.admit, incoming.settled = traffic.admit, settled
+    outgoing.withheld, outgoing.sent = traffic.withheld, traffic.sent
+    server = build(calls, traffic)
     async with stdio_server(incoming, outgoing) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
-def build(calls: Calls) -> tuple[Server, Receipts]:
-    """The server, and what waits for its answers to be written."""
-    receipts = Receipts(calls)
+def _waits(request: types.JSONRPCRequest, calls: Calls) -> bool:
+    """Whether a request is answered only when something happens."""
+    name = (request.params or {}).get("name")
+    return request.method == "subscriptions/listen" or (request.method == "tools/call" and calls.is_waiting(name))
+
+
+def build(calls: Calls, traffic: Traffic) -> Server:
+    """The server. `traffic` is told of answers whose delivery matters."""
     bus = InMemorySubscriptionBus()
     subscriptions = Subscriptions(calls, bus)
     listed = [types.Tool.model_validate(tool.described()) for tool in calls.tools.values()]
@@ -58,7 +71,7 @@ def build(calls: Calls) -> tuple[Server, Receipts]:
             known = ", ".join(calls.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are {known}")
         answer = await calls.use(params.name, params.arguments or {}, dict(ctx.meta or {}))
-        receipts.expect(ctx.request_id, answer)
+        traffic.expect(ctx.request_id, answer)
         return _result(answer)
 
     async def list_resources(ctx, params):
@@ -107,7 +120,7 @@ def build(calls: Calls) -> tuple[Server, Receipts]:
         messages = [types.PromptMessage(role="user", content=content)]
         return types.GetPromptResult(description=prompt.description, messages=messages)
 
-    server = Server(
+    return Server(
         "swarm",
         version=__version__,
         instructions=INSTRUCTIONS,
@@ -122,29 +135,6 @@ def build(calls: Calls) -> tuple[Server, Receipts]:
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
     )
-    return server, receipts
-
-
-class Receipts:
-    """Answers whose delivery matters, until they have been written to the client."""
-
-    def __init__(self, calls: Calls):
-        self._calls = calls
-        self._expected: dict[object, Answer] = {}
-        self._running: set[asyncio.Task] = set()
-
-    def expect(self, request_id: object, answer: Answer) -> None:
-        """Note that `answer` is about to be written as the response to this request."""
-        if answer.on_sent:
-            self._expected[request_id] = answer
-
-    def written(self, message: dict) -> None:
-        """A message has been handed to the client."""
-        answer = self._expected.pop(message.get("id"), None) if "method" not in message else None
-        if answer is not None:
-            task = asyncio.get_running_loop().create_task(self._calls.sent(answer))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
 
 
 def _result(answer: Answer):
@@ -153,46 +143,3 @@ def _result(answer: Answer):
     if answer.value is not None:
         more["structured_content"] = answer.value if isinstance(answer.value, dict) else {"items": answer.value}
     return types.CallToolResult(content=content, **more)
-
-
-def _record(opening: Opening, incoming: Incoming, outgoing: Outgoing, receipts: Receipts) -> None:
-    """Have the answers to opening questions written down as they pass by."""
-    asked: dict[str, dict] = {}
-
-    def admit(line: str) -> bool:
-        message = _parsed(line) if any(method in line for method in METHODS) else {}
-        if message.get("method") in METHODS and "id" in message:
-            asked[json.dumps(message["id"])] = message
-        # The SDK drops a line with half a character in it, and the client would wait for ever.
-        return "\\ud" not in line.lower() or not _refuse_half_characters(line, outgoing)
-
-    def sent(message: dict) -> None:
-        receipts.written(message)
-        request = asked.pop(json.dumps(message.get("id")), None) if asked and "method" not in message else None
-        if request is not None and isinstance(message.get("result"), dict):
-            key = opening.key(request)
-            opening.note(request, message["result"])
-            if key:
-                opening.learn(key, message["result"])
-
-    incoming.admit = admit
-    outgoing.sent = sent
-
-
-def _parsed(line: str) -> dict:
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return message if isinstance(message, dict) else {}
-
-
-def _refuse_half_characters(line: str, outgoing: Outgoing) -> bool:
-    message = _parsed(line)
-    try:
-        json.dumps(message, ensure_ascii=False).encode("utf-8")
-        return False
-    except UnicodeEncodeError:
-        error = {"code": types.INVALID_PARAMS, "message": "the request holds text that is not valid UTF-8"}
-        outgoing.send({"jsonrpc": "2.0", "id": message.get("id"), "error": error})
-        return True

@@ -11,6 +11,8 @@ from mcp.shared.subscriptions import ResourceUpdated
 from swarm_mcp.server import resources
 from swarm_mcp.server.calls import Calls
 
+PACE_SECONDS = 0.1  # between two looks: a busy store is news now and then, not a hundred times a second
+
 
 class Subscriptions:
     """One connection's subscriptions, of either protocol era.
@@ -74,15 +76,17 @@ class Subscriptions:
             self._seen.clear()
 
     async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
         with self._calls.pulse.listening():
             while True:
-                beats = self._calls.pulse.beats
+                beats, looked = self._calls.pulse.beats, loop.time()
                 for uri in {*self._sessions, *self._published} & self._seen.keys():
                     state = await self._state(uri)
                     if state not in ("", self._seen.get(uri, state)):
                         self._seen[uri] = state
                         await self._tell(uri)
                 await self._calls.pulse.after(beats, None)
+                await asyncio.sleep(max(0.0, looked + PACE_SECONDS - loop.time()))
 
     async def _state(self, uri: str) -> str:
         try:
@@ -93,7 +97,10 @@ class Subscriptions:
 
     async def _tell(self, uri: str) -> None:
         session = self._sessions.get(uri)
-        if session is not None:
-            await session.send_resource_updated(uri)
-        if uri in self._published:
-            await self._bus.publish(ResourceUpdated(uri=uri))
+        try:
+            if session is not None:
+                await session.send_resource_updated(uri)
+            if uri in self._published:
+                await self._bus.publish(ResourceUpdated(uri=uri))
+        except Exception as error:  # noqa: BLE001 - one notice that cannot be given must not be the last
+            print(f"swarm-mcp serve: {uri}: {type(error).__name__}: {error}", file=sys.stderr)

@@ -24,7 +24,8 @@ class Answer:
     """What a tool returns: `value` as structured content and JSON text, or `text` alone; then `notes`.
 
     `on_sent(store)` runs once the answer has been written to the client, and not if that fails: what
-    is handed out counts as delivered only then.
+    is handed out counts as delivered only then. `on_lost(store)` runs where the client has cancelled
+    the call before that.
     """
 
     value: dict | list | None = None
@@ -32,6 +33,20 @@ class Answer:
     notes: tuple[str, ...] = ()
     is_error: bool = False
     on_sent: Callable[..., None] | None = None
+    on_lost: Callable[..., None] | None = None
+
+
+def delivering(ids: list[int]) -> dict:
+    """What becomes of the messages `ids`, which an ``Answer(..., **delivering(ids))`` hands out.
+
+    They count as read once it has been written; where it never will be, the next poll gets them.
+    """
+    if not ids:
+        return {}
+    return {
+        "on_sent": lambda store: store.messages.acknowledge(ids),
+        "on_lost": lambda store: store.messages.put_back(ids),
+    }
 
 
 class Call:

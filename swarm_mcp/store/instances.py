@@ -149,12 +149,14 @@ class Instances:
             self._settle_plan(adopted, reserved)
         return adopted
 
-    def remove(self, instance_id: str, reason: str = "deregistered") -> bool:
-        """Remove an instance and whatever it holds; whether it was there."""
+    def remove(self, instance_id: str, reason: str = "deregistered", by: dict | None = None) -> bool:
+        """Remove an instance and whatever it holds; whether it was there. `by`: who does it, to tell its peers."""
         with self.store.writing():
             row = self.get(instance_id)
             if row:
                 removal.remove(self.store, row, reason)
+                if by:
+                    removal.announce(self.store, row, by)
         return row is not None
 
     def reclaim(self, spare: str = "") -> list[dict]:
@@ -290,7 +292,8 @@ class Instances:
         )
         if pid and (known["host"], known["client_pid"], known["client_start"]) == (here, pid, started):
             return
-        self.store.locks.drop([lock for lock in self.store.locks.of(row["id"]) if lock["scope"] == row["scope"]], "moved")
+        held = self.store.locks.of(row["id"])
+        self.store.locks.drop([lock for lock in held if lock["scope"] == row["scope"]], "moved")
         from swarm_mcp.store import task_departures
 
         task_departures.vacate(self.store, row)

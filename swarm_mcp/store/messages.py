@@ -62,16 +62,20 @@ class Messages:
         _require_words(content)
         with self.store.writing():
             self.store.instances.require(sender["id"])
-            peers = [
-                row["id"]
-                for row in self.store.instances.in_scope(sender["scope"])
-                if row["id"] != sender["id"] and may_meet(sender["label"], row["label"])
-            ]
-            for peer in peers:
-                self._insert(sender["scope"], sender["id"], peer, content)
-            if peers:
-                payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
-                events.add(self.store, sender["scope"], "message.broadcast", sender["id"], None, payload)
+            return self.announce(sender, content)
+
+    def announce(self, sender: dict, content: str) -> list[str]:
+        """Inside a transaction: the same, of what `sender` has just done."""
+        peers = [
+            row["id"]
+            for row in self.store.instances.in_scope(sender["scope"])
+            if row["id"] != sender["id"] and may_meet(sender["label"], row["label"])
+        ]
+        for peer in peers:
+            self._insert(sender["scope"], sender["id"], peer, content)
+        if peers:
+            payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
+            events.add(self.store, sender["scope"], "message.broadcast", sender["id"], None, payload)
         return peers
 
     # --------------------------------------------------------------- deliver

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import RECLAIM_SECONDS
 from swarm_mcp.store import events
 
@@ -34,3 +35,13 @@ def remove(store, row: dict, reason: str) -> None:
         events.add(store, row["scope"], "instance.deregistered", instance_id, instance_id, payload)
     if "role:planner" in (row["label"] or ""):
         store.planner.leave(row)
+
+
+def announce(store, row: dict, by: dict) -> None:
+    """Inside that transaction: tell the peers of session `by` that it has removed instance `row`."""
+    theirs, own = (token(label or "", "identity") for label in (row["label"], by["label"]))
+    known = row["label"] if theirs in ("", own) else ""  # its peers may be of other identities than the removed one
+    name = f"{known} (instance {row['id']})" if known else f"instance {row['id']}"
+    told = f"{by['label'] or 'a session without a label'} (instance {by['id']})"
+    content = f"[auto] {name} was removed by {told}: its locks are free and its tasks open again."
+    store.messages.announce(by, content)

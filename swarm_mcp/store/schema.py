@@ -130,11 +130,15 @@ INDEXES = {
     # Ours: the next task to claim, the ended ones of a day ago, the dependents of one that ends.
     # Whose they are stands at the end, so that the walk past strangers' tasks does not read them.
     "swarm_task_queue_idx": "tasks(scope, priority DESC, created_at, id, requester, assignee) WHERE status = 'open'",
-    "swarm_task_type_idx": "tasks(scope, type, priority DESC, created_at, id, requester, assignee) WHERE status = 'open'",
+    "swarm_task_type_idx": (
+        "tasks(scope, type, priority DESC, created_at, id, requester, assignee) WHERE status = 'open'"
+    ),
     "swarm_task_held_idx": (
         "tasks(scope, assignee, priority DESC, created_at, id) WHERE status IN ('claimed', 'in_progress')"
     ),
-    "swarm_task_waiting_idx": "tasks(scope, status) WHERE status IN ('blocked', 'approval_required')",
+    "swarm_task_waiting_idx": (
+        "tasks(scope, status, assignee, depends_on) WHERE status IN ('blocked', 'approval_required')"
+    ),
     "swarm_task_ended_idx": "tasks(updated_at) WHERE status IN ('done', 'failed', 'cancelled')",
 }
 

@@ -115,7 +115,8 @@ class _Wanted:
             for kind in self.types
             for row in self.store.rows(one, (self.instance["scope"], kind, *values, limit))
         ]
-        return rows.find(self.store, f"id IN {rows.AMONG} ORDER BY {rows.ORDER} LIMIT ?", (states.as_json(heads), limit))
+        first = f"id IN {rows.AMONG} ORDER BY {rows.ORDER} LIMIT ?"
+        return rows.find(self.store, first, (states.as_json(heads), limit))
 
 
 def _begin(store, instance: dict, task: dict, ignore_unread: bool, more: dict) -> dict:

@@ -14,12 +14,13 @@ _SCOPES = (
     " WHERE places.scope IS NOT NULL)"
     " SELECT scope FROM places WHERE scope IS NOT NULL"
 )
-# Who holds tasks of a scope without being registered, hopping from holder to holder.
-_HELD = "scope = ?1 AND status IN ('claimed', 'in_progress')"
+# Who holds tasks of a scope without being registered, hopping from holder to holder; the order is that of
+# the index on what is held, which has nothing else in it.
+_HOLDER = "SELECT assignee FROM tasks WHERE scope = ?1 AND status IN ('claimed', 'in_progress') AND assignee"
+_NEXT = f"ORDER BY assignee, {rows.ORDER} LIMIT 1"
 _GHOSTS = (
-    f"WITH RECURSIVE holders(id) AS (SELECT min(assignee) FROM tasks WHERE {_HELD}"
-    f" UNION ALL SELECT (SELECT min(assignee) FROM tasks WHERE {_HELD} AND assignee > holders.id) FROM holders"
-    " WHERE holders.id IS NOT NULL)"
+    f"WITH RECURSIVE holders(id) AS (SELECT ({_HOLDER} IS NOT NULL {_NEXT})"
+    f" UNION ALL SELECT ({_HOLDER} > holders.id {_NEXT}) FROM holders WHERE holders.id IS NOT NULL)"
     " SELECT id FROM holders WHERE id IS NOT NULL AND id NOT IN (SELECT id FROM instances)"
 )
 _NAMED_LIMIT = 5

@@ -1,9 +1,9 @@
 """What sessions are told about tasks, stored with the change that it is about.
 
-A message is stored in the scope in which its recipient is now, for that is where its inbox is. Nobody
-writes to a session that is not registered. Each function returns ``[(recipient id, text)]``, for whoever then wakes the recipients. All begin with
-``[auto] `` and name their tasks as ``(task_id: ...)``; by that the unread gate knows that a notice is
-about the very task that is being claimed.
+A message is stored in the scope in which its recipient is now, for that is where its inbox is; nobody
+writes to a session that is not registered. Each function returns ``[(recipient id, text)]``, for whoever
+then wakes the recipients. All texts begin with ``[auto] `` and name their tasks as ``(task_id: ...)``; by
+that the unread gate knows that a notice is about the very task that is being claimed.
 """
 
 from __future__ import annotations

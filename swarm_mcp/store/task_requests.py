@@ -76,8 +76,9 @@ def request_batch(store, requester: dict, specs: list[dict]) -> dict:
         known = _existing(store, requester, specs[index], sight)
         if known:
             return known
-        created.append(_placed(store, drafts[index] or _composed(requester, specs[index]), index, made, len(specs), sight))
-        return created[-1]
+        task = drafts[index] or _composed(requester, specs[index])
+        created.append(_placed(store, task, index, made, len(specs), sight))
+        return task
 
     with store.writing():
         store.instances.require(requester["id"])

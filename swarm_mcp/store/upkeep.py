@@ -82,8 +82,7 @@ class Upkeep:
         """Let go of tasks that waited for deleted ones, here and, in turn, where another program deletes."""
         after = self._place("waiting")
         row = self.store.row(
-            "SELECT min(scope) AS scope FROM tasks"
-            " WHERE status IN ('blocked', 'approval_required') AND scope > ?",
+            "SELECT min(scope) AS scope FROM tasks WHERE status IN ('blocked', 'approval_required') AND scope > ?",
             (after,),
         )
         following = row["scope"] if row else None
@@ -139,9 +138,7 @@ class Upkeep:
 
         for row in gone:
             reopened += self._count("tasks", "assignee = ? AND status IN ('claimed', 'in_progress')", (row["id"],))
-            cleared += self._count(
-                "tasks", "assignee = ? AND status IN ('blocked', 'approval_required')", (row["id"],)
-            )
+            cleared += self._count("tasks", "assignee = ? AND status IN ('blocked', 'approval_required')", (row["id"],))
             identities += self._count(
                 "kv", "key IN (?, ?)", (f"identity/workspace/herdr/{row['id']}", f"identity/herdr/{row['id']}")
             )

@@ -83,7 +83,9 @@ class Coordinator:
                     print(f"{label:26} {median(values):7.2f} {_quantile(values, 0.99):6.2f}  {above}")
                 if tool == "lock_file":
                     for name in servers:
-                        self._judge(f"lock_file, {name}: ms above the empty call", medians[tool, name] - base, ABOVE_EMPTY_MS)
+                        self._judge(
+                            f"lock_file, {name}: ms above the empty call", medians[tool, name] - base, ABOVE_EMPTY_MS
+                        )
             for server in servers.values():
                 server.close()
         for tool in tools:
@@ -108,7 +110,10 @@ class Coordinator:
         cases = [
             ("locks --json", ["locks", "--json"], empty),
             ("register", register, empty),
-            *((f"locks --file, {name}", ["locks", "--file", locked, "--json"], path) for name, path in self.stores.items()),
+            *(
+                (f"locks --file, {name}", ["locks", "--file", locked, "--json"], path)
+                for name, path in self.stores.items()
+            ),
             *((f"register, {name}", register, path) for name, path in self.stores.items()),
         ]
         took: dict[str, list[float]] = {name: [] for name, *_ in cases}
@@ -135,20 +140,24 @@ class Coordinator:
     # -------------------------------------------------------- start and crowd
 
     def _start(self, runs: int) -> None:
-        first, second, resident, proportional = [], [], 0, 0
+        first, second = [], []
+        unused, used = (0, 0), (0, 0)
         path = next(iter(self.stores.values()))
         for _ in range(runs):
             began = time.perf_counter()
             with self._server(path) as server:
                 first.append(1000 * server.first_answer)
+                unused = server.memory()
                 server.call("list_instances", {})
                 second.append(1000 * (time.perf_counter() - began))
                 time.sleep(0.3)
-                resident, proportional = server.memory()
-        print(f"server start to its first answer {median(first):.0f} ms, to the answer of a first call {median(second):.0f} ms")
-        if resident:
-            print(f"memory of an idle server: {resident / 2**20:.1f} MiB resident, {proportional / 2**20:.1f} proportional")
-            self._judge("idle server: MiB resident", resident / 2**20, IDLE_MIB)
+                used = server.memory()
+        print(
+            f"server start to its first answer {median(first):.0f} ms, to the answer of a first call {median(second):.0f} ms"
+        )
+        for when, (resident, proportional) in (("not called yet", unused), ("after a call", used)):
+            print(f"idle server, {when}: {resident / 2**20:.1f} MiB resident, {proportional / 2**20:.1f} proportional")
+            self._judge(f"idle server, {when}: MiB resident", resident / 2**20, IDLE_MIB)
         print(flush=True)
 
     def _crowds(self) -> None:

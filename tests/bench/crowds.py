@@ -55,9 +55,7 @@ def rate(path: str, checkout: str, processes: int, seconds: float, env: dict[str
     for number in range(processes):
         given = json.dumps([path, checkout, f"{processes}-{number}", seconds, client])
         argv = [sys.executable, "-I", "-S", "-B", "-c", _MEMBER, folders, given]
-        members.append(
-            subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        )
+        members.append(subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
     try:
         for member in members:
             if member.stdout.readline() != "ready\n":  # type: ignore[union-attr]

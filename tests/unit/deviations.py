@@ -60,7 +60,6 @@ MCP = (
         'text: is "Removed instance *',
         "what sessions of another identity are called is not told",
     ),
-    Deviation("116 A remove_instance", "missing events.1: *message.broadcast*", "TO MEND"),
     Deviation(
         "119 A deregister", "extra events.*: *context.lock_released*deregistered*", "no lock goes without its event"
     ),

@@ -80,8 +80,9 @@ def deeds(store: Store, folder: str):
     yield "take", lambda: taken.extend(store.messages.take(me, 1))
     yield "acknowledge", lambda: store.messages.acknowledge([message["id"] for message in taken])
     yield "request", request
-    yield "request a dependent", lambda: store.tasks.request(
-        peer, {"type": "test", "title": "dependent", "depends_on": [task["id"]]}
+    yield (
+        "request a dependent",
+        lambda: store.tasks.request(peer, {"type": "test", "title": "dependent", "depends_on": [task["id"]]}),
     )
     yield "claim", lambda: store.tasks.claim(me, task["id"], ignore_unread=True)
     yield "lock for the task", lambda: store.locks.acquire(me, "h", "task", task_id=task["id"])

@@ -228,7 +228,9 @@ def test_a_key_that_is_a_strangers_is_not_passed_on(ground: Ground, lead: dict) 
     helper = ground.session("helper", "identity:q role:implementer")
     dispatch(ground, stranger, "Secret", idempotency_key="k")
     ground.sql("DELETE FROM messages")
-    dispatch(ground, lead, "Mine", idempotency_key="k")
+    with pytest.raises(Refused, match='"k" is that of a task of another identity') as refusal:
+        dispatch(ground, lead, "Mine", idempotency_key="k")
+    assert "Secret" not in str(refusal.value.answer)
     assert mail(ground, helper) == []
 
 

@@ -106,7 +106,9 @@ def test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice(groun
     assert [(member.code, member.err) for member in members] == [(0, "")] * PROCESSES
     accounts = [member.reports[0] for member in members]
     total = {kind: [item for account in accounts for item in account[kind]] for kind in accounts[0]}
-    print({kind: len(items) for kind, items in total.items()}, [sum(map(len, account.values())) for account in accounts])
+    print(
+        {kind: len(items) for kind, items in total.items()}, [sum(map(len, account.values())) for account in accounts]
+    )
 
     assert total["errors"] == [] and total["doubly held"] == []
     assert all(sum(len(items) for items in account.values()) > 3 for account in accounts), "somebody starved"
@@ -118,16 +120,24 @@ def test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice(groun
     assert Counter(total["locked"]) == Counter(total["unlocked"])
     assert len(total["locked"]) == events["context.lock_acquired"] == events["context.lock_released"]
     # Values: exactly what was acknowledged, once.
-    stored = [item for row in ground.sql("SELECT value FROM kv WHERE key LIKE 'log/%'") for item in json.loads(row["value"])]
+    stored = [
+        item for row in ground.sql("SELECT value FROM kv WHERE key LIKE 'log/%'") for item in json.loads(row["value"])
+    ]
     assert Counter(stored) == Counter(total["appended"]) and max(Counter(stored).values()) == 1
     # Tasks: as many as requested, each claimed by nobody or by the one who was told so.
-    tasks = {row["id"]: (row["status"], row["assignee"]) for row in ground.sql("SELECT id, status, assignee FROM tasks")}
+    tasks = {
+        row["id"]: (row["status"], row["assignee"]) for row in ground.sql("SELECT id, status, assignee FROM tasks")
+    }
     assert sorted(tasks) == sorted(total["requested"])
     assert total["claimed"] and max(Counter(total["claimed"]).values()) == 1
     claimed = {task_id: row["id"] for row, account in zip(rows, accounts) for task_id in account["claimed"]}
-    assert tasks == {task_id: ("in_progress", claimed[task_id]) if task_id in claimed else ("open", None) for task_id in tasks}
+    assert tasks == {
+        task_id: ("in_progress", claimed[task_id]) if task_id in claimed else ("open", None) for task_id in tasks
+    }
     # Messages: each arrived once, or is still there to be had.
     waiting = [row["content"] for row in ground.sql("SELECT content FROM messages WHERE read = 0")]
-    arrived = [content for content in total["got"] + waiting if not content.startswith("[auto] ")]  # those: "it is free"
+    arrived = [
+        content for content in total["got"] + waiting if not content.startswith("[auto] ")
+    ]  # those: "it is free"
     assert Counter(arrived) == Counter(total["sent"]) and max(Counter(arrived).values()) == 1
     assert ground.sql("SELECT * FROM swarm_deliveries") == []

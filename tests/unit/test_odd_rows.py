@@ -56,16 +56,16 @@ ODD_ROWS: dict[str, list[dict]] = {
     "ui_commands": [{"kind": "odd", "payload": "{", "created_at": "x"}],
 }
 VERBS = (
-    "whoami", "instances", "status", "inspect", "locks", "locks --file /x", "lock new", "unlock new", "tasks", "messages",
-    "request-task fix T", "broadcast x", "kv list", "kv set k v", "ui list", "bootstrap", "roles", "doctor --no-clients",
-    "watch --timeout 0 --since 0", "cleanup", "deregister --force",
+    "whoami", "instances", "status", "inspect", "locks", "locks --file /x", "lock new", "unlock new", "tasks",
+    "messages", "request-task fix T", "broadcast x", "kv list", "kv set k v", "ui list", "bootstrap", "roles",
+    "doctor --no-clients", "watch --timeout 0 --since 0", "cleanup", "deregister --force",
 )  # fmt: skip
 CALLS: tuple[tuple[str, dict], ...] = (
     ("whoami", {}), ("list_instances", {}), ("bootstrap", {"include_terminal": True}), ("swarm_status", {}),
-    ("list_tasks", {}), ("get_file_lock", {"file": "a"}), ("get_file_lock", {"file": "/x"}), ("lock_file", {"file": "a"}),
-    ("claim_next_task", {"ignore_unread_messages": True}), ("request_task", {"type": "fix", "title": "T"}),
-    ("broadcast", {"content": "x"}), ("poll_messages", {}), ("kv_list", {}), ("kv_append", {"key": "k", "value": "1"}),
-    ("unlock_file", {"file": "a"}),
+    ("list_tasks", {}), ("get_file_lock", {"file": "a"}), ("get_file_lock", {"file": "/x"}),
+    ("lock_file", {"file": "a"}), ("claim_next_task", {"ignore_unread_messages": True}),
+    ("request_task", {"type": "fix", "title": "T"}), ("broadcast", {"content": "x"}), ("poll_messages", {}),
+    ("kv_list", {}), ("kv_append", {"key": "k", "value": "1"}), ("unlock_file", {"file": "a"}),
 )  # fmt: skip
 
 

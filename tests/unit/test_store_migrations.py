@@ -33,7 +33,10 @@ def contents(database: str) -> dict[str, list[dict]]:
     connection.row_factory = sqlite3.Row
     try:
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {name: [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY rowid")] for name in sorted(names)}
+        return {
+            name: [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY rowid")]
+            for name in sorted(names)
+        }
     finally:
         connection.close()
 
@@ -59,7 +62,8 @@ def test_the_shapes_differ_and_none_is_current(ground: Ground):
         connection.executescript(text_of(shape))
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         found = {
-            table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")} for table in tables & set(wanted)
+            table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            for table in tables & set(wanted)
         }
         assert found != wanted, shape
         assert not schema.is_current(connection), shape
@@ -98,7 +102,10 @@ def test_two_locks_on_one_file_are_parted_in_favour_of_the_first(ground: Ground)
     ground.store().close()
     has_the_contract(ground)
     assert [row["id"] for row in ground.sql("SELECT id FROM context")] == ["l1"]
-    assert [row["idempotency_key"] for row in ground.sql("SELECT idempotency_key FROM tasks ORDER BY id")] == ["key", None]
+    assert [row["idempotency_key"] for row in ground.sql("SELECT idempotency_key FROM tasks ORDER BY id")] == [
+        "key",
+        None,
+    ]
 
 
 KILLED = """

@@ -164,6 +164,20 @@ def test_nobody_removes_itself_or_what_is_not_here(ground: Ground, hands):
     assert len(ground.sql("SELECT id FROM instances")) == 4
 
 
+def test_the_peers_of_whoever_removes_a_session_are_told(ground: Ground, hands):
+    mine, peer, stranger = hands
+    nobody = Hands(ground, ground.session("4", "no identity"))
+    mine.text("remove_instance", instance_id=stranger.row["id"], force=True)
+    mine.text("remove_instance", instance_id=nobody.row["id"], force=True)
+    first, second = (message["content"] for message in peer.value("poll_messages"))
+    assert first.startswith(f"[auto] instance {stranger.row['id']} was removed by identity:p role:planner (instance")
+    assert second.startswith(f"[auto] no identity (instance {nobody.row['id']}) was removed by ")
+    told = ground.sql("SELECT actor, subject, payload FROM events WHERE type = 'message.broadcast' ORDER BY id")
+    assert [(row["actor"], row["subject"]) for row in told] == [(mine.row["id"], None)] * 2
+    assert [json.loads(row["payload"])["recipients"] for row in told] == [2, 1]
+    assert mine.value("poll_messages") == []
+
+
 def test_a_stranger_is_removed_without_telling_its_name(hands):
     mine, _, stranger = hands
     told = mine.text("remove_instance", instance_id=stranger.row["id"], force=True)

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 
-from swarm_mcp.server.tool import Answer, Tool, number
+from swarm_mcp.server.tool import Answer, Tool, delivering, number
 from swarm_mcp.situation import situation
 from swarm_mcp.standing import met_by, peer
 from swarm_mcp.store.task_glance import glance
@@ -67,7 +67,7 @@ class _Watch:
         if locks:
             value["locks"] = list(locks)
         ids = [message["id"] for message in messages]
-        return Answer(value, on_sent=(lambda store: store.messages.acknowledge(ids)) if ids else None)
+        return Answer(value, **delivering(ids))
 
     def _take(self, call, me: dict) -> list[dict]:
         with self._lock:

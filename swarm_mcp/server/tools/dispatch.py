@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_mcp.dispatch.handover import Handover
 from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
 from swarm_mcp.errors import Refused
-from swarm_mcp.server.tool import Answer, Tool, flag, number, text, texts
+from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text, texts
 from swarm_mcp.store.task_requests import TYPES
 
 PLACEMENT = {
@@ -54,7 +54,7 @@ async def _dispatch(call, arguments: dict) -> Answer:
     except Refused as refusal:
         return Answer(refusal.answer)
     ids = [mail["id"] for mail in answer.get("completion", {}).get("messages", ())]
-    return Answer(answer, on_sent=(lambda store: store.messages.acknowledge(ids)) if ids else None)
+    return Answer(answer, **delivering(ids))
 
 
 def _order(arguments: dict) -> Order:

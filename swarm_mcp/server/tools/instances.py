@@ -8,7 +8,7 @@ from swarm_mcp.circle import may_meet
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.server.guidance import for_label
-from swarm_mcp.server.tool import Answer, NotRegistered, Tool, flag, number, text
+from swarm_mcp.server.tool import Answer, NotRegistered, Tool, delivering, flag, number, text
 from swarm_mcp.shapes import registration, seconds_since
 from swarm_mcp.standing import held_by, met_by, peer, peers_of, standing
 from swarm_mcp.store.panes import republish
@@ -49,7 +49,7 @@ def _bootstrap(call, arguments: dict) -> Answer:
     messages = store.messages.take(row, MOST_MESSAGES) if marks else store.messages.peek(row, MOST_MESSAGES)
     value = standing(store, row, peers, messages, tasks, held_locks=held, state_backend=backend)
     ids = [message["id"] for message in messages] if marks else []
-    return Answer(value, on_sent=(lambda store: store.messages.acknowledge(ids)) if ids else None)
+    return Answer(value, **delivering(ids))
 
 
 def _tasks(store, row: dict, include_ended: bool, ended_limit: int) -> dict:
@@ -114,7 +114,7 @@ def _remove(call, arguments: dict) -> Answer:
         age = seconds_since(live["last_seen"] or live["heartbeat"], store.now())
         error = f"Instance {wanted} is live, last seen {age} s ago; force=true takes its locks and tasks from it"
         return Answer({"error": error})
-    store.instances.remove(wanted)
+    store.instances.remove(wanted, by=me)
     name = f"{row['label']} ({wanted})" if row["label"] and may_meet(me["label"], row["label"]) else wanted
     return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.errors import Refused, UnknownInstance
-from swarm_mcp.server.tool import Answer, Tool, flag, number, text
+from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text
 from swarm_mcp.workspace import prompting
 
 MOST_AT_ONCE = 200
@@ -31,7 +31,7 @@ def _broadcast(call, arguments: dict) -> Answer:
 def _poll(call, arguments: dict) -> Answer:
     mail = call.store.messages.take(call.member(), arguments["limit"])
     ids = [message["id"] for message in mail]
-    return Answer(mail, on_sent=lambda store: store.messages.acknowledge(ids))
+    return Answer(mail, **delivering(ids))
 
 
 def _prompt(call, arguments: dict) -> Answer:

@@ -1,0 +1,164 @@
+"""What the client has asked and not been answered yet, seen from beside the SDK.
+
+The SDK drops without a word what is no message, and forgets what became of an answer. Here every
+line gets an answer, answers to a client's first questions are written down for later servers, and
+whoever made an answer learns whether it was delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import mcp_types as types
+
+from swarm_mcp.server.opening import Opening
+from swarm_mcp.server.tool import Answer
+
+HALF_CHARACTER = "the request holds text that is not valid UTF-8"
+NO_MESSAGE = "this is no JSON-RPC 2.0 message"
+NO_ID = "the id of a request is text or a whole number"
+
+
+class Traffic:
+    """The requests of one connection, from `admit` to `sent` or `cancelled`.
+
+    `refuse(response)` writes one of our own; `waits(request)` says that a request may stay unanswered
+    as long as it likes; `delivered(answer)` and `lost(answer)` are told what became of an answer that
+    was announced by `expect`.
+    """
+
+    def __init__(
+        self,
+        opening: Opening,
+        answered: list[object],
+        refuse: Callable[[dict], None],
+        waits: Callable[[types.JSONRPCRequest], bool],
+        delivered: Callable[[Answer], None],
+        lost: Callable[[Answer], None],
+    ):
+        self._opening = opening
+        self._withheld = [_key(number) for number in answered]
+        self._refuse, self._waits = refuse, waits
+        self._delivered, self._lost = delivered, lost
+        self._asked: dict[str, list[types.JSONRPCRequest]] = {}
+        self._expected: dict[str, list[Answer]] = {}
+        self._waiting: set[str] = set()
+        self._ambiguous: set[str] = set()  # ids whose answers may belong to another request of that id
+        self._settled = asyncio.Event()
+
+    # ------------------------------------------------------------ what comes in
+
+    def admit(self, line: str) -> list[str]:
+        """The messages that `line` stands for: one, several where it is a batch, none where it is refused."""
+        if line.lstrip().startswith("["):
+            batch = _parsed(line)
+            if isinstance(batch, list) and batch:
+                return [text for item in batch for text in self._admit(json.dumps(item))]
+        return self._admit(line)
+
+    def _admit(self, line: str) -> list[str]:
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except Exception:  # noqa: BLE001 - whatever the SDK will not read: invalid in form, too deep, not UTF-8
+            self._refuse(_refusal(line))
+            return []
+        if isinstance(message, types.JSONRPCRequest):
+            key = _key(message.id)
+            if key in self._asked:
+                self._ambiguous.add(key)
+            self._asked.setdefault(key, []).append(message)
+            if self._waits(message):
+                self._waiting.add(key)
+        elif isinstance(message, types.JSONRPCNotification):
+            if '"id"' in line and _parsed(line).get("id") is not None:
+                self._refuse(_error(None, types.INVALID_REQUEST, NO_ID))
+                return []
+            if message.method == "notifications/cancelled":
+                self.cancelled((message.params or {}).get("requestId"))
+        return [line]
+
+    # ------------------------------------------------------------ what goes out
+
+    def withheld(self, message: dict) -> bool:
+        """Whether this answers a question that the record has answered already."""
+        key = _key(message.get("id"))
+        if "method" in message or key not in self._withheld:
+            return False
+        self._withheld.remove(key)
+        self._forget(key)
+        return True
+
+    def expect(self, request_id: object, answer: Answer) -> None:
+        """Note that `answer` is about to be written as the response to this request."""
+        if answer.on_sent or answer.on_lost:
+            self._expected.setdefault(_key(request_id), []).append(answer)
+
+    def sent(self, message: dict) -> None:
+        """A message has been handed to the client."""
+        if "method" in message:
+            return
+        key = _key(message.get("id"))
+        request = self._forget(key)
+        for answer in self._expected.pop(key, [])[:1]:
+            self._delivered(answer)
+        if request is not None and key not in self._ambiguous and isinstance(message.get("result"), dict):
+            self._opening.learn(request.model_dump(exclude_unset=True), message["result"])
+
+    def cancelled(self, request_id: object) -> None:
+        """The client does not want the answer any more. One that is on its way will be ignored."""
+        key = _key(request_id)
+        self._ambiguous.add(key)
+        self._forget(key)
+        for answer in self._expected.pop(key, []):
+            self._lost(answer)
+
+    async def settled(self) -> None:
+        """Return once nothing is left to answer but what waits for something to happen."""
+        while self._asked.keys() - self._waiting:
+            self._settled.clear()
+            await self._settled.wait()
+
+    def _forget(self, key: str) -> types.JSONRPCRequest | None:
+        asked = self._asked.get(key)
+        if not asked:
+            return None
+        request = asked.pop(0)
+        if not asked:
+            del self._asked[key]
+            self._waiting.discard(key)
+        self._settled.set()
+        return request
+
+
+def _key(request_id: object) -> str:
+    """What a request is known by. 7 and "7" are the same, as they are to the SDK in a cancellation."""
+    return str(request_id)
+
+
+def _refusal(line: str) -> dict:
+    """The answer to a line that is no message."""
+    message = _parsed(line)
+    if message is None:
+        return _error(None, types.PARSE_ERROR, "this line is not JSON")
+    number = message.get("id") if isinstance(message, dict) else None
+    number = number if isinstance(number, (int, str)) and not isinstance(number, bool) else None
+    try:
+        json.dumps(message, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        number = None if isinstance(number, str) and not number.isascii() else number
+        return _error(number, types.INVALID_PARAMS, HALF_CHARACTER)
+    return _error(number, types.INVALID_REQUEST, NO_MESSAGE)
+
+
+def _error(number: object, code: int, text: str) -> dict:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text}}
+
+
+def _parsed(line: str):
+    """The value in a line; None where there is none."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
