@@ -45,7 +45,7 @@ class UnknownResource(Exception):
 
     def __init__(self, uri: str):
         known = ", ".join([*(item["uri"] for item in LISTED), *(item["uri_template"] for item in TEMPLATES)])
-        super().__init__(f"there is no resource {uri}; there are {known}")
+        super().__init__(f"there is no resource {uri[:LONGEST_SHOWN]}; there are {known}")
 
 
 def is_known(uri: str) -> bool:

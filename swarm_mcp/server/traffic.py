@@ -141,7 +141,7 @@ def _refusal(line: str) -> dict:
     """The answer to a line that is no message."""
     message = _parsed(line)
     if message is None:
-        return _error(None, types.PARSE_ERROR, "this line is not JSON")
+        return _error(None, types.PARSE_ERROR, "this line is not JSON that can be read")
     number = message.get("id") if isinstance(message, dict) else None
     number = number if isinstance(number, (int, str)) and not isinstance(number, bool) else None
     try:

@@ -22,6 +22,9 @@ class Instances(Protocol):
     def get(self, instance_id: str) -> dict | None:
         """One row."""
 
+    def live(self, instance_id: str) -> dict | None:
+        """One row, None where that session has gone."""
+
     def in_scope(self, scope: str) -> list[dict]:
         """Live rows of a scope, in order of registration."""
 
@@ -62,3 +65,141 @@ class KeyValues(Protocol):
 
     def delete(self, instance: dict, key: str) -> bool:
         """Remove a key; whether it was there."""
+
+
+class Messages(Protocol):
+    """Mail between sessions. What is taken counts as read once it is acknowledged."""
+
+    def send(self, sender: dict, recipient_id: str, content: str) -> int:
+        """One message; its id. Raises UnknownInstance or Refused."""
+
+    def broadcast(self, sender: dict, content: str) -> list[str]:
+        """One message to every session of the scope that the sender may meet; their ids."""
+
+    def take(self, instance: dict, limit: int, about: str) -> list[dict]:
+        """Unread messages for this session (`about`: a task's id, or empty), nobody else's until acknowledged."""
+
+    def acknowledge(self, ids: list[int]) -> None:
+        """Mark messages read: the answer with them has been written."""
+
+    def put_back(self, ids: list[int]) -> None:
+        """Leave messages to the next poll: the answer with them will not be written."""
+
+    def peek(self, instance: dict, limit: int) -> list[dict]:
+        """What `take` would give, left where it is."""
+
+    def recent(self, scope: str, limit: int, to: str, sender: str, viewer: str) -> list[dict]:
+        """The newest messages of a scope, oldest first, as identity `viewer` may read them."""
+
+
+class Tasks(Protocol):
+    """Work that sessions hand to each other. What the rules forbid raises Refused.
+
+    A change returns the messages that it stored for others, ``[(recipient id, text)]``, for waking them.
+    """
+
+    def get(self, scope: str, task_id: str) -> dict | None:
+        """One task, whoever may see it."""
+
+    def seen(self, viewer: dict, task_id: str) -> dict | None:
+        """One task as far as the viewer may see it."""
+
+    def listed(self, viewer: dict, status: str, assignee: str, requester: str) -> list[dict]:
+        """The viewer's scope's tasks that it may see, most urgent first."""
+
+    def in_order(self, viewer: dict, status: str) -> list[dict]:
+        """The same in order of creation."""
+
+    def counts(self, viewer: dict) -> dict[str, int]:
+        """How many of them there are, by status."""
+
+    def current(self, viewer: dict, include_terminal: bool, terminal_limit: int) -> dict:
+        """The same by status, with the number of those that ended."""
+
+    def claimable(self, instance: dict, limit: int) -> list[dict]:
+        """The next few that `claim_next` would choose from."""
+
+    def request(self, requester: dict, spec: dict, notify: bool) -> dict:
+        """Create a task, or find the one with its idempotency key: ``{task, existing, notices}``."""
+
+    def request_batch(self, requester: dict, specs: list[dict]) -> dict:
+        """Create several or none: ``{tasks, notices}``."""
+
+    def claim(self, instance: dict, task_id: str, ignore_unread: bool) -> dict:
+        """Begin one task: ``{task, prior_status}``."""
+
+    def claim_next(self, instance: dict, types: list[str] | None, files: list[str] | None, ignore_unread: bool) -> dict:
+        """Begin the most urgent one that fits."""
+
+    def reserve(self, task_id: str, worker: dict) -> dict:
+        """Keep an open task for a worker; the task."""
+
+    def report_progress(
+        self, actor: dict, task_id: str, summary: str, blocked_reason, expected_next_update_at
+    ) -> dict:
+        """Say how far a task is; its progress columns."""
+
+    def approve(self, actor: dict, task_id: str) -> dict:
+        """Let a task begin that waits for approval: ``{task, notices}``."""
+
+    def end(self, actor: dict, task_id: str, status: str, result: str | None) -> dict:
+        """Take a task to its end: ``{task, notices, unblocked}``."""
+
+    def complete(self, actor: dict, task_id: str, record: dict, status: str) -> dict:
+        """`end` with a structured result, and that as ``result`` besides."""
+
+
+class Planner(Protocol):
+    """Which session owns a scope's plan."""
+
+    def owner(self, scope: str) -> dict | None:
+        """``{instance_id, label, assigned_at}``, None where nobody plans."""
+
+
+class Tracker(Protocol):
+    """The work tracker of an identity, and its entries for tasks."""
+
+    def of(self, instance: dict) -> dict | None:
+        """The tracker that this session's work is tracked in: ``{key, value, updated_at}``."""
+
+    def entry(self, instance: dict, provider: str, task_id: str) -> dict | None:
+        """The entry that a task belongs to."""
+
+    def link(self, instance: dict, provider: str, task_id: str, identifier: str, url: str) -> dict:
+        """Remember a task's entry; what was stored."""
+
+
+class Activity(Protocol):
+    """What has changed since when, as one session may know it."""
+
+    def moment(self, instance: dict):
+        """Now (``activity.Moment``)."""
+
+    def since(self, instance: dict, before):
+        """What is new since `before` (``activity.News``), with the moment up to which."""
+
+    def sweep(self) -> None:
+        """Notice what nobody announces: sessions that died, locks that went without a word."""
+
+
+class Denials(Protocol):
+    """Who was kept from which file, to be told when it is free."""
+
+    def report(self, instance: dict, file: str, holder_id: str, tool: str) -> bool:
+        """Write down a refusal that happened elsewhere; whether somebody still holds the file."""
+
+
+class UiCommands(Protocol):
+    """Orders to an external user interface."""
+
+    def enqueue(self, scope: str, created_by: str | None, kind: str, payload: dict) -> dict:
+        """Add one; its row."""
+
+    def get(self, command_id: int) -> dict | None:
+        """One row."""
+
+    def recent(self, scope: str, status: str, limit: int) -> list[dict]:
+        """The newest rows of a scope, newest first."""
+
+    def outcome(self, command_id: int, seconds: float) -> dict:
+        """The row once the order is carried out or has failed, or as it is after so long."""

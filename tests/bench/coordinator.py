@@ -153,7 +153,8 @@ class Coordinator:
                 time.sleep(0.3)
                 used = server.memory()
         print(
-            f"server start to its first answer {median(first):.0f} ms, to the answer of a first call {median(second):.0f} ms"
+            f"server start to its first answer {median(first):.0f} ms,"
+            f" to the answer of a first call {median(second):.0f} ms"
         )
         for when, (resident, proportional) in (("not called yet", unused), ("after a call", used)):
             print(f"idle server, {when}: {resident / 2**20:.1f} MiB resident, {proportional / 2**20:.1f} proportional")

@@ -18,7 +18,8 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
 path, checkout, name, seconds, client = json.loads(sys.argv[2])
 store = Store(path)
-request = Registration(checkout, label=name, runtime="codex", session_id=name, client=tuple(client), lease_seconds=86400)
+facts = {"runtime": "codex", "session_id": name, "client": tuple(client), "lease_seconds": 86400}
+request = Registration(checkout, label=name, **facts)
 row = store.instances.register(request)
 print("ready", flush=True)
 sys.stdin.readline()

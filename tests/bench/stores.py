@@ -57,12 +57,14 @@ def fill_work(path: str, checkout: str, size: int, spare: int) -> None:
         store.change(
             f"{numbers} INSERT INTO tasks (id, scope, type, title, requester, assignee, status, changed_at)"
             f" SELECT printf('task-%032d', n), ?, 'implement', 'task ' || n, 'holder-0', 'holder-' || (n % {HOLDERS}),"
-            " CASE n % 3 WHEN 0 THEN 'in_progress' WHEN 1 THEN 'done' ELSE 'cancelled' END, unixepoch() * 1000 FROM number",
+            " CASE n % 3 WHEN 0 THEN 'in_progress' WHEN 1 THEN 'done' ELSE 'cancelled' END, unixepoch() * 1000"
+            " FROM number",
             (size, size, checkout),
         )
         store.change(
             f"{numbers} INSERT INTO tasks (id, scope, type, title, requester, status, changed_at)"
-            " SELECT printf('spare-%032d', n), ?, 'fix', 'spare ' || n, 'holder-1', 'open', unixepoch() * 1000 FROM number",
+            " SELECT printf('spare-%032d', n), ?, 'fix', 'spare ' || n, 'holder-1', 'open', unixepoch() * 1000"
+            " FROM number",
             (spare, spare, checkout),
         )
         store.change(

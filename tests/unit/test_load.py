@@ -27,7 +27,8 @@ from swarm_mcp.errors import Refused
 store = Store()
 me = store.instances.get(arguments["me"])
 peers, name, folder = arguments["peers"], arguments["name"], arguments["folder"]
-account = {kind: [] for kind in ("locked", "doubly held", "unlocked", "appended", "requested", "claimed", "sent", "got", "errors")}
+kinds = ("locked", "doubly held", "unlocked", "appended", "requested", "claimed", "sent", "got", "errors")
+account = {kind: [] for kind in kinds}
 pick, count = random.Random(name), 0
 
 def lock():

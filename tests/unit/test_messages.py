@@ -221,6 +221,17 @@ def test_a_claim_ends_with_its_process_or_its_time(pair):
     assert claimed_by(*other.identity, host="elsewhere/boot/") == [], "nothing can be proven of another machine"
 
 
+def test_mail_about_one_task_is_taken_by_itself(pair):
+    ground, ann, bob = pair
+    texts = ["[task:t1] one", "about [task:t1]", "[task:t10] ten", "[task:t1] two", "else"]
+    send(ground, ann, bob, *texts)
+    with ground.store() as store:
+        assert [mail["content"] for mail in store.messages.take(bob, 1, about="t1")] == [texts[0]]
+        assert [mail["content"] for mail in store.messages.take(bob, -1, about="t1")] == [texts[3]]
+        assert store.messages.take(bob, -1, about="t1") == store.messages.take(bob, -1, about="%") == []
+    assert take(ground, bob) == ["about [task:t1]", "[task:t10] ten", "else"]
+
+
 def test_old_claims_do_not_pile_up(pair):
     ground, ann, bob = pair
     send(ground, ann, bob, "x")

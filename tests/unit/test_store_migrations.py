@@ -96,7 +96,10 @@ def test_a_second_opening_changes_nothing(ground: Ground, shape: str):
 
 
 def test_two_locks_on_one_file_are_parted_in_favour_of_the_first(ground: Ground):
-    rival = "INSERT INTO context (id, scope, instance_id, file, type, content) VALUES ('l2', '/s', 'i2', '/s/f', 'lock', 'late');"
+    rival = (
+        "INSERT INTO context (id, scope, instance_id, file, type, content)"
+        " VALUES ('l2', '/s', 'i2', '/s/f', 'lock', 'late');"
+    )
     twin = "UPDATE tasks SET idempotency_key = 'key';"
     make(ground, text_of("scoped") + rival + twin)
     ground.store().close()
@@ -180,11 +183,13 @@ def test_a_file_of_ours_is_written_by_one_that_knows_only_the_contract(ground: G
         "PRAGMA user_version = 1",
         "CREATE TABLE IF NOT EXISTS instances (id TEXT PRIMARY KEY)",
         "CREATE INDEX IF NOT EXISTS context_scope_file_idx ON context(scope, file)",
-        "INSERT INTO instances (id, scope, directory, root, file_root, pid, label) VALUES ('i1', '{0}', '{0}', '{0}', '{0}', 1, 'theirs')",
+        "INSERT INTO instances (id, scope, directory, root, file_root, pid, label)"
+        " VALUES ('i1', '{0}', '{0}', '{0}', '{0}', 1, 'theirs')",
         "DELETE FROM context WHERE type = 'lock' AND scope = '{0}' AND instance_id = 'i1' AND file = '{0}/f'",
         "INSERT INTO context (id, scope, instance_id, file, type, content, task_id)"
         " VALUES ('l1', '{0}', 'i1', '{0}/f', 'lock', 'theirs', NULL)",
-        "INSERT INTO events (scope, type, actor, subject, payload) VALUES ('{0}', 'context.lock_acquired', 'i1', '{0}/f', '{{}}')",
+        "INSERT INTO events (scope, type, actor, subject, payload)"
+        " VALUES ('{0}', 'context.lock_acquired', 'i1', '{0}/f', '{{}}')",
         "INSERT INTO tasks (id, scope, type, title, requester, status, changed_at, tracker_required)"
         " VALUES ('t1', '{0}', 'fix', 'theirs', 'i1', 'open', 1, 0)",
         "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES ('{0}', 'k', '1', NULL, unixepoch())",

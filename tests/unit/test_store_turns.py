@@ -1,4 +1,4 @@
-"""An open store notices what becomes of its file, waits its turn to write, and leaves nothing behind that holds others up."""
+"""An open store notices what becomes of its file, waits its turn to write, and holds nobody up."""
 
 from __future__ import annotations
 

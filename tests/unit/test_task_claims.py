@@ -11,6 +11,7 @@ import pytest
 from ground import Ground, Sleeper
 from task_ground import begun, events, read_mail, refused, request, status
 
+from swarm_mcp.store import Store, task_claims
 from swarm_mcp.store.task_claims import MINE, QUEUE
 from swarm_mcp.store.task_rows import AMONG, SELECT
 
@@ -99,6 +100,9 @@ def test_the_search_narrows_to_types_and_files_however_deep_the_queue(ground: Gr
         ):
             with refused("No claimable"):
                 store.tasks.claim_next(worker, types, files)
+        last = request(store, planner, "last", type="test", priority=-10)
+        both = [task["id"] for task in task_claims._Wanted(store, worker, ["test", "review", "test"], []).first(9)]
+        assert both == [wanted["id"], last["id"]]
         claimed = store.tasks.claim_next(worker, ["review", "test"], [f"{ground.scope}/src/b.py", "other"])
         assert claimed["task"]["id"] == wanted["id"]
         assert store.tasks.claim_next(worker, None, ["/elsewhere"])["task"]["type"] == "fix"
@@ -223,6 +227,40 @@ def test_a_task_claimed_by_name_is_taken_from_the_dead_too(ground: Ground) -> No
 # ------------------------------------------------------------------------------------------------- dispatch
 
 
+def test_what_belongs_to_nobody_can_be_claimed(ground: Ground) -> None:
+    """Another program's rows: open for somebody who is not there, or in progress for nobody."""
+    planner, worker, live = ground.session("p"), ground.session("w"), ground.session("live")
+    rows = [("open", "ghost"), ("claimed", None), ("in_progress", None), ("claimed", "ghost"), ("in_progress", "gone")]
+    for how in ("by name", "next"):
+        ground.sql("DELETE FROM tasks")
+        for number, (status_, assignee) in enumerate(rows):
+            ground.add(
+                "tasks", id=f"{how}{number}", scope=ground.scope, type="fix", title="t", requester=planner["id"],
+                status=status_, assignee=assignee,
+            )  # fmt: skip
+        with ground.store() as store:
+            begun(store, planner, live)
+            for number in range(len(rows)):
+                name = f"{how}{number}"
+                task = (store.tasks.claim(worker, name) if how == "by name" else store.tasks.claim_next(worker))["task"]
+                assert (task["assignee"], task["status"]) == (worker["id"], "in_progress")
+            with refused("No claimable"):
+                store.tasks.claim_next(worker)
+
+
+def test_an_open_task_of_a_live_session_is_that_sessions(ground: Ground) -> None:
+    planner, worker, other = ground.session("p"), ground.session("w"), ground.session("o")
+    with ground.store() as store:
+        task = request(store, planner)
+        ground.sql("UPDATE tasks SET assignee = ?", worker["id"])  # as another program may leave it
+        with refused("assigned to another session"):
+            store.tasks.claim(other, task["id"])
+        with refused("No claimable"):
+            store.tasks.claim_next(other)
+        assert store.tasks.claim(worker, task["id"])["prior_status"] == "open"
+
+
+
 def test_an_open_task_is_reserved_for_one_worker(ground: Ground) -> None:
     planner, worker, late = ground.session("p"), ground.session("w"), ground.session("l")
     with ground.store() as store:
@@ -323,6 +361,51 @@ def test_the_queue_is_read_along_its_index_in_its_order(
         plan = [row["detail"] for row in store.rows(f"EXPLAIN QUERY PLAN {SELECT} WHERE {condition}", values)]
     assert "USE TEMP B-TREE FOR ORDER BY" not in plan
     assert f"USING INDEX {index} (scope=?" in plan[0]
+
+
+@pytest.mark.parametrize("narrow", [(None, None), (["fix"], None), (None, ["/x"])])
+def test_the_search_keeps_nobody_from_writing(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, narrow: tuple[list[str] | None, list[str] | None]
+) -> None:
+    planner, worker, stranger = ground.session("p"), ground.session("w"), ground.session("s", "identity:x")
+    walks, execute = [], Store._execute
+
+    def watched(self: Store, sql: str, values: list) -> object:
+        if "status = 'open'" in sql and "ORDER BY" in sql:
+            walks.append(self.connection.in_transaction)
+        return execute(self, sql, values)
+
+    with ground.store() as store:
+        request(store, stranger, type="fix", files=["/x"])
+        task = request(store, planner, type="fix", files=["/x"])
+        monkeypatch.setattr(Store, "_execute", watched)
+        assert store.tasks.claim_next(worker, *narrow)["task"]["id"]
+    assert walks and not any(walks)
+    assert task["status"] == "open"
+
+
+def test_who_is_overtaken_between_search_and_claim_gets_the_next(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planner, worker, faster = ground.session("p"), ground.session("w"), ground.session("f")
+    first = task_claims._Wanted.first
+    overtaken = []
+
+    def overtake(self: task_claims._Wanted, limit: int) -> list[dict]:
+        found = first(self, limit)
+        if found and self.instance["id"] == worker["id"] and len(overtaken) < 2:
+            overtaken.append(found[0]["id"])
+            store.tasks.claim(faster, found[0]["id"])
+        return found
+
+    monkeypatch.setattr(task_claims._Wanted, "first", overtake)
+    with ground.store() as store:
+        ids = [request(store, planner, priority=9 - number)["id"] for number in range(3)]
+        assert store.tasks.claim_next(worker)["task"]["id"] == ids[2]
+        assert overtaken == ids[:2]
+        with refused("No claimable"):
+            store.tasks.claim_next(worker)
+
 
 
 def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) -> None:

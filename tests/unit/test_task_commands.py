@@ -10,6 +10,7 @@ from ground import Ground
 from task_ground import As, begun, events, mail, read_mail, request, status
 from test_workspace import Herdr
 
+from swarm_mcp.cli.completion import candidates
 from swarm_mcp.server.tool import NotRegistered
 from swarm_mcp.server.tools.tasks import TOOLS
 from swarm_mcp.store.task_rows import COLUMNS
@@ -158,6 +159,51 @@ def test_another_identitys_tasks_are_not_listed(ground: Ground) -> None:
         request(store, mine)
     assert len(ground.swarm("tasks", "--as", mine["id"], "--json").json) == 1
     assert ground.swarm("tasks", "--as", stranger["id"], "--json").json == []
+
+
+def test_no_command_shows_another_identitys_tasks(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = ground.session("p", "identity:home")
+    ground.session("w", "identity:work")
+    with ground.store() as store:
+        hidden = begun(store, planner, planner, "SECRET")
+        request(store, planner, "SECRET too")
+        store.messages.send(planner, ground.session("q", "identity:home")["id"], "SECRET word")
+    for identity, shown in (("work", False), ("home", True)):
+        monkeypatch.setenv("AGENT_IDENTITY", identity)
+        looked = ground.swarm("inspect", "--json").json
+        assert [task["title"] for task in looked["tasks"]] == (["SECRET", "SECRET too"] if shown else [])
+        assert bool(looked["messages"]) is shown
+        assert ("SECRET" in ground.swarm("inspect").out) is shown
+        assert ground.swarm("status", "--json").json["open_tasks"] == ({"open": 1, "in_progress": 1} if shown else {})
+        monkeypatch.chdir(ground.repo)
+        assert (hidden["id"] in [one.word for one in candidates(["update-task", ""])]) is shown
+
+
+def test_a_lock_does_not_tell_of_another_identitys_task(ground: Ground) -> None:
+    owner, me = ground.session("o", "identity:home"), ground.session("me", "identity:work")
+    nobody = ground.session("n")  # without an identity, so that it may meet both
+    with ground.store() as store:
+        begun(store, owner, nobody, "SECRET")
+        begun(store, me, nobody, "mine")
+        store.locks.acquire(nobody, "f")
+        (held,) = store.locks.on(f"{ground.scope}/f")
+        active = store.locks.describe(held, "work")["active_tasks"]
+        assert [task["title"] for task in active] == ["mine"]
+        assert list(active[0]) == ["id", "type", "title", "status"]
+        assert len(store.locks.describe(held, "")["active_tasks"]) == 2
+
+
+def test_what_has_ended_is_listed_last(ground: Ground) -> None:
+    planner = ground.session("p")
+    with ground.store() as store:
+        for title in ("one", "two", "three"):
+            task = begun(store, planner, planner, title)
+            if title != "two":
+                store.tasks.end(planner, task["id"], "done")
+    shown = ground.swarm("inspect", "--json").json["tasks"]
+    assert [task["title"] for task in shown] == ["two", "one", "three"]
+    assert list(shown[0]) == ["id", "type", "title", "status", "assignee", "requester"]
+
 
 
 def test_a_task_is_requested_from_the_command_line(ground: Ground) -> None:

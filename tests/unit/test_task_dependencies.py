@@ -179,3 +179,41 @@ def test_upkeep_mends_what_another_program_left_undone(ground: Ground) -> None:
             "cancelled",
             "cancelled",
         ]
+
+
+@pytest.mark.parametrize("how", ["clean", "some"])
+def test_upkeep_cancels_what_depends_on_a_failure_before_it_forgets_that(ground: Ground, how: str) -> None:
+    planner = ground.session("p")
+    with ground.store() as store:
+        first = begun(store, planner, planner, "first")
+        second = request(store, planner, "second", depends_on=[first["id"]])
+        third = request(store, planner, "third", depends_on=[second["id"]])
+        # A program that let it fail, and told nobody, a week ago.
+        ground.sql("UPDATE tasks SET status = 'failed', updated_at = updated_at - 604800 WHERE id = ?", first["id"])
+        ground.sql("DELETE FROM swarm_upkeep")
+        store.upkeep.clean(ground.scope) if how == "clean" else store.upkeep.some()
+        assert store.tasks.get(ground.scope, first["id"]) is None
+        assert (status(store, second), status(store, third)) == ("cancelled", "cancelled")
+
+
+@pytest.mark.parametrize("junk", ['{"a": "FIRST"}', '["FIRST", 5, null]', "FIRST", '"FIRST"'])
+def test_a_cascade_passes_over_what_is_no_list(ground: Ground, junk: str) -> None:
+    planner = ground.session("p")
+    with ground.store() as store:
+        first = begun(store, planner, planner)
+        second = request(store, planner, depends_on=[first["id"]])
+        odd = request(store, planner, depends_on=[first["id"]])
+        ground.sql("UPDATE tasks SET depends_on = ? WHERE id = ?", junk.replace("FIRST", first["id"]), odd["id"])
+        store.tasks.end(planner, first["id"], "failed")
+        assert status(store, second) == "cancelled"
+        assert status(store, odd) == ("cancelled" if junk.startswith("[") else "blocked")
+
+
+def test_an_id_that_json_spells_in_another_way_is_still_found(ground: Ground) -> None:
+    planner = ground.session("p")
+    with ground.store() as store:
+        first, second = begun(store, planner, planner), request(store, planner)
+        ground.sql("UPDATE tasks SET id = 'é/1' WHERE id = ?", first["id"])
+        ground.sql("""UPDATE tasks SET status = 'blocked', depends_on = '["\\u00e9\\/1"]' WHERE id = ?""", second["id"])
+        store.tasks.end(planner, "é/1", "done")
+        assert status(store, second) == "open"

@@ -11,6 +11,7 @@ from ground import Ground
 from task_ground import begun, events, mail, refused, request, status
 
 import swarm_mcp.store
+from swarm_mcp.store import Store
 from swarm_mcp.store.task_rows import COLUMNS
 from swarm_mcp.store.task_states import STATUSES, TERMINAL, TRANSITIONS
 from swarm_mcp.store.tracker_links import entry_in, names_entry
@@ -102,6 +103,19 @@ def test_changed_at_grows_with_every_change_of_a_scope(ground: Ground) -> None:
 # ---------------------------------------------------------------------------------------------- requests
 
 
+@pytest.mark.parametrize("late", [2**63 - 1, 10**16, "soon"])
+def test_a_time_far_ahead_stops_no_change_of_its_scope(ground: Ground, late: object) -> None:
+    planner = ground.session("p")
+    with ground.store() as store:
+        request(store, planner)
+        ground.sql("UPDATE tasks SET changed_at = ?", late)
+        first = store.tasks.claim(planner, request(store, planner)["id"])["task"]
+        then = store.tasks.end(planner, first["id"], "done")["task"]
+        assert abs(then["changed_at"] - store.now_ms()) < 60_000
+        assert first["changed_at"] < then["changed_at"]
+
+
+
 def test_an_idempotency_key_makes_one_task(ground: Ground) -> None:
     planner = ground.session("p")
     with ground.store() as store:
@@ -112,6 +126,41 @@ def test_an_idempotency_key_makes_one_task(ground: Ground) -> None:
         # Blank is none.
         assert request(store, planner, idempotency_key=" ")["id"] != request(store, planner, idempotency_key=" ")["id"]
     assert len(ground.sql("SELECT 1 FROM tasks")) == 3
+
+
+def test_a_known_key_asks_for_nothing_else(ground: Ground) -> None:
+    planner = ground.session("p")
+    with ground.store() as store:
+        first = request(store, planner, idempotency_key="k")
+        junk = {"type": "zzz", "title": "", "assignee": "nobody", "depends_on": ["nope"], "files": [""]}
+        again = store.tasks.request(planner, {**junk, "priority": 10**30, "idempotency_key": " k "})
+        assert again == {"task": first, "existing": True, "notices": []}
+
+
+def test_a_key_of_another_identity_gives_nothing_away(ground: Ground) -> None:
+    owner, stranger = ground.session("o", "identity:home"), ground.session("s", "identity:work")
+    with ground.store() as store:
+        request(store, owner, "SECRET", description="SECRET", idempotency_key="k")
+        with refused("that of a task of another identity") as answer:
+            request(store, stranger, "mine", idempotency_key="k")
+        assert list(answer) == ["error"] and "SECRET" not in answer["error"]
+        friend = ground.session("f", "identity:home")
+        assert request(store, friend, idempotency_key="k")["title"] == "SECRET"
+
+
+@pytest.mark.parametrize("field", ["depends_on", "parent_task_id", "review_of_task_id", "fixes_task_id"])
+def test_a_task_names_only_what_its_requester_may_see(ground: Ground, field: str) -> None:
+    owner, stranger = ground.session("o", "identity:home"), ground.session("s", "identity:work")
+    with ground.store() as store:
+        hidden = request(store, owner)["id"]
+        named = {field: [hidden] if field == "depends_on" else hidden}
+        with refused(f"task {hidden} not found in scope"):
+            request(store, stranger, **named)
+        with refused("Validation failed") as answer:
+            store.tasks.request_batch(stranger, [{"type": "fix", "title": "t", **named}])
+        assert [detail["field"] for detail in answer["details"]] == [field]
+        assert request(store, owner, **named)["id"] != hidden
+
 
 
 @pytest.mark.parametrize(
@@ -275,6 +324,19 @@ def test_a_completion_is_a_record(ground: Ground) -> None:
             store.tasks.complete(worker, third["id"], {"summary": "s", "tracker_update": {"n": float("nan")}})
 
 
+def test_a_result_nested_without_end_is_refused_in_words(ground: Ground) -> None:
+    planner = ground.session("p")
+    nest: dict = {}
+    for _ in range(100_000):
+        nest = {"a": nest}
+    with ground.store() as store:
+        task = begun(store, planner, planner)
+        with refused("deeply nested"):
+            store.tasks.complete(planner, task["id"], {"summary": "s", "tracker_update": nest})
+        assert status(store, task) == "in_progress"
+
+
+
 @pytest.mark.parametrize(
     ("text", "entry"),
     [
@@ -359,6 +421,53 @@ def test_the_end_of_a_task_releases_what_was_locked_for_it_and_no_more(ground: G
             assert json.loads(row["payload"]) == {"released": 1, "reason": "task_terminal", "task_id": task["id"]}
 
 
+def test_a_task_ends_however_many_files_it_names(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each in a variable of its own: a SQLite may allow no more than 32 766, an old one 999."""
+    planner, most, execute = ground.session("p"), [0], Store._execute
+
+    def counted(self: Store, sql: str, values: list) -> object:
+        most[0] = max(most[0], len(values))
+        return execute(self, sql, values)
+
+    names = [f"f{number}" for number in range(1200)]
+    with ground.store() as store:
+        store.locks.acquire(planner, "f1100")
+        monkeypatch.setattr(Store, "_execute", counted)
+        before = [request(store, planner)["id"] for _ in range(3)]
+        request(store, planner, files=names)
+        task = store.tasks.claim_next(planner, files=["nope", *names])["task"]
+        assert store.tasks.end(planner, task["id"], "done")["task"]["status"] == "done"
+        assert store.locks.of(planner["id"]) == []
+        request(store, planner, depends_on=before)
+        assert most[0] < 40  # the columns of a task
+
+
+def test_locks_end_with_every_task_that_is_cancelled(ground: Ground) -> None:
+    planner, worker = ground.session("p"), ground.session("w")
+    with ground.store() as store:
+        first = begun(store, planner, worker, "first")
+        gate = request(store, planner, "gate", assignee=worker["id"], approval_required=True, depends_on=[first["id"]])
+        second = request(store, planner, "second", assignee=worker["id"], files=["g"], depends_on=[first["id"]])
+        third = request(store, planner, "third", assignee=worker["id"], depends_on=[second["id"]])
+        for file, tag in (("tagged", third["id"]), ("g", None), ("gated", gate["id"]), ("kept", None)):
+            store.locks.acquire(worker, file, task_id=tag)
+        store.tasks.end(worker, first["id"], "failed")
+        assert {status(store, task) for task in (second, third, gate)} == {"cancelled"}
+        assert [Path(lock["file"]).name for lock in store.locks.of(worker["id"])] == ["kept"]
+
+
+def test_locks_end_with_a_task_that_its_approval_cancels(ground: Ground) -> None:
+    planner, worker = ground.session("p"), ground.session("w")
+    with ground.store() as store:
+        first = request(store, planner)
+        gate = request(store, planner, assignee=worker["id"], approval_required=True, depends_on=[first["id"]])
+        store.locks.acquire(worker, "f", task_id=gate["id"])
+        ground.sql("UPDATE tasks SET status = 'failed' WHERE id = ?", first["id"])  # by a program that cascades nothing
+        assert store.tasks.approve(planner, gate["id"])["task"]["status"] == "cancelled"
+        assert store.locks.of(worker["id"]) == []
+
+
+
 def test_a_declared_file_is_released_under_any_of_its_names(ground: Ground) -> None:
     planner, worker = ground.session("p"), ground.session("w")
     (ground.repo / "real").mkdir()
@@ -403,6 +512,18 @@ def test_the_tasks_of_a_session_that_leaves_are_open_again(ground: Ground) -> No
         assert (told["actor"], told["subject"]) == ("system", None)
         assert (payload["recipients"], payload["released_tasks"], payload["content"]) == (1, 2, text)
         assert (waiting["status"], gate["status"]) == ("blocked", "approval_required")
+
+
+def test_the_next_session_does_not_inherit_that_the_last_was_stuck(ground: Ground) -> None:
+    planner, worker = ground.session("p"), ground.session("w")
+    with ground.store() as store:
+        task = begun(store, planner, worker)
+        store.tasks.report_progress(worker, task["id"], "half", "no access", 5)
+        store.instances.remove(worker["id"])
+        task = store.tasks.get(ground.scope, task["id"])
+        assert (task["status"], task["progress_summary"]) == ("open", "half")
+        assert (task["blocked_reason"], task["expected_next_update_at"]) == (None, None)
+
 
 
 def test_who_goes_in_order_is_not_announced_nor_who_held_nothing(ground: Ground) -> None:
