@@ -13,7 +13,10 @@ import pytest
 from hypothesis import settings
 
 FOREIGN_PREFIXES = ("SWARM_", "HERDR_", "CLAUDE", "CODEX_", "HERMES_", "XDG_")
-FOREIGN_NAMES = ("AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH")
+FOREIGN_NAMES = (
+    "AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR",
+    "CLICOLOR_FORCE",
+)  # fmt: skip
 # A busy machine is no defect: what is slow is measured in tests/bench.
 settings.register_profile("swarm", deadline=None)
 settings.load_profile("swarm")
