@@ -20,7 +20,7 @@ from swarm_mcp.store import Store
 # read, or wait for something to happen, have workers of their own: they need not stand behind those that write.
 WORKERS = 4
 READ, WRITE, WAIT = "read", "write", "wait"
-LONGEST_COMPLAINT = 300  # characters: it may quote what it complains of
+LONGEST_COMPLAINT, LONGEST_NAME = 300, 60  # characters of what a client sent, where it is told what was wrong
 
 
 class Calls:
@@ -124,7 +124,7 @@ class Calls:
             return f"{tool.name} needs {missing}: {tool.properties[missing]['description']}"
         if error.validator == "additionalProperties" and not error.path:
             unknown = next(name for name in arguments if name not in tool.properties)
-            return f"{tool.name} has no argument {unknown}; it takes {', '.join(tool.properties) or 'none'}"
+            return f"{tool.name} has no argument {unknown[:LONGEST_NAME]}; it takes {', '.join(tool.properties) or 'none'}"
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path).lstrip(".")
         return f"{tool.name}: {place}: {error.message[:LONGEST_COMPLAINT]}"
 

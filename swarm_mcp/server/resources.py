@@ -9,6 +9,7 @@ from swarm_mcp.scope import file_of
 from swarm_mcp.standing import met_by, peer
 from swarm_mcp.store.task_glance import glance
 
+LONGEST_SHOWN = 200  # characters of a URI that nobody knows
 INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
 LISTED = (
     {

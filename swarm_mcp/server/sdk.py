@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 
 from swarm_mcp import __version__
 from swarm_mcp.server import prompts, resources
-from swarm_mcp.server.calls import Calls, texts_of
+from swarm_mcp.server.calls import LONGEST_NAME, Calls, texts_of
 from swarm_mcp.server.opening import Opening
 from swarm_mcp.server.subscriptions import Subscriptions
 from swarm_mcp.server.tool import Answer
@@ -69,7 +69,7 @@ def build(calls: Calls, traffic: Traffic) -> Server:
     async def call_tool(ctx, params):
         if params.name not in calls.tools:
             known = ", ".join(calls.tools)
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are {known}")
+            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:LONGEST_NAME]!r}; there are {known}")
         answer = await calls.use(params.name, params.arguments or {}, dict(ctx.meta or {}))
         traffic.expect(ctx.request_id, answer)
         return _result(answer)
@@ -115,7 +115,7 @@ def build(calls: Calls, traffic: Traffic) -> Server:
     async def get_prompt(ctx, params):
         prompt = next((prompt for prompt in prompts.PROMPTS if prompt.name == params.name), None)
         if prompt is None:
-            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}")
+            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:LONGEST_NAME]!r}")
         content = types.TextContent(type="text", text=prompt.text)
         messages = [types.PromptMessage(role="user", content=content)]
         return types.GetPromptResult(description=prompt.description, messages=messages)

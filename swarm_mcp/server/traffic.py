@@ -101,16 +101,19 @@ class Traffic:
             return
         key = _key(message.get("id"))
         request = self._forget(key)
-        for answer in self._expected.pop(key, [])[:1]:
-            self._delivered(answer)
+        expected = self._expected.get(key)
+        if expected:
+            self._delivered(expected.pop(0))
+            if not expected:
+                del self._expected[key]
         if request is not None and key not in self._ambiguous and isinstance(message.get("result"), dict):
             self._opening.learn(request.model_dump(exclude_unset=True), message["result"])
 
     def cancelled(self, request_id: object) -> None:
         """The client does not want the answer any more. One that is on its way will be ignored."""
         key = _key(request_id)
-        self._ambiguous.add(key)
-        self._forget(key)
+        if self._forget(key):
+            self._ambiguous.add(key)
         for answer in self._expected.pop(key, []):
             self._lost(answer)
 

@@ -22,12 +22,13 @@ INBOX_GLANCE = 200
 # signs keep SQLite from the indexes on status and assignee, whatever statistics say: they are not in order.
 # An open task of somebody who is not registered is another program's fault, and anybody's to take.
 MINE = (
-    "scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress') AND +status = 'claimed'{more}"
-    f" ORDER BY {rows.ORDER} LIMIT ?"
+    f"{rows.SOUND} AND scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress') AND +status = 'claimed'"
+    f"{{more}} ORDER BY {rows.ORDER} LIMIT ?"
 )
 QUEUE = (
-    "scope = ? AND status = 'open' AND (+assignee IS NULL OR +assignee NOT IN (SELECT id FROM instances)){more}"
-    f" ORDER BY {rows.ORDER} LIMIT ?"
+    f"{rows.SOUND} AND scope = ? AND status = 'open'"
+    " AND (+assignee IS NULL OR +assignee NOT IN (SELECT id FROM instances))"
+    f"{{more}} ORDER BY {rows.ORDER} LIMIT ?"
 )
 
 

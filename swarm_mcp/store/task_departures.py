@@ -16,7 +16,10 @@ _SCOPES = (
 )
 # Who holds tasks of a scope without being registered, hopping from holder to holder; the order is that of
 # the index on what is held, which has nothing else in it.
-_HOLDER = "SELECT assignee FROM tasks WHERE scope = ?1 AND status IN ('claimed', 'in_progress') AND assignee"
+_HOLDER = (
+    f"SELECT assignee FROM tasks WHERE {rows.SOUND} AND scope = ?1 AND status IN ('claimed', 'in_progress')"
+    " AND assignee"
+)
 _NEXT = f"ORDER BY assignee, {rows.ORDER} LIMIT 1"
 _GHOSTS = (
     f"WITH RECURSIVE holders(id) AS (SELECT ({_HOLDER} IS NOT NULL {_NEXT})"
@@ -68,8 +71,8 @@ def abandoned(store, scope: str) -> list[dict]:
 
 
 def _held(store, scope: str, instance_id: str | None) -> list[dict]:
-    condition = f"scope = ? AND assignee IS ? AND status IN ('claimed', 'in_progress') ORDER BY {rows.ORDER}"
-    return rows.find(store, condition, (scope, instance_id))
+    condition = f"{rows.SOUND} AND scope = ? AND assignee IS ? AND status IN ('claimed', 'in_progress')"
+    return rows.find(store, f"{condition} ORDER BY {rows.ORDER}", (scope, instance_id))
 
 
 def _unassign(store, scope: str, instance_id: str) -> None:

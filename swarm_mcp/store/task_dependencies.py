@@ -13,7 +13,7 @@ from swarm_mcp.store import task_states as states
 
 SYSTEM = "system"
 _NAMES = rows.ITEMS.format("tasks.depends_on")
-_WAITING = f"status IN ('{states.BLOCKED}', '{states.APPROVAL_REQUIRED}')"
+_WAITING = f"{rows.SOUND} AND tasks.status IN ('{states.BLOCKED}', '{states.APPROVAL_REQUIRED}')"
 # Ids of the tasks of scope ?1 that wait for task ?2, or for one that does, and so on; ?2 itself is the first.
 _REACHED = (
     "WITH RECURSIVE pairs(dependency, waiting) AS MATERIALIZED (SELECT needed.value, tasks.rowid"

@@ -17,6 +17,8 @@ SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
 ORDER = "priority DESC, created_at, id"
 # A list column as a table; what another program left there and is no JSON counts as empty.
 ITEMS = "json_each(CASE WHEN json_valid({0}) THEN {0} ELSE '[]' END)"
+# What can be looked up and changed: another program may have left bytes where a name belongs.
+SOUND = "typeof(tasks.id) = 'text' AND typeof(tasks.assignee) <> 'blob'"
 # The texts of one variable, `as_json` of a list of any length.
 AMONG = "(SELECT value FROM json_each(?))"
 

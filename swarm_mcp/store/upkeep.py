@@ -7,7 +7,7 @@ takes milliseconds.
 
 from __future__ import annotations
 
-from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import due
 
 PAUSE_SECONDS = 30  # between two passes, of whatever process
@@ -40,7 +40,8 @@ class Upkeep:
                 if not self._is_time():  # somebody else was first
                     return False
                 self._note("pass", "", BACKLOG_SECONDS - PAUSE_SECONDS if self._some() else 0)
-        except StoreUnavailable:
+        except SwarmError:
+            # Busy; or there is a row that no rule foresees, of which `cleanup` tells. Nobody's work waits for this.
             return False
         finally:
             store.busy_seconds = patience

@@ -32,6 +32,11 @@ ODD_ROWS: dict[str, list[dict]] = {
         {**TASK, "id": "t4", "requester": "x", "files": "[1, null]", "changed_at": FAR},
         {**TASK, "id": "t6", "status": "in_progress", "files": '["a\\u0000", "\\ud800", "", "relative"]'},
         {**TASK, "id": "t7", "status": "in_progress", "assignee": "{me}", "files": '["\\ud800", "a\\u0000"]'},
+        {**TASK, "id": BLOB}, {**TASK, "id": None}, {**TASK, "id": b"t8", "status": "blocked"},
+        {**TASK, "id": b"t9", "status": "claimed", "assignee": "ghost"}, {**TASK, "id": "ta", "assignee": BLOB},
+        {**TASK, "id": "tb", "status": "in_progress", "assignee": BLOB}, {**TASK, "id": b"tc", "assignee": "{me}"},
+        {**TASK, "id": "td", "status": "blocked", "assignee": BLOB, "depends_on": '["gone"]'},
+        {**TASK, "id": "te", "status": "approval_required", "assignee": BLOB, "depends_on": "[1, {}]"},
         {**TASK, "id": "t5", "status": "in_progress", "assignee": "{me}", "expected_next_update_at": "x"},
     ],
     "context": [
