@@ -15,9 +15,9 @@ from swarm_mcp.store.transaction import Transaction, is_busy, pause
 
 BUSY_SECONDS = 15.0
 CONTRACT_VERSION = 1
-# Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares what comes
-# later again at each use, which costs ten times as much as running it.
-STATEMENTS = 512
+# Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares whatever
+# comes later again at each use, which takes several times as long as running it.
+STATEMENTS = 256
 
 # What can be asked of a store: group -> (module here, class). See ``interface.py``.
 GROUPS = {
@@ -49,6 +49,7 @@ class Store:
         self.driver = drivers.load()
         self.here = host_id()
         self._opened: tuple[int, int] | None = None
+        self._prepared: set[str] = set()
         self.connection = self._open()
 
     def __getattr__(self, name: str):
@@ -97,11 +98,13 @@ class Store:
     def refresh(self) -> None:
         """Open the file anew where it was removed or replaced since. Costs 3 us where it was not.
 
-        Every transaction and every read outside of one does so first.
+        Every transaction and every read outside of one does so first. The connection is also made anew when it
+        has more statements to remember than it can.
         """
-        if _identity(self.path) != self._opened:
+        if _identity(self.path) != self._opened or len(self._prepared) > STATEMENTS:
             stale = self.connection
             self.connection = self._open()
+            self._prepared.clear()
             stale.close()
 
     def close(self) -> None:
@@ -119,6 +122,7 @@ class Store:
     def _execute(self, sql: str, values):
         if not self.connection.in_transaction:
             self.refresh()
+        self._prepared.add(sql)
         try:
             return self.connection.execute(sql, values)
         except UnicodeEncodeError:

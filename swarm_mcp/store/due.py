@@ -17,12 +17,12 @@ ORPHAN_VALUE_SECONDS = 3600
 TERMINAL = "('done', 'failed', 'cancelled')"
 VALUE_PREFIXES = ("identity/herdr/", "identity/workspace/herdr/", "plan/", "progress/")
 
-# kind -> table, condition (with {past} for the moment before which rows are due), order, seconds kept.
+# kind -> table, condition (of the moment before which rows are due), order, seconds kept.
 _BY_AGE = {
-    "messages": ("messages", "created_at < {past}", "created_at", MESSAGE_SECONDS),
-    "terminal_tasks": ("tasks", f"status IN {TERMINAL} AND updated_at < {{past}}", "updated_at", TASK_SECONDS),
-    "events": ("events", "created_at < {past}", "created_at", EVENT_SECONDS),
-    "non_lock_context_rows": ("context", "type <> 'lock'", "id", 0),
+    "messages": ("messages", "created_at < ?", "created_at", MESSAGE_SECONDS),
+    "terminal_tasks": ("tasks", f"status IN {TERMINAL} AND updated_at < ?", "updated_at", TASK_SECONDS),
+    "events": ("events", "created_at < ?", "created_at", EVENT_SECONDS),
+    "non_lock_context_rows": ("context", "type <> 'lock' AND ? >= 0", "id", 0),  # of any age
 }
 
 
@@ -30,9 +30,7 @@ def old_rows(store, kind: str, limit: int, scope: str | None, mode: str) -> dict
     """Delete rows of a kind of `_BY_AGE`, oldest first; how many went, by scope."""
     table, condition, order, seconds = _BY_AGE[kind]
     past = store.now() - seconds
-    condition, values = condition.format(past=past), []
-    if scope is not None:
-        condition, values = f"scope = ? AND {condition}", [scope]
+    condition, values = _in_scope(condition, past, scope)
     chosen = f"FROM {table} WHERE {condition} ORDER BY {order}, rowid LIMIT {limit}"
     counts = store.rows(f"SELECT scope, count(*) AS n FROM (SELECT scope {chosen}) GROUP BY scope", values)
     if counts:
@@ -45,9 +43,7 @@ def old_rows(store, kind: str, limit: int, scope: str | None, mode: str) -> dict
 
 def scopes_of_failures(store, limit: int, scope: str | None) -> list[str]:
     """Where `old_rows` is about to delete tasks that failed or were cancelled."""
-    condition, values = _BY_AGE["terminal_tasks"][1].format(past=store.now() - TASK_SECONDS), []
-    if scope is not None:
-        condition, values = f"scope = ? AND {condition}", [scope]
+    condition, values = _in_scope(_BY_AGE["terminal_tasks"][1], store.now() - TASK_SECONDS, scope)
     chosen = f"SELECT scope, status FROM tasks WHERE {condition} ORDER BY updated_at, rowid LIMIT {limit}"
     rows = store.rows(f"SELECT DISTINCT scope FROM ({chosen}) WHERE status <> 'done'", values)
     return [row["scope"] for row in rows]
@@ -139,6 +135,10 @@ def lost_deliveries(store, after: str, limit: int) -> str:
         if not row["known"]:
             store.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (row["message_id"],))
     return _last(rows, limit, "message_id")
+
+
+def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple]:
+    return (condition, (past,)) if scope is None else (f"scope = ? AND {condition}", (scope, past))
 
 
 def _told(store, kind: str, rows: list[dict], mode: str) -> dict[str, int]:

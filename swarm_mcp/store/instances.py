@@ -89,6 +89,8 @@ class Instances:
         if has_gone:
             raise SwarmError(f"instance {instance_id} is no longer registered; register again")
         now = self.store.now()
+        if row["last_seen"] == now:
+            return  # said already this second; a session that works fast would pay for it each time
         self.store.change("UPDATE swarm_sessions SET last_seen = ? WHERE instance_id = ?", (now, instance_id))
         if row["last_seen"] is not None and row["lease_seconds"]:
             lease_until = now + row["lease_seconds"]

@@ -242,9 +242,9 @@ class Locks:
         owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
         tasks = self.store.rows(
             "SELECT id, type, title, status, requester, assignee FROM tasks"
-            " WHERE assignee = ? AND status IN ('claimed', 'in_progress')"
-            " ORDER BY priority DESC, created_at, rowid LIMIT 5",
-            (row["instance_id"],),
+            " WHERE scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress')"
+            " ORDER BY priority DESC, created_at, id LIMIT 5",
+            (row["scope"], row["instance_id"]),
         )
         if tasks:
             tasks = _shown_to(self.store, viewer, tasks)

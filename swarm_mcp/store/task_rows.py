@@ -24,8 +24,8 @@ AMONG = "(SELECT value FROM json_each(?))"
 
 
 def find(store, condition: str, values: tuple | list) -> list[dict]:
-    """Tasks by an SQL condition (with its ORDER BY), parsed."""
-    return [parsed(row) for row in store.rows(f"{SELECT} WHERE {condition}", values)]
+    """Tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
+    return [parsed(row) for row in store.rows(f"{SELECT} WHERE {condition}", values) if row["id"] is not None]
 
 
 def get(store, scope: str, task_id: str) -> dict | None:

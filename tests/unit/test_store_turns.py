@@ -13,7 +13,7 @@ import pytest
 from ground import Ground
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store import Store, driver, transaction
+from swarm_mcp.store import Store, connection, driver, transaction
 
 fcntl = pytest.importorskip("fcntl", reason="there is no line of waiting processes without POSIX locks")
 
@@ -96,6 +96,31 @@ def test_looking_for_a_replaced_file_costs_next_to_nothing(ground: Ground):
             store.refresh()
             took.append(time.perf_counter() - begun)
     assert sorted(took)[len(took) // 2] < 20e-6
+
+
+def lookup(store: Store) -> float:
+    """Seconds that a question takes, at best, which is asked in turn with another."""
+    took = []
+    for _ in range(200):
+        store.instances.live("nobody")
+        begun = time.perf_counter()
+        store.locks.on("/nothing/here")
+        took.append(time.perf_counter() - begun)
+    return min(took)
+
+
+def test_the_one_who_made_the_file_is_as_fast_as_others(ground: Ground):
+    with ground.store() as maker, ground.store() as other:
+        assert lookup(maker) < 2 * lookup(other)
+
+
+def test_a_store_stays_fast_however_many_different_questions_it_is_asked(ground: Ground):
+    ground.store().close()
+    with ground.store() as busy, ground.store() as other:
+        for number in range(2 * connection.STATEMENTS):
+            busy.rows(f"SELECT {number}")
+        assert lookup(busy) < 2 * lookup(other)
+        assert names(busy) == []
 
 
 # -- waiting to write -------------------------------------------------------------------------------

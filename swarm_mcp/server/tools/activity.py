@@ -13,6 +13,7 @@ from swarm_mcp.store.task_glance import glance
 
 MOST_MESSAGES = 50
 SWEEP_SECONDS = 2.0  # between looks for what nobody announces, such as a session that was killed
+LONGEST_SECONDS = 10**9  # what the clock of the event loop can count
 NOTHING = {"changes": [], "timeout": True, "message": "Nothing new happened within the timeout."}
 
 
@@ -77,7 +78,7 @@ class _Watch:
 
 
 async def _wait(waiting, arguments: dict) -> Answer:
-    seconds = arguments.get("timeout_seconds", 0)
+    seconds = min(arguments.get("timeout_seconds", 0), LONGEST_SECONDS)
     end = time.monotonic() + seconds if seconds else None
     watch = _Watch()
     try:
