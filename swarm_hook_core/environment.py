@@ -20,6 +20,11 @@ def first_set(*names: str) -> str:
     return ""
 
 
+def is_on(name: str) -> bool:
+    """Whether a variable switches something on: 1, true, yes or on, in any case."""
+    return first_set(name).lower() in ("1", "true", "yes", "on")
+
+
 def is_word(text: str) -> bool:
     """Whether `text` can stand in a label as one token's value."""
     return bool(text) and not set(text) - _WORD

@@ -6,6 +6,7 @@ import os
 
 from swarm_hook_core.environment import identity
 from swarm_hook_core.labels import token
+from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.circle import veiled
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
@@ -41,10 +42,10 @@ def caller(store, scope: str) -> dict:
         return rows[0]
     if not rows:
         raise UnknownInstance(
-            f"No instances registered in scope {scope}. Pass --as <id-or-label> or set SWARM_MCP_INSTANCE_ID."
+            f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
         )
-    candidates = _names(store, rows)
-    raise UnknownInstance(f"Multiple instances in scope {scope}; pass --as <id-or-label>. Candidates: {candidates}")
+    names = _names(store, rows)
+    raise UnknownInstance(f"{len(rows)} sessions share scope {scope}; say with --as which one this is: {names}")
 
 
 def surrounding_session(store) -> dict | None:
@@ -56,8 +57,6 @@ def surrounding_session(store) -> dict | None:
             named[row["id"]] = row
     if len(named) == 1:
         return next(iter(named.values()))
-    from swarm_hook_core.process import ancestors, start_time
-
     # One client may have been started in the other's shell: then the nearer one is meant.
     for pid in ancestors():
         rows = store.instances.of_client(pid, start_time(pid))
@@ -74,15 +73,15 @@ def resolve(store, scope: str, reference: str) -> dict:
         return exact
     rows = store.instances.in_scope(scope)
     for what, matches in (
-        ("id prefix", [row for row in rows if row["id"].startswith(reference)]),
-        ("label match", [row for row in rows if reference in (row["label"] or "")]),
+        ("is how several ids begin", [row for row in rows if row["id"].startswith(reference)]),
+        ("is in several labels", [row for row in rows if reference in (row["label"] or "")]),
     ):
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UnknownInstance(f'Ambiguous {what} "{reference}": {_names(store, matches)}')
-    candidates = f" Candidates: {_names(store, rows)}" if rows else ""
-    raise UnknownInstance(f'No instance matches "{reference}" in this scope.{candidates}')
+            raise UnknownInstance(f"{reference[:60]!r} {what}: {_names(store, matches)}")
+    there = f"; there are {_names(store, rows)}" if rows else ""
+    raise UnknownInstance(f"no session of this scope has {reference[:60]!r} for its id or in its label{there}")
 
 
 def viewer_identity(store, args) -> str:

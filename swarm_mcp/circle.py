@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
+from swarm_hook_core.environment import is_on
 from swarm_hook_core.labels import same_circle, token
 
 
 def without_walls() -> bool:
-    """Whether ``SWARM_MCP_ALLOW_CROSS_IDENTITY`` lifts the barriers between identities (1, true, yes, on)."""
-    return os.environ.get("SWARM_MCP_ALLOW_CROSS_IDENTITY", "").strip().lower() in ("1", "true", "yes", "on")
+    """Whether ``SWARM_MCP_ALLOW_CROSS_IDENTITY`` lifts the barriers between identities."""
+    return is_on("SWARM_MCP_ALLOW_CROSS_IDENTITY")
 
 
 def may_meet(mine: str | None, theirs: str | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_mcp.circle import may_meet, veiled
 from swarm_mcp.shapes import registration
+from swarm_mcp.store.locks import MUTEX_PREFIX
 from swarm_mcp.store.panes import instance_with_pane
 
 COLUMNS = (
@@ -36,8 +37,6 @@ def neighbours_of(store, me: dict) -> list[dict]:
 
 def held_by(store, me: dict) -> list[dict]:
     """The files this session has locked, oldest first: ``{id, file, content, task_id, created_at}``."""
-    from swarm_mcp.store.locks import MUTEX_PREFIX
-
     rows = store.rows(
         "SELECT id, file, content, task_id, created_at FROM context WHERE instance_id = ? AND type = 'lock'"
         " ORDER BY created_at, rowid",

@@ -162,14 +162,16 @@ def _from_store(verb: str, kind: str, scope: str) -> list[Candidate]:
 
     place = current_scope(scope)
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+        viewer = onlooker_identity(store)
         if kind == INSTANCES:
-            return _instances(veiled(store.instances.in_scope(place), onlooker_identity(store)))
+            return _instances(veiled(store.instances.in_scope(place), viewer))
         if kind == TASKS:
             useful = TASK_VERBS.get(verb)
-            tasks = store.tasks.in_order(onlooker(onlooker_identity(store), place))
+            tasks = store.tasks.in_order(onlooker(viewer, place))
             rows = [task for task in tasks if not useful or task["status"] in useful]
             return [Candidate(row["id"], f"[{row['status']}] {row['title']}") for row in rows]
-        return [Candidate(row["key"]) for row in store.kv.items(place)]
+        keys = store.kv.items(place, "", f"identity:{viewer}" if viewer else None)
+        return [Candidate(row["key"]) for row in keys]
 
 
 def _instances(rows: list[dict]) -> list[Candidate]:

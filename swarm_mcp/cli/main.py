@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from swarm_mcp.cli.arguments import meant, parse
-from swarm_mcp.cli.output import complain, forget_output, say, say_text, unwritable
+from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS, meant, parse
+from swarm_mcp.cli.output import complain, flush, for_people, forget_output, say, say_text
 from swarm_mcp.errors import SwarmError, UsageError
 
 # Verb -> module in ``commands``. The order is that of the help page.
@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
     verb = ALIASES.get(items[0], items[0])
     try:
         code = _dispatch(verb, items[1:])
-        _flush()
+        flush()
         return code
     except SwarmError as error:
         return _complain(f"swarm-mcp {verb}: {' '.join(str(error).split())}", 1)
@@ -130,30 +130,17 @@ def _unknown(verb: str, items: list[str]) -> str:
 
 
 def _one_too_many(verb: str, most: int, word: str) -> str:
-    from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
-
     hint = meant(f"--{word.lstrip('-')}", VALUE_FLAGS | SWITCHES) if word.startswith("-") else ""
     return f"{word[:60]!r} is one word too many{hint}; {verb} takes {most or 'none'}"
 
 
 def _complain(line: str, code: int) -> int:
     try:
-        _flush()  # what was said before the failure comes first
+        flush()  # what was said before the failure comes first
     except (OSError, SwarmError):
         forget_output()
     complain(line)
     return code
-
-
-def _flush() -> None:
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise unwritable(error) from None
 
 
 def _help(words: list[str]) -> int:
@@ -163,7 +150,6 @@ def _help(words: list[str]) -> int:
         return 0
     if verb and not verb.startswith("-"):
         return _complain(f"swarm-mcp help: {_unknown(verb, [])}", 1)
-    from swarm_mcp.cli.output import for_people
     from swarm_mcp.cli.table import clipped, terminal_width
 
     room = terminal_width() if for_people() else 0

@@ -39,6 +39,22 @@ def complain(text: str) -> None:
         pass  # nobody is listening; the exit code still tells
 
 
+def flush() -> bool:
+    """Hand over what has been said; False where standard output is closed, and nobody can have read it.
+
+    Raises SwarmError where the output takes nothing more, BrokenPipeError where its reader has gone.
+    """
+    if sys.stdout is None:
+        return False
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritable(error) from None
+    return True
+
+
 def refused(args, verb: str, answer: dict, reason: str = "") -> int:
     """Report a refusal; exit code 1.
 
@@ -79,7 +95,9 @@ def listing(
     if for_people():
         from swarm_mcp.cli.table import lay_out
 
-        for line in lay_out(headers, rows, details):
+        cells = [tuple(one_line(value) if isinstance(value, str) else value for value in row) for row in rows]
+        below = [[one_line(line) for line in lines] for lines in details or ()]
+        for line in lay_out(headers, cells, below):
             _write(line + "\n")
         return
     for line in plain:

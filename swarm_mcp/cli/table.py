@@ -6,7 +6,6 @@ import os
 import sys
 
 from swarm_mcp.cli.colour import meaning, paint
-from swarm_mcp.cli.output import one_line
 
 GAP = 2
 NARROWEST = 6  # cells that a column keeps when others need its room
@@ -17,8 +16,11 @@ STYLES = {"id": "faint", "time": "faint", "age": "faint", "pid": "faint", "label
 
 
 def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]] | None = None) -> list[str]:
-    """The lines of a table, coloured where that is wanted; `details` below their rows."""
-    cells = [[one_line("" if value is None else str(value)) for value in row] for row in rows]
+    """The lines of a table, coloured where that is wanted; `details` below their rows.
+
+    Every text in them is one line, and harmless to a terminal (``output.one_line``).
+    """
+    cells = [["" if value is None else str(value) for value in row] for row in rows]
     numbers = [all(isinstance(row[at], (int, float)) for row in rows) for at in range(len(headers))]
     kept = [at for at in range(len(headers)) if any(row[at] for row in cells)]
     widths = _fitted([max(width(headers[at]), *(width(row[at]) for row in cells)) for at in kept], terminal_width())
@@ -28,7 +30,7 @@ def lay_out(headers: tuple[str, ...], rows: list[tuple], details: list[list[str]
         texts = [row[at] for at in kept]
         styles = [meaning(row[at]) if headers[at] in STATES else STYLES.get(headers[at], "") for at in kept]
         lines.append(_line(texts, widths, styles, [numbers[at] for at in kept], [headers[at] for at in kept]))
-        lines += [one_line(line) for line in (details[index] if details else ())]
+        lines += details[index] if details else ()
     return lines
 
 

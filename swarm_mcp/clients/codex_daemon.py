@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.store.panes import pane_in
 
 ANSWER_SECONDS = 1.0
 # The daemon reports the client that initialised last in the user agent of its model requests. Those
@@ -102,8 +103,6 @@ def _pane_of(pid: int) -> dict[str, str]:
             items = file.read().decode("utf-8", "replace").split("\0")
     except OSError:
         return {}
-    from swarm_mcp.store.panes import pane_in
-
     return pane_in(dict(item.partition("=")[::2] for item in items))
 
 

@@ -15,10 +15,10 @@ from swarm_mcp.circle import may_meet
 from swarm_mcp.dispatch import promotion
 from swarm_mcp.dispatch.completion import CompletionWait
 from swarm_mcp.dispatch.order import GENERALIST, Order, checked, require_gateway
-from swarm_mcp.dispatch.settings import Settings
 from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, canonical, spawner
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
+from swarm_mcp.settings import Settings
 from swarm_mcp.store import spawn_locks
 from swarm_mcp.store.registration import new_id
 from swarm_mcp.store.task_states import OPEN, TERMINAL

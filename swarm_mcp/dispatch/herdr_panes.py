@@ -12,8 +12,8 @@ import shlex
 from swarm_hook_core.coordinator import run
 from swarm_hook_core.labels import token
 from swarm_hook_core.payload import loads
-from swarm_mcp.dispatch.settings import Settings
 from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.settings import Settings
 from swarm_mcp.store import panes
 
 SECONDS = 10.0

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
-from swarm_hook_core.environment import is_word
+from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
 from swarm_mcp.errors import Refused
 
 GENERALIST = "generalist"
 DEFAULT_TYPE = "implement"
 DEFAULT_ROLE = "implementer"
-_YES = ("1", "true", "yes", "on")
 
 
 class Order(NamedTuple):
@@ -81,8 +79,7 @@ def checked(order: Order) -> Order:
 
 def may_dispatch(requester: dict) -> bool:
     """Whether a session may hand out work to sessions that it starts."""
-    allowed = os.environ.get("SWARM_MCP_ALLOW_SPAWN", "").strip().lower() in _YES
-    return allowed or "mode:gateway" in (requester["label"] or "").split()
+    return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (requester["label"] or "").split()
 
 
 def require_gateway(requester: dict) -> None:

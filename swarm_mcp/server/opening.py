@@ -25,6 +25,9 @@ METHODS = frozenset(
     }
 )  # fmt: skip
 VERSION_IN_META = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES = ("capabilities", "io.modelcontextprotocol/clientCapabilities")
+_CLIENT_INFO = ("clientInfo", "io.modelcontextprotocol/clientInfo")
+_ABOUT_CLIENT = {"name", "version"}
 HANDSHAKE, MODERN = "handshake", "modern"  # the eras of the protocol, which a connection's first request decides
 LONGEST = 4 * 1024 * 1024  # bytes of a record; a larger one is not ours
 LONGEST_FORM = 4096  # characters of what an answer is recorded under
@@ -121,10 +124,15 @@ def _claimed_version(message: dict) -> object:
     return meta.get(VERSION_IN_META) if isinstance(meta, dict) else None
 
 
-def _form(value: object) -> object:
-    """What the SDK goes by when it decides whether a question is well-formed: keys and types, no contents."""
-    if isinstance(value, dict):
-        return {key: _form(value[key]) for key in sorted(value)}
+def _form(value: object, key: str = "") -> object:
+    """What the SDK goes by when it decides whether a question is well-formed: keys and types, no contents.
+
+    What a client can do and says of itself grows with its releases, and changes no answer: of that
+    only what every client must say.
+    """
+    if isinstance(value, dict) and key not in _CAPABILITIES:
+        names = _ABOUT_CLIENT & value.keys() if key in _CLIENT_INFO else value
+        return {name: _form(value[name], name) for name in sorted(names)}
     if isinstance(value, list):
         return [_form(item) for item in value]
     return type(value).__name__

@@ -120,7 +120,7 @@ def build(calls: Calls, traffic: Traffic) -> Server:
         messages = [types.PromptMessage(role="user", content=content)]
         return types.GetPromptResult(description=prompt.description, messages=messages)
 
-    return Server(
+    return _Swarm(
         "swarm",
         version=__version__,
         instructions=INSTRUCTIONS,
@@ -135,6 +135,17 @@ def build(calls: Calls, traffic: Traffic) -> Server:
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
     )
+
+
+class _Swarm(Server):
+    """Its lists never change. Said otherwise, Claude Code listens for that from its first moment in every session."""
+
+    def get_capabilities(self, *arguments, **options) -> types.ServerCapabilities:
+        found = super().get_capabilities(*arguments, **options)
+        for capability in (found.tools, found.prompts, found.resources):
+            if capability is not None:
+                capability.list_changed = False
+        return found
 
 
 def _result(answer: Answer):

@@ -38,7 +38,7 @@ class Locks:
         refused like anybody's. Raises LockRefused; then the session is told when the file is free.
         """
         path = file_of(instance, self._checked(file))
-        keys = self._keys(path)
+        keys, key = self._keys(path), self._key(path)  # they ask the disk: not while others wait for the store
         if self._without_key(1):
             with self.store.writing():
                 self.key_foreign_rows(2000)
@@ -56,7 +56,7 @@ class Locks:
                 self.store.denials.taker = ("", [])
             refusal = _first_other(instance, there, exclusive)
             if refusal is None:
-                return self._take(instance, path, note, task_id, there[0] if there else None)
+                return self._take(instance, path, key, note, task_id, there[0] if there else None)
             if refusal["instance_id"] != instance["id"]:
                 self.store.denials.record(instance, refusal, tool)
         raise LockRefused(self._active(refusal, token(instance["label"] or "", "identity")))
@@ -64,8 +64,9 @@ class Locks:
     def release(self, instance: dict, file: str) -> int:
         """Give up this session's lock on `file`; how many rows went (none is no error)."""
         path = file_of(instance, self._checked(file))
+        keys = self._keys(path)
         with self.store.writing():
-            mine = [row for row in self._on(path, self._keys(path)) if row["instance_id"] == instance["id"]]
+            mine = [row for row in self._on(path, keys) if row["instance_id"] == instance["id"]]
             self.drop(mine)
         return len(mine)
 
@@ -156,25 +157,24 @@ class Locks:
     def _key(self, path: str) -> str | None:
         return None if path.startswith(MUTEX_PREFIX) else key_of(path)
 
-    def _take(self, instance: dict, path: str, note: str, task_id: str | None, own: dict | None) -> dict:
+    def _take(
+        self, instance: dict, path: str, key: str | None, note: str, task_id: str | None, own: dict | None
+    ) -> dict:
         """Inside a transaction: the new lock's row, in place of `own` where there is one."""
         lock = {"id": new_id(), "scope": instance["scope"], "instance_id": instance["id"], "file": path}
         lock.update(type="lock", content=note, task_id=task_id, created_at=self.store.now())
         if own:
             self.store.change(
                 "UPDATE context SET id = ?, content = ?, task_id = ?, created_at = ?, path_key = ? WHERE id = ?",
-                (lock["id"], note, task_id, lock["created_at"], self._key(path), own["id"]),
+                (lock["id"], note, task_id, lock["created_at"], key, own["id"]),
             )
             lock.update(file=own["file"], scope=own["scope"])
         else:
             self.store.change(
                 "INSERT INTO context (id, scope, instance_id, file, type, content, task_id, created_at, path_key)"
                 " VALUES (?, ?, ?, ?, 'lock', ?, ?, ?, ?)",
-                (
-                    lock["id"], lock["scope"], lock["instance_id"], path, note, task_id, lock["created_at"],
-                    self._key(path),
-                ),
-            )  # fmt: skip
+                (lock["id"], lock["scope"], lock["instance_id"], path, note, task_id, lock["created_at"], key),
+            )
         payload = {"id": lock["id"], "content": note}
         events.add(self.store, lock["scope"], "context.lock_acquired", instance["id"], lock["file"], payload)
         return lock

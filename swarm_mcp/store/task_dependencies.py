@@ -13,13 +13,14 @@ from swarm_mcp.store import task_states as states
 
 SYSTEM = "system"
 _NAMES = rows.ITEMS.format("tasks.depends_on")
-_WAITING = f"{rows.SOUND} AND tasks.status IN ('{states.BLOCKED}', '{states.APPROVAL_REQUIRED}')"
+_WAITING = f"tasks.status IN ('{states.BLOCKED}', '{states.APPROVAL_REQUIRED}')"
 # Ids of the tasks of scope ?1 that wait for task ?2, or for one that does, and so on; ?2 itself is the first.
 _REACHED = (
     "WITH RECURSIVE pairs(dependency, waiting) AS MATERIALIZED (SELECT needed.value, tasks.rowid"
     f" FROM tasks, {_NAMES} needed WHERE scope = ?1 AND {_WAITING}),"
     " reached(id) AS (SELECT ?2 UNION SELECT tasks.id FROM reached"
-    " CROSS JOIN pairs ON pairs.dependency = reached.id CROSS JOIN tasks ON tasks.rowid = pairs.waiting)"
+    " CROSS JOIN pairs ON pairs.dependency = reached.id"
+    f" CROSS JOIN tasks ON tasks.rowid = pairs.waiting AND {rows.SOUND})"
     " SELECT id FROM reached"
 )
 
@@ -97,7 +98,7 @@ def settle_vanished(store, scope: str | None) -> list[dict]:
     due = rows.find(
         store,
         f"{condition}{_WAITING} AND status = '{states.BLOCKED}' AND (NOT EXISTS (SELECT 1 {dependency} <> 'done')"
-        f" OR EXISTS (SELECT 1 {dependency} IN ('failed', 'cancelled'))) ORDER BY {rows.ORDER}",
+        f" OR EXISTS (SELECT 1 {dependency} IN ('failed', 'cancelled'))) AND {rows.SOUND} ORDER BY {rows.ORDER}",
         values,
     )
     return _resume(store, due, "")
@@ -109,7 +110,7 @@ def _dependents(store, task: dict) -> list[dict]:
     return rows.find(
         store,
         f"scope = ? AND {_WAITING} AND instr(depends_on, ?)"
-        f" AND EXISTS (SELECT 1 FROM {_NAMES} needed WHERE needed.value = ?) ORDER BY {rows.ORDER}",
+        f" AND EXISTS (SELECT 1 FROM {_NAMES} needed WHERE needed.value = ?) AND {rows.SOUND} ORDER BY {rows.ORDER}",
         (task["scope"], plain, task["id"]),
     )
 

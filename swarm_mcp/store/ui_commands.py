@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from swarm_hook_core.payload import dumps, loads
 from swarm_mcp.errors import SwarmError
 
@@ -50,8 +52,6 @@ class UiCommands:
 
         Sleeps until some process commits to the store. Raises SwarmError where the command is gone.
         """
-        import time
-
         from swarm_mcp.store.changes import Changes
 
         end = time.monotonic() + seconds

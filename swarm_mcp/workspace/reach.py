@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from swarm_hook_core.labels import token
-from swarm_mcp.dispatch.settings import HARNESS_OF, Settings
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.settings import HARNESS_OF, Settings
 from swarm_mcp.store import panes
 from swarm_mcp.workspace import backend
 from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable

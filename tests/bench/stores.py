@@ -51,8 +51,12 @@ def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False
 
 
 def fill_work(path: str, checkout: str, size: int, spare: int) -> None:
-    """Add `size` tasks, two thirds of them ended, the rest with a holder, as many messages, and `spare` open tasks."""
+    """Add `size` tasks, two thirds of them ended, the rest with a holder, as many messages, and `spare` open tasks.
+
+    The holders become sessions of another client than this process, whose servers are to be measured.
+    """
     with Store(path) as store, store.writing():
+        store.change("UPDATE swarm_sessions SET client_pid = 1, client_start = ?", (start_time(1),))
         numbers = "WITH RECURSIVE number(n) AS (SELECT 1 WHERE ? > 0 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"
         store.change(
             f"{numbers} INSERT INTO tasks (id, scope, type, title, requester, assignee, status, changed_at)"

@@ -24,6 +24,10 @@ class Server:
         self._number = 0
         self.notifications: list[dict] = []
         self._received = b""
+        self.begin_handshake()
+
+    def begin_handshake(self) -> None:
+        """What every client does first."""
         self.welcome = self.ask("initialize", ABOUT)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 

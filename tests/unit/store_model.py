@@ -9,6 +9,7 @@ import copy
 from dataclasses import dataclass, field
 
 ENDED = ("done", "failed", "cancelled")
+GONE = "?"  # a session that is not registered any more
 LEASE = 600
 CLAIM = 120
 MESSAGE, TASK = 3600, 86400
@@ -83,6 +84,9 @@ class Model:
             if task.assignee == name and task.status not in ENDED:
                 task.assignee, task.changed = None, self.now
                 task.status = "open" if task.status in ("claimed", "in_progress") else task.status
+            # Should it come back, it is another session, to which these mean nothing.
+            task.assignee = GONE if task.assignee == name else task.assignee
+            task.requester = GONE if task.requester == name else task.requester
 
     # ------------------------------------------------------------------ locks
 
@@ -203,10 +207,16 @@ class Model:
         """Everything that is due goes."""
         for name in [name for name in self.seen if self.lapsed(name)]:
             self.leave(name)
+        self.expire(set(), set())
+
+    def expire(self, mails: set[str], tasks: set[str]) -> None:
+        """What is due goes, but for mail and tasks with these contents and titles."""
         for name in self.mail:
-            self.mail[name] = [mail for mail in self.mail[name] if mail.sent >= self.now - MESSAGE]
+            self.mail[name] = [
+                mail for mail in self.mail[name] if mail.sent >= self.now - MESSAGE or mail.content in mails
+            ]
         self.tasks = {
             title: task
             for title, task in self.tasks.items()
-            if task.status not in ENDED or task.changed >= self.now - TASK
+            if task.status not in ENDED or task.changed >= self.now - TASK or title in tasks
         }

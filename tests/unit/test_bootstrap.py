@@ -161,9 +161,13 @@ def test_mail_that_could_not_be_printed_stays_unread(ground: Ground, sides, read
         read, target = os.pipe()
         os.close(read)
     try:
-        subprocess.run([*SWARM, "bootstrap", "--as", mine.row["id"]], stdout=target, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run(
+            [*SWARM, "bootstrap", "--as", mine.row["id"]], stdout=target, stderr=subprocess.PIPE, text=True, timeout=60
+        )
     finally:
         os.close(target)
+    full = (1, "swarm-mcp bootstrap: cannot write the answer: No space left on device\n")
+    assert (done.returncode, done.stderr) == (full if reader == "full disk" else (0, ""))
     assert len(unread(ground)) == 1
     assert len(ground.swarm("bootstrap", "--as", mine.row["id"]).json["unread_messages"]) == 1
 

@@ -133,9 +133,13 @@ def test_names_that_a_shell_would_act_on_are_never_offered(scene: Ground):
     assert "9\t[open] \\e[2J\\nx\n" in scene.swarm("completion", "words", "--", "claim", "").out
 
 
-def test_another_identity_has_no_name(scene: Ground, monkeypatch):
+def test_another_identity_has_no_name_and_no_keys(scene: Ground, monkeypatch):
+    scene.add("kv", scope=scene.scope, key="plan/theirs", value="1", owner_identity="identity:nobody-here")
     monkeypatch.setenv("AGENT_IDENTITY", "other")
     assert "role:planner" not in offered("whoami", "--as", "")
+    assert "plan/theirs" not in offered("kv", "get", "plan/")
+    monkeypatch.setenv("AGENT_IDENTITY", "nobody-here")
+    assert "plan/theirs" in offered("kv", "get", "plan/")
 
 
 # -- manners ----------------------------------------------------------------------------------------

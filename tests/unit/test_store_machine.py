@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from store_model import LEASE, Model, No
+from store_model import GONE, LEASE, Model, No
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import LockRefused, SwarmError
@@ -334,6 +334,7 @@ class Machine(RuleBasedStateMachine):
         tasks = self.store.rows("SELECT title, status, assignee FROM tasks")
         return {
             "sessions": set(names.values()),
+            "seen": {row["session_id"]: row["last_seen"] for row in self.store.rows("SELECT * FROM swarm_sessions")},
             "locks": {
                 os.path.basename(row["file"]): (
                     names.get(row["instance_id"]),
@@ -348,7 +349,7 @@ class Machine(RuleBasedStateMachine):
                 for name, one in self.ids.items()
             },
             "tasks": {
-                row["title"]: (row["status"], row["assignee"] and names.get(row["assignee"], "?")) for row in tasks
+                row["title"]: (row["status"], row["assignee"] and names.get(row["assignee"], GONE)) for row in tasks
             },
         }
 
@@ -356,23 +357,23 @@ class Machine(RuleBasedStateMachine):
         """The same of a model."""
         return {
             "sessions": set(model.seen),
+            "seen": dict(model.seen),
             "locks": {
                 file: (holder, note, task if task in model.tasks else None)
                 for file, (holder, note, task) in model.locks.items()
             },
             "kv": dict(model.kv),
             "mail": {name: [mail.content for mail in mails] for name, mails in model.mail.items()},
-            "tasks": {
-                title: (task.status, task.assignee and (task.assignee if task.assignee in model.seen else "?"))
-                for title, task in model.tasks.items()
-            },
+            "tasks": {title: (task.status, task.assignee) for title, task in model.tasks.items()},
         }
 
     def settle(self, model: Model) -> None:
-        """A session whose lease has run out may be found to have gone at any time; the store says whether it was."""
+        """What is due may go at any time: sessions without a lease, old mail and tasks. The store says what did."""
         there = set(self.ids)
         for name in [name for name in model.seen if name not in there and model.lapsed(name)]:
             model.leave(name)
+        mails = {row["content"] for row in self.store.rows("SELECT content FROM messages")}
+        model.expire(mails, {row["title"] for row in self.store.rows("SELECT title FROM tasks")})
 
     @invariant()
     def the_store_holds_what_the_model_holds(self):

@@ -111,6 +111,8 @@ def lookup(store: Store) -> float:
 
 def test_the_one_who_made_the_file_is_as_fast_as_others(ground: Ground):
     with ground.store() as maker, ground.store() as other:
+        for number in range(connection.STATEMENTS // 2):
+            maker.rows(f"SELECT {number}")
         assert lookup(maker) < 2 * lookup(other)
 
 

@@ -238,12 +238,12 @@ def test_a_task_is_requested_from_the_command_line(ground: Ground) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("zzz", "t"), 'Invalid task type "zzz". Expected one of: review, implement, fix, test, research, other'),
+        (("zzz", "t"), "unknown task type 'zzz'; choose from review, implement, fix, test, research, other"),
         (("fix",), "missing the title"),
         ((), "missing the title"),
         (("fix", "x", "--depends-on", "nope"), "Dependency task nope not found in scope"),
         (("fix", "x", "--parent-task", "nope"), "Parent task nope not found in scope"),
-        (("fix", "x", "--assignee", "nobody"), 'No instance matches "nobody"'),
+        (("fix", "x", "--assignee", "nobody"), "no session of this scope has 'nobody' for its id or in its label"),
         (("fix", "x", "--priority", "high"), "--priority wants a whole number"),
     ],
 )
@@ -275,7 +275,7 @@ def test_a_task_is_claimed_and_ended_from_the_command_line(ground: Ground) -> No
 
     for wrong in ((), ("--status", "open")):
         done = ground.swarm("update-task", task["id"], *wrong, *me)
-        assert (done.code, done.out) == (1, "") and "--status one of done|failed|cancelled" in done.err
+        assert (done.code, done.out) == (1, "") and "done" in done.err and "cancelled" in done.err
     done = ground.swarm("update-task", task["id"], "--status", "done", "--note", "as asked", "--json", *me)
     assert done.json == {"ok": True, "task_id": task["id"], "status": "done"}
     assert ground.swarm("update-task", other["id"], "--status", "failed", *me).out == f"task {other['id']} -> failed\n"

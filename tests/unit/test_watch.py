@@ -13,6 +13,8 @@ import time
 import pytest
 from ground import SWARM, Ground
 
+from swarm_mcp.errors import LockRefused
+
 FIELDS = ["id", "at", "change", "type", "actor", "actor_label", "subject", "payload"]
 
 
@@ -98,7 +100,7 @@ def test_one_line_for_each_kind_of_event(ground: Ground, peer: dict):
         assert watching.line().endswith(f"joined    {me['id'][:8]}  identity:p me")
         store.locks.acquire(peer, "f", "two\nlines\x1b[31m")
         assert watching.line().endswith(f"locked    {ground.scope}/f by identity:p peer: two\\nlines\\e[31m")
-        with pytest.raises(Exception, match="already locked"):
+        with pytest.raises(LockRefused):
             store.locks.acquire(me, "f")
         assert watching.line().endswith(f"denied    {ground.scope}/f to identity:p me, held by identity:p peer")
         store.locks.release(peer, "f")
@@ -184,7 +186,7 @@ def test_strangers_are_not_named(ground: Ground, peer: dict):
         task = store.tasks.request(stranger, {"type": "fix", "title": "secret-title"})["task"]["id"]
         store.tasks.claim(stranger, task)
         store.kv.put(stranger, "secret-key", "secret-value")
-        with pytest.raises(Exception, match="already locked"):
+        with pytest.raises(LockRefused):
             store.locks.acquire(peer, "f")
         store.instances.remove(other["id"])
     for more in ((), ("--json",)):

@@ -539,13 +539,13 @@ def test_resolve_workspace_handle(ground: Ground, herdr: Herdr):
     assert ground.swarm("resolve-workspace-handle", "w1:p2", "--json").json["instance_id"] == bob["id"]
     done = ground.swarm("resolve-workspace-handle", "w9:p9")
     assert (done.code, done.err) == (0, "") and len(done.out.splitlines()) == 1
-    assert done.out.startswith("herdr:w9:p9 did not match a swarm instance (") and "not found" in done.out
+    assert done.out.startswith("herdr:w9:p9 is no session's pane (") and "not found" in done.out
     answer = ground.swarm("resolve-workspace-handle", "w9:p9", "--json")
     assert answer.code == 0 and list(answer.json) == [
         "backend", "handle_kind", "handle", "canonical_handle", "instance_id", "ambiguous", "matches", "probe_error",
     ]  # fmt: skip
     join(ground, "3", pane="w1:p2")
-    assert "matches 2 instances" in ground.swarm("resolve-workspace-handle", "w1:p2").out
+    assert "2 sessions have published herdr:w1:p2" in ground.swarm("resolve-workspace-handle", "w1:p2").out
     for argv in (["x", "--backend", "nope"], ["x", "--kind", "window"], [], ["a", "b"]):
         done = ground.swarm("resolve-workspace-handle", *argv)
         assert (done.code, done.out) == (1, "") and len(done.err.splitlines()) == 1

@@ -14,11 +14,10 @@ example: swarm-mcp bootstrap --as role:reviewer
 from __future__ import annotations
 
 import os
-import sys
 
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.commands.register import asked_for
-from swarm_mcp.cli.output import show
+from swarm_mcp.cli.output import flush, show
 from swarm_mcp.errors import SwarmError, UnknownInstance
 from swarm_mcp.standing import neighbours_of, standing
 from swarm_mcp.store import Store
@@ -34,8 +33,7 @@ def run(args) -> int:
         limit = args.number("--limit", 50)
         messages = store.messages.take(row, limit) if limit else []
         show(standing(store, row, peers, messages, tasks))
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        if flush():
             store.messages.acknowledge([message["id"] for message in messages])
     return 0
 

@@ -2,10 +2,10 @@
 
 usage: swarm-mcp bundle DIR [--local] [--transport command|mcp_tool] [--force] [--json]
 
-  --local   name this machine's interpreter and swarm-mcp by path, as `install` does; without it the
-            folder starts python3 and swarm-mcp by name and can be published as a git repository
+  --local      name this machine's interpreter and swarm-mcp by path, as `install` does; without it the
+               folder starts python3 and swarm-mcp by name and can be published as a git repository
   --transport  how the check before a write is asked (see `swarm-mcp install --help`); default: command
-  --force   write into a folder that holds other files of the same names
+  --force      write into a folder that holds other files of the same names
 
 example: swarm-mcp bundle ~/swarm-marketplace
 """

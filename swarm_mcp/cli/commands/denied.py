@@ -1,8 +1,8 @@
-"""denied: note that a session was kept from a file, so that it is told when the file is free (hooks call this)
+"""denied: note that a session was kept from a file (hooks call this)
 
 usage: swarm-mcp denied FILE --runtime NAME --session-id ID --holder INSTANCE --tool NAME [--json]
 
-The session gets one message when the lock goes, and at once where it has gone already. A session that is
+The session gets one message when the file is free, and at once where it has gone already. A session that is
 not registered is no error: there is nobody to tell.
 
 example: swarm-mcp denied ~/src/shop/schema.sql --runtime codex --session-id 0199-5c --holder 41d2 --tool apply_patch
@@ -26,7 +26,7 @@ def run(args) -> int:
     file = word if os.path.isabs(word) else clean(word)
     runtime, session_id, holder = (args.value(flag) for flag in ("--runtime", "--session-id", "--holder"))
     if not (runtime and session_id and holder):
-        raise UsageError("denied wants --runtime, --session-id and --holder")
+        raise UsageError("--runtime, --session-id and --holder are all needed")
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
         held = store.denials.report(row, file, holder, args.value("--tool")) if row else None

@@ -33,7 +33,7 @@ example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file 
 from __future__ import annotations
 
 from swarm_mcp.actor import actor
-from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.cli.output import flush, refused, say, show
 from swarm_mcp.dispatch.handover import carry_out
 from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
 from swarm_mcp.errors import Refused
@@ -60,8 +60,8 @@ def run(args) -> int:
         else:
             for line in _lines(answer):
                 say(line)
-        _flush()
-        store.messages.acknowledge([mail["id"] for mail in answer.get("completion", {}).get("messages", ())])
+        if flush():  # only what is out of this process has been delivered
+            store.messages.acknowledge([mail["id"] for mail in answer.get("completion", {}).get("messages", ())])
     return 0
 
 
@@ -118,11 +118,3 @@ def _lines(answer: dict) -> list[str]:
     for mail in ended["messages"] if ended else ():
         shown.append(f"message from {short(mail['sender'])}: {mail['content']}")
     return shown
-
-
-def _flush() -> None:
-    """Out of this process: only then are messages delivered."""
-    import sys
-
-    if sys.stdout is not None:
-        sys.stdout.flush()

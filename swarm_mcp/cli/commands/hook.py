@@ -30,8 +30,9 @@ def run(args) -> int:
     """Run the plugin's own entry script; its exit code."""
     hook = one_of(args.word(0, f"which hook: {', '.join(HOOKS)}"), HOOKS, "hook")
     runtime = args.value("--runtime")
-    if runtime not in NAMES:
-        raise UsageError(f"--runtime wants one of {', '.join(NAMES)}")
+    if not runtime:
+        raise UsageError(f"missing whose hook: --runtime {'|'.join(NAMES)}")
+    one_of(runtime, NAMES, "runtime")
     folder = bundle.plugin_source() / "integrations" / runtime / "hooks"
     # An installed plugin knows its coordinator from its own record; here it is this very installation.
     os.environ.setdefault("SWARM_MCP_BIN", shlex.join(bundle.coordinator_command()))

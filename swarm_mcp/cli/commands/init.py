@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from swarm_mcp.bundle import plugin_source
 from swarm_mcp.cli.output import say, show
+from swarm_mcp.clients.mcp_file import add_server, write_whole
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import clean
 
@@ -28,8 +30,6 @@ WORDS = 0
 
 def run(args) -> int:
     """Write what is missing."""
-    from swarm_mcp.clients.mcp_file import add_server
-
     folder = Path(clean(args.value("--dir") or "."))
     if folder.exists() and not folder.is_dir():
         raise SwarmError(f"{folder} is not a folder")
@@ -56,9 +56,6 @@ def run(args) -> int:
 
 def _copy_skill(name: str, target: Path, force: bool) -> str:
     """Copy one of our skills; ``wrote``, ``updated`` or ``skipped``."""
-    from swarm_mcp.bundle import plugin_source
-    from swarm_mcp.clients.mcp_file import write_whole
-
     there = target.exists() or target.is_symlink()
     if there and not force:
         return "skipped"

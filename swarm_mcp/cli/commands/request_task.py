@@ -22,6 +22,7 @@ example: swarm-mcp request-task review "look at the new parser" --file src/parse
 from __future__ import annotations
 
 from swarm_mcp.actor import actor, resolve
+from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.store import Store
@@ -69,8 +70,7 @@ def _kind_and_title(args) -> tuple[str, str]:
     if not kind:
         # One word alone can only be the title.
         kind = words.pop(0) if len(words) > 1 or (words and words[0] in TYPES) else "other"
-    if kind not in TYPES:
-        raise UsageError(f'Invalid task type "{kind}". Expected one of: {", ".join(TYPES)}')
+    one_of(kind, TYPES, "task type")
     title = " ".join(words).strip()
     if not title:
         raise UsageError("missing the title: swarm-mcp request-task TYPE TITLE...")

@@ -37,9 +37,9 @@ def run(args) -> int:
         (match,) = found["matches"]
         say(f"{name} is {found['instance_id']}  {match['label'] or '-'}  pane={found['canonical_handle']}{trouble}")
     elif found["ambiguous"]:
-        say(f"{name} matches {len(found['matches'])} instances{trouble}:")
+        say(f"{len(found['matches'])} sessions have published {name}{trouble}:")
         for match in found["matches"]:
             say(f"  {match['instance_id']}  {match['label'] or '-'}")
     else:
-        say(f"{name} did not match a swarm instance{trouble}")
+        say(f"{name} is no session's pane{trouble}")
     return 0

@@ -12,8 +12,8 @@ example: swarm-mcp tasks --status open
 from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
+from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import listing, show
-from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
@@ -26,8 +26,8 @@ WORDS = 0
 def run(args) -> int:
     """List tasks, oldest first."""
     status = args.value("--status")
-    if status and status not in STATUSES:
-        raise UsageError(f"no task has the status {status!r}; it is one of {', '.join(STATUSES)}")
+    if status:
+        one_of(status, STATUSES, "status")
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         tasks = store.tasks.in_order(onlooker(viewer_identity(store, args), scope), status)

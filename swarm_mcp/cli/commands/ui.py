@@ -20,6 +20,7 @@ example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
 
 from __future__ import annotations
 
+from swarm_hook_core.payload import dumps
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.arguments import LARGEST, one_of
 from swarm_mcp.cli.output import listing, moment, refused, say, show
@@ -137,8 +138,6 @@ def _place(args, flag: str) -> int | float:
 
 
 def _lines(row: dict) -> list[str]:
-    from swarm_hook_core.payload import dumps
-
     lines = [f"#{row['id']}  [{row['status']}]  {row['kind']}  scope={row['scope']}"]
     if row["result"] is not None:
         result = row["result"]

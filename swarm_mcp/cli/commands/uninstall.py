@@ -14,6 +14,7 @@ from swarm_mcp.cli.output import say, show
 from swarm_mcp.clients import NAMES, chosen, client
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.server.opening import forget_records
 
 WORDS = 0
 
@@ -49,6 +50,8 @@ def run(args) -> int:
         results.append({"client": found.name, "ok": False, "steps": [], "error": error})
     fine = all(result["ok"] for result in results)
     removed = everything and fine and bundle.remove(folder)
+    if everything and fine:
+        forget_records()
     if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
         folder.parent.rmdir()
     if args.json:

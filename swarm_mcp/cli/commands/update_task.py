@@ -14,6 +14,7 @@ example: swarm-mcp update-task 6ff1c928-7a25-430a-b3ff-3033125a34f5 --status don
 from __future__ import annotations
 
 from swarm_mcp.actor import actor
+from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store
@@ -26,8 +27,9 @@ WORDS = 1
 def run(args) -> int:
     """End it, and tell whoever waits for it."""
     task_id, status = args.word(0, "the task: swarm-mcp update-task TASK-ID --status done"), args.value("--status")
-    if status not in TERMINAL:
-        raise UsageError(f"update-task requires --status one of {'|'.join(TERMINAL)}")
+    if not status:
+        raise UsageError(f"missing how it ended: --status {'|'.join(TERMINAL)}")
+    one_of(status, TERMINAL, "status of an ended task")
     with Store() as store:
         instance = actor(store, args)
         try:

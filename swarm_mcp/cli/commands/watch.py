@@ -21,7 +21,7 @@ import time
 from swarm_hook_core.payload import dumps
 from swarm_hook_core.state import store_path
 from swarm_mcp.actor import viewer_identity
-from swarm_mcp.cli.output import moment, say, say_row
+from swarm_mcp.cli.output import flush, moment, say, say_row
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
@@ -73,8 +73,7 @@ def _print_news(feed: Feed, as_json: bool) -> None:
             for event in events:
                 if "type" in event:
                     say(dumps(event)) if as_json else _say(event)
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            flush()
             if len(events) < AT_ONCE:
                 return
 

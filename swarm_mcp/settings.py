@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.environment import first_set, is_word
+from swarm_hook_core.labels import token
 from swarm_mcp.errors import Refused
 
 LARGEST_PROFILE = 65536
@@ -40,8 +41,6 @@ class Settings:
 
     def harness(self, label: str = "") -> str:
         """Name of the harness to start where a call names none: the setting's, else that of a session with `label`."""
-        from swarm_hook_core.labels import token
-
         chosen = self.first("SWARM_DISPATCH_HARNESS", "SWARM_WORKER_HARNESS")
         return chosen or HARNESS_OF.get(token(label, "origin"), "claude")
 
