@@ -225,13 +225,13 @@ class Store:
         return connection
 
     def _tune(self, connection) -> None:
-        connection.execute("PRAGMA busy_timeout = 0")  # from here on waiting is ours: see `transaction`
-        (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+        (journal,) = connection.execute("PRAGMA journal_mode").fetchone()  # reads the file, so it may have to wait
         if journal == "wal":
             # A commit survives whatever kills processes; the last ones before a power cut may be lost, and
             # with them every session they were about. Nothing is torn: checkpoints sync. With a rollback
             # journal this could tear the file, so that keeps the default, FULL.
             connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA busy_timeout = 0")  # from here on waiting is ours: see `transaction`
 
     def _refuse_newer(self, connection) -> None:
         (found,) = connection.execute("PRAGMA user_version").fetchone()

@@ -173,7 +173,7 @@ def test_twenty_servers_commands_and_hooks(ground: Ground, monkeypatch):
         for session in members:
             session.server.close_input()
         assert [session.server.ended_within(10) for session in members] == [0] * SERVERS
-        assert not [session for session in members if session.server.process.stderr.read()]
+        assert b"".join(session.server.process.stderr.read() for session in members) == b""
         for session in members:
             session.server.__exit__()
     left = ground.sql("SELECT file FROM context WHERE type = 'lock'")
