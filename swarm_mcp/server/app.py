@@ -20,10 +20,10 @@ from swarm_mcp.server.wire import Incoming, Outgoing, claim_streams
 from swarm_mcp.store import Store
 
 UPKEEP_SECONDS = 30.0
-LEAVE_SECONDS = 0.8  # to wait for a busy store at the end
+LEAVE_SECONDS = 3.0  # to wait for a busy store at the end: what is not left is the client's until that ends
 LINGER_SECONDS = 0.8  # to go on after the client's last line without an answer getting through
 FINISH_SECONDS = 0.3  # to note what has been delivered
-STUCK_SECONDS = 5.0  # after which the end comes without leaving
+STUCK_SECONDS = 8.0  # after which the end comes without leaving
 DEFERRED = 16  # notifications that the SDK need not be loaded for
 
 
@@ -43,10 +43,15 @@ def run(with_check: bool = False) -> int:
     try:
         if session.preassigned:
             _join(session)
-        opening = Opening("check" if with_check else "")
+        if with_check:
+            _thread.start_new_thread(_load_sdk, ())  # a write will be waiting for it
+        opening = Opening()
         answered = _open(opening, incoming, outgoing)
         if answered is not None:
-            sdk, calls = _sdk(session, with_check)
+            sdk = _load_sdk()
+            from swarm_mcp.server.tools import all_tools  # costs what the opening must not
+
+            calls = sdk.Calls(session, all_tools(with_check))
             end.finish = calls.finish
             sdk.serve(calls, opening, incoming, outgoing, answered)
     except BaseException:
@@ -138,20 +143,18 @@ def _parsed(line: str) -> dict:
     return message if isinstance(message, dict) else {}
 
 
-def _sdk(session: CallingSession, with_check: bool):
-    """The official SDK with our tools on it, and what carries out their calls.
+def _load_sdk():
+    """The official SDK with our tools on it.
 
     Its models are hundreds of thousands of objects that stay: looking for garbage among them while they
     are made, and ever after, would take a third of the time.
     """
     gc.disable()
     from swarm_mcp.server import sdk
-    from swarm_mcp.server.calls import Calls
-    from swarm_mcp.server.tools import all_tools
 
     gc.freeze()
     gc.enable()
-    return sdk, Calls(session, all_tools(with_check))
+    return sdk
 
 
 def _watch(session: CallingSession, end: End) -> None:

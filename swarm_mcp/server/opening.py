@@ -38,13 +38,10 @@ KEPT_DAYS = 30  # without use
 
 
 class Opening:
-    """The record, and where a connection stands in it.
+    """The record, and where a connection stands in it."""
 
-    `kind` separates servers that list different tools.
-    """
-
-    def __init__(self, kind: str = ""):
-        self._path = os.path.join(records_folder(), f"{PREFIX}{_fingerprint(kind)}.json")
+    def __init__(self):
+        self._path = os.path.join(records_folder(), f"{PREFIX}{_fingerprint()}.json")
         self._answers = _read(self._path)
         self._era = ""
         self._version = ""
@@ -169,11 +166,11 @@ def _remove_records(wanted) -> int:
     return count
 
 
-def _fingerprint(kind: str) -> str:
+def _fingerprint() -> str:
     """A short text that changes whenever an answer may: with our code, the SDK's, or the interpreter's."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sources = sorted([*_sources(ours, deep=True), *(mark for folder in _sdk_folders() for mark in _sources(folder))])
-    text = repr([__version__, sys.version, kind, *sources]).encode("utf-8", "backslashreplace")
+    text = repr([__version__, sys.version, *sources]).encode("utf-8", "backslashreplace")
     return f"{zlib.crc32(text):08x}{zlib.adler32(text):08x}"  # importing hashlib would take 5 ms
 
 

@@ -61,7 +61,7 @@ def build(calls: Calls, traffic: Traffic) -> Server:
     """The server. `traffic` is told of answers whose delivery matters."""
     bus = InMemorySubscriptionBus()
     subscriptions = Subscriptions(calls, bus)
-    listed = [types.Tool.model_validate(tool.described()) for tool in calls.tools.values()]
+    listed = [types.Tool.model_validate(tool.described()) for tool in calls.tools.values() if not tool.hidden]
 
     async def list_tools(ctx, params):
         return types.ListToolsResult(tools=listed)

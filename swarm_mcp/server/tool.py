@@ -94,7 +94,7 @@ class Tool:
     `call(call, arguments) -> Answer` gets a `Call`, or a `WaitingCall` where it is an ``async def``;
     `arguments` fit `properties`, with defaults filled in. A SwarmError it raises is shown as
     ``{"error": ...}``. A tool that `reads` changes nothing; `destructive` ones take away what is
-    somebody else's or cannot be had back.
+    somebody else's or cannot be had back. A `hidden` one is not listed: clients call it for their hooks.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Tool:
     reads: bool = False
     idempotent: bool = False
     destructive: bool = False
+    hidden: bool = False
 
     @property
     def schema(self) -> dict:

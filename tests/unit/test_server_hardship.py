@@ -365,7 +365,7 @@ def test_with_a_store_that_somebody_keeps_it_ends_all_the_same(reserved: Ground)
         begun = time.monotonic()
         server.close_input()
         assert server.ended_within(10) == 0
-        assert time.monotonic() - begun < 3.5
+        assert time.monotonic() - begun < 6
         assert b"Traceback" not in server.process.stderr.read()
 
 

@@ -1,4 +1,4 @@
-"""The tool that hooks call. It is no part of the contract, and listed only by servers that hooks ask."""
+"""The tool that hooks call. It is no part of the contract, and no model gets to see it."""
 
 from __future__ import annotations
 
@@ -25,5 +25,6 @@ TOOLS = (
         },
         _check,
         reads=True,
+        hidden=True,
     ),
 )
