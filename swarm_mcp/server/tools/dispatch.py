@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from swarm_mcp.dispatch.handover import Handover
 from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
-from swarm_mcp.errors import Refused
 from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text, texts
 from swarm_mcp.store.task_requests import TYPES
 
@@ -47,12 +46,9 @@ PLACEMENT = {
 
 async def _dispatch(call, arguments: dict) -> Answer:
     order = _order(arguments)
-    try:
-        handover = await call.run(lambda now: Handover(now.member(), order))
-        while (answer := await call.run(lambda now: handover.advance(now.store))) is None:
-            await call.changed(handover.left())
-    except Refused as refusal:
-        return Answer(refusal.answer)
+    handover = await call.run(lambda now: Handover(now.member(), order))
+    while (answer := await call.run(lambda now: handover.advance(now.store))) is None:
+        await call.changed(handover.left())
     ids = [mail["id"] for mail in answer.get("completion", {}).get("messages", ())]
     return Answer(answer, **delivering(ids))
 

@@ -38,10 +38,7 @@ def _whoami(call, _arguments: dict) -> Answer:
 
 def _bootstrap(call, arguments: dict) -> Answer:
     wanted = arguments.get("adopt_instance_id") or ""
-    try:
-        row = _adopted(call, wanted) if wanted else call.member()
-    except Refused as refusal:
-        return Answer(refusal.answer)
+    row = _adopted(call, wanted) if wanted else call.member()
     store, marks = call.store, arguments["mark_read"]
     tasks = _tasks(store, row, arguments["include_terminal"], arguments["terminal_limit"])
     peers, backend, held = peers_of(store, row), _backend(store, row), held_by(store, row)

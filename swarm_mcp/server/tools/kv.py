@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from swarm_mcp.errors import Refused
 from swarm_mcp.server.tool import Answer, Tool, text
 from swarm_mcp.store.kv import NotJson, identity_of
 
@@ -17,10 +16,7 @@ def _get(call, arguments: dict) -> Answer:
 
 def _set(call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
-    try:
-        call.store.kv.put(row, key, arguments["value"])
-    except Refused as refusal:
-        return Answer(refusal.answer)
+    call.store.kv.put(row, key, arguments["value"])
     return Answer(text=f'Set "{key}"')
 
 
@@ -28,8 +24,6 @@ def _append(call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
     try:
         length = call.store.kv.append(row, key, arguments["value"])
-    except Refused as refusal:
-        return Answer(refusal.answer)
     except NotJson as error:
         return Answer(text=str(error))
     return Answer(text=f'Appended to "{key}" ({length} items)')
@@ -37,10 +31,7 @@ def _append(call, arguments: dict) -> Answer:
 
 def _delete(call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
-    try:
-        there = call.store.kv.delete(row, key)
-    except Refused as refusal:
-        return Answer(refusal.answer)
+    there = call.store.kv.delete(row, key)
     return Answer(text=f'Deleted "{key}"' + ("" if there else "; it was not there"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.errors import LockRefused
 from swarm_mcp.server.tool import Answer, Tool, text
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
@@ -12,16 +11,13 @@ DEFAULT_REASON = "actively editing"
 
 def _lock(call, arguments: dict) -> Answer:
     row = call.member()
-    try:
-        lock = call.store.locks.acquire(
-            row,
-            arguments["file"],
-            arguments.get("reason", DEFAULT_REASON),
-            arguments.get("exclusive", False),
-            arguments.get("task_id"),
-        )
-    except LockRefused as refusal:
-        return Answer(refusal.answer)
+    lock = call.store.locks.acquire(
+        row,
+        arguments["file"],
+        arguments.get("reason", DEFAULT_REASON),
+        arguments.get("exclusive", False),
+        arguments.get("task_id"),
+    )
     return Answer({"ok": True, "id": lock["id"]})
 
 

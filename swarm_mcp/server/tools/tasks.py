@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from functools import wraps
-
 from swarm_mcp.errors import Refused
 from swarm_mcp.server.tool import Answer, Tool, flag, number, text, texts
 from swarm_mcp.store.task_requests import BATCH_LIMIT, TYPES
 from swarm_mcp.store.task_states import DONE, STATUSES, TERMINAL
 from swarm_mcp.store.tasks import UNCHANGED
 from swarm_mcp.workspace.prompting import deliver
-
-
-def _refusable(handler):
-    """A refusal is an ordinary answer, ``{"error", ...}``."""
-
-    @wraps(handler)
-    def answered(call, arguments: dict) -> Answer:
-        try:
-            return handler(call, arguments)
-        except Refused as refusal:
-            return Answer(refusal.answer)
-
-    return answered
 
 
 def _prompted(call, me: dict, notices: list[tuple[str, str]]) -> list[dict]:
@@ -44,7 +29,6 @@ def _request(call, arguments: dict) -> Answer:
     return Answer({**answer, **_prompt(call, me, made["notices"])})
 
 
-@_refusable
 def _request_batch(call, arguments: dict) -> Answer:
     me = call.member()
     made = call.store.tasks.request_batch(me, arguments["tasks"])
@@ -55,13 +39,11 @@ def _request_batch(call, arguments: dict) -> Answer:
     return Answer({**answer, **({"prompts": prompts} if prompts else {})})
 
 
-@_refusable
 def _claim(call, arguments: dict) -> Answer:
     call.store.tasks.claim(call.member(), arguments["task_id"], arguments.get("ignore_unread_messages", False))
     return Answer({"ok": True})
 
 
-@_refusable
 def _claim_next(call, arguments: dict) -> Answer:
     begun = call.store.tasks.claim_next(
         call.member(), arguments.get("types"), arguments.get("files"), arguments.get("ignore_unread_messages", False)
@@ -70,14 +52,12 @@ def _claim_next(call, arguments: dict) -> Answer:
     return Answer({"ok": True, "task_id": task["id"], "prior_status": begun["prior_status"], "task": task})
 
 
-@_refusable
 def _update(call, arguments: dict) -> Answer:
     me = call.member()
     ended = call.store.tasks.end(me, arguments["task_id"], arguments["status"], arguments.get("result"))
     return Answer({"ok": True, **_told_of_end(call, me, ended)})
 
 
-@_refusable
 def _complete(call, arguments: dict) -> Answer:
     me = call.member()
     ended = call.store.tasks.complete(me, arguments["task_id"], arguments, arguments["status"])
@@ -90,7 +70,6 @@ def _told_of_end(call, me: dict, ended: dict) -> dict:
     return {**_prompt(call, me, ended["notices"]), **({"unblocked_prompts": unblocked} if unblocked else {})}
 
 
-@_refusable
 def _report(call, arguments: dict) -> Answer:
     progress = call.store.tasks.report_progress(
         call.member(),
@@ -102,7 +81,6 @@ def _report(call, arguments: dict) -> Answer:
     return Answer({"ok": True, **progress})
 
 
-@_refusable
 def _approve(call, arguments: dict) -> Answer:
     me = call.member()
     approved = call.store.tasks.approve(me, arguments["task_id"])
