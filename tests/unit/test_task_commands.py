@@ -11,7 +11,7 @@ from task_ground import As, begun, events, mail, read_mail, request, status
 from test_workspace import Herdr
 
 from swarm_mcp.cli.completion import candidates
-from swarm_mcp.server.tool import NotRegistered
+from swarm_mcp.server.tool import NOT_REGISTERED
 from swarm_mcp.server.tools.tasks import TOOLS
 from swarm_mcp.store.task_rows import COLUMNS
 
@@ -126,8 +126,8 @@ def test_a_refused_request_is_a_sentence(ground: Ground, arguments: dict, words:
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
 def test_no_tool_serves_who_is_not_registered(ground: Ground, tool: str) -> None:
-    with pytest.raises(NotRegistered):
-        getattr(As(ground, None), tool)(task_id="t", status="done", summary="s", type="fix", title="t", tasks=[{}])
+    answer = getattr(As(ground, None), tool)(task_id="t", status="done", summary="s", type="fix", title="t", tasks=[{}])
+    assert answer.text == NOT_REGISTERED and not answer.is_error
 
 
 # -------------------------------------------------------------------------------------------------- commands
