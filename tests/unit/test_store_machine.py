@@ -216,8 +216,8 @@ class Machine(RuleBasedStateMachine):
     def acknowledge(self, name: str, last: int):
         if name in self.model.seen:
             rows = self.store.rows(
-                "SELECT id FROM messages JOIN swarm_deliveries ON message_id = id WHERE recipient = ?",
-                (self.row(name)["id"],),
+                "SELECT id FROM messages JOIN swarm_deliveries ON message_id = id WHERE recipient = ? AND pid = ?",
+                (self.row(name)["id"], os.getpid()),
             )
             ids = [row["id"] for row in rows]
             self.do(last, lambda: self.store.messages.acknowledge(ids), self.model.acknowledge, name)
