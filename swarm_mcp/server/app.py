@@ -147,7 +147,7 @@ def _load_sdk():
     """The official SDK with our tools on it.
 
     Its models are hundreds of thousands of objects that stay: looking for garbage among them while they
-    are made, and ever after, would take a third of the time.
+    are made, and ever after, would take a tenth of the time.
     """
     gc.disable()
     from swarm_mcp.server import sdk

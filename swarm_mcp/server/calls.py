@@ -121,8 +121,8 @@ class Calls:
             missing = next(name for name in tool.required if name not in arguments)
             return f"{tool.name} needs {missing}: {tool.properties[missing]['description']}"
         if error.validator == "additionalProperties" and not error.path:
-            unknown = next(name for name in arguments if name not in tool.properties)
-            return f"{tool.name} has no argument {unknown[:LONGEST_NAME]}; it takes {', '.join(tool.properties) or 'none'}"
+            unknown = next(name for name in arguments if name not in tool.properties)[:LONGEST_NAME]
+            return f"{tool.name} has no argument {unknown}; it takes {', '.join(tool.properties) or 'none'}"
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path).lstrip(".")
         return f"{tool.name}: {place}: {error.message[:LONGEST_COMPLAINT]}"
 

@@ -28,8 +28,7 @@ class CallingSession:
 
     def instance(self, store: Store, meta: dict) -> dict | None:
         """The registered instance this call speaks for, or None."""
-        own = store.instances.of_session(SERVER_RUNTIME, self._own_id)
-        return self._named(store, meta) or self._of_client(store) or own or self._waiting(store)
+        return self._named(store, meta) or self._of_client(store) or self._own(store) or self._waiting(store)
 
     def register(self, store: Store, meta: dict, arguments: dict) -> dict:
         """The session's instance; where hooks have registered none, a new one for this connection."""
@@ -62,16 +61,19 @@ class CallingSession:
 
     def renew(self, store: Store) -> None:
         """A sign of life for what this connection itself registered."""
-        own = store.instances.of_session(SERVER_RUNTIME, self._own_id)
+        own = self._own(store)
         if own:
             with store.writing():
                 store.instances.require(own["id"])
 
     def leave(self, store: Store) -> None:
         """Remove what this connection itself registered; sessions of hooks end by their own hook."""
-        own = store.instances.of_session(SERVER_RUNTIME, self._own_id)
+        own = self._own(store)
         if own:
             store.instances.remove(own["id"])
+
+    def _own(self, store: Store) -> dict | None:
+        return store.instances.of_session(SERVER_RUNTIME, self._own_id)
 
     def _named(self, store: Store, meta: dict) -> dict | None:
         # A sub-agent has a thread of its own in its parent's session.

@@ -372,9 +372,13 @@ def test_with_a_store_that_somebody_keeps_it_ends_all_the_same(reserved: Ground)
 
 
 def test_it_outlives_its_terminal_where_that_was_asked_for(ground: Ground):
-    with Server(ground, ["nohup", *SWARM, "serve"], cwd=ground.folder) as server:
-        server.process.send_signal(signal.SIGHUP)
-        assert server.ask("ping") == {}
+    program = ["nohup", *SWARM, "serve"]
+    with subprocess.Popen(program, cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for _ in range(10):
+            time.sleep(0.05)
+            process.send_signal(signal.SIGHUP)
+        assert process.poll() is None
+        assert process.communicate(b"", 20)[0] == b"" and process.returncode == 0
 
 
 def test_it_ends_at_once_where_its_client_leaves_or_hears_no_more(ground: Ground):

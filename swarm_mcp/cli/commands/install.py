@@ -25,6 +25,7 @@ from swarm_mcp.clients import NAMES, chosen
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.doctor import canary
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.server.priming import prime
 from swarm_mcp.transport import COMMAND, known
 
 WORDS = 0
@@ -54,6 +55,7 @@ def run(args) -> int:
             proof = canary.prove(client)
             result.update(ok=proof.status == "ok", error=None if proof.status == "ok" else proof.message)
             result["steps"] += [proof.message] if result["ok"] else []
+            result["steps"] += prime(client.name, folder, tell_failure=args.json)
         except ClientFailed as error:
             result.update(ok=False, error=str(error))
         except Exception as error:  # noqa: BLE001 - one odd client must not keep the plugin from the others

@@ -12,7 +12,7 @@ from swarm_mcp.standing import met_by, peer
 from swarm_mcp.store.task_glance import glance
 
 MOST_MESSAGES = 50
-SWEEP_SECONDS = 2.0  # between looks for what nobody announces, such as a session that was killed
+SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
 LONGEST_SECONDS = 10**9  # what the clock of the event loop can count
 NOTHING = {"changes": [], "timeout": True, "message": "Nothing new happened within the timeout."}
 
