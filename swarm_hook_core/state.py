@@ -66,7 +66,9 @@ def write_private(path: str, text: str) -> None:
     try:
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            os.write(handle, text.encode("utf-8", "surrogateescape"))
+            data = memoryview(text.encode("utf-8", "surrogateescape"))
+            while data:
+                data = data[os.write(handle, data) :]
         finally:
             os.close(handle)
         os.replace(scratch, path)

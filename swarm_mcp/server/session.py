@@ -17,6 +17,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration, new_id
 
 LEASE_SECONDS = 86400
+NAMES = ("sessionId", "threadId")  # what Codex calls a session in a call's metadata
 
 
 class CallingSession:
@@ -28,7 +29,12 @@ class CallingSession:
 
     def instance(self, store: Store, meta: dict) -> dict | None:
         """The registered instance this call speaks for, or None."""
-        return self._named(store, meta) or self._of_client(store) or self._own(store) or self._waiting(store)
+        if any(isinstance(meta.get(key), str) and meta[key] for key in NAMES):
+            # Codex's daemon is one process for many sessions: one it names is never guessed at.
+            known = self._named(store, meta)
+        else:
+            known = self._of_client(store)
+        return known or self._own(store) or self._waiting(store)
 
     def register(self, store: Store, meta: dict, arguments: dict) -> dict:
         """The session's instance; where hooks have registered none, a new one for this connection."""
@@ -77,7 +83,7 @@ class CallingSession:
 
     def _named(self, store: Store, meta: dict) -> dict | None:
         # A sub-agent has a thread of its own in its parent's session.
-        for key in ("sessionId", "threadId"):
+        for key in NAMES:
             name = meta.get(key)
             rows = store.instances.of_session_id(name) if isinstance(name, str) and name else []
             if len(rows) == 1:
