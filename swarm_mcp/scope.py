@@ -39,6 +39,8 @@ def file_of(instance: dict, path: str) -> str:
     if not os.path.isabs(os.path.expanduser(text)):
         return clean(text, file_root or directory)
     absolute = clean(text)
+    if file_root in ("", directory):
+        return absolute  # it stands for no other folder; that need not be asked of the disk
     moved = translated(absolute, directory, root, file_root)
     if moved != absolute:
         return moved

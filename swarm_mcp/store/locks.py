@@ -22,6 +22,7 @@ class Locks:
 
     def __init__(self, store):
         self.store = store
+        self._looked_for_foreign = 0
 
     def acquire(
         self,
@@ -39,9 +40,11 @@ class Locks:
         """
         path = file_of(instance, self._checked(file))
         keys, key = self._keys(path), self._key(path)  # they ask the disk: not while others wait for the store
-        if self._without_key(1):
-            with self.store.writing():
-                self.key_foreign_rows(2000)
+        if self._looked_for_foreign != self.store.now():
+            self._looked_for_foreign = self.store.now()  # once a second: until then they are found by their name
+            if self._without_key(1):
+                with self.store.writing():
+                    self.key_foreign_rows(2000)
         # A look before the write lock: who is refused over and over need not queue for it.
         refusal = _first_other(instance, self._live(self._rows_on(path, keys)), exclusive)
         if refusal and (refusal["instance_id"] == instance["id"] or self.store.denials.is_known(instance, refusal)):
