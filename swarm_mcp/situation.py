@@ -9,7 +9,6 @@ from swarm_mcp.standing import held_by, peers_of
 from swarm_mcp.store import task_glance, task_rows
 from swarm_mcp.store import task_states as states
 
-MOST_MESSAGES = 50
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20
 MOST_FILES = 50  # of one's own tasks whose locks are looked up
@@ -34,7 +33,7 @@ def situation(store, me: dict) -> dict:
     active = [task for task in assigned if task["status"] in (states.CLAIMED, states.IN_PROGRESS)]
     blocking = _blocking(store, me, active)
     counts = task_glance.counts(store, me, sight)
-    unread = store.messages.peek(me, MOST_MESSAGES)
+    unread = store.messages.peek(me)
     claimable = store.tasks.claimable(me, MOST_CLAIMABLE)
     owner = store.planner.owner(me["scope"])
     return {

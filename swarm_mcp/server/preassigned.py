@@ -7,10 +7,9 @@ import os
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.process import start_time
 from swarm_mcp.scope import here
+from swarm_mcp.server.session import LEASE_SECONDS
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration, new_id
-
-LEASE_SECONDS = 86400
 
 
 def register_preassigned(store: Store, client: tuple[int, str], session_id: str = "") -> dict | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import parse_qs
 
+from swarm_hook_core.labels import token
 from swarm_mcp.scope import file_of
 from swarm_mcp.standing import met_by, peer
 from swarm_mcp.store.task_glance import glance
@@ -63,7 +64,7 @@ def read(call, uri: str) -> str:
         raise UnknownResource(uri)
     row = call.instance()
     if uri == INBOX:
-        value: object = call.store.messages.peek(row, 50) if row else []
+        value: object = call.store.messages.peek(row) if row else []
     elif uri == TASKS:
         value = glance(call.store, row) if row else {}
     elif uri == INSTANCES:
@@ -85,12 +86,8 @@ def state(call, uri: str) -> str:
 
 
 def _lock(store, me: dict | None, file: str) -> dict:
-    from swarm_hook_core.labels import token
-
     path = file_of(me, file) if me else file
-    held = store.locks.on(path)
-    viewer = token((me or {}).get("label") or "", "identity")
-    return {"file": path, "active": store.locks.describe(held[0], viewer) if held else None}
+    return {"file": path, "active": store.locks.active_on(path, token((me or {}).get("label") or "", "identity"))}
 
 
 def _file_in(uri: str) -> str:

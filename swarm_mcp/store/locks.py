@@ -124,6 +124,11 @@ class Locks:
         few = self._select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
         return counted["n"], [self._seen_by(row, viewer_identity) for row in few]
 
+    def active_on(self, file: str, viewer_identity: str) -> dict | None:
+        """Who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
+        held = self.on(file)
+        return self._active(held[0], viewer_identity) if held else None
+
     def describe(self, row: dict, viewer_identity: str) -> dict:
         """A lock found by `on`, in the shape of a refusal's ``active``."""
         return self._active(row, viewer_identity)

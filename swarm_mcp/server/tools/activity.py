@@ -11,7 +11,6 @@ from swarm_mcp.situation import situation
 from swarm_mcp.standing import met_by, peer
 from swarm_mcp.store.task_glance import glance
 
-MOST_MESSAGES = 50
 SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
 LONGEST_SECONDS = 10**9  # what the clock of the event loop can count
 NOTHING = {"changes": [], "timeout": True, "message": "Nothing new happened within the timeout."}
@@ -72,7 +71,7 @@ class _Watch:
 
     def _take(self, call, me: dict) -> list[dict]:
         with self._lock:
-            messages = [] if self._given_up else call.store.messages.take(me, MOST_MESSAGES)
+            messages = [] if self._given_up else call.store.messages.take(me)
             self._taken = [message["id"] for message in messages]
         return messages
 

@@ -15,8 +15,6 @@ from swarm_mcp.store.panes import republish
 from swarm_mcp.store.task_glance import glance
 from swarm_mcp.store.task_states import TERMINAL
 
-MOST_MESSAGES = 50
-
 
 def _register(call, arguments: dict) -> Answer:
     known, wanted = call.instance(), arguments.get("adopt_instance_id") or ""
@@ -43,7 +41,7 @@ def _bootstrap(call, arguments: dict) -> Answer:
     tasks = _tasks(store, row, arguments["include_terminal"], arguments["terminal_limit"])
     peers, backend, held = peers_of(store, row), _backend(store, row), held_by(store, row)
     # Taken last: what fails before this leaves the mail where it is.
-    messages = store.messages.take(row, MOST_MESSAGES) if marks else store.messages.peek(row, MOST_MESSAGES)
+    messages = store.messages.take(row) if marks else store.messages.peek(row)
     value = standing(store, row, peers, messages, tasks, held_locks=held, state_backend=backend)
     ids = [message["id"] for message in messages] if marks else []
     return Answer(value, **delivering(ids))

@@ -30,9 +30,7 @@ def _unlock(call, arguments: dict) -> Answer:
 def _look(call, arguments: dict) -> Answer:
     row = call.member()
     path = call.store.locks.path_of(row, arguments["file"])
-    held = call.store.locks.on(path)
-    active = call.store.locks.describe(held[0], token(row["label"] or "", "identity")) if held else None
-    return Answer({"file": path, "active": active})
+    return Answer({"file": path, "active": call.store.locks.active_on(path, token(row["label"] or "", "identity"))})
 
 
 TOOLS = (
