@@ -46,6 +46,7 @@ class Store:
         self.path = path or store_path()
         self.read_only = read_only
         self.busy_seconds = busy_seconds
+        self.last_turn = 0.0  # seconds that the last transaction took
         self.driver = drivers.load()
         self.here = host_id()
         self._opened: tuple[int, int] | None = None

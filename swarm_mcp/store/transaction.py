@@ -10,11 +10,13 @@ had, everybody asks for himself, only less often.
 from __future__ import annotations
 
 import _thread
+import errno
 import os
 import time
 
 FIRST_PAUSE = 0.0002  # between the tries of the first in line
 PAUSE = 0.004  # without a line
+LONG_TURN = 0.005
 STRAY_PAUSE = 0.04  # of those in line, should the line not move
 
 
@@ -27,21 +29,26 @@ def is_busy(error: BaseException) -> bool:
 class Transaction:
     """``with store.writing():`` commits at the end, rolls back on any exception."""
 
-    __slots__ = ("store", "line")
+    __slots__ = ("store", "line", "began")
 
     def __init__(self, store):
         self.store = store
         self.line = None
+        self.began = 0.0
 
     def __enter__(self):
         store = self.store
-        if not store.try_to("BEGIN IMMEDIATE"):
-            self.line = Line(os.path.dirname(store.path))
+        folder = os.path.dirname(store.path)
+        # After a long turn nobody overtakes the line: on a slow disk whoever has just had the store would else be
+        # first to ask again, and again. Short turns are not worth the handing over, which takes as long as they do.
+        if (store.last_turn > LONG_TURN and is_waited_for(folder)) or not store.try_to("BEGIN IMMEDIATE"):
+            self.line = Line(folder)
             try:
                 store.insist_on("BEGIN IMMEDIATE", self.line.pause)
             except BaseException:
                 self.line.leave()
                 raise
+        self.began = time.monotonic()
         return store
 
     def __exit__(self, kind, _error, _trace) -> None:
@@ -53,8 +60,26 @@ class Transaction:
         finally:
             if store.connection.in_transaction:
                 store.connection.execute("ROLLBACK")
+            store.last_turn = time.monotonic() - self.began
             if self.line:
                 self.line.leave()
+
+
+def is_waited_for(folder: str) -> bool:
+    """Whether somebody stands in the line of this folder. Costs 6 us."""
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except (ImportError, OSError):
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    finally:
+        os.close(handle)
+    return False
 
 
 def pause() -> None:
