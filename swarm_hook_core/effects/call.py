@@ -1,0 +1,87 @@
+"""One simple command, as the programs see it."""
+
+from swarm_hook_core.effects.model import UNKNOWN, Guess, Stream, Tree, Write, absolute, is_known
+
+LONGEST_BY = 80  # characters of a command that a denial quotes
+
+
+class Call:
+    """A program with its arguments, and the ways to say what it does.
+
+    name     base name of the program: ``sed``
+    words    its arguments, after quoting and expansion; a part nobody can know is `UNKNOWN`, a word that stands
+             for many files of the disk is the mark of a `Found` (`found`)
+    folder   where it runs, absolute; None where that is not known
+    stdin    the Stream that is piped or redirected into it, or None
+    output   set by the program: the Stream that it prints, where that is known
+    walk     the walk it was met on, for those that run other commands
+    """
+
+    __slots__ = ("name", "words", "folder", "stdin", "output", "walk")
+
+    def __init__(self, walk, name, words, folder, stdin=None):
+        self.walk = walk
+        self.name = name
+        self.words = words
+        self.folder = folder
+        self.stdin = stdin
+        self.output = None
+
+    @property
+    def by(self) -> str:
+        """The command, for people: one line, at most `LONGEST_BY` characters."""
+        text = " ".join(" ".join([self.name, *map(self.walk.shown, self.words)]).split())
+        return text if len(text) <= LONGEST_BY else text[: LONGEST_BY - 1] + "…"
+
+    def write(self, path: str) -> None:
+        """It writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are nothing."""
+        self.walk.write(path, self.folder, self.by)
+
+    def tree(self, path: str, admits=None) -> None:
+        """It writes or removes at and under the folder `path` (a word): all, or what `admits` (see ``model.Tree``)."""
+        root = absolute(self.folder, path)
+        if root is not None:
+            self.walk.effects.add(self.walk.effects.trees, Tree(root, self.by, admits))
+            return
+        found = self.found(path)
+        if found is None:
+            self.guess("a computed path")
+            return
+        for one in found:  # a folder that was found goes with all that is in it
+            self.walk.effects.add(self.walk.effects.trees, Tree(one.root, self.by, _or_cannot_tell(one.admits)))
+
+    def guess(self, why: str, folder: str | None = None) -> None:
+        """It may write what it does not name: `why` in a few words, under `folder` (default: where it runs)."""
+        where = self.folder if folder is None else absolute(self.folder, folder)
+        self.walk.effects.add(self.walk.effects.guesses, Guess(why, where or "", self.by))
+
+    def runs_project(self) -> None:
+        """It runs the project's own code: tests, a build."""
+        self.walk.effects.runs = True
+
+    def found(self, word: str):
+        """The list of Founds that `word` as a whole stands for, or None."""
+        return self.walk.found(word)
+
+    def says(self, text: str | None = None, found=None) -> None:
+        """What it prints."""
+        self.output = Stream(text, found)
+
+    def run(self, words: list[str], stdin=None, folder: str | None = None) -> None:
+        """It runs the command `words` (name first), in `folder` (a word; default: where itself runs)."""
+        self.output = self.walk.run(words, stdin, self.folder if folder is None else absolute(self.folder, folder))
+
+    def script(self, text: str, words: list[str] = (), stdin=None) -> None:
+        """It runs shell text with positional parameters `words` (``$0`` first)."""
+        if is_known(text):
+            self.output = self.walk.nested(text, self.folder, list(words), stdin)
+        else:
+            self.guess("a computed command")
+
+
+def _or_cannot_tell(admits):
+    """Of a tree whose top folders were found: a file in it may lie in one of them."""
+    return lambda path: True if admits(path) else None
+
+
+__all__ = ["Call", "UNKNOWN", "Write"]

@@ -1,0 +1,124 @@
+"""What a command does to files, as far as that can be known without running it."""
+
+import os
+
+MOST = 2000  # writes, trees or guesses that are kept; a command that has more is a guess
+
+# Marks in a word: a part that only a run could tell, and `found`, the whole of which stands for many names.
+UNKNOWN = "\0?\0"
+
+
+class Effects:
+    """What was found, in the order of the command.
+
+    writes   Write: a path that is written, made, or removed
+    trees    Tree: a folder under which anything may be, or what `admits` says
+    git      GitCall: a git command that changes files or the repository; git itself is asked what it would touch
+    guesses  Guess: may write something that the command does not name
+    runs     whether it runs the project's own code (tests, builds): worth watching, not worth a word
+    """
+
+    __slots__ = ("writes", "trees", "git", "guesses", "runs")
+
+    def __init__(self):
+        self.writes: list = []
+        self.trees: list = []
+        self.git: list = []
+        self.guesses: list = []
+        self.runs = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that it does is known: no guess, no code of the project."""
+        return not self.guesses and not self.runs
+
+    def add(self, kind: list, item) -> None:
+        """Append `item` to one of the lists above, up to `MOST`."""
+        if len(kind) < MOST:
+            kind.append(item)
+        elif len(self.guesses) <= MOST:
+            self.guesses.append(Guess("more effects than can be kept", ""))
+
+
+class Write:
+    """`path` as spelled in absolute `folder`; `by`: the words that write it, for people."""
+
+    __slots__ = ("folder", "path", "by")
+
+    def __init__(self, folder, path, by):
+        self.folder = folder
+        self.path = path
+        self.by = by
+
+
+class Tree:
+    """Files at and under absolute `root`, which need not exist.
+
+    `admits(path)`: whether the file at absolute `path`, at or under `root`, is written: True, False, or None where
+    that cannot be told. Asked of locked files only, so it may look at the disk.
+    """
+
+    __slots__ = ("root", "by", "admits")
+
+    def __init__(self, root, by, admits=None):
+        self.root = root
+        self.by = by
+        self.admits = admits or _everything
+
+
+class GitCall:
+    """``git <words>`` as run in absolute `folder` (``-C`` followed); global options are gone, aliases are not."""
+
+    __slots__ = ("folder", "words", "by")
+
+    def __init__(self, folder, words, by):
+        self.folder = folder
+        self.words = words
+        self.by = by
+
+
+class Guess:
+    """`why` something may be written, under absolute `folder` (empty: anywhere); `by` as in `Write`."""
+
+    __slots__ = ("why", "folder", "by")
+
+    def __init__(self, why, folder, by=""):
+        self.why = why
+        self.folder = folder
+        self.by = by
+
+
+class Stream:
+    """What a command prints, for what reads it: its `text` where that is known, or names that `found` describes."""
+
+    __slots__ = ("text", "found")
+
+    def __init__(self, text=None, found=None):
+        self.text = text
+        self.found = found
+
+
+class Found:
+    """A set of files that only the disk knows (``find``, ``grep -l``): those under `root` that `admits` (see Tree)."""
+
+    __slots__ = ("root", "admits")
+
+    def __init__(self, root, admits=None):
+        self.root = root
+        self.admits = admits or _everything
+
+
+def is_known(text: str) -> bool:
+    """Whether a word's text holds no mark."""
+    return "\0" not in text
+
+
+def absolute(folder, path: str):
+    """`path` seen from `folder` (None: not known), or None where that cannot be told."""
+    if not is_known(path) or (folder is None and not os.path.isabs(path)):
+        return None
+    return os.path.normpath(os.path.join(folder or "/", path))
+
+
+def _everything(_path: str) -> bool:
+    return True

@@ -1,0 +1,73 @@
+"""Splitting a program's arguments into options and operands, as getopt does."""
+
+
+class Options:
+    """`operands` in order; `given`: option -> list of its values (None for one that takes none).
+
+    Short options are keyed ``-x``, long ones ``--name`` (also where written ``--name=value``).
+    """
+
+    __slots__ = ("operands", "given")
+
+    def __init__(self, operands, given):
+        self.operands = operands
+        self.given = given
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these options was given."""
+        return any(name in self.given for name in names)
+
+    def values(self, *names: str) -> list[str]:
+        """The values given to these options, in the order of `names`."""
+        return [value for name in names for value in self.given.get(name, ()) if value is not None]
+
+    def value(self, *names: str):
+        """The last value given to one of these options, or None."""
+        found = self.values(*names)
+        return found[-1] if found else None
+
+
+def split(words, short="", long=(), optional="", stop_early=False) -> Options:
+    """Split `words` (without the program's name).
+
+    `short`: letters of short options that take a value (``-o x``, ``-ox``); `optional`: those whose value, if any, is
+    attached (``-i.bak``); `long`: long options that take their value from the next word. `stop_early`: the first
+    operand ends the options, as for programs that run others.
+    """
+    operands: list = []
+    given: dict = {}
+    words = list(words)
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            operands += words[at:]
+            break
+        if word == "-" or not word.startswith("-"):
+            operands.append(word)
+            if stop_early:
+                operands += words[at:]
+                break
+            continue
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            if not equals and name in long and at < len(words):
+                value, equals = words[at], "="
+                at += 1
+            given.setdefault(name, []).append(value if equals else None)
+            continue
+        for place in range(1, len(word)):
+            letter, rest = word[place], word[place + 1 :]
+            name = f"-{letter}"
+            if letter in short:
+                if not rest and at < len(words):
+                    rest = words[at]
+                    at += 1
+                given.setdefault(name, []).append(rest)
+                break
+            if letter in optional:
+                given.setdefault(name, []).append(rest or None)
+                break
+            given.setdefault(name, []).append(None)
+    return Options(operands, given)
