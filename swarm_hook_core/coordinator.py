@@ -45,18 +45,19 @@ def chosen_command() -> list[str]:
     return _words_on_path(words)
 
 
-def run(argv: list[str], seconds: float, leave_running: bool = False, **settings: str) -> Result:
-    """Run `argv` with empty standard input, for at most `seconds`, `settings` added to its environment.
+def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str = "", **settings: str) -> Result:
+    """Run `argv` on the file `stdin` (default: empty input), for at most `seconds`, `settings` added to its environment.
 
-    Out of time, its whole process group is killed, or left to finish where `leave_running`.
+    Out of time, its whole process group is killed, or left to finish where `leave_running`. Raises OSError where
+    `stdin` cannot be read.
     """
     if os.name != "posix":
-        return _run_portably(argv, seconds, settings)
+        return _run_portably(argv, seconds, stdin, settings)
     import select
 
+    null = os.open(stdin or os.devnull, os.O_RDONLY)
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
-    null = os.open(os.devnull, os.O_RDONLY)
     try:
         pid = os.posix_spawnp(
             argv[0],
@@ -156,34 +157,40 @@ def _kill_group(pid: int) -> None:
         return
 
 
-def _run_portably(argv: list[str], seconds: float, settings: dict[str, str]) -> Result:
+def _run_portably(argv: list[str], seconds: float, stdin: str, settings: dict[str, str]) -> Result:
     import subprocess
 
     try:
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace",
-            env={**os.environ, **settings},
-        )
+        with open(stdin or os.devnull, "rb") as file:
+            done = subprocess.run(
+                argv, stdin=file, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace",
+                env={**os.environ, **settings},
+            )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return Result(None, stderr=str(error))
     return Result(done.returncode, done.stdout, done.stderr)
 
 
-def _installed() -> list[str]:
-    """The command that `swarm-mcp install` recorded at the plugin's root, if it still exists."""
+def recorded(name: str) -> object:
+    """What `swarm-mcp install` wrote down as `name` at the plugin's root; None where there is nothing readable."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     try:
         with open(os.path.join(root, "install.json"), encoding="utf-8", errors="replace") as file:
             text = file.read()
     except OSError:
-        return []
+        return None
     from swarm_hook_core.payload import loads
 
     try:
-        recorded = loads(text)
+        record = loads(text)
     except (ValueError, RecursionError):
-        return []
-    words = recorded.get("coordinator") if isinstance(recorded, dict) else None
+        return None
+    return record.get(name) if isinstance(record, dict) else None
+
+
+def _installed() -> list[str]:
+    """The command that `swarm-mcp install` recorded at the plugin's root, if it still exists."""
+    words = recorded("coordinator")
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         return []
     needed = [word for word in words if os.path.isabs(word)]

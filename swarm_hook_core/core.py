@@ -44,25 +44,30 @@ class HookCore:
         """Nothing: no client wires this event yet, and an entry for it must still load."""
         return 0
 
-    def denial(self, payload: dict):
-        """The Denial of the tool call in `payload`, or None to let it pass. Raises whatever goes wrong."""
+    def check(self, payload: dict):
+        """The Verdict on the tool call in `payload`; the files that it may write unseen are noted. Raises whatever goes wrong."""
         return self._checked(payload)[0]
 
     def _checked(self, payload: dict):
-        """``denial``, with the session and where its locks were looked for."""
-        tool = payloads.text_field(payload, "tool_name")
-        tool_input = payload.get("tool_input")
+        """``check``, with the session and where its locks were looked for; None where the call cannot write."""
+        tool, tool_input = payloads.text_field(payload, "tool_name"), payload.get("tool_input")
         if not self._may_write(tool, tool_input):
             return None, None, None
         session, view = self._session_and_view(payload)
         if session is None:
             return None, None, None
-        from swarm_hook_core.decision import decide
+        from swarm_hook_core.decision import Verdict, decide
+        from swarm_hook_core.peers import Peers
 
         now = time.time()
+        peers = Peers(view, session.instance_id, now)
         cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
-        locks_on = _of_live_sessions(view, session.instance_id, now)
-        return decide(self.config, session, tool, tool_input, cwd, locks_on, now), session, view
+        denial = decide(self.config, session, tool, tool_input, cwd, peers.on, now)
+        if denial is not None or tool in self.config.write_tools or not peers.any():
+            return Verdict(denial), session, view
+        from swarm_hook_core.unseen import verdict
+
+        return verdict(self, payload, session, peers, cwd, now), session, view
 
     def write_paths_for_tool(self, tool_name: str, tool_input, cwd: str = "") -> list[str]:
         """Absolute paths that a tool call would write, from `cwd` (default: this process's)."""
@@ -97,22 +102,34 @@ class HookCore:
         lifecycle.turn(self.config, payload)
 
     def _pre_tool_use(self, payload: dict) -> None:
-        denial, session, view = self._checked(payload)
-        if denial is not None:
+        verdict, session, view = self._checked(payload)
+        if verdict is None:
+            return
+        denial = verdict.denial
+        if denial is None:
+            if verdict.notice:
+                payloads.answer("PreToolUse", additionalContext=verdict.notice)
+        else:
             payloads.answer("PreToolUse", permissionDecision="deny", permissionDecisionReason=denial.reason)
             # The answer is out. Whoever waits for the file is told when it is free, if the coordinator knows.
-            if not view.was_denied(session.instance_id, denial.held, time.time() - NOTED_SECONDS):
+            held = denial.held  # None where the coordinator has refused, and noted it
+            if held is not None and not view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS):
                 from swarm_hook_core.coordinator import note_denial
 
-                note_denial(self.config.runtime_name, payload, denial.held)
+                note_denial(self.config.runtime_name, payload, held)
 
     def _may_write(self, tool: str, tool_input) -> bool:
         if tool in self.config.write_tools:
             return True
-        from swarm_hook_core.targets import PATCH_MARKER, SHELL_TOOLS
+        from swarm_hook_core.targets import SHELL_TOOLS
 
-        # Most shell calls end here, before the store is opened.
-        return tool in SHELL_TOOLS and PATCH_MARKER in str(tool_input)
+        if tool in SHELL_TOOLS:
+            return True
+        if not tool.startswith("mcp__"):
+            return False
+        from swarm_hook_core.writers import is_writer
+
+        return is_writer(tool)
 
     def _session_and_view(self, payload: dict):
         """This session and where to look for locks; ``(None, None)`` where either is out of reach.
@@ -162,27 +179,3 @@ class HookCore:
         label = f"identity:{identity}" if identity else ""
         file_root = environment.file_root(self.config.env_prefix)
         return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", file_root)
-
-
-def _of_live_sessions(view, own_id: str, now: float):
-    """``view.locks_on`` without the locks of sessions that are provably gone.
-
-    A session without an id of its own could not be registered. What its client's MCP server locked for
-    it is then not held against it.
-    """
-
-    def locks_on(keys):
-        rows = [held for held in view.locks_on(keys) if held.instance_id != own_id]
-        if not rows:
-            return rows
-        from swarm_hook_core.liveness import departed, served_by
-        from swarm_hook_core.process import client_process, host_id
-
-        here = host_id()
-        rows = [held for held in rows if held.evidence is None or not departed(held.evidence, now, here)]
-        if rows and not own_id:
-            client = client_process()
-            rows = [held for held in rows if held.evidence is None or not served_by(held.evidence, here, *client)]
-        return rows
-
-    return locks_on

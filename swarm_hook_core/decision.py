@@ -2,6 +2,7 @@
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.paths import keys_for, spellings, translated
+from swarm_hook_core.peers import above
 from swarm_hook_core.targets import write_targets
 
 NOTE_LENGTH = 200
@@ -18,19 +19,45 @@ class Denial:
         self.reason = reason
 
 
+class Verdict:
+    """What is to be done about a call: a `denial` or None, a line for the model (`notice`, may be empty), and the
+    locks (`watched`) whose files are to be compared afterwards."""
+
+    __slots__ = ("denial", "notice", "watched")
+
+    def __init__(self, denial=None, notice="", watched=()):
+        self.denial = denial
+        self.notice = notice
+        self.watched = watched
+
+
 def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: float):
     """A Denial, or None to let the call pass. Changes nothing.
 
     `locks_on(keys)` returns the Held locks of live sessions under any of these keys. Raises
     ValueError where the call writes files but its paths cannot be read.
     """
-    wanted: dict = {}  # key -> the path that a denial names
-    for folder, spelled in write_targets(config, tool, tool_input, cwd):
-        keys = keys_for(spelled, folder)
-        for moved in moved_by(session, spellings(spelled, folder)) if session.file_root else ():
-            keys += keys_for(moved, folder)
+    targets = write_targets(config, tool, tool_input, cwd)
+    collision = first_collision(session, targets, locks_on)
+    if collision is None:
+        return None
+    path, held, _place, within = collision
+    return Denial(path, held, reason(tool, path, held, token(session.label, "identity"), now, within=within))
+
+
+def first_collision(session, targets, locks_on):
+    """``(path, held, place, within)`` of the first of `targets` (folder, path as spelled) that another holds, or None.
+
+    A path is held by a lock on itself or, `within`, on a folder over it. `place`: which target it is.
+    """
+    wanted: dict = {}  # key -> the path that a denial names, which target it is of, whether a folder over it
+    for place, (folder, spelled) in enumerate(targets):
+        keys = all_keys(session, spelled, folder)
         for key in keys:
-            wanted.setdefault(key, keys[0])
+            wanted.setdefault(key, (keys[0], place, False))
+        for key in keys:
+            for over in above(key):
+                wanted.setdefault(over, (keys[0], place, True))
     if not wanted:
         return None
     theirs = [held for held in locks_on(list(wanted)) if held.instance_id != session.instance_id]
@@ -40,8 +67,17 @@ def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: floa
     position, first = min(
         ((min(order.get(name, len(order)) for name in held.names), held) for held in theirs), key=lambda pair: pair[0]
     )
-    path = next((wanted[name] for name in first.names if order.get(name) == position), first.file)
-    return Denial(path, first, reason(tool, path, first, token(session.label, "identity"), now))
+    named = next((wanted[name] for name in first.names if order.get(name) == position), (first.file, 0, False))
+    path, place, within = named
+    return path, first, place, within
+
+
+def all_keys(session, spelled: str, folder: str) -> list[str]:
+    """``keys_for`` of a path, and of where the session's `file_root` says that it really is."""
+    keys = keys_for(spelled, folder)
+    for moved in moved_by(session, spellings(spelled, folder)) if session.file_root else ():
+        keys += keys_for(moved, folder)
+    return keys
 
 
 def moved_by(session, spelled: list[str]) -> list[str]:
@@ -58,27 +94,33 @@ def moved_by(session, spelled: list[str]) -> list[str]:
     return found
 
 
-def reason(tool: str, path: str, held, viewer_identity: str, now: float) -> str:
+def reason(tool: str, path: str, held, viewer_identity: str, now: float, by: str = "", within: bool = False) -> str:
     """Why the call was refused, for the model that reads it: who, why, since and until when, what now.
 
-    A holder of another identity stays unnamed and its note unsaid; that it holds is never hidden.
+    `by`: the part of a longer command that would do it; `within`: the lock is on a folder over `path`. A holder of another identity stays unnamed and its note
+    unsaid; that it holds is never hidden.
     """
+    who, why, ask = holder(held, viewer_identity)
     age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
-    if same_circle(viewer_identity, token(held.label, "identity")):
-        who = held.label or f"instance {held.instance_id}"
-        note = " ".join(held.note.split())
-        if len(note) > NOTE_LENGTH:
-            note = note[: NOTE_LENGTH - 1] + "…"
-        why = f"note: {note}; " if note else ""
-        ask = f"message the holder (instance {held.instance_id})"
-    else:
-        who, why, ask = "a session of another identity", "", "ask the person running it"
+    through = f" (in the locked folder {held.file})" if within else ""
+    which = f" (`{by}`)" if by else ""
     return (
-        f"swarm lock blocked {tool} for {path}: held by {who} ({why}{age},"
+        f"swarm lock blocked {tool}{which} for {path}{through}: held by {who} ({why}{age},"
         f" until it is released or that session ends)."
         f" Do not write this file another way: work on something else, {ask}, or wait"
         f" (wait_for_activity tells you when it is free) and then try again."
     )
+
+
+def holder(held, viewer_identity: str) -> tuple[str, str, str]:
+    """Who holds, ``note: ...; `` or nothing, and whom to ask, as far as this identity may know."""
+    if not same_circle(viewer_identity, token(held.label, "identity")):
+        return "a session of another identity", "", "ask the person running it"
+    note = " ".join(held.note.split())
+    if len(note) > NOTE_LENGTH:
+        note = note[: NOTE_LENGTH - 1] + "…"
+    who = held.label or f"instance {held.instance_id}"
+    return who, f"note: {note}; " if note else "", f"message the holder (instance {held.instance_id})"
 
 
 def duration(seconds: float) -> str:

@@ -185,6 +185,31 @@ class StoreReader:
             found += [Held(row[0], *row[2:6], row[6:], row[:2]) for row in rows + self._aliased(some)]
         return found
 
+    def others_hold(self, own_id: str) -> bool:
+        """Whether anybody but this session has a lock. Two steps into an index, however many there are."""
+        for other in ("<", ">"):
+            sql = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id {other} ? LIMIT 1"
+            if self.connection.execute(sql, (own_id,)).fetchone():
+                return True
+        return False
+
+    def locks_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
+        """Locks of others on what lies below any of these folders (spellings or keys), at most `limit` for each.
+
+        Rows that another implementation stored without a key are found by their spelling alone.
+        """
+        found: dict = {}
+        for folder in folders:
+            if not storable(folder):
+                continue
+            # All texts that go on with a slash: "0" comes after it.
+            values = [own_id, folder.rstrip("/") + "/", folder.rstrip("/") + "0"]
+            rows = self._locks("c.instance_id <> ? AND c.path_key >= ? AND c.path_key < ?", values, limit)
+            unkeyed = "c.instance_id <> ? AND c.path_key IS NULL AND c.file >= ? AND c.file < ?"
+            for row in rows + self._locks(unkeyed, values, limit):
+                found[row[:3]] = Held(row[0], *row[2:6], row[6:], row[:2] if row[1] else row[:1])
+        return list(found.values())
+
     def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
         """Whether it is noted that this lock kept this session from its file after `since` (Unix seconds)."""
         try:

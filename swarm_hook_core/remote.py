@@ -43,10 +43,23 @@ class CommandReader:
                 continue
             key = file if file in keys else key_of(file)
             if key in keys:
-                owner = "identity:?" if row.get("hidden") else row.get("owner_label")
-                facts = (row.get("instance_id"), owner, row.get("content"), row.get("created_at"))
-                found.append(Held(file, *facts, names=(key,)))
+                found.append(self._held(row, key))
         return found
+
+    def _held(self, row: dict, key: str) -> Held:
+        owner = "identity:?" if row.get("hidden") else row.get("owner_label")
+        facts = (row.get("instance_id"), owner, row.get("content"), row.get("created_at"))
+        return Held(row["file"], *facts, names=(key,))
+
+    def others_hold(self, own_id: str) -> bool:
+        """Whether anybody but this session has a lock in the scope."""
+        return any(row.get("instance_id") != own_id for row in self.rows)
+
+    def locks_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
+        """Locks of others on what lies below any of these folders, by their spelling, at most `limit`."""
+        roots = tuple(folder.rstrip("/") + "/" for folder in folders)
+        rows = [row for row in self.rows if row["file"].startswith(roots) and row.get("instance_id") != own_id]
+        return [self._held(row, row["file"]) for row in rows[:limit] if row.get("type", "lock") == "lock"]
 
     def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
         """Whether a denial is noted already: that is the coordinator's to know."""

@@ -6,6 +6,21 @@ SHELL_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command"})
 PATCH_MARKER = "*** Begin Patch"
 
 
+def shell_text(tool: str, tool_input) -> str:
+    """The shell text that this call runs, empty where it runs none."""
+    if tool not in SHELL_TOOLS:
+        return ""
+    command = tool_input
+    if isinstance(tool_input, dict):
+        command = tool_input.get("command", tool_input.get("cmd"))
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        import shlex
+
+        # argv of a shell that is given its text, as older clients have it
+        return command[2] if len(command) == 3 and command[1] in ("-c", "-lc") else shlex.join(command)
+    return command if isinstance(command, str) else ""
+
+
 def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, str]]:
     """``(folder, path as spelled)`` of every file this call would write, in order.
 

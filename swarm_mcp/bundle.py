@@ -21,6 +21,8 @@ from swarm_mcp.errors import SwarmError
 
 RECORD = "install.json"
 LAUNCHER = "bin/swarm-mcp"
+_PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "mcp", "pydantic_core")
+_GRAMMAR = ("tree_sitter", "tree_sitter_bash")
 PARTS = (".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "skills")
 
 
@@ -107,15 +109,15 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
         for path in sorted((source / part).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[path.relative_to(source).as_posix()] = path.read_bytes()
-    for path in sorted(core.glob("*.py")):
-        files[f"swarm_hook_core/{path.name}"] = path.read_bytes()
+    for path in sorted(core.rglob("*.py")):
+        files[f"swarm_hook_core/{path.relative_to(core).as_posix()}"] = path.read_bytes()
     record: dict = {"name": "swarm", "version": __version__}
     if local:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
             files[name] = _bound(files[name])
         # Claude Code puts a plugin's bin folder on its shell's PATH.
         files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
-        record.update(python=interpreter(), coordinator=coordinator_command())
+        record.update(python=interpreter(), coordinator=coordinator_command(), grammar=grammar_folder())
     for client in by_tool:
         name = f"integrations/{client}/hooks.json"
         files[name] = _json(transport.wired(json.loads(files[name]), client))
@@ -139,7 +141,7 @@ def coordinator_command() -> list[str]:
     from importlib.util import find_spec
 
     folders: list[str] = []
-    for name in ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "mcp", "pydantic_core"):
+    for name in (*_PACKAGES, *_GRAMMAR):
         spec = find_spec(name)
         if spec is not None and spec.origin:
             folder = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))
@@ -147,6 +149,17 @@ def coordinator_command() -> list[str]:
                 folders.append(folder)
     code = f"import os, sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; os._exit(main())"
     return [interpreter(), "-I", "-S", "-c", code]
+
+
+def grammar_folder() -> str | None:
+    """Where tree-sitter and its bash grammar are installed for this interpreter; None where they are not."""
+    from importlib.util import find_spec
+
+    folders = set()
+    for name in _GRAMMAR:
+        spec = find_spec(name)
+        folders.add(os.path.dirname(os.path.dirname(os.path.abspath(spec.origin))) if spec and spec.origin else None)
+    return folders.pop() if len(folders) == 1 else None
 
 
 def _bound(text: bytes) -> bytes:

@@ -31,17 +31,22 @@ class Check:
     def __init__(self, arguments: dict):
         self.runtime, self.payload = _runtime_of(arguments), _payload(arguments)
         self.denial, self.text, self.failed = None, "", False
+        notice = ""
         if not self.runtime:
             faults.record("mcp", TOOL, f"no such runtime: {arguments.get('runtime')!r}")
             return
         try:
-            self.denial = _core(self.runtime).denial(self.payload)
+            verdict = _core(self.runtime).check(self.payload)
+            if verdict is not None:
+                self.denial, notice = verdict.denial, verdict.notice
         except Exception as error:  # noqa: BLE001 - as in the hook: a fault of ours must not cost a tool call
             self.failed = True
             faults.record(self.runtime, TOOL, faults.describe(error))
         if self.denial is not None:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": self.denial.reason}
             self.text = dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}})
+        elif notice:
+            self.text = dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": notice}})
 
     def follow_up(self) -> None:
         """What can wait until the client has its answer: note that this server serves, record a refusal."""

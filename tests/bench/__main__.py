@@ -13,12 +13,15 @@ much below ``ratio``, the machine was busy and more ``--runs`` help; ``of cpu`` 
 medians of processor time, hook and shell and children together. ``memory`` is the most that one
 process of the hook had resident, in MB, and its ratio to the bare interpreter's.
 
+Shell calls are compared with the plain check of the same store, in the same run: as much where nobody else holds
+a lock, at most 2.5 times that where somebody does.
+
 Limits: PreToolUse at most 2.2 times the bare interpreter, its memory 1.6 times, and flat within 15 %
 over all store sizes; SessionStart at most 6 times. ``--check`` exits 1 where one is missed; a wrong
 answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as another implementation
 of the contract would (no session rows, no path keys); in ``one name`` all files share their last name.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
-What is measured of the coordinator, and its goals: see ``coordinator.py``. ``--part`` measures one of the two.
+What is measured of the coordinator, and its goals: see ``coordinator.py``. ``--part`` measures one of them.
 """
 
 from __future__ import annotations
@@ -51,6 +54,16 @@ SIZES = (0, 1_000, 100_000, 1_000_000)
 FOREIGN_SIZE = 100_000
 MEMORY_RUNS = 3
 LIFECYCLE_SECONDS = 30.0
+# Shell calls of everyday work, and whether they write src/locked.py.
+SHELL_CALLS = (
+    ("ls -la src && cat src/free.py | head -20", False),
+    ("cd src && sed -i 's/a line/two lines/' free.py && grep -n lines free.py", False),
+    ("cat > src/free.py <<'EOF'\n" + "a line of a file of ordinary length\n" * 60 + "EOF", False),
+    ("for f in src/*.py; do sed -i 's/a line/two lines/' \"$f\"; done", True),
+    ("echo 'a line' | tee -a src/locked.py", True),
+)
+SHELL_ALONE = 1.1  # times a plain check, where nobody else holds a lock: the noise of a median
+SHELL_BESIDE_LOCKS = 2.5
 LIFE = (
     ("SessionStart", "startup"),
     ("SessionStart", "resume"),
@@ -148,6 +161,33 @@ class Bench:
                 self._weigh(case)
         return [case.series for case in cases]
 
+    def shell(self, size: int) -> list[tuple[Series, list[Case]]]:
+        """For each runtime its plain check of a free file, and shell calls to be compared with it, on one store."""
+        groups = []
+        locked = size > 0
+        for runtime in RUNTIMES:
+            checks = self._checks_on(store_of(size), size, "", False, locked)
+            (plain,) = [case for case in checks if runtime in case.series.name]
+            plain = plain._replace(series=Series(f"plain check {runtime:<11} {size:>9,}"))
+            cases = [plain]
+            for command, denied in SHELL_CALLS:
+                if denied and not locked:
+                    continue
+                label = f"shell {'deny' if denied else 'allow':<5} {runtime:<11} {size:>9,} {command[:40]}"
+                called = {"tool_name": "Bash", "tool_input": {"command": command}}
+                sent = payload("PreToolUse", f"writer-{runtime}", str(self.checkout), **called)
+                check = self._shell_decision(str(self.checkout / "src/locked.py"), denied)
+                cases.append(Case(Series(label), plain.argv, sent, plain.env, check))
+            groups.append((plain.series, cases))
+        return groups
+
+    def _shell_decision(self, file: str, denied: bool) -> Callable[[bytes], None]:
+        def check(output: bytes) -> None:
+            if bool(output) != denied or (denied and f"for {file}".encode() not in output):
+                raise WrongAnswer(f"a shell call was answered with {output!r}")
+
+        return check
+
     def lifecycle(self, store: str, runs: int, locks: int) -> list[Series]:
         """First and repeated SessionStart, both turn boundaries and SessionEnd: `runs` sessions, one after another.
 
@@ -218,7 +258,8 @@ def main() -> int:
     parser.add_argument("--shell", default="/bin/sh", help="runs the hooks; Codex takes the user's $SHELL")
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
     parser.add_argument("--imports", action="store_true", help="only show what one check of a hook imports")
-    parser.add_argument("--part", choices=("all", "hooks", "coordinator"), default="all", help="what to measure")
+    parts = ("all", "hooks", "shell", "coordinator")
+    parser.add_argument("--part", choices=parts, default="all", help="what to measure")
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
     with tempfile.TemporaryDirectory(prefix="swarm-bench-") as folder:
@@ -234,9 +275,11 @@ def main() -> int:
 
 def _measure(bench: Bench, options: argparse.Namespace) -> int:
     missed: list[str] = []
-    if options.part != "coordinator":
+    if options.part in ("all", "hooks"):
         missed += _measure_hooks(bench, options)
-    if options.part != "hooks" and not options.imports:
+    if options.part in ("all", "shell") and not options.imports:
+        missed += _measure_shell(bench, options)
+    if options.part in ("all", "coordinator") and not options.imports:
         coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
         coordinator.measure(options.runs)
         missed += coordinator.missed
@@ -272,6 +315,22 @@ def _measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:
         series += life
     print(figures.table(bench.commands(store_of(bench.sizes[0]), few, bench.sizes[0])), end="\n\n")
     return figures.misses(series) + wrong
+
+
+def _measure_shell(bench: Bench, options: argparse.Namespace) -> list[str]:
+    missed = []
+    for size in bench.sizes:
+        groups = bench.shell(size)
+        print(figures.table(bench.measure([case for _, cases in groups for case in cases], options.runs)), flush=True)
+        limit = SHELL_BESIDE_LOCKS if size else SHELL_ALONE
+        for plain, cases in groups:
+            for case in cases[1:]:
+                ratio = figures.median(case.series.samples) / figures.median(plain.samples)
+                print(f"{case.series.name}: {ratio:.2f} times the plain check")
+                if ratio > limit:
+                    missed.append(f"{case.series.name}: {ratio:.2f} times the plain check, limit {limit}")
+        print()
+    return missed
 
 
 if __name__ == "__main__":

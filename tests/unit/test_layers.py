@@ -23,7 +23,8 @@ from sessions import (
 )
 
 CORE = ROOT / "swarm_hook_core"
-MODULES = sorted(path.stem for path in CORE.glob("*.py"))
+MODULES = sorted(path.relative_to(CORE).with_suffix("").as_posix() for path in CORE.rglob("*.py"))
+GRAMMAR = {"tree_sitter", "tree_sitter_bash"}  # loaded where they can be had, from where `install` has found them
 COSTLY = {
     "json",
     "re",
@@ -54,7 +55,8 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("module", MODULES)
 def test_the_hook_core_imports_the_standard_library_and_itself(module: str) -> None:
     tops = {name.partition(".")[0] for name in imported(CORE / f"{module}.py")}
-    assert tops - {"swarm_hook_core"} <= set(sys.stdlib_module_names), tops
+    allowed = {"swarm_hook_core"} | (GRAMMAR if module == "effects/grammar" else set())
+    assert tops - allowed <= set(sys.stdlib_module_names), tops
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_an_entry_script_is_no_place_for_logic(runtime: str) -> None:
 def test_every_module_of_the_core_loads_on_a_bare_interpreter() -> None:
     script = (
         f"import sys; sys.path[:0] = [{str(ROOT)!r}]\n"
-        f"for name in {MODULES!r}: __import__('swarm_hook_core.' + name)\n"
+        f"for name in {[module.replace('/', '.') for module in MODULES]!r}: __import__('swarm_hook_core.' + name)\n"
         "print(*sorted(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
@@ -124,15 +126,22 @@ def test_a_check_loads_nothing_costly(runtime: str, locked: str, tmp_path: Path)
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("command", ["ls -l", "echo apply_patch", "cat <<'EOF' > f\nx\nEOF"])
-def test_a_shell_call_without_a_patch_does_not_open_the_store(runtime: str, command: str, tmp_path: Path) -> None:
-    payload = {
-        **write_payload(runtime, new_session(), tmp_path, "f"),
-        "tool_name": "Bash",
-        "tool_input": {"command": command},
-    }
-    out, loaded = modules_after(runtime, payload)
+@pytest.mark.parametrize("locked", ["nothing", "mine", "peer's"])
+def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
+    runtime: str, locked: str, command: str, tmp_path: Path
+) -> None:
+    ready_store()
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    if locked != "nothing":
+        whose = {"runtime": runtime, "session_id": me} if locked == "mine" else {}
+        peer_locks(tmp_path, tmp_path / "g", **whose)
+    payload = write_payload(runtime, me, tmp_path, "f")
+    out, loaded = modules_after(runtime, {**payload, "tool_name": "Bash", "tool_input": {"command": command}})
     assert out == ""
-    assert not {"_sqlite3", "swarm_hook_core.reader", *COSTLY} & loaded
+    assert {"_sqlite3", "swarm_hook_core.reader"} <= loaded
+    assert not COSTLY & loaded
+    assert ("tree_sitter._binding" in loaded) is ("swarm_hook_core.effects" in loaded) is (locked == "peer's")
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

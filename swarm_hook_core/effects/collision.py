@@ -1,0 +1,166 @@
+"""Where the effects of a call and the locks of other sessions meet."""
+
+import os
+
+from swarm_hook_core.decision import Denial, Verdict, all_keys, first_collision, holder, reason
+from swarm_hook_core.labels import token
+from swarm_hook_core.paths import git_root, keys_for
+from swarm_hook_core.peers import above, below
+
+GIT_SECONDS = 0.5
+MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
+MOST_FILES = 300  # of a locked folder that are looked at one by one
+NAMED = 3  # locks that the line for the model names
+
+
+def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool = False):
+    """The Verdict on `effects` of a call of `tool` in folder `cwd`. Changes nothing.
+
+    What is certain denies. What is only possible does so where `strict`; else it goes ahead with a notice, and
+    the files are watched.
+    """
+    identity = token(session.label, "identity")
+    certain, possible = _certain(session, effects, peers)
+    if certain:
+        path, held, by, within = certain
+        return Verdict(Denial(path, held, reason(tool, path, held, identity, now, by, within)))
+    why = possible[0][1] if possible else ""
+    near: dict = {held.file: held for held, _why in possible}
+    for guess in effects.guesses:
+        for held in _around(session, guess.folder or cwd, peers):
+            near.setdefault(held.file, held)
+            why = why or (f"`{guess.by}`: {guess.why}" if guess.by else guess.why)
+    if near:
+        locks = list(near.values())
+        if strict:
+            first = locks[0]
+            return Verdict(Denial(first.file, first, _strictly(tool, why, first, identity, now)))
+        return Verdict(None, _notice(why, locks, identity), locks)
+    return Verdict(None, "", _around(session, cwd, peers) if effects.runs else ())
+
+
+def _certain(session, effects, peers):
+    """The first lock that is certainly met, as ``(path, held, by, within)`` or None, and ``[(held, why)]`` that may be."""
+    possible: list = []
+    collision = first_collision(session, [(write.folder, write.path) for write in effects.writes], peers.on)
+    if collision:
+        path, held, place, within = collision
+        return (path, held, effects.writes[place].by, within), possible
+    for tree in effects.trees:
+        for number, (path, held) in enumerate(_in_tree(session, tree.root, peers), 1):
+            met = _meets(tree, path)
+            if met:
+                return (met, held, tree.by, met != path), possible
+            if met is None or number == MOST_LOCKS:
+                possible.append((held, f"`{tree.by}`"))
+    for call in effects.git:
+        met, unsure = _touched_by_git(call, peers)
+        if met:
+            return (*met, False), possible
+        possible += unsure
+    return None, possible
+
+
+def _in_tree(session, root: str, peers):
+    """``(path as seen from root, held)`` of each lock on `root`, below it, or on a folder over it."""
+    roots = all_keys(session, root, "/")
+    seen = set()
+    for held in peers.under(roots, MOST_LOCKS):
+        rest = next((found for name in held.names for key in roots if (found := below(name, key))), None)
+        if rest is not None and held.file not in seen:
+            seen.add(held.file)
+            yield _one_of(held, root + rest), held
+    over = list(dict.fromkeys(roots + [key for root_key in roots for key in above(root_key)]))
+    for held in peers.on(over):
+        if held.file not in seen:
+            seen.add(held.file)
+            yield root, held
+
+
+def _one_of(held, path: str) -> str:
+    # Keys without letter case have lost the spelling, which a predicate may go by; the lock's own text has it.
+    tail = held.file[-len(path) :]
+    return tail if len(tail) == len(path) and tail.casefold() == path.casefold() else path
+
+
+def _meets(tree, path: str):
+    """The path at or below `path` that `tree` certainly writes; None where that cannot be told, empty where none."""
+    met = tree.admits(path)
+    if met:
+        return path
+    unsure = met is None
+    if os.path.isdir(path):
+        for number, file in enumerate(_files_below(path)):
+            if number == MOST_FILES:
+                return None
+            met = tree.admits(file)
+            if met:
+                return file
+            unsure = unsure or met is None
+    return None if unsure else ""
+
+
+def _files_below(folder: str):
+    waiting = [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        yield entry.path
+        except OSError:
+            continue
+
+
+def _touched_by_git(call, peers):
+    """``((path, held, by) or None, [(held, why)])`` of one git command."""
+    from swarm_hook_core.effects import git_asked
+
+    top = git_asked.work_tree(call.folder)
+    if not top:
+        return None, []
+    roots = keys_for(top, "/")
+    over = list(dict.fromkeys(roots + [key for root in roots for key in above(root)]))
+    locked = {held.file: held for held in peers.under(roots, MOST_LOCKS) + peers.on(over)}
+    if not locked:
+        return None, []
+    touch = git_asked.touched(call, list(locked), GIT_SECONDS)
+    repository = keys_for(os.path.join(top, ".git"), "/")
+    for file, held in locked.items():
+        if touch.changes_repository and any(name in repository for name in held.names):
+            return (file, held, call.by), []
+    for file in touch.certain:
+        return (file, locked[file], call.by), []
+    if not touch.unsure:
+        return None, []
+    return None, [(held, f"`{call.by}`") for held in locked.values()]
+
+
+def _around(session, folder: str, peers):
+    """Locks of others in the work tree around `folder`, and on folders over it."""
+    roots = all_keys(session, git_root(folder), "/")
+    over = list(dict.fromkeys(roots + [key for root in roots for key in above(root)]))
+    return list({held.file: held for held in peers.under(roots) + peers.on(over)}.values())
+
+
+def _notice(why: str, locks: list, identity: str) -> str:
+    """One line for the model: what is locked nearby, by whom."""
+    named = []
+    for held in locks[:NAMED]:
+        who, note, _ask = holder(held, identity)
+        named.append(f"{held.file} (held by {who}{'; ' + note.removesuffix('; ') if note else ''})")
+    more = f" and {len(locks) - NAMED} more" if len(locks) > NAMED else ""
+    return (
+        f"swarm: other sessions hold {', '.join(named)}{more}. What this call writes cannot be told beforehand"
+        f" ({why}); it may go on, but it must leave those files alone, and they are compared afterwards."
+    )
+
+
+def _strictly(tool: str, why: str, held, identity: str, now: float) -> str:
+    who, note, ask = holder(held, identity)
+    return (
+        f"swarm lock blocked {tool}: {why} may write {held.file}, held by {who} ({note}nothing uncertain may run here"
+        f" while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else, or {ask}."
+    )

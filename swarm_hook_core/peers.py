@@ -1,0 +1,66 @@
+"""The locks of other live sessions, as one session may ask for them."""
+
+from swarm_hook_core.paths import NO_CASE, contains
+
+NEAR = 200  # locks near a call that are watched or named at most
+
+
+class Peers:
+    """What `view` (a ``StoreReader`` or ``CommandReader``) holds of others than `own_id` who have not gone.
+
+    A session without an id of its own could not be registered. What its client's MCP server locked for
+    it is then not held against it.
+    """
+
+    def __init__(self, view, own_id: str, now: float):
+        self.view = view
+        self.own_id = own_id
+        self.now = now
+        self._gone: dict = {}  # instance -> whether it has
+
+    def any(self) -> bool:
+        """Whether anybody else has a lock at all; those of sessions that have gone still count."""
+        return self.view.others_hold(self.own_id)
+
+    def on(self, keys) -> list:
+        """The Held locks under any of `keys`."""
+        return self._live(self.view.locks_on(keys))
+
+    def under(self, folders, limit: int = NEAR) -> list:
+        """The Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
+        return self._live(self.view.locks_under(folders, self.own_id, limit))
+
+    def _live(self, found) -> list:
+        rows = [held for held in found if held.instance_id != self.own_id]
+        if not rows:
+            return rows
+        return [held for held in rows if held.evidence is None or not self._has_gone(held)]
+
+    def _has_gone(self, held) -> bool:
+        if held.instance_id not in self._gone:
+            from swarm_hook_core.liveness import departed, served_by
+            from swarm_hook_core.process import client_process, host_id
+
+            here = host_id()
+            gone = departed(held.evidence, self.now, here)
+            if not gone and not self.own_id:
+                gone = served_by(held.evidence, here, *client_process())
+            self._gone[held.instance_id] = gone
+        return self._gone[held.instance_id]
+
+
+def above(key: str) -> list[str]:
+    """The keys of the folders over the path with this key: a lock on one of them covers it."""
+    mark = NO_CASE if key.startswith(NO_CASE) else ""
+    path = key[len(mark) :]
+    found = []
+    while True:
+        path = path.rpartition("/")[0]
+        if not path:
+            return found
+        found.append(mark + path)
+
+
+def below(key: str, root: str) -> str | None:
+    """What `key` adds to the key `root` of a folder over it: ``/a.py``; empty where they are one, None where it is not."""
+    return key[len(root) :] if contains(root, key) else None

@@ -1,0 +1,1 @@
+"""Commands with what they really do, recorded. ``PYTHONPATH=tests python -m corpora`` records it anew."""
