@@ -10,7 +10,7 @@ import sys
 
 def state_dir() -> str:
     """The private state folder (``SWARM_STATE_DIR`` overrides). It need not exist yet."""
-    override = _absolute("SWARM_STATE_DIR")
+    override = absolute_setting("SWARM_STATE_DIR")
     if override:
         return override
     base = os.environ.get("XDG_STATE_HOME", "").strip()
@@ -26,12 +26,15 @@ def state_dir() -> str:
 
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
-    return _absolute("SWARM_DB_PATH") or os.path.expanduser("~/.swarm-mcp/swarm.db")
+    return absolute_setting("SWARM_DB_PATH") or os.path.expanduser("~/.swarm-mcp/swarm.db")
 
 
-def _absolute(variable: str) -> str:
-    """A path setting. A relative one counts from the home folder: hooks run in many folders, which
-    must all mean the same, and none of which is ours to write into."""
+def absolute_setting(variable: str) -> str:
+    """The path in an environment variable; empty where it is not set.
+
+    A relative one counts from the home folder: hooks run in many folders, which must all mean the same, and
+    none of which is ours to write into.
+    """
     value = os.environ.get(variable, "").strip()
     if not value:
         return ""

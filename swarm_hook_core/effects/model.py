@@ -67,14 +67,24 @@ class Tree:
 
 
 class GitCall:
-    """``git <words>`` as run in absolute `folder` (``-C`` followed); global options are gone, aliases are not."""
+    """``git <words>`` as run in absolute `folder` (``-C`` followed); global options are gone, aliases are not.
 
-    __slots__ = ("folder", "words", "by")
+    top           global options that say which repository and settings: ``--git-dir=x``, ``-c a=b``
+    environment   what the command itself sets of git's variables (``GIT_INDEX_FILE``)
+    found         word -> list of the `Found`s that it stands for
+    after         whether an earlier git call of the same command may have moved branches or fetched
+    """
 
-    def __init__(self, folder, words, by):
+    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after")
+
+    def __init__(self, folder, words, by, top=(), environment=None, found=None, after=False):
         self.folder = folder
         self.words = words
         self.by = by
+        self.top = top
+        self.environment = environment or {}
+        self.found = found or {}
+        self.after = after
 
 
 class Guess:

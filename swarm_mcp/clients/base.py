@@ -110,6 +110,11 @@ class Client(ABC):
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         """What the client would send its PreToolUse hook for a write to `file`."""
 
+    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
+        """The same for a shell command; both clients call that tool Bash."""
+        payload = self.write_payload(session_id, cwd, cwd)
+        return {**payload, "tool_name": "Bash", "tool_input": {"command": command}}
+
     # ---------------------------------------------------------------- innards
 
     @abstractmethod

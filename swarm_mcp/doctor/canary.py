@@ -30,6 +30,8 @@ def prove(client: Client) -> Finding:
     with tempfile.TemporaryDirectory(prefix="swarm-doctor-") as folder:
         root = Path(folder).resolve()
         locked, free = root / "locked.txt", root / "free.txt"
+        locked.write_text("canary\n")
+        asked = _questions(client, root, locked, free)
         database = str(root / "store" / "swarm.db")
         with Store(database) as store:
             peer = store.instances.register(Registration(str(root), label="doctor", lease_seconds=600))
@@ -44,21 +46,36 @@ def prove(client: Client) -> Finding:
                 store.denials.record(canary, store.locks.on(str(locked))[0], "doctor")
         # The commands first: one that stands in for the server rests once that has answered.
         for hook in hooks:
-            denied, took, trouble = _ask(client, hook, root, database, locked)
-            passed, _, more_trouble = _ask(client, hook, root, database, free)
+            answers = [_ask(hook, root, database, payload) for _what, _denied, payload in asked]
+            took, in_shell = answers[0][1], answers[1][1]
             details.update(command=hook.command, milliseconds=round(took * 1000, 1))
-            wrong = _wrong(denied, trouble, passed, more_trouble)
+            details.update(shell_milliseconds=round(in_shell * 1000, 1))
+            wrong = _wrong(asked, answers)
             if wrong:
                 return Finding(name, "fail", wrong, mend, details)
-            proven.append(f"the installed hook in {took * 1000:.0f} ms")
+            proven.append(f"the installed hook in {took * 1000:.0f} ms ({in_shell * 1000:.0f} ms in the shell)")
         for tool in tools:
-            denied, took, passed, trouble = _ask_server(client, tool, root, database, locked, free)
+            answers = _ask_server(tool, root, database, [payload for _what, _denied, payload in asked])
+            took = answers[0][1]
             details.update(server=tool.server, tool=tool.tool, server_milliseconds=round(took * 1000, 1))
-            wrong = _wrong(denied, trouble, passed, trouble)
+            wrong = _wrong(asked, answers)
             if wrong:
                 return Finding(name, "fail", f"the MCP server: {wrong}", mend, details)
             proven.insert(0, f"the plugin's MCP server in {took * 1000:.0f} ms")
     return Finding(name, "ok", f"a canary lock was denied by {' and by '.join(proven)}", details=details)
+
+
+def _questions(client: Client, root: Path, locked: Path, free: Path) -> list[tuple[str, bool, dict]]:
+    """What is asked of the hooks: ``(what it is, whether it has to be denied, the client's payload)``."""
+    session = "doctor-canary"
+    return [
+        ("a write to a locked file", True, client.write_payload(session, str(root), str(locked))),
+        ("a shell command that writes a locked file", True,
+         client.shell_payload(session, str(root), f"echo x | tee -a {locked.name}")),
+        ("a write to a free file", False, client.write_payload(session, str(root), str(free))),
+        ("a shell command that reads a locked file", False,
+         client.shell_payload(session, str(root), f"grep -c 'a > b' {locked.name} 2>/dev/null")),
+    ]  # fmt: skip
 
 
 def transport(client: Client) -> Finding:
@@ -74,34 +91,34 @@ def transport(client: Client) -> Finding:
     return Finding(name, "info", text, details={"back": back})
 
 
-def _wrong(denied: str, trouble: str, passed: str, more_trouble: str) -> str:
-    """What is wrong with the answers about the locked and the free file; empty where nothing is."""
-    if "swarm lock blocked" not in denied:
-        return f"a write to a locked file was not denied: {trouble or 'it let the write pass'}"
-    if passed:
-        return f"a write to a free file was not let through: {more_trouble or passed[:120]}"
+def _wrong(asked: list[tuple[str, bool, dict]], answers: list[tuple[str, float, str]]) -> str:
+    """What is wrong with the `answers` (as of `_ask`) to `_questions`; empty where nothing is."""
+    for (what, denied, _payload), (told, _took, trouble) in zip(asked, answers):
+        if denied and "swarm lock blocked" not in told:
+            return f"{what} was not denied: {trouble or told[:120] or 'it was let pass'}"
+        if told and not denied:
+            return f"{what} was not let through: {trouble or told[:120]}"
     return ""
 
 
-def _ask_server(
-    client: Client, tool: HookTool, root: Path, database: str, locked: Path, free: Path
-) -> tuple[str, float, str, str]:
-    """As `_ask`, of the plugin's server: the denial and how long it took, then what it says of the free file."""
-    payloads = [client.write_payload("doctor-canary", str(root), str(file)) for file in (locked, locked, free)]
+def _ask_server(tool: HookTool, root: Path, database: str, payloads: list[dict]) -> list[tuple[str, float, str]]:
+    """As `_ask` for each payload, of the plugin's server."""
     environment = {**os.environ, "SWARM_DB_PATH": database, "SWARM_STATE_DIR": str(root / "state")}
+    found = []
     try:
         with Server(tool, environment, str(root)) as server:
-            # A server's first answer has its loading in it; sessions pay that once.
-            _, (denied, took), (passed, _) = [server.check(payload) for payload in payloads]
+            server.check(payloads[0])  # a server's first answer has its loading in it; sessions pay that once
+            for payload in payloads:
+                text, took = server.check(payload)
+                told, trouble = _understood(text)
+                found.append((told, took, trouble))
     except Unanswered as error:
-        return "", 0.0, "", str(error)
-    denied, trouble = _understood(denied)
-    return denied, took, passed, trouble
+        return [("", 0.0, str(error))] * len(payloads)
+    return found
 
 
-def _ask(client: Client, hook: HookCommand, root: Path, database: str, file: Path) -> tuple[str, float, str]:
+def _ask(hook: HookCommand, root: Path, database: str, payload: dict) -> tuple[str, float, str]:
     """The reason for a denial (else what was printed), how long it took in seconds, and any complaint."""
-    payload = client.write_payload("doctor-canary", str(root), str(file))
     environment = {
         **os.environ, **hook.environment, "SWARM_DB_PATH": database, "SWARM_STATE_DIR": str(root / "state"),
     }  # fmt: skip

@@ -56,14 +56,14 @@ def _sponge(call) -> None:
 
 def _split(call) -> None:
     takes = "--suffix-length --additional-suffix --bytes --line-bytes --lines --number --separator --filter".split()
-    options = split(call.words, "abClnpt", takes, optional="dx")
+    options = split(call.words, "abClnpt", takes)
     if options.value("--filter"):
         call.script(options.value("--filter"))
         return
     prefix = options.operands[1] if len(options.operands) > 1 else "x"
     length = options.value("-a", "--suffix-length") or "2"
     digit = "0" if options.has("-d", "-x", "--numeric-suffixes", "--hex-suffixes") else "a"
-    first = options.value("--numeric-suffixes", "--hex-suffixes", "-d", "-x")
+    first = options.value("--numeric-suffixes", "--hex-suffixes")
     size = int(length) if length.isdigit() and len(length) < 3 else 2
     ending = options.value("--additional-suffix") or ""
     _pieces(call, prefix, (first or "").rjust(size, "0") if first else digit * size, ending)
@@ -190,19 +190,23 @@ def _strip(call) -> None:
     if options.value("-o"):
         _write(call, options.value("-o"))
         return
-    words = options.operands
-    if call.name == "objcopy":
-        words = words[-1:]
-    elif call.name == "ranlib":
-        words = words[:]
-    for word in words:
+    for word in options.operands[-1:] if call.name == "objcopy" else options.operands:
         _write(call, word)
 
 
-def _column_out(call) -> None:
-    """``in out`` with options that take no value: pdftotext, ptx."""
-    operands = split(call.words, "flrxyWHbe", ()).operands
-    _write(call, operands[1] if len(operands) > 1 else "")
+def _pdftotext(call) -> None:
+    """Its options are words of their own; without a second operand the name is that of the first."""
+    operands, words = [], list(call.words)
+    while words:
+        word = words.pop(0)
+        if word in ("-f", "-l", "-r", "-x", "-y", "-W", "-H", "-enc", "-eol", "-opw", "-upw", "-fixed", "-cropbox"):
+            words[:1] = []
+        elif not word.startswith("-") or word == "-":
+            operands.append(word)
+    if len(operands) > 1:
+        _write(call, operands[1])
+    elif operands:
+        _write(call, os.path.splitext(operands[0])[0] + ".txt")
 
 
 def _m4(call) -> None:
@@ -261,8 +265,7 @@ RUN = {
     "strip": _strip,
     "objcopy": _strip,
     "ranlib": _strip,
-    "ptx": _column_out,
-    "pdftotext": _column_out,
+    "pdftotext": _pdftotext,
     "m4": _m4,
     "plutil": _plutil,
     "defaults": _defaults,

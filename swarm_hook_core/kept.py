@@ -1,0 +1,176 @@
+"""Earlier contents of locked files, kept so that `swarm-mcp restore` can bring them back.
+
+A flat private folder. A version's name says all there is to know of it, so one listing finds a file's
+versions, their age and what they take together:
+
+    <file>-<mtime>-<size>-<inode>-<mode>-<content>-<kept at>
+
+`file` is a digest of the file's key (``paths.key_of``), `content` one of what is in it, `mode` octal, `mtime` in
+nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds.
+"""
+
+import os
+
+from swarm_hook_core.snapshot import HASHED_BYTES, Snapshot, digest_of, read
+from swarm_hook_core.state import make_private, state_dir
+
+FILE_BYTES = HASHED_BYTES  # a larger file is not kept
+TOTAL_BYTES = 64 * 1024 * 1024
+TOTAL_FILES = 2000
+AGE_SECONDS = 7 * 86400
+
+_MASK = (1 << 64) - 1
+_HALF = ".tmp"
+
+
+def folder() -> str:
+    """Where versions are kept. It need not exist."""
+    return os.path.join(state_dir(), "kept")
+
+
+class Version:
+    """One kept content of one file: `name` in the folder, its `path`, what the file was (`seen`), and when it was kept."""
+
+    __slots__ = ("name", "path", "file", "seen", "kept_at")
+
+    def __init__(self, name: str, base: str):
+        self.name = name
+        self.path = os.path.join(base, name)
+        self.file, mtime, size, inode, mode, content, kept_at = name.split("-")
+        self.seen = Snapshot(int(mode, 8), int(size), int(mtime, 16), 0, int(inode), content)
+        self.kept_at = int(kept_at)
+
+
+class NotKept(Exception):
+    """A content could not be kept; the message says why."""
+
+
+class Kept:
+    """The folder as it was when this was made, and what has been added since.
+
+    `now` in Unix seconds. Raises OSError where the folder is somebody else's or cannot be listed.
+    """
+
+    def __init__(self, now: float):
+        self.base = folder()
+        self.now = int(now)
+        self._room_made = False
+        try:
+            names = os.listdir(self.base)
+        except FileNotFoundError:
+            names = []
+        self._by_state: dict = {_state_in(name): name for name in names if _is_whole(name)}
+
+    def of(self, key: str) -> list:
+        """This file's versions, newest first."""
+        file = digest_of(os.fsencode(key))
+        found = [_version(name, self.base) for name in self._by_state.values() if name.startswith(file + "-")]
+        return sorted((one for one in found if one), key=lambda one: (one.kept_at, one.seen.mtime_ns), reverse=True)
+
+    def version_of(self, key: str, seen):
+        """The version that holds what `seen` (a Snapshot) saw under this key, or None."""
+        name = self._by_state.get(_state(key, seen))
+        return _version(name, self.base) if name else None
+
+    def keep(self, key: str, path: str, limit: int = FILE_BYTES):
+        """The Version of what is in `path` now, made if there is none. Raises NotKept or OSError."""
+        try:
+            seen, data = read(path, limit)
+        except OSError as error:
+            raise NotKept(str(error.strerror or error)) from None
+        known = self.version_of(key, seen)
+        if known:
+            return known
+        if not self._room_made:
+            make_private(self.base)
+            self._room_made = True
+        self._make_room(len(data))
+        state = _state(key, seen)
+        name = f"{state}-{seen.mode & 0o7777:o}-{seen.digest}-{self.now}"
+        _write(os.path.join(self.base, name), data)
+        self._by_state[state] = name
+        return Version(name, self.base)
+
+    def prune(self) -> int:
+        """Remove what is too old, or more than there is room for; how many went."""
+        before = len(self._by_state)
+        try:
+            self._make_room(0)
+        except NotKept:
+            pass
+        return before - len(self._by_state)
+
+    def _make_room(self, size: int) -> None:
+        versions = sorted(filter(None, (_version(name, self.base) for name in self._by_state.values())), key=_age)
+        total, count = size + sum(one.seen.size for one in versions), len(versions) + bool(size)
+        for one in versions:
+            crowded = total > TOTAL_BYTES or count > TOTAL_FILES
+            if not crowded and one.kept_at >= self.now - AGE_SECONDS:
+                break
+            if one.kept_at >= self.now and crowded and size:
+                raise NotKept("there is no room for more")  # what is older has gone; the rest is of this moment
+            try:
+                os.remove(one.path)
+            except FileNotFoundError:
+                pass
+            del self._by_state[_state_in(one.name)]
+            total, count = total - one.seen.size, count - 1
+
+
+def content_of(version: Version) -> bytes:
+    """What a version holds. Raises OSError where it is gone, or is not what its name says."""
+    seen, data = read(version.path, TOTAL_BYTES)
+    if seen.digest != version.seen.digest:
+        raise OSError(f"{version.path} has been changed")
+    return data
+
+
+def forget_broken(now: float) -> None:
+    """Remove halves that a killed process left."""
+    base = folder()
+    for name in os.listdir(base):
+        if name.endswith(_HALF):
+            path = os.path.join(base, name)
+            if os.lstat(path).st_mtime < now - 3600:
+                os.remove(path)
+
+
+def _state(key: str, seen) -> str:
+    return f"{digest_of(os.fsencode(key))}-{seen.mtime_ns & _MASK:x}-{seen.size}-{seen.inode}"
+
+
+def _state_in(name: str) -> str:
+    return name.rsplit("-", 3)[0]
+
+
+def _is_whole(name: str) -> bool:
+    return name.count("-") == 6 and not name.endswith(_HALF)
+
+
+def _version(name: str, base: str):
+    try:
+        return Version(name, base)
+    except ValueError:
+        return None  # not ours
+
+
+def _age(version: Version):
+    return version.kept_at, version.seen.mtime_ns
+
+
+def _write(path: str, data: bytes) -> None:
+    """A new private file at `path`, whole or not at all."""
+    scratch = f"{path}.{os.urandom(6).hex()}{_HALF}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    handle = os.open(scratch, flags, 0o600)
+    try:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+        finally:
+            os.close(handle)
+        os.replace(scratch, path)
+    except OSError:
+        os.remove(scratch)
+        raise

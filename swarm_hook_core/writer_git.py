@@ -1,0 +1,116 @@
+"""Tools of git servers as the git commands they run.
+
+``git_add {repo_path, files}`` of the reference server, ``git_checkout {path, target}`` and the like of others.
+"""
+
+FOLDERS = ("repo_path", "repoPath", "path", "directory", "repository", "repo_dir", "cwd", "working_directory", "workingDir")
+_FILES = ("files", "paths", "file_paths", "filePaths", "file", "pathspec")
+_TARGETS = (
+    "target", "branch_name", "branchName", "branchOrPath", "branch", "ref", "commits", "commit", "commitRef", "commitHash",
+    "revision", "upstream", "source_branch", "stashRef",
+)  # fmt: skip
+_MODES = ("mode", "action", "operation", "subcommand")
+_CREATES = ("create", "createBranch", "create_branch", "newBranch")
+_FORCES = ("force", "discard_changes", "discardChanges")
+
+# A tool's name behind ``git_`` -> the git command. What only reads, and what only adds a name, is missing.
+VERBS = {
+    "add": "add", "add_all": "add", "stage": "add", "unstage": "reset", "commit": "commit", "commit_signed": "commit",
+    "amend": "commit", "add_or_commit": "commit", "checkout": "checkout", "switch": "switch", "reset": "reset",
+    "restore": "restore", "stash": "stash", "stash_push": "stash", "stash_save": "stash", "stash_pop": "stash",
+    "stash_apply": "stash", "clean": "clean", "merge": "merge", "rebase": "rebase", "cherry_pick": "cherry-pick",
+    "revert": "revert", "pull": "pull", "push": "push", "rm": "rm", "remove": "rm", "mv": "mv", "move": "mv",
+    "apply": "apply", "am": "am", "command": "", "run": "", "execute": "",
+}  # fmt: skip
+
+
+def commands(name: str, given: dict) -> list[list[str]]:
+    """The words after ``git`` of what the tool ``git_<name>`` runs, given its input: usually one command."""
+    verb = VERBS[name]
+    if not verb:
+        words = _texts(given, ("args", "arguments", "command"))
+        if len(words) == 1 and " " in words[0]:
+            import shlex
+
+            try:
+                words = shlex.split(words[0])
+            except ValueError:
+                words = words[0].split()
+        words = words[1:] if words[:1] == ["git"] else words
+        return [words] if words else []
+    files, target = _texts(given, _FILES), _texts(given, _TARGETS)
+    mode = (_texts(given, _MODES) or [""])[0].lower().removeprefix("--")
+    if verb == "add":
+        return [["add", "--", *files] if files else ["add", "-A"]]
+    if name == "add_or_commit" and mode == "add":
+        return [["add", "--", *files] if files else ["add", "-A"]]
+    if verb == "commit":
+        return _commit(name, given, files)
+    if verb == "stash":
+        return _stash(name.removeprefix("stash_") if name != "stash" else mode or "push", target, given)
+    if verb in ("merge", "rebase", "cherry-pick", "revert") and mode in ("abort", "continue", "skip", "quit"):
+        return [[verb, f"--{mode}"]]
+    words = [verb]
+    if verb == "reset" and mode in ("hard", "mixed", "soft", "merge", "keep"):
+        words.append(f"--{mode}")
+    elif verb == "clean":
+        words += ["-f"] + [flag for flag, names in _CLEANS if _is_on(given, names)]
+        if _is_on(given, ("dryRun", "dry_run")):
+            words.append("-n")
+    elif verb in ("checkout", "switch") and _is_on(given, _CREATES):
+        words.append("-b" if verb == "checkout" else "-c")
+    elif verb == "restore" and _is_on(given, ("staged",)):
+        words.append("--staged")
+    elif verb == "rm" and _is_on(given, ("cached",)):
+        words.append("--cached")
+    elif verb in ("pull", "push"):
+        return [[verb, *_texts(given, ("remote",)), *_texts(given, ("branch",))]]
+    elif verb == "mv":
+        return [["mv", *_texts(given, ("source", "from")), *_texts(given, ("destination", "to"))]]
+    elif verb == "apply":
+        return [["apply", *_texts(given, ("patch_file", "patchFile", "patch_path"))]]
+    if verb in ("checkout", "reset") and _is_on(given, _FORCES):
+        words.append("--force" if verb == "checkout" else "--hard")
+    if verb == "restore":
+        source = _texts(given, ("source",))
+        return [[*words, *(["--source", source[0]] if source else []), "--", *files]]
+    return [[*words, *target, *(["--", *files] if files else [])]]
+
+
+_CLEANS = (("-d", ("directories", "includeDirectories")), ("-x", ("ignored", "removeIgnored")))
+
+
+def _commit(name: str, given: dict, files: list[str]) -> list[list[str]]:
+    staged = _texts(given, ("filesToStage", "files_to_stage"))
+    words = ["commit", "-m", (_texts(given, ("message",)) or [""])[0]]
+    if _is_on(given, ("all", "stageAll", "a")):
+        words.insert(1, "-a")
+    if name == "amend" or _is_on(given, ("amend",)):
+        words.insert(1, "--amend")
+    if files:
+        words += ["--", *files]
+    return ([["add", "--", *staged]] if staged else []) + [words]
+
+
+def _stash(mode: str, target: list[str], given: dict) -> list[list[str]]:
+    if mode not in ("push", "save", "pop", "apply", "branch"):
+        return []  # list, show, drop, clear: the work tree stays as it is
+    words = ["stash", mode]
+    if mode in ("push", "save"):
+        return [[*words, "-u"] if _is_on(given, ("includeUntracked", "include_untracked", "u")) else words]
+    return [[*words, *target]]
+
+
+def _texts(given: dict, names) -> list[str]:
+    """The value of the first of these arguments that there is, as a list of texts."""
+    for name in names:
+        value = given.get(name)
+        if isinstance(value, str) and value:
+            return [value]
+        if isinstance(value, list) and any(isinstance(one, str) for one in value):
+            return [one for one in value if isinstance(one, str)]
+    return []
+
+
+def _is_on(given: dict, names) -> bool:
+    return any(given.get(name) is True for name in names)
