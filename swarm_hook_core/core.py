@@ -53,7 +53,7 @@ class HookCore:
         tool, tool_input = payloads.text_field(payload, "tool_name"), payload.get("tool_input")
         if not self._may_write(tool, tool_input):
             return None, None, None
-        session, view = self._session_and_view(payload)
+        session, view = self._session_and_view(payload, only_beside_locks=tool not in self.config.write_tools)
         if session is None:
             return None, None, None
         from swarm_hook_core.decision import Verdict, decide
@@ -121,9 +121,9 @@ class HookCore:
     def _may_write(self, tool: str, tool_input) -> bool:
         if tool in self.config.write_tools:
             return True
-        from swarm_hook_core.targets import SHELL_TOOLS
+        from swarm_hook_core.targets import OPAQUE_TOOLS, SHELL_TOOLS
 
-        if tool in SHELL_TOOLS:
+        if tool in SHELL_TOOLS or tool in OPAQUE_TOOLS:
             return True
         if not tool.startswith("mcp__"):
             return False
@@ -131,8 +131,10 @@ class HookCore:
 
         return is_writer(tool)
 
-    def _session_and_view(self, payload: dict):
+    def _session_and_view(self, payload: dict, only_beside_locks: bool = False):
         """This session and where to look for locks; ``(None, None)`` where either is out of reach.
+
+        With `only_beside_locks` also where nobody has locked anything: there are many shell calls, and few locks.
 
         A session that the store has never seen is registered in passing. Where that fails or takes
         too long it is checked all the same: unknown to the store, it holds nothing there.
@@ -143,6 +145,8 @@ class HookCore:
         runtime = self.config.runtime_name
         session_id = payloads.text_field(payload, "session_id")
         store = StoreReader(store_path(), self.driver) if os.path.isfile(store_path()) else None
+        if only_beside_locks and store and not store.others_hold(""):
+            return None, None
         session = store.session(runtime, session_id) if store else None
         if session is not None:
             return session, store

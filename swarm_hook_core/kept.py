@@ -19,6 +19,8 @@ TOTAL_BYTES = 64 * 1024 * 1024
 TOTAL_FILES = 2000
 AGE_SECONDS = 7 * 86400
 
+TICK_NS = 2 * 10**9  # no file system keeps coarser times
+
 _MASK = (1 << 64) - 1
 _HALF = ".tmp"
 
@@ -59,7 +61,11 @@ class Kept:
             names = os.listdir(self.base)
         except FileNotFoundError:
             names = []
-        self._by_state: dict = {_state_in(name): name for name in names if _is_whole(name)}
+        self._by_state: dict = {}
+        for name in filter(_is_whole, names):
+            state = _state_in(name)
+            if _kept_at(self._by_state.get(state, "-0")) <= _kept_at(name):
+                self._by_state[state] = name
 
     def of(self, key: str) -> list:
         """This file's versions, newest first."""
@@ -68,9 +74,12 @@ class Kept:
         return sorted((one for one in found if one), key=lambda one: (one.kept_at, one.seen.mtime_ns), reverse=True)
 
     def version_of(self, key: str, seen):
-        """The version that holds what `seen` (a Snapshot) saw under this key, or None."""
-        name = self._by_state.get(_state(key, seen))
-        return _version(name, self.base) if name else None
+        """The version that holds what `seen` (a Snapshot without digest) saw under this key, or None.
+
+        None also where the file might have been written once more in the same tick of its clock.
+        """
+        known = self._known(key, seen)
+        return known if known and known.kept_at * 10**9 > seen.mtime_ns + TICK_NS else None
 
     def keep(self, key: str, path: str, limit: int = FILE_BYTES):
         """The Version of what is in `path` now, made if there is none. Raises NotKept or OSError."""
@@ -78,9 +87,9 @@ class Kept:
             seen, data = read(path, limit)
         except OSError as error:
             raise NotKept(str(error.strerror or error)) from None
-        known = self.version_of(key, seen)
-        if known:
-            return known
+        known = self._known(key, seen)
+        if known and known.seen.digest == seen.digest:
+            return self._renewed(known)
         if not self._room_made:
             make_private(self.base)
             self._room_made = True
@@ -99,6 +108,18 @@ class Kept:
         except NotKept:
             pass
         return before - len(self._by_state)
+
+    def _known(self, key: str, seen):
+        name = self._by_state.get(_state(key, seen))
+        return _version(name, self.base) if name else None
+
+    def _renewed(self, known: Version) -> Version:
+        if known.kept_at == self.now:
+            return known
+        name = f"{known.name.rsplit('-', 1)[0]}-{self.now}"
+        os.rename(known.path, os.path.join(self.base, name))
+        self._by_state[_state_in(name)] = name
+        return Version(name, self.base)
 
     def _make_room(self, size: int) -> None:
         versions = sorted(filter(None, (_version(name, self.base) for name in self._by_state.values())), key=_age)
@@ -145,6 +166,11 @@ def _state_in(name: str) -> str:
 
 def _is_whole(name: str) -> bool:
     return name.count("-") == 6 and not name.endswith(_HALF)
+
+
+def _kept_at(name: str) -> int:
+    text = name.rpartition("-")[2]
+    return int(text) if text.isdigit() else 0
 
 
 def _version(name: str, base: str):

@@ -2,7 +2,8 @@
 
 import os
 
-SHELL_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command"})
+SHELL_TOOLS = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command"})
+OPAQUE_TOOLS = frozenset({"PowerShell"})  # run commands in a language that nobody here reads
 PATCH_MARKER = "*** Begin Patch"
 
 

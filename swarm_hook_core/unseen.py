@@ -7,7 +7,7 @@ import os
 
 from swarm_hook_core import payload as payloads
 from swarm_hook_core.decision import Verdict
-from swarm_hook_core.targets import shell_text
+from swarm_hook_core.targets import OPAQUE_TOOLS, shell_text
 
 RELAY_SECONDS = 2.0
 RELAYED = "SWARM_HOOK_RELAYED"  # set for the coordinator that checks in a hook's place, so that it asks nobody else
@@ -48,6 +48,12 @@ def _effects(tool: str, tool_input, command: str, cwd: str):
         from swarm_hook_core.effects import effects_of
 
         return effects_of(command, cwd)
+    if tool in OPAQUE_TOOLS:
+        from swarm_hook_core.effects.model import Effects, Guess
+
+        effects = Effects()
+        effects.guesses.append(Guess(f"a {tool} command", cwd))
+        return effects
     from swarm_hook_core.writers import effects_of_tool
 
     return effects_of_tool(tool, tool_input, cwd)

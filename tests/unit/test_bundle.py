@@ -60,7 +60,8 @@ def bundled(request, tmp_path: Path) -> Path:
 
 def test_a_bundle_is_whole(bundled: Path):
     files = set(tree(bundled))
-    core = {f"swarm_hook_core/{path.name}" for path in Path(swarm_hook_core.__file__).parent.glob("*.py")}
+    source = Path(swarm_hook_core.__file__).parent
+    core = {f"swarm_hook_core/{path.relative_to(source).as_posix()}" for path in source.rglob("*.py")}
     scripts = {f"integrations/{runtime}/hooks/{hook}.py" for runtime in RUNTIMES for hook in (*HOOKS, "_common")}
     rest = {f"integrations/{runtime}/{name}.json" for runtime in RUNTIMES for name in ("hooks", "mcp")}
     manifests = {

@@ -18,7 +18,7 @@ VALUES = {
     "branch": ("u", ("--set-upstream-to", "--points-at", "--format", "--sort"), ""),
     "checkout": ("bB", ("--orphan", "--conflict", "--pathspec-from-file"), ""),
     "checkout-index": ("", ("--prefix", "--stage"), ""),
-    "cherry-pick": ("mXs_", ("--mainline", "--strategy", "--strategy-option", "--cleanup"), "S"),
+    "cherry-pick": ("mX", ("--mainline", "--strategy", "--strategy-option", "--cleanup"), "S"),
     "clean": ("e", ("--exclude",), ""),
     "clone": (
         "bcjou",
@@ -83,14 +83,13 @@ REPOSITORY_ONLY = frozenset(
     " pack-redundant replay refs fetch-and-cache apply am backfill history repo http-fetch http-push".split()
 )  # besides the names in a patch, which `programs.git` reads
 _READING_WORDS = {  # subcommand -> its first words that read; "" for none
-    "bisect": ("log", "view", "visualize", "terms", "help"),
-    "bundle": ("verify", "list-heads"),
+    "bisect": ("", "log", "view", "visualize", "terms", "help"),
+    "bundle": ("", "create", "verify", "list-heads"),
     "commit-graph": ("verify",),
     "lfs": ("ls-files", "status", "env", "version", "logs", "fsck", "locks", "ext", "help", "", "pointer"),
     "maintenance": ("",),
     "multi-pack-index": ("verify",),
     "notes": ("", "list", "show", "get-ref"),
-    "reflog": ("", "show", "list", "exists"),
     "refs": ("verify", "list", "exists"),
     "remote": ("", "show", "get-url"),
     "rerere": ("status", "diff", "remaining"),
@@ -185,6 +184,8 @@ def only_reads(words) -> bool:
         return _config_reads(options)
     if name == "symbolic-ref":
         return not options.has("-d", "--delete") and len(options.operands) < 2
+    if name == "reflog":
+        return first not in ("expire", "delete", "drop", "write")
     if name == "replace":
         return not first or options.has("-l", "--list")
     if name == "hash-object":

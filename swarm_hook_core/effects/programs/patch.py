@@ -66,29 +66,53 @@ def targets(diff: str, folder, strip, reverse=False) -> list[str]:
     leading folders go; None as where -p is not given: all of them.
     """
     found: list = []
-    heads: list = []
-    for line in diff[:LONGEST].split("\n"):
-        tag = next((tag for tag in _TAGS if line.startswith(tag)), None)
-        if tag is None:
-            continue
-        if tag in ("rename from ", "rename to ", "copy to "):
-            # git's headers name files without a/ and b/, which patch counts all the same.
-            found.append(_stripped("x/" + line[len(tag) :].rstrip("\r"), strip))
-            continue
-        name = _name(line[len(tag) :])
-        if tag == "diff --git ":
-            heads = []
-        elif tag == "Index: ":
-            heads = [("index", name)]
-        elif tag in ("--- ", "*** "):
-            heads = [head for head in heads if head[0] == "index"] + [("old", name)]
-        elif heads and heads[-1][0] == "old":
-            pass
-        if (tag == "+++ " or (tag == "--- " and False)) and heads:
-            heads.append(("new", name))
-            found.append(_chosen([_stripped(one, strip) for _kind, one in heads if one], folder, reverse))
-            heads = []
-        elif tag == "--- " and len(heads) > 1 and heads[0][0] == "context":
-            heads = []
-    found += _context(diff, folder, strip, reverse)
+    index = before = mark = ""
+    for line in diff[:LONGEST].splitlines():
+        kind, rest = line[:4], line[4:]
+        if line.startswith("Index: "):
+            index = _name(line[7:])
+        elif line.startswith(("rename from ", "rename to ", "copy to ")):
+            # git writes these without a/ and b/; patch strips them as though they had it.
+            found.append(_stripped("b/" + line.split(" ", 2)[2], strip))
+        elif (kind, mark) in (("+++ ", "--- "), ("--- ", "*** ")):
+            old, new = (_name(rest), before) if reverse else (before, _name(rest))
+            found.append(_chosen([_stripped(name, strip) for name in (old, new, index) if name != "/dev/null"], folder))
+            index = ""
+        mark = kind
+        before = _name(rest) if kind in ("--- ", "*** ") else ""
     return list(dict.fromkeys(name for name in found if name))
+
+
+def _name(text: str) -> str:
+    """The name in a header: up to the tab before its time, and without the quotes that git puts around odd names."""
+    text = text.rstrip()
+    if text.startswith('"') and text.endswith('"') and len(text) > 1:
+        try:
+            return text[1:-1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace")
+        except UnicodeError:
+            return text[1:-1]
+    name, _tab, _time = text.partition("\t")
+    first, _blank, rest = name.partition(" ")
+    return first if rest[:4].isdigit() and rest[4:5] == "-" else name.rstrip()
+
+
+def _stripped(name: str, strip) -> str:
+    parts = [part for part in name.split("/") if part]
+    if strip is None:
+        return parts[-1] if parts else ""
+    if strip == 0:
+        return name
+    absolute_one = ["/"] + parts if name.startswith("/") else parts
+    return "/".join(absolute_one[strip:])
+
+
+def _chosen(names, folder) -> str:
+    """Of the names in one header: the existing one with the fewest folders, then the shortest; else the new one."""
+    names = [name for name in names if name]
+    there = [name for name in names if folder is not None and os.path.lexists(os.path.join(folder, name))]
+    if there:
+        return min(there, key=lambda name: (name.count("/"), len(os.path.basename(name)), len(name)))
+    return names[1] if len(names) > 1 else names[0] if names else ""
+
+
+RUN = {"patch": _patch, "gpatch": _patch}

@@ -252,7 +252,7 @@ def text_method(text: str, name: str, args: list, named: dict):
             return ANY
         return shortened(text.join(map(text_of, parts)))
     if name == "format" and is_known(text) and not named and text.count("{}") == text.count("{") == len(args):
-        return shortened(text.replace("{}", "%s").replace("%", "%%").replace("%%s", "%s") % tuple(map(text_of, args)))
+        return shortened(text.replace("%", "%%").replace("{}", "%s") % tuple(map(text_of, args)))
     if name not in _PURE_TEXT or not is_known(text) or not all(map(is_plain, args)) or not is_plain(named):
         return ANY
     if name in ("zfill", "ljust", "rjust", "center") and args and (not isinstance(args[0], int) or args[0] > 1000):
@@ -299,7 +299,7 @@ def operate(kind: str, left, right):
     """What binary operator `kind` (the name of its ``ast`` class) makes of two values."""
     if kind == "Div" and (isinstance(left, Place) or isinstance(right, Place)):
         return Place(tidy(join(text_of(left), text_of(right))))
-    if kind == "Add" and isinstance(left, str) != isinstance(right, str) and ANY_like(left, right):
+    if kind == "Add" and isinstance(left, str) != isinstance(right, str) and _one_is_unknown(left, right):
         return shortened(text_of(left) + text_of(right))
     if kind == "Add" and isinstance(left, (str, list, tuple)) and type(left) is type(right):
         return shortened(left + right)
@@ -325,7 +325,7 @@ def operate(kind: str, left, right):
         return ANY
 
 
-def ANY_like(left, right) -> bool:
+def _one_is_unknown(left, right) -> bool:
     """Whether one of them is not known; only then may the other, a text, be added to it."""
     return isinstance(left, Unknown) or isinstance(right, Unknown)
 

@@ -3,11 +3,12 @@
 ``git_add {repo_path, files}`` of the reference server, ``git_checkout {path, target}`` and the like of others.
 """
 
-FOLDERS = ("repo_path", "repoPath", "path", "directory", "repository", "repo_dir", "cwd", "working_directory", "workingDir")
+FOLDERS = ("repo_path", "repoPath", "path", "directory", "repository", "repo_dir", "cwd",
+           "working_directory", "workingDir")  # fmt: skip
 _FILES = ("files", "paths", "file_paths", "filePaths", "file", "pathspec")
 _TARGETS = (
-    "target", "branch_name", "branchName", "branchOrPath", "branch", "ref", "commits", "commit", "commitRef", "commitHash",
-    "revision", "upstream", "source_branch", "stashRef",
+    "target", "branch_name", "branchName", "branchOrPath", "branch", "ref", "commits", "commit", "commitRef",
+    "commitHash", "revision", "upstream", "source_branch", "stashRef",
 )  # fmt: skip
 _MODES = ("mode", "action", "operation", "subcommand")
 _CREATES = ("create", "createBranch", "create_branch", "newBranch")

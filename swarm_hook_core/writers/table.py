@@ -5,7 +5,7 @@ Python kin, Desktop Commander, Serena, the JetBrains IDEs, text-editor and noteb
 git and terminal servers. The server's own name is a user's choice, so only the tool's counts.
 """
 
-# Kind -> tools, as `plain` spells them. What the kinds mean is in ``writers``.
+# Kind -> tools, as `plain` spells them. What the kinds mean is in ``deed``.
 _KINDS = {
     "file": "write_file write_files write_text_file write_multiple_files write edit_file edit_files edit_text_file edit"
     " multi_edit edit_block edit_lines create_file create_files create_text_file create_new_file touch_file"
@@ -14,10 +14,11 @@ _KINDS = {
     " insert_text_file_contents replace_content replace_regex replace_lines replace_in_file replace_text_in_file"
     " replace_file_text_by_path replace_specific_text search_and_replace search_replace find_and_replace str_replace"
     " delete_lines insert_lines insert_line insert_at_line insert_into_file insert_content replace_symbol_body"
-    " insert_after_symbol insert_before_symbol truncate_file reformat_file format_file fast_apply file_write file_edit file_create file_append",
+    " insert_after_symbol insert_before_symbol truncate_file reformat_file format_file fast_apply"
+    " file_write file_edit file_create file_append",
     "output": "write_pdf write_docx zip_files zip_directory create_zip create_archive",
     "remove": "delete_file delete_files remove_file remove_files delete_directory remove_directory delete_path delete"
-    " remove file_delete delete_empty_directories",
+    " remove file_delete",
     "move": "move_file move_files move_path move_directory rename_file rename_path move file_move",
     "copy": "copy_file copy_files copy_path copy_directory copy file_copy",
     "folder": "create_directory create_folder make_directory mkdir",
@@ -43,7 +44,9 @@ _KINDS = {
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
 # Words before a known name with which it is another deed: preview_edit_file.
-_ONLY_LOOKS = frozenset("preview dry check validate get list read can show explain simulate plan search find diff".split())
+_ONLY_LOOKS = frozenset(
+    "preview dry check validate get list read can show explain simulate plan search find diff".split()
+)
 
 # The arguments of calls whose files are not this machine's: a forge's repository, a bucket, a sandbox.
 REMOTE = (
@@ -58,7 +61,7 @@ def kind_of(tool: str) -> str:
         return ""
     name = plain(tool[5:].partition("__")[2] or tool[5:])
     if name.startswith("git_"):
-        from swarm_hook_core.writer_git import VERBS
+        from swarm_hook_core.writers.git import VERBS
 
         return "git" if name[4:] in VERBS else ""
     kind = _KIND_OF.get(name)

@@ -1,0 +1,120 @@
+"""What is said when a locked file changed while a call ran: to the session that made the call, and to the holder."""
+
+import os
+
+from swarm_hook_core.payload import text_field
+
+TOLD_AT_ONCE = 100  # changes that one report names to the holders
+LISTED = 6  # files that the words for the model name
+
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:=@%,")
+_WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
+
+
+def report(config, payload: dict, changes: list, coordinator=None, driver=None) -> str:
+    """As ``watch.report``. Raises whatever goes wrong."""
+    session, standing = _standing(config, payload, changes, driver)
+    _tell_holders(config, payload, changes, coordinator)
+    # A lock that has been given up meanwhile is for the coordinator to judge: it knows when.
+    return _words(standing, _identity(config, session)) if standing else ""
+
+
+def _standing(config, payload: dict, changes: list, driver):
+    """``(this session or None, those changes whose lock still stands)``; all where the store cannot tell."""
+    from swarm_hook_core.reader import StoreReader
+    from swarm_hook_core.state import store_path
+
+    if not os.path.isfile(store_path()):
+        return None, changes
+    try:
+        store = StoreReader(store_path(), driver)
+        session = store.session(config.runtime_name, text_field(payload, "session_id"))
+        if not store.is_ours:
+            return None, changes
+        held = {(one.file, one.instance_id) for one in store.locks_on(list({change.lock for change in changes}))}
+        return session, [change for change in changes if (change.lock, change.holder) in held]
+    except Exception:  # noqa: BLE001 - busy or torn: better a word too many
+        return None, changes
+
+
+def _tell_holders(config, payload: dict, changes: list, coordinator) -> None:
+    from swarm_hook_core import faults
+    from swarm_hook_core.coordinator import command, start_detached
+
+    argv = list(coordinator or command())
+    if not argv:
+        return
+    for tool, line in dict.fromkeys((change.tool, change.command) for change in changes):
+        some = [change for change in changes if (change.tool, change.command) == (tool, line)][:TOLD_AT_ONCE]
+        words = ["--runtime", config.runtime_name, "--session-id", text_field(payload, "session_id")]
+        words += ["--tool", tool, f"--command={line}"]
+        for change in some:
+            words += [f"--holder={change.holder}", f"--kind={change.kind}", f"--kept={change.kept}"]
+            words += [f"--at={change.at:.3f}"]
+        try:
+            start_detached([*argv, "altered", *words, "--", *(change.file for change in some)])
+        except (OSError, ValueError) as error:  # what cannot be said there is said to the model all the same
+            faults.record(config.runtime_name, "watch", faults.describe(error))
+
+
+def _identity(config, session) -> str:
+    from swarm_hook_core import environment
+    from swarm_hook_core.labels import token
+
+    return token(session.label, "identity") if session else environment.identity(config.env_prefix)
+
+
+def _words(changes: list, viewer: str) -> str:
+    """What the model of the writing session reads."""
+    first = changes[0]
+    ran = "while your last command ran" if all(change.ended for change in changes) else "since your command began"
+    one = len(changes) == 1
+    if one:
+        lines = [f"swarm: {ran} (`{first.command}`), {_line(first, viewer)}."]
+    else:
+        lines = [f"swarm: {ran} (`{first.command}`), {len(changes)} files changed that other sessions have locked:"]
+        lines += [f"- {_line(change, viewer)}" for change in changes[:LISTED]]
+        if len(changes) > LISTED:
+            lines.append(f"- and {len(changes) - LISTED} more")
+    lines.append(
+        f"Stop: do not build on {'this change' if one else 'these changes'}, do not repair anything by hand, and do"
+        f" not run such a command again. Tell {_whom(changes, viewer)} what you ran."
+    )
+    kept = next((change for change in changes if change.kept), None)
+    if kept:
+        lines.append(
+            f"`swarm-mcp restore {quoted(kept.file)}` brings the earlier content back, and can itself be undone."
+        )
+    elif first.kind == "created":
+        lines.append(f"`swarm-mcp restore {quoted(first.file)} --force` removes it again.")
+    else:
+        lines.append(f"The earlier content was not kept: {first.why}.")
+    return "\n".join(lines)
+
+
+def _line(change, viewer: str) -> str:
+    note = f": {change.note}" if change.note and _may_name(change, viewer) else ""
+    who = change.label or f"instance {change.holder}"
+    who = who if _may_name(change, viewer) else "a session of another identity"
+    return f"{change.file} {_WHAT.get(change.kind, change.kind)}, which {who} has locked{note}"
+
+
+def _whom(changes: list, viewer: str) -> str:
+    holders = list(dict.fromkeys(change.holder for change in changes if _may_name(change, viewer)))
+    if not holders:
+        return "the person running you"
+    named = ", ".join(holders[:3]) + (" and others" if len(holders) > 3 else "")
+    return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {named})"
+
+
+def _may_name(change, viewer: str) -> bool:
+    from swarm_hook_core.labels import same_circle, token
+
+    return same_circle(viewer, token(change.label, "identity"))
+
+
+def quoted(word: str) -> str:
+    """`word` as a POSIX shell reads it back."""
+    if word and not set(word) - _SAFE:
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"

@@ -1,0 +1,187 @@
+"""A repository, asked without changing anything in it.
+
+Measured with git 2.39: ``git diff`` between index and work tree writes the index anew even with
+``GIT_OPTIONAL_LOCKS=0``; its plumbing (``diff-files``, ``diff-index``) never does, and compares times and sizes
+only. What these call modified is compared by content here (``hash-object`` without ``-w``).
+"""
+
+import os
+import sys
+import time
+
+STRICT = (
+    "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
+    "-c", "diff.autoRefreshIndex=false", "-c", "protocol.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+    "-c", "submodule.recurse=false", "-c", "log.showSignature=false", "-c", "diff.ignoreSubmodules=none",
+    "-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false",
+)  # fmt: skip
+QUIET = {
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_PAGER": "cat", "LC_ALL": "C",
+    "GIT_TRACE": "0",
+}  # fmt: skip
+MOST_PATHS = 400  # more are not named to git one by one
+_NOTHING = "0" * 40
+_REGULAR = ("100644", "100755")
+
+
+class Untold(Exception):
+    """git did not answer in time, or cannot be run."""
+
+
+class Refused(Exception):
+    """git answered that it will not: no such revision, no such file."""
+
+
+def strict_git(folder: str, top, seconds: float, words, environment=None):
+    """Run ``git <words>`` in `folder` so that it changes nothing; its ``coordinator.Result``. `top`: global options."""
+    from swarm_hook_core.coordinator import run
+
+    return run(["git", "-C", folder, *top, *STRICT, *words], seconds, **{**(environment or {}), **QUIET})
+
+
+class Repository:
+    """The work tree `top` (resolved), asked until `seconds` are over.
+
+    Paths are relative to `top`. Where a question takes `paths`, only these, and what is under them, are asked about.
+    """
+
+    def __init__(self, top: str, seconds: float, settings=(), environment=None):
+        self.top = top
+        self._settings = list(settings)
+        self._environment = environment or {}
+        self._end = time.monotonic() + seconds
+        self._ignores_case = None
+
+    def ask(self, *words) -> str:
+        """What git prints. Raises Refused, Untold."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise Untold("out of time")
+        result = strict_git(self.top, self._settings, left, words, self._environment)
+        if result.code is None:
+            raise Untold(result.stderr)
+        if result.code != 0:
+            raise Refused(result.stderr)
+        return result.stdout
+
+    def names(self, *words, paths) -> list:
+        """The NUL-separated names that git prints about `paths`; none where there are no paths to ask about."""
+        return _split(self.ask(*words, *self._limits(paths))) if paths else []
+
+    def differing(self, old: str, new: str, paths) -> list:
+        """Files that differ between two trees."""
+        return self.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new, paths=paths)
+
+    def since_fork(self, ours: str, theirs: str, paths) -> list:
+        """Files that `theirs` changed since it and `ours` parted."""
+        options = ("--name-only", "-z", "--no-renames", "--no-ext-diff")
+        return self.names("diff", *options, f"{ours}...{theirs}", paths=paths)
+
+    def changed_in(self, revisions, paths, mainline: bool = False) -> list:
+        """Files that these commits change; a range says all its commits."""
+        walk = [] if any(".." in one or one.startswith("^") for one in revisions) else ["--no-walk"]
+        options = ["--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--root", "--full-history", *walk]
+        return self.names("log", *options, *(["-m"] if mainline else []), *revisions, paths=paths)
+
+    def staged(self, paths) -> list:
+        """Files whose entry in the index is not that of HEAD."""
+        try:
+            return self.names("diff-index", "--cached", "-z", "--name-only", "--no-renames", "HEAD", paths=paths)
+        except Refused:
+            return self.tracked(paths)  # no commit yet
+
+    def tracked(self, paths) -> list:
+        """Files in the index."""
+        return self.names("ls-files", "-z", "-c", "--full-name", paths=paths)
+
+    def untracked(self, paths, with_ignored: bool = False) -> list:
+        """Files that are not in the index."""
+        ignored = [] if with_ignored else ["--exclude-standard"]
+        return self.names("ls-files", "-z", "-o", "--full-name", *ignored, paths=paths)
+
+    def modified(self, paths) -> list:
+        """Files of the index whose content in the work tree is another, or gone."""
+        return self._by_content(self._raw("diff-files", paths=paths))
+
+    def against(self, tree: str, paths, additions: bool = True) -> list:
+        """Files of the index or of `tree` that are not in the work tree as `tree` has them.
+
+        Without `additions`, not those that `tree` lacks.
+        """
+        rows = self._raw("diff-index", tree, paths=paths)
+        return self._by_content([row for row in rows if additions or row[3] != "A"])
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether `new` has `old` in its history."""
+        try:
+            self.ask("merge-base", "--is-ancestor", old, new)
+        except Refused:
+            return False
+        return True
+
+    def setting(self, name: str) -> str:
+        """The last value of a setting, empty where it has none."""
+        try:
+            return self.ask("config", "--get", name).rstrip("\n")
+        except Refused:
+            return ""
+
+    def note(self, name: str) -> str:
+        """The text of a file of git's own (``rebase-merge/orig-head``), empty where there is none."""
+        path = os.path.join(self.top, self.ask("rev-parse", "--git-path", name).rstrip("\n"))
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                return file.read(65536).strip()
+        except OSError:
+            return ""
+
+    # -------------------------------------------------------------- innards
+
+    def _raw(self, question: str, *words, paths) -> list:
+        """(path, old object, new object, status, old mode, new mode) of a diff with the work tree."""
+        parts = self.names(question, "--raw", "-z", "--abbrev=64", "--no-renames", *words, paths=paths)
+        rows = []
+        for head, path in zip(parts[::2], parts[1::2]):
+            old_mode, new_mode, old, new, status = head[1:].split(" ")
+            rows.append((path, old, new, status[:1], old_mode, new_mode))
+        return rows
+
+    def _by_content(self, rows) -> list:
+        """The paths of `rows`, without those that were only touched."""
+        doubtful = {
+            row[0]: row[1]
+            for row in rows
+            if row[3] == "M" and not row[2].strip("0") and row[4] == row[5] and row[4] in _REGULAR
+        }
+        same = self._same(doubtful) if doubtful else ()
+        return list(dict.fromkeys(row[0] for row in rows if row[0] not in same))
+
+    def _same(self, objects) -> set:
+        """Those of `objects` (path -> object) whose file has that content. What a filter would change is not read."""
+        paths = [path for path in objects if os.path.isfile(os.path.join(self.top, path)) and "\n" not in path]
+        paths = paths[:MOST_PATHS]
+        if not paths:
+            return set()
+        told = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
+        plain = [path for path, value in zip(told[::3], told[2::3]) if value in ("unspecified", "unset")]
+        if not plain:
+            return set()
+        try:
+            hashes = self.ask("hash-object", "--", *plain).split("\n")
+        except Refused:
+            return set()
+        return {path for path, made in zip(plain, hashes) if made == objects[path]}
+
+    def _limits(self, paths) -> list:
+        if len(paths) > MOST_PATHS:
+            return ["--"]
+        if self._ignores_case is None:
+            from swarm_hook_core.paths import ignores_case
+
+            self._ignores_case = sys.platform == "darwin" and ignores_case(self.top)
+        magic = ":(top,literal,icase)" if self._ignores_case else ":(top,literal)"
+        return ["--", *(magic + path for path in paths)]
+
+
+def _split(text: str) -> list:
+    return [part for part in text.split("\0") if part]

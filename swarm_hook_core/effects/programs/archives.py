@@ -1,0 +1,349 @@
+"""Archives and compressed files: what is packed, unpacked and replaced."""
+
+import os
+
+from swarm_hook_core.effects.model import is_known
+from swarm_hook_core.effects.options import split
+from swarm_hook_core.effects.programs.places import cannot_tell, exists, is_folder, seen
+
+MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain
+MOST_BYTES = 64 * 1024 * 1024  # of a compressed archive, which has to be unpacked to be listed
+_TAR_LONG = (
+    "--file --directory --strip-components --exclude --exclude-from --files-from --transform --xform --owner --group"
+    " --mode --mtime --use-compress-program --one-top-level --to-command --listed-incremental --newer --format --suffix"
+    " --index-file --warning --checkpoint --checkpoint-action --starting-file --tape-length --blocking-factor --label"
+).split()
+
+
+def _tar(call) -> None:
+    words = list(call.words)
+    if words and not words[0].startswith("-") and is_known(words[0]):
+        words = _old_style(words)
+    options = split(words, "fCTXbgHIKLNVs", _TAR_LONG)
+    has, file = options.has, options.value("-f", "--file")
+    folder = options.value("-C", "--directory")
+    if has("--help", "--version", "-t", "--list", "-d", "--diff", "--compare") and not has("-x", "-c"):
+        return
+    if file and ":" in file.split("/")[0] and not has("--force-local"):
+        file = None  # a tape of another machine
+    if has("-c", "-r", "-u", "-A", "--create", "--append", "--update", "--concatenate", "--catenate", "--delete"):
+        if file and file != "-":
+            call.write(file)
+        if has("--remove-files"):
+            for word in options.operands:
+                call.tree(_in(folder, word))
+        return
+    if not has("-x", "--extract", "--get") or has("-O", "--to-stdout", "--to-command"):
+        return
+    top = options.value("--one-top-level")
+    if has("--one-top-level"):
+        name = top or os.path.basename(file or "").split(".tar")[0]
+        folder = _in(folder, name)
+    keeps = has("-k", "--keep-old-files", "--skip-old-files")
+    strip = options.value("--strip-components", "--strip") or "0"
+    plain = not (has("--transform", "--xform", "-s", "--exclude", "-X", "--exclude-from", "-T", "--files-from", "-P"))
+    source = seen(call, file) if file and file != "-" and plain and strip.isdigit() else None
+    members = _Members(source, _tar_names, options.operands)
+    call.tree(folder or ".", members.landing(seen(call, folder or "."), int(strip) if strip.isdigit() else 0, keeps))
+
+
+def _old_style(words):
+    """``xzf a.tgz -C d`` as ``-x -z -f a.tgz -C d``: letters first, then their values in the same order."""
+    letters, rest, options = words[0], words[1:], []
+    for letter in letters:
+        options.append("-" + letter)
+        if letter in "fCTXbgHIKLNV" and rest:
+            options.append(rest.pop(0))
+    return options + rest
+
+
+def _in(folder, word: str) -> str:
+    return os.path.join(folder, word) if folder else word
+
+
+class _Members:
+    """The names in the archive at absolute `source` (None: not known), read when first asked for.
+
+    `chosen`: members that were asked for; a folder goes with what is in it.
+    """
+
+    def __init__(self, source, listing, chosen=()):
+        self.source = source
+        self.listing = listing
+        self.chosen = [word.strip("/").removeprefix("./") for word in chosen]
+        self.names = None
+        self.read = False
+
+    def known(self):
+        """The set of names and of folders over them, or None where they cannot be had."""
+        if not self.read:
+            self.read = True
+            try:
+                if self.source and os.path.getsize(self.source) <= MOST_BYTES and all(map(is_known, self.chosen)):
+                    self.names = self.listing(self.source)
+            except Exception:  # a broken archive, or one of a kind that the listing does not know
+                self.names = None
+            if self.names is not None:
+                self.names = [os.path.normpath(name).lstrip("/") for name in self.names]
+        return self.names
+
+    def landing(self, root, strip=0, keeps=False):
+        """The predicate: whether a member comes to lie at a path under absolute `root`."""
+        places: set = set()
+
+        def admits(path: str):
+            names = self.known()
+            if names is None or root is None:
+                return False if keeps and os.path.isfile(path) else None
+            if keeps and os.path.lexists(path) and not os.path.isdir(path):
+                return False
+            if not places:
+                places.update(self.places(names, strip))
+            return os.path.relpath(path, root) in places
+
+        return admits
+
+    def places(self, names, strip: int):
+        yield "."
+        for name in names:
+            if self.chosen and not any(name == word or name.startswith(word + "/") or _fits(name, word) for word in self.chosen):
+                continue
+            parts = name.split("/")[strip:]
+            for end in range(1, len(parts) + 1):
+                yield "/".join(parts[:end])
+
+
+def _fits(name: str, pattern: str) -> bool:
+    if not any(char in pattern for char in "*?["):
+        return False
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(name, pattern)
+
+
+def _tar_names(path: str):
+    import tarfile
+
+    names: list = []
+    with tarfile.open(path) as archive:
+        for member in archive:
+            names.append(member.name)
+            if len(names) > MOST:
+                return None
+    return names
+
+
+def _zip_names(path: str):
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    return names if len(names) <= MOST else None
+
+
+def _unzip(call) -> None:
+    words = call.words
+    operands, folder, excluded, at = [], None, False, 0
+    letters = ""
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word.startswith("-") and len(word) > 1:
+            if word[1:2] == "d":
+                folder = word[2:] or (words[at] if at < len(words) else "")
+                at += 0 if word[2:] else 1
+            elif word[1:2] == "x":
+                excluded = True
+            elif word.startswith("-P") and len(word) == 2:
+                at += 1
+            elif word[-1] == "d":
+                letters += word[1:-1]
+                folder = words[at] if at < len(words) else ""
+                at += 1
+            else:
+                letters += word[1:]
+        elif not excluded:
+            operands.append(word)
+    if not operands or any(letter in letters for letter in "lptvzZ") or "c" in letters.replace("C", ""):
+        return
+    archive = operands[0]
+    source = seen(call, archive)
+    if source and not os.path.exists(source):
+        source += ".zip"
+    folder = folder or "."
+    if excluded or "j" in letters:
+        call.tree(folder, cannot_tell)
+        return
+    call.tree(folder, _Members(source, _zip_names, operands[1:]).landing(seen(call, folder), 0, "n" in letters))
+
+
+def _zip(call) -> None:
+    options = split(call.words, "bnOstUP", ("--out", "--temp-path", "--suffixes", "--password", "--output-file"), optional="")
+    words = options.operands
+    for marker in ("-x", "-i", "-@"):
+        if marker in call.words:
+            before = call.words[: call.words.index(marker)]
+            words = split(before, "bnOstUP", ("--out", "--temp-path", "--suffixes", "--password")).operands
+    if not words or options.has("-T", "--test", "-h", "-sf", "--show-files", "-v") and len(words) < 2:
+        return
+    name = options.value("-O", "--out", "--output-file") or words[0]
+    if name != "-":
+        call.write(name if "." in os.path.basename(name) or not is_known(name) else name + ".zip")
+    if options.has("-m", "--move"):
+        for word in words[1:]:
+            call.tree(word)
+
+
+_ENDINGS = {
+    "gzip": (".gz", ".tgz", ".z", ".Z", ".taz"),
+    "bzip2": (".bz2", ".bz", ".tbz2", ".tbz"),
+    "xz": (".xz", ".lzma", ".txz", ".tlz"),
+    "lzma": (".lzma", ".xz"),
+    "zstd": (".zst", ".tzst", ".gz", ".xz", ".lz4"),
+    "lz4": (".lz4",),
+    "brotli": (".br",),
+    "compress": (".Z",),
+    "lzip": (".lz",),
+}
+_SAME = {
+    **{"gunzip": "gzip", "pigz": "gzip", "unpigz": "gzip", "bunzip2": "bzip2", "pbzip2": "bzip2", "unxz": "xz"},
+    **{"unlzma": "lzma", "unzstd": "zstd", "unlz4": "lz4", "zstdmt": "zstd", "uncompress": "compress", "pixz": "xz"},
+}
+
+
+def _compressor(call) -> None:
+    """The file is replaced by a compressed one, or the other way; zstd and lz4 keep both."""
+    kind = _SAME.get(call.name, call.name)
+    short, takes = "bST", ("--suffix", "--threads", "--block-size", "--memlimit", "--format", "--check", "--files", "--output")
+    if kind in ("zstd", "lz4", "brotli", "lzip"):
+        short, takes = "oDTM" if kind == "zstd" else "o", ("--output", "--output-dir-flat", "--output-dir-mirror", "--threads", "--memory")
+    options = split(call.words, short, (*takes, "--rsyncable-block"))
+    has, operands = options.has, options.operands
+    if has("-c", "--stdout", "--to-stdout", "-t", "--test", "-l", "--list", "-h", "-H", "--help", "-V", "--version"):
+        return
+    unpacks = has("-d", "--decompress", "--uncompress") or call.name.startswith("un") or call.name in ("gunzip", "bunzip2")
+    removes = has("--rm") if kind in ("zstd", "lz4") else has("-j", "--rm") if kind == "brotli" else not has("-k", "--keep")
+    ending = options.value("-S", "--suffix") or _ENDINGS[kind][0]
+    out = options.value("-o", "--output") if kind in ("zstd", "lz4", "brotli", "lzip") else None
+    if kind == "lz4" and len(operands) == 2 and not has("-m"):
+        operands, out = operands[:1], operands[1]
+    flat = options.value("--output-dir-flat")
+    for word in operands:
+        if word == "-":
+            continue
+        if has("-r", "--recursive") and (is_folder(call, word) or call.found(word) is not None):
+            call.tree(word)
+            continue
+        name = word
+        if unpacks and kind != "brotli" and not word.endswith(_ENDINGS[kind]) and is_known(word) and not exists(call, word):
+            name = word + ending  # gunzip f  looks for f.gz
+        if removes:
+            call.write(name)
+        if out is not None:
+            if out != "-":
+                call.write(out)
+            continue
+        made = _unpacked(name, kind, ending) if unpacks else name + ending
+        call.write(os.path.join(flat, os.path.basename(made)) if flat else made)
+
+
+def _unpacked(name: str, kind: str, ending: str) -> str:
+    for one in (ending, *_ENDINGS[kind]):
+        if name.endswith(one):
+            return name[: -len(one)] + (".tar" if one.startswith(".t") else "")
+    return name + ".out" if kind == "bzip2" else name
+
+
+def _cpio(call) -> None:
+    options = split(call.words, "ECFHIMOR", ("--pattern-file", "--io-size", "--file", "--format", "--directory", "--owner"))
+    if options.has("-t", "--list"):
+        return
+    for name in options.values("-O", "-F", "--file"):
+        if options.has("-o", "--create"):
+            call.write(name)
+    if options.has("-i", "--extract") and not options.has("--to-stdout"):
+        call.tree(options.value("--directory", "-D") or ".", cannot_tell)
+    if options.has("-p", "--pass-through") and options.operands:
+        call.tree(options.operands[-1], cannot_tell)
+
+
+def _pax(call) -> None:
+    options = split(call.words, "bfopsxBEGTU")
+    if options.has("-w") and options.value("-f"):
+        call.write(options.value("-f"))
+    elif options.has("-r"):
+        call.tree(options.operands[-1] if options.has("-w") and options.operands else ".", cannot_tell)
+
+
+def _seven(call) -> None:
+    words = [word for word in call.words if not word.startswith("-")]
+    switches = [word for word in call.words if word.startswith("-")]
+    if len(words) < 2 or "-so" in switches:
+        return
+    verb, archive, chosen = words[0], words[1], words[2:]
+    folder = next((word[2:] for word in switches if word.startswith("-o") and len(word) > 2), ".")
+    if verb in ("x", "e"):
+        source = seen(call, archive) if verb == "x" and archive.endswith((".zip", ".jar", ".whl")) else None
+        keeps = "-aos" in switches
+        call.tree(folder, _Members(source, _zip_names, chosen).landing(seen(call, folder), 0, keeps))
+    elif verb in ("a", "u", "d", "rn"):
+        call.write(archive if "." in os.path.basename(archive) else archive + ".7z")
+        if "-sdel" in switches:
+            for word in chosen:
+                call.tree(word)
+
+
+def _unrar(call) -> None:
+    words = [word for word in call.words if not word.startswith("-")]
+    if len(words) < 2:
+        return
+    if words[0] in ("x", "e"):
+        call.tree(words[-1] if len(words) > 2 and words[-1].endswith("/") else ".", cannot_tell)
+    elif words[0] in ("a", "u", "f", "m", "d"):
+        call.write(words[1])
+
+
+def _ar(call) -> None:
+    words = list(call.words)
+    verb = words.pop(0).lstrip("-") if words else ""
+    if not words or not is_known(verb):
+        return
+    if any(letter in verb for letter in "rqdms"):
+        if any(letter in verb for letter in "abi") and len(words) > 1:
+            words.pop(0)
+        call.write(words[0])
+    elif "x" in verb:
+        for word in words[1:]:
+            call.write(word)
+        if len(words) == 1:
+            call.tree(".", cannot_tell)
+
+
+def _jar(call) -> None:
+    words = list(call.words)
+    long = split(words, "fCme", ("--file", "--manifest", "--main-class", "--release", "--module-version", "--dir"))
+    letters = words[0] if words and not words[0].startswith("--") else ""
+    creates = "c" in letters.lstrip("-")[:1] or "u" in letters.lstrip("-")[:1] or long.has("--create", "--update")
+    extracts = "x" in letters.lstrip("-")[:1] or long.has("--extract")
+    file = long.value("--file")
+    if file is None and "f" in letters:
+        values = words[1:]
+        order = [letter for letter in letters if letter in "fme"]
+        place = order.index("f")
+        file = values[place] if place < len(values) else None
+    file = file or long.value("-f")
+    if creates and file:
+        call.write(file)
+    elif extracts:
+        folder = long.value("--dir") or "."
+        source = seen(call, file) if file else None
+        call.tree(folder, _Members(source, _zip_names).landing(seen(call, folder)))
+
+
+RUN = {
+    **{name: _tar for name in ("tar", "bsdtar", "gtar")},
+    **{name: _compressor for name in (*_ENDINGS, *_SAME)},
+    **{name: _seven for name in ("7z", "7za", "7zz", "7zr")},
+    **{name: _unrar for name in ("rar", "unrar")},
+    **{"unzip": _unzip, "zip": _zip, "cpio": _cpio, "pax": _pax, "ar": _ar, "jar": _jar, "gar": _ar},
+}

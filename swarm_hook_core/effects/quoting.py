@@ -1,0 +1,183 @@
+"""Where quotes, expansions and substitutions of shell text end, found in one pass over it.
+
+No regular expressions: importing ``re`` costs more than most commands take to be read.
+"""
+
+NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+ENDS_WORD = frozenset(" \t\n;&|<>()")
+DEEPEST = 24  # substitutions within substitutions
+LONGEST_ARITHMETIC = 4000  # characters between (( and ))
+MOST_STEPS = 60_000  # of reading: what is in quotes takes one, what is outside one a character
+
+
+class TooLong(Exception):
+    """The text is not read to its end: too deep, or too much of it."""
+
+
+class Quoted:
+    """A position (`at`) in shell text, and the ways to find the end of what starts there.
+
+    Every method takes the place behind an opening mark and gives the place behind the closing one, or the end of
+    the text where it is never closed (`broken`).
+    """
+
+    def __init__(self, text: str, at: int = 0, depth: int = 0, places: dict | None = None):
+        if depth > DEEPEST:
+            raise TooLong
+        self.text = text
+        self.at = at
+        self.depth = depth
+        self.broken = False
+        # Shared with the readers of substitutions: character -> (searched from, found at); place of ``$(`` -> its end;
+        # "steps" -> taken so far.
+        self.places = {"steps": 0} if places is None else places
+
+    def next_of(self, characters: str, at: int) -> int:
+        """Where the first of `characters` stands from `at` on, or the end of the text."""
+        places, text = self.places, self.text
+        first = len(text)
+        for character in characters:
+            place = places.get(character)
+            if place is None or not place[0] <= at <= place[1]:
+                found = text.find(character, at)
+                place = places[character] = (at, len(text) if found < 0 else found)
+            if place[1] < first:
+                first = place[1]
+        return first
+
+    def spend(self, steps: int) -> None:
+        self.places["steps"] += steps
+        if self.places["steps"] > MOST_STEPS:
+            raise TooLong
+
+    def closed(self, end: int) -> int:
+        """`end`, or the end of the text where that is -1."""
+        if end < 0:
+            self.broken = True
+            return len(self.text)
+        return end
+
+    def single(self, at: int) -> int:
+        return self.closed(self.text.find("'", at) + 1 or -1)
+
+    def ansi(self, at: int) -> int:
+        """Of ``$'...'``, where a backslash escapes the quote."""
+        while True:
+            at = self.next_of("'\\", at)
+            if at >= len(self.text):
+                return self.closed(-1)
+            if self.text[at] == "'":
+                return at + 1
+            at += 2
+
+    def double(self, at: int) -> int:
+        while True:
+            at = self.next_of('"\\$`', at)
+            if at >= len(self.text):
+                return self.closed(-1)
+            character = self.text[at]
+            if character == '"':
+                return at + 1
+            at = self.construct(at, quoted=True)
+
+    def tick(self, at: int) -> int:
+        while True:
+            at = self.next_of("`\\", at)
+            if at >= len(self.text):
+                return self.closed(-1)
+            if self.text[at] == "`":
+                return at + 1
+            at += 2
+
+    def braced(self, at: int, quoted: bool = False) -> int:
+        """Of ``${``; in double quotes, single quotes mean nothing in it."""
+        while True:
+            at = self.next_of('}\\$`"' if quoted else "}\\$`\"'", at)
+            if at >= len(self.text):
+                return self.closed(-1)
+            if self.text[at] == "}":
+                return at + 1
+            at = self.construct(at, quoted)
+
+    def arithmetic(self, at: int) -> int:
+        """Of ``((``: the place behind ``))``; -1 where this is no arithmetic but a subshell in a subshell."""
+        deep, limit = 2, min(len(self.text), at + LONGEST_ARITHMETIC)
+        while True:
+            at = self.next_of("()\\$`\"'", at)
+            if at >= limit:
+                return -1
+            self.spend(2)
+            character = self.text[at]
+            if character == "(":
+                deep += 1
+                at += 1
+            elif character == ")":
+                deep -= 1
+                at += 1
+                if deep == 1:
+                    return at + 1 if self.text.startswith(")", at) else -1
+            else:
+                at = self.construct(at)
+
+    def balanced(self, at: int) -> int:
+        """Of ``(`` that holds words: an array, an extended pattern."""
+        deep = 1
+        while True:
+            at = self.next_of("()\\$`\"'", at)
+            if at >= len(self.text):
+                return self.closed(-1)
+            self.spend(2)
+            character = self.text[at]
+            if character in "()":
+                deep += 1 if character == "(" else -1
+                at += 1
+                if not deep:
+                    return at
+            else:
+                at = self.construct(at)
+
+    def construct(self, at: int, quoted: bool = False) -> int:
+        r"""The place behind what starts at `at` with one of ``\ ' " $ ` ``; one further where that is nothing."""
+        text = self.text
+        character = text[at]
+        self.spend(6)
+        if character == "\\":
+            return min(at + 2, len(text))
+        if character == "'":
+            return self.single(at + 1)
+        if character == '"':
+            return self.double(at + 1)
+        if character == "`":
+            return self.tick(at + 1)
+        following = text[at + 1 : at + 2]
+        if following == "(":
+            if at not in self.places:
+                self.places[at] = self.parenthesised(at)
+            return self.places[at]
+        if following == "{":
+            self.deepen()
+            end = self.braced(at + 2, quoted)
+            self.depth -= 1
+            return end
+        if following == "'" and not quoted:
+            return self.ansi(at + 2)
+        return at + 1
+
+    def parenthesised(self, at: int) -> int:
+        """Of ``$((`` or ``$(``, whichever it turns out to be."""
+        if self.text.startswith("(", at + 2):
+            self.deepen()
+            end = self.arithmetic(at + 3)
+            self.depth -= 1
+            if end >= 0:
+                return end
+        return self.substitution(at + 2)
+
+    def deepen(self) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise TooLong
+
+    def substitution(self, at: int) -> int:
+        """Of ``$(`` and ``<(``: only who reads commands can tell."""
+        raise NotImplementedError

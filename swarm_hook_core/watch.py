@@ -1,0 +1,339 @@
+"""Watching what a call does to files that peers have locked, where nobody can see it beforehand.
+
+`begin` notes what the files are before the call and keeps what is in them, `finish` compares after it. Calls whose
+end no client tells (killed, interrupted, in the background) are compared by `settle` at the session's next hook.
+
+Only that a file changed *while* a call ran can be seen, never by whom. What the holder may have done itself is left
+out: `note_own` marks its calls, and a change that follows such a mark is not held against the peer. A call of
+the holder's that had begun before anything was watched has no mark.
+"""
+
+import os
+import time
+
+from swarm_hook_core import watched
+from swarm_hook_core.payload import text_field
+from swarm_hook_core.paths import NO_CASE, key_of
+from swarm_hook_core.snapshot import Snapshot, difference, full, glance
+
+FILES_IN_FOLDER = 200  # of a locked folder, in order of their names
+FILES_AT_ONCE = 400
+ENTRIES_SEEN = 2000  # of a locked folder's tree, before it counts as too large to look through
+KEEPING_SECONDS = 0.04  # for all copies of one call; what is left over is watched, but not kept
+BACKGROUND_SECONDS = 3600  # a command known to run in the background is watched for so long
+UNTOLD_SECONDS = 600  # one whose end was never told, past the end of its turn
+SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
+COMMAND_LENGTH = 200
+
+_ENDS = ("SessionEnd", "SessionStart")
+_REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")  # of `.git`; reading rewrites the rest
+
+
+class Change:
+    """A locked file that changed while a call ran.
+
+    `file` and its `key`; the lock's own file (`lock`), `holder` (instance), `label` and `note`; `kind` as
+    ``snapshot.difference`` has it; `kept`, path of the earlier content, empty where there is none and `why` says so;
+    `at`, when, in Unix seconds; the `tool` and `command` of the call, and whether it has `ended`.
+    """
+
+    __slots__ = ("file", "key", "lock", "holder", "label", "note", "kind", "kept", "why", "at", "tool", "command",
+                 "ended")  # fmt: skip
+
+    def __init__(self, **facts):
+        for name in self.__slots__:
+            setattr(self, name, facts[name])
+
+
+def begin(config, payload: dict, held, now: float) -> None:
+    """A call of this session goes ahead while peers hold `held` (a list of ``reader.Held``): note what it may touch."""
+    try:
+        _begin(config, payload, held, now)
+    except Exception as error:  # noqa: BLE001 - watching must never cost a tool call
+        _fault(config, error)
+
+
+def finish(config, payload: dict, now: float) -> list:
+    """The call in `payload` has ended: the Changes while it ran. Its record goes."""
+    session_id = text_field(payload, "session_id")
+    key = watched.call_key(config.runtime_name, payload)
+    goes_on = _is_background(payload)
+    for name in watched.ended(session_id, key, text_field(payload, "tool_use_id")):
+        record = watched.take(session_id, name)
+        if record is not None:  # else another hook was faster: of calls alike, each end takes one
+            return _settled(config, record, now, not goes_on, goes_on)
+    return []
+
+
+def settle(config, payload: dict, now: float) -> list:
+    """What earlier calls of this session changed whose end nobody has told. For its other hooks."""
+    session_id, event = text_field(payload, "session_id"), text_field(payload, "hook_event_name")
+    if not session_id or not watched.is_watching():
+        return []
+    changes: list = []
+    for name in watched.names_of(session_id):
+        if watched.is_taken(name) and not watched.is_stale(name, now):
+            continue  # a hook is at it
+        record = watched.take(session_id, name)
+        if record is not None:
+            changes += _settled(config, record, now, _is_over(record, event, now), record.facts.get("background"))
+    return changes
+
+
+def note_own(instance_id: str, files=()) -> None:
+    """This session begins a call of its own that may write absolute `files` (none given: anything).
+
+    Costs one look at the disk while nobody is watched. Never raises.
+    """
+    try:
+        if instance_id and watched.is_watching():
+            watched.mark_own(instance_id, files, time.time_ns())
+    except OSError:
+        return
+
+
+def report(config, payload: dict, changes: list, coordinator=None, driver=None) -> str:
+    """Have the holders told of `changes`, by a command that nobody waits for; the words for this session's model.
+
+    Empty where there is nothing to say. `coordinator` is the command's argv prefix, `driver` the SQLite module,
+    where the caller has them. Never raises.
+    """
+    if not changes:
+        return ""
+    try:
+        from swarm_hook_core import breach
+
+        return breach.report(config, payload, changes, coordinator, driver)
+    except Exception as error:  # noqa: BLE001 - as in `begin`
+        _fault(config, error)
+        return ""
+
+
+# ------------------------------------------------------------------------------------------------- beforehand
+
+
+def _begin(config, payload: dict, held, now: float) -> None:
+    from swarm_hook_core.kept import Kept
+
+    session_id = text_field(payload, "session_id")
+    if not session_id or not held:
+        return
+    names = watched.names_of(session_id)
+    for name in names[: max(0, len(names) - watched.RECORDS_AT_ONCE + 1)]:
+        watched.drop(os.path.join(watched.folder_of(session_id), name))
+    now_ns, left = time.time_ns(), FILES_AT_ONCE
+    keeper = _Keeper(Kept(now))
+    locks = []
+    for one in held:
+        key = one.names[-1] if len(one.names) > 1 and one.names[-1] else key_of(one.file)
+        paths, complete = _paths_of(one.file, left)
+        left -= len(paths)
+        entries = []
+        for path in paths:
+            path_key = _key_in(one.file, key, path)
+            entries.append([path, path_key, *keeper.look_at(path, path_key)])
+        facts = {"file": one.file, "key": key, "holder": one.instance_id, "label": one.label}
+        facts.update(note=" ".join(one.note.split())[:COMMAND_LENGTH], entries=entries)
+        # Up to which name all files are known, so that others are new: to the end, or the last that there was room for.
+        facts["until"] = None if complete else paths[-1] if paths else ""
+        locks.append(facts)
+    facts = {
+        "runtime": config.runtime_name,
+        "tool": text_field(payload, "tool_name"),
+        "command": _command_of(payload.get("tool_input")),
+        "id": text_field(payload, "tool_use_id"),
+        "began": now_ns,
+        "background": False,
+        "locks": locks,
+    }
+    key = watched.call_key(config.runtime_name, payload)
+    watched.write(session_id, key, text_field(payload, "tool_use_id"), facts, now_ns)
+    watched.sweep(now)
+
+
+class _Keeper:
+    """Looks at files and keeps what is in them, within the time of one call."""
+
+    def __init__(self, kept):
+        self.kept = kept
+        self.end = time.monotonic() + KEEPING_SECONDS
+
+    def look_at(self, path: str, key: str) -> list:
+        """``[snapshot values, name of the kept version or "", why it was not kept or ""]``."""
+        from swarm_hook_core.kept import FILE_BYTES, NotKept
+
+        seen = glance(path)
+        why = ""
+        if seen.is_link:
+            seen = full(path)
+        if not seen.exists:
+            return [seen.values(), "", "there was no such file"]
+        if not seen.is_plain:
+            return [seen.values(), "", "it was no plain file"]
+        version = self.kept.version_of(key, seen)
+        if version is None:
+            if seen.size > FILE_BYTES:
+                why = f"it was larger than {FILE_BYTES // 1024} KiB"
+            elif time.monotonic() > self.end:
+                why = "there was no time to keep it"
+            else:
+                try:
+                    version = self.kept.keep(key, path)
+                except (NotKept, OSError) as error:
+                    why = f"it could not be kept: {error}"
+        if version is None:
+            return [seen.values(), "", why]
+        if version.seen.mtime_ns != seen.mtime_ns & ((1 << 64) - 1):
+            seen = glance(path)  # written to between the two looks
+        seen.digest = version.seen.digest
+        return [seen.values(), version.name, ""]
+
+
+def _paths_of(file: str, room: int):
+    """``(files to watch for a lock on `file`, in order, whether that is all of them)``."""
+    place = file
+    if glance(file).is_link:
+        place = os.path.realpath(file)
+        if not os.path.isdir(place):
+            return [file, place][:room], room > 1
+    if not os.path.isdir(place):
+        return [file][:room], room > 0
+    tops = [os.path.join(place, name) for name in _REPOSITORY] if os.path.basename(place) == ".git" else [place]
+    found, complete = _below(tops)
+    found.sort()
+    room = min(room, FILES_IN_FOLDER)
+    return found[:room], complete and len(found) <= room
+
+
+def _key_in(file: str, key: str, path: str) -> str:
+    """The key of `path`, found by `_paths_of` for a lock on `file` that has this key."""
+    if path == file:
+        return key
+    folder = file if path.startswith(file + os.sep) else key
+    # No link was followed on the way down, so the rest of the path is the rest of the key.
+    return key_of(path) if key.startswith(NO_CASE) else key + path[len(folder) :]
+
+
+def _below(tops: list):
+    """``(files below these folders, whether those are all)``; what repositories keep for themselves is left out."""
+    found, pending, seen = [], list(tops), 0
+    while pending:
+        folder = pending.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except NotADirectoryError:
+            found.append(folder)
+            continue
+        except OSError:
+            continue
+        for entry in entries:
+            seen += 1
+            if seen > ENTRIES_SEEN:
+                return found, False
+            if not entry.is_dir(follow_symlinks=False):
+                found.append(entry.path)
+            elif entry.name != ".git":
+                pending.append(entry.path)
+    return found, True
+
+
+def _command_of(tool_input) -> str:
+    """The call in one line: a shell's command, else what the input holds."""
+    command = tool_input
+    if isinstance(tool_input, dict):
+        command = tool_input.get("command", tool_input.get("cmd", tool_input))
+    if isinstance(command, list):
+        command = " ".join(str(word) for word in command)
+    if not isinstance(command, str):
+        from swarm_hook_core.payload import dumps
+
+        command = dumps(command)
+    line = " ".join(command[: 20 * COMMAND_LENGTH].split())
+    return line if len(line) <= COMMAND_LENGTH else line[: COMMAND_LENGTH - 1] + "…"
+
+
+# ------------------------------------------------------------------------------------------------- afterwards
+
+
+def _settled(config, record, now: float, ends: bool, background) -> list:
+    """The Changes of a record that is ours; it goes where its call `ends`, else it waits for the next time."""
+    try:
+        changes = _compare(record.facts, ends)
+    except Exception as error:  # noqa: BLE001 - a record of another release, or a torn one
+        _fault(config, error)
+        changes, ends = [], True
+    if ends:
+        watched.drop(record.path)
+        return changes
+    record.facts["background"] = bool(background)
+    try:
+        watched.put_back(record)
+    except OSError as error:
+        _fault(config, error)
+    return changes
+
+
+def _compare(facts: dict, ends: bool) -> list:
+    """What has changed since these facts were noted, which are brought up to the present."""
+    from swarm_hook_core.kept import folder
+
+    changes, kept_in = [], folder()
+    for lock in facts["locks"]:
+        known = {entry[0] for entry in lock["entries"]}
+        for path in _new_in(lock, known):
+            key = _key_in(lock["file"], lock["key"], path)
+            lock["entries"].append([path, key, Snapshot().values(), "", "there was no such file"])
+        for entry in list(lock["entries"]):
+            path, key, before, kept, why = entry
+            kind, present = difference(Snapshot(*before), path)
+            if not kind:
+                continue
+            at_ns = present.ctime_ns or time.time_ns()
+            if watched.acted(lock["holder"], path, facts["began"], at_ns + SLACK_NS):
+                entry[2:] = [present.values(), "", "its holder wrote it while the command ran"]
+                continue
+            lock["entries"].remove(entry)  # told once for each call
+            place = os.path.join(kept_in, kept) if kept else ""
+            if place and not os.path.isfile(place):
+                place, why = "", "it had to make room for others"
+            changes.append(
+                Change(
+                    file=path, key=key, lock=lock["file"], holder=lock["holder"], label=lock["label"],
+                    note=lock["note"], kind=kind, kept=place, why=why, at=at_ns / 1e9, tool=facts["tool"],
+                    command=facts["command"], ended=ends,
+                )
+            )  # fmt: skip
+    return changes
+
+
+def _new_in(lock: dict, known: set) -> list:
+    """Files that have appeared in a locked folder since it was noted."""
+    until = lock["until"]
+    if until == "" or not (os.path.isdir(lock["file"])):
+        return []
+    paths, _ = _paths_of(lock["file"], FILES_IN_FOLDER)
+    return [path for path in paths if path not in known and (until is None or path < until)]
+
+
+def _is_over(record, event: str, now: float) -> bool:
+    """Whether a call whose end was not told is taken for ended at this hook of its session."""
+    age = now - record.facts.get("began", 0) / 1e9
+    if event in _ENDS or age > BACKGROUND_SECONDS:
+        return True
+    if event == "PreToolUse":
+        return False  # it may be running beside the one that begins now
+    from swarm_hook_core.targets import SHELL_TOOLS
+
+    # A turn begins or ends. A shell's command may outlive it, a tool's call does not.
+    return not record.facts.get("background") and (record.facts.get("tool") not in SHELL_TOOLS or age > UNTOLD_SECONDS)
+
+
+def _is_background(payload: dict) -> bool:
+    response = payload.get("tool_response")
+    return isinstance(response, dict) and bool(response.get("backgroundTaskId"))
+
+
+def _fault(config, error: BaseException) -> None:
+    from swarm_hook_core import faults
+
+    faults.record(config.runtime_name, "watch", faults.describe(error))

@@ -1,0 +1,249 @@
+"""The records of calls that are being watched, and the marks of what holders do themselves meanwhile.
+
+    <state>/watched/<session>/<call>.<when>-<id>-<random>   one call that has begun; nothing was heard of its end
+    <state>/watched/_own/<instance>     when this session began calls of its own: lines "<ns> <file's digest or *>"
+
+`call` is what its beginning and its end have in common (``call_key``), `id` a digest of the client's own id for it,
+which not every way of asking carries.
+
+The folder is there only while some call is watched: a hook that finds none has nothing to do. A record belongs to
+whoever has renamed it, so two hooks that end at once never take the same one.
+"""
+
+import os
+
+from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.snapshot import digest_of
+from swarm_hook_core.state import make_private, state_dir, write_private
+
+DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
+RECORDS_AT_ONCE = 16  # of one session; more would only be calls whose end nobody tells
+MARKS_BYTES = 64 * 1024
+
+_OWN, _TAKEN = "_own", ".taken"
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
+
+
+def base() -> str:
+    """The folder of all records."""
+    return os.path.join(state_dir(), "watched")
+
+
+def is_watching() -> bool:
+    """Whether anybody's call is being watched. Costs one look at the disk."""
+    return os.path.isdir(base())
+
+
+def folder_of(session_id: str) -> str:
+    """The folder of this session's records."""
+    return os.path.join(base(), _name_of(session_id))
+
+
+def call_key(runtime: str, payload: dict) -> str:
+    """What the beginning and the end of one call have in common."""
+    tool_input = payload.get("tool_input")
+    if isinstance(tool_input, str) and tool_input.lstrip().startswith("{"):
+        try:
+            tool_input = loads(tool_input)  # the way Claude Code hands it to an MCP server
+        except (ValueError, RecursionError):
+            pass
+    parts = [runtime, payload.get("session_id"), payload.get("tool_name"), _canonical(tool_input)]
+    return digest_of(dumps(parts).encode("utf-8", "surrogatepass"))
+
+
+class Record:
+    """One watched call: what is known of it (`facts`, as JSON has it) and where that stands (`path`)."""
+
+    __slots__ = ("path", "facts")
+
+    def __init__(self, path: str, facts: dict):
+        self.path = path
+        self.facts = facts
+
+
+def write(session_id: str, key: str, call_id: str, facts: dict, now_ns: int) -> None:
+    """Add a record. Raises OSError."""
+    path = os.path.join(folder_of(session_id), f"{key}.{now_ns:x}-{_id_of(call_id)}-{os.urandom(3).hex()}")
+    text = dumps(facts)
+    for attempt in range(3):
+        try:
+            write_private(path, text)
+            return
+        except FileNotFoundError:  # somebody else's last record has just gone, and the folder with it
+            if attempt == 2:
+                raise
+
+
+def names_of(session_id: str) -> list:
+    """The names of this session's records, in order of their beginning."""
+    try:
+        names = os.listdir(folder_of(session_id))
+    except OSError:
+        return []
+    return sorted((name for name in names if "." in name and not name.endswith(".tmp")), key=_begun)
+
+
+def ended(session_id: str, key: str, call_id: str) -> list:
+    """The names of the records that the end of this call may belong to, the likeliest first."""
+    alike = [name for name in names_of(session_id) if name.startswith(key + ".") and not is_taken(name)]
+    likely = {_id_of(call_id): 0, _id_of(""): 1}
+    return sorted(alike, key=lambda name: likely.get(name.split("-")[1], 2))
+
+
+def is_taken(name: str) -> bool:
+    """Whether a hook is busy with this record, or was when it was killed."""
+    return name.endswith(_TAKEN)
+
+
+def take(session_id: str, name: str):
+    """The Record of that name, from now on nobody else's; None where somebody else has it, or it cannot be read."""
+    path = os.path.join(folder_of(session_id), name)
+    if not is_taken(name):
+        try:
+            os.rename(path, path + _TAKEN)
+        except OSError:
+            return None
+        path += _TAKEN
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            text = b"".join(iter(lambda: os.read(handle, 1 << 20), b""))
+        finally:
+            os.close(handle)
+        facts = loads(text.decode("utf-8", "surrogateescape"))
+    except (OSError, ValueError, RecursionError):
+        facts = None
+    if not isinstance(facts, dict):
+        drop(path)
+        return None
+    return Record(path, facts)
+
+
+def is_stale(name: str, now: float) -> bool:
+    """Whether a taken record was taken by a process that did not live to finish."""
+    return now - _begun(name) / 1e9 > 60
+
+
+def put_back(record: Record) -> None:
+    """Have the record, as its facts are now, wait for the call's end again. Raises OSError."""
+    write_private(record.path, dumps(record.facts))
+    os.rename(record.path, record.path.removesuffix(_TAKEN))
+
+
+def drop(path: str) -> None:
+    """Remove a record, and the folders that are empty then."""
+    try:
+        os.remove(path)
+    except OSError:
+        pass
+    try:
+        os.rmdir(os.path.dirname(path))
+    except OSError:
+        return
+    _close()
+
+
+def sweep(now: float) -> None:
+    """Drop the records of sessions that have been silent for a day."""
+    try:
+        names = os.listdir(base())
+    except OSError:
+        return
+    for name in names:
+        folder = os.path.join(base(), name)
+        try:
+            if name != _OWN and os.lstat(folder).st_mtime < now - DROPPED_SECONDS:
+                for entry in os.listdir(folder):
+                    os.remove(os.path.join(folder, entry))
+                os.rmdir(folder)
+        except OSError:
+            continue
+    _close()
+
+
+# ------------------------------------------------------------------------------------------------- own marks
+
+
+def mark_own(instance_id: str, files, now_ns: int) -> None:
+    """Note that this session begins a call of its own that may write `files` (none: anything). Raises OSError."""
+    path = os.path.join(base(), _OWN, _name_of(instance_id))
+    lines = [f"{now_ns} {_mark_of(file)}\n" for file in files] or [f"{now_ns} *\n"]
+    make_private(os.path.dirname(path))
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        os.write(handle, "".join(lines[:100]).encode())  # one write call: lines of two hooks do not mix
+        size = os.fstat(handle).st_size
+    finally:
+        os.close(handle)
+    if size > MARKS_BYTES:
+        kept = _lines(path)[-200:]
+        write_private(path, "".join(f"{when} {what}\n" for when, what in kept))
+
+
+def acted(instance_id: str, file: str, since_ns: int, until_ns: int) -> bool:
+    """Whether this session began a call between these moments that may have written absolute `file`."""
+    wanted = ("*", _mark_of(file))
+    lines = _lines(os.path.join(base(), _OWN, _name_of(instance_id)))
+    return any(since_ns <= when <= until_ns and what in wanted for when, what in lines)
+
+
+def _lines(path: str) -> list:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            parts = [line.split() for line in file]
+    except OSError:
+        return []
+    return [(int(part[0]), part[1]) for part in parts if len(part) == 2 and part[0].isdigit()]
+
+
+def _mark_of(file: str) -> str:
+    return digest_of(os.fsencode(os.path.realpath(file)))
+
+
+# --------------------------------------------------------------------------------------------------- innards
+
+
+def _close() -> None:
+    """Remove the folder of all records where no session has one any more."""
+    try:
+        left = os.listdir(base())
+        if any(name != _OWN for name in left):
+            return
+        own = os.path.join(base(), _OWN)
+        if left:
+            for name in os.listdir(own):
+                os.remove(os.path.join(own, name))
+            os.rmdir(own)
+        os.rmdir(base())
+    except OSError:
+        return  # somebody has begun another
+
+
+def _name_of(word: str) -> str:
+    # No plain id has an underscore, so nothing from outside can mean `_own`.
+    if word and len(word) <= 64 and not set(word) - _PLAIN:
+        return word
+    return "_" + digest_of(word.encode("utf-8", "surrogatepass"))
+
+
+def _id_of(call_id: str) -> str:
+    return digest_of(call_id.encode("utf-8", "surrogatepass")) if call_id else "0"
+
+
+def _begun(name: str) -> int:
+    text = name.partition(".")[2].partition("-")[0]
+    try:
+        return int(text, 16)
+    except ValueError:
+        return 0
+
+
+def _canonical(value):
+    """`value` with the same text whatever the order of keys, and however a client writes whole numbers."""
+    if isinstance(value, dict):
+        return {key: _canonical(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    if isinstance(value, float) and value == value // 1:
+        return int(value)
+    return value

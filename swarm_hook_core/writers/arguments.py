@@ -1,0 +1,134 @@
+"""The arguments of a tool call: where paths and commands are among them, and what they spell."""
+
+import os
+
+MOST_PATHS = 1000  # of one call
+
+# The arguments in which paths are found, wherever a server's tool says no better.
+PATHS = (
+    "path", "file_path", "filePath", "filepath", "file", "filename", "file_name", "fileName", "relative_path",
+    "relativePath", "pathInProject", "path_in_project", "notebook_path", "notebookPath", "target_file", "targetFile",
+    "target_filepath", "absolute_path", "absolutePath", "uri", "fileUri", "file_uri", "paths[]", "file_paths[]",
+    "filePaths[]", "files[]", "files[].path", "files[].file_path", "files[].filePath", "files[].file", "edits[].path",
+    "edits[].file", "edits[].file_path", "edits[].filePath", "operations[].path", "operations[].file_path",
+    "changes[].path", "changes[].file",
+)  # fmt: skip
+SOURCES = ("source", "source_path", "sourcePath", "src", "from", "from_path", "old_path", "oldPath",
+           "sources[]", "path")  # fmt: skip
+TARGETS = ("destination", "destination_path", "destinationPath", "dest", "dst", "to", "to_path", "new_path", "newPath",
+            "target", "target_path", "targetPath", "new_name", "newName")  # fmt: skip
+NAMES = ("new_name", "newName")
+OUTPUTS = ("outputPath", "output_path", "output", "output_file", "outputFile", "target_zip_file",
+           "zip_path", "zipPath")  # fmt: skip
+CELLS = ("cell_index", "cellIndex", "cell_id", "cellId", "cell_type", "cellType", "cell_source", "notebook_name")
+COMMANDS = ("command", "cmd", "commands", "script")
+ROOTS = ("projectPath", "project_path", "project_root", "projectRoot")
+FOLDERS = ("cwd", "workdir", "working_directory", "workingDirectory", "workingDir", "working_dir", "directory",
+           *ROOTS)  # fmt: skip
+DRY = ("dryRun", "dry_run", "preview", "previewOnly", "preview_only")
+LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list")  # commands of text editors
+
+
+def parsed(tool_input):
+    """The input as an object; None where it is none. Some transports hand it over as JSON text."""
+    if isinstance(tool_input, str):
+        from swarm_hook_core.payload import loads
+
+        try:
+            tool_input = loads(tool_input)
+        except (ValueError, RecursionError):
+            return None
+    return tool_input if isinstance(tool_input, dict) else None
+
+
+def first(given: dict, selectors) -> str:
+    """The first text at `selectors`, empty where there is none."""
+    return next(iter(values(given, selectors)), "")
+
+
+def values(given: dict, selectors) -> list[str]:
+    """The texts found at `selectors` (``a``, ``a.b``, ``a[]``, ``a[].b``), without repeats.
+
+    A list of texts counts where one text would.
+    """
+    found: dict = {}
+    for selector in selectors:
+        reached = [given]
+        for name in selector.split("."):
+            many = name.endswith("[]")
+            reached = [one.get(name.removesuffix("[]")) for one in reached if isinstance(one, dict)]
+            if many:
+                reached = [item for one in reached if isinstance(one, list) for item in one[:MOST_PATHS]]
+        for one in reached:
+            for text in one[:MOST_PATHS] if isinstance(one, list) else (one,):
+                if isinstance(text, str) and text.strip() and len(found) < MOST_PATHS:
+                    found.setdefault(text)
+    return list(found)
+
+
+def local(path: str) -> str:
+    """`path` without ``file://`` and ``~``; empty where it is an address of another kind."""
+    path = path.strip()
+    if path[:7].lower() == "file://":
+        rest = path[7:]
+        path = _decoded(rest[rest.find("/") :] if "/" in rest else "")
+    elif "://" in path:
+        return ""
+    return os.path.expanduser(path) if path.startswith("~") else path
+
+
+def _decoded(text: str) -> str:
+    """Percent-encoded UTF-8 as text."""
+    if "%" not in text:
+        return text
+    raw, rest = b"", text
+    while rest:
+        before, percent, rest = rest.partition("%")
+        raw += before.encode("utf-8", "surrogatepass")
+        if percent:
+            try:
+                raw += bytes((int(rest[:2], 16),))
+                rest = rest[2:]
+            except ValueError:
+                raw += b"%"
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def shell_text(command, args=()) -> str:
+    """A command as shell text: a text, a list of words, or a list of several commands."""
+    words = args if isinstance(args, list) and all(isinstance(one, str) for one in args) else []
+    if isinstance(command, list):
+        texts = [one for one in command if isinstance(one, str)]
+        if len(texts) > 1 and all(" " in one for one in texts):
+            return "\n".join(texts)
+        return " ".join(map(quoted, texts + words)) if len(texts) != 1 else texts[0]
+    if not isinstance(command, str):
+        return ""
+    return " ".join([command, *map(quoted, words)])
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def patched(text: str) -> list[str]:
+    """The files that a patch names: Codex's envelope, or a unified diff."""
+    if "*** Begin Patch" in text:
+        from swarm_hook_core.patch import patch_paths
+
+        try:
+            return patch_paths(text)
+        except ValueError:
+            return []
+    found: dict = {}
+    before = ""
+    for line in text.splitlines():
+        if line.startswith("+++ ") and before.startswith("--- "):
+            for name in (before, line):
+                path = name[4:].partition("\t")[0].strip().strip('"')
+                if path and path != "/dev/null":
+                    found.setdefault(path[2:] if path.startswith(("a/", "b/")) else path)
+        elif line.startswith(("rename from ", "rename to ", "copy to ")):
+            found.setdefault(line.partition(" ")[2].partition(" ")[2].strip())
+        before = line
+    return list(found)
