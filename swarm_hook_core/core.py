@@ -41,8 +41,8 @@ class HookCore:
         return self._run("pre_tool_use", stdin, self._pre_tool_use)
 
     def run_post_tool_use_hook(self, stdin) -> int:
-        """Nothing: no client wires this event yet, and an entry for it must still load."""
-        return 0
+        """Tell who needs to know where a call that was watched has changed a file that a peer has locked."""
+        return self._run("post_tool_use", stdin, self._post_tool_use)
 
     def check(self, payload: dict):
         """The Verdict on the tool call in `payload`; the files that it may write unseen are noted. Raises whatever goes wrong."""
@@ -56,12 +56,13 @@ class HookCore:
         session, view = self._session_and_view(payload, only_beside_locks=tool not in self.config.write_tools)
         if session is None:
             return None, None, None
+        cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
+        self._note_own(payload, session, tool, cwd)
         from swarm_hook_core.decision import Verdict, decide
         from swarm_hook_core.peers import Peers
 
         now = time.time()
         peers = Peers(view, session.instance_id, now)
-        cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
         denial = decide(self.config, session, tool, tool_input, cwd, peers.on, now)
         if denial is not None or tool in self.config.write_tools or not peers.any():
             return Verdict(denial), session, view
@@ -87,19 +88,53 @@ class HookCore:
     def _session_start(self, payload: dict) -> None:
         from swarm_hook_core import lifecycle
 
-        text = lifecycle.start(self.config, payload)
+        text = "\n\n".join(filter(None, (lifecycle.start(self.config, payload), self._settle(payload))))
         if text:
             payloads.answer("SessionStart", additionalContext=text)
 
     def _session_end(self, payload: dict) -> None:
         from swarm_hook_core import lifecycle
 
+        self._settle(payload)  # first: afterwards nobody knows this session any more
         lifecycle.end(self.config, payload)
 
     def _turn(self, payload: dict) -> None:
         from swarm_hook_core import lifecycle
 
         lifecycle.turn(self.config, payload)
+        text = self._settle(payload)
+        # The end of a turn has no use for words: a client that is told something then goes on working.
+        if text and payloads.text_field(payload, "hook_event_name") == "UserPromptSubmit":
+            payloads.answer("UserPromptSubmit", additionalContext=text)
+
+    def _note_own(self, payload: dict, session, tool: str, cwd: str) -> None:
+        """While calls of others are being watched: what this session does itself is not theirs."""
+        from swarm_hook_core.state import state_dir
+
+        if session.instance_id and os.path.isdir(os.path.join(state_dir(), "watched")):
+            from swarm_hook_core import watch
+
+            writes = tool in self.config.write_tools
+            files = self.write_paths_for_tool(tool, payload.get("tool_input"), cwd) if writes else ()
+            watch.note_own(session.instance_id, files, self.config, payload)
+
+    def _post_tool_use(self, payload: dict) -> None:
+        from swarm_hook_core import watch
+
+        changes = watch.finish(self.config, payload, time.time())
+        text = watch.report(self.config, payload, changes, self.coordinator, self.driver)
+        if text:
+            failed = payloads.text_field(payload, "hook_event_name") == "PostToolUseFailure"
+            payloads.answer("PostToolUseFailure" if failed else "PostToolUse", additionalContext=text)
+
+    def _settle(self, payload: dict) -> str:
+        """Tell of what earlier calls changed whose end nobody told; the words for this session's model."""
+        from swarm_hook_core import watch, watched
+
+        if not watched.is_watching():
+            return ""
+        changes = watch.settle(self.config, payload, time.time())
+        return watch.report(self.config, payload, changes, self.coordinator, self.driver)
 
     def _pre_tool_use(self, payload: dict) -> None:
         verdict, session, view = self._checked(payload)
@@ -107,8 +142,9 @@ class HookCore:
             return
         denial = verdict.denial
         if denial is None:
-            if verdict.notice:
-                payloads.answer("PreToolUse", additionalContext=verdict.notice)
+            notice = "\n".join(filter(None, (verdict.notice, self._settle(payload))))
+            if notice:
+                payloads.answer("PreToolUse", additionalContext=notice)
         else:
             payloads.answer("PreToolUse", permissionDecision="deny", permissionDecisionReason=denial.reason)
             # The answer is out. Whoever waits for the file is told when it is free, if the coordinator knows.

@@ -56,7 +56,8 @@ class Kept:
     def __init__(self, now: float):
         self.base = folder()
         self.now = int(now)
-        self._room_made = False
+        self._aging = None  # what was there when room was first needed, newest first
+        self._total = self._count = 0
         try:
             names = os.listdir(self.base)
         except FileNotFoundError:
@@ -90,9 +91,8 @@ class Kept:
         known = self._known(key, seen)
         if known and known.seen.digest == seen.digest:
             return self._renewed(known)
-        if not self._room_made:
+        if self._aging is None:
             make_private(self.base)
-            self._room_made = True
         self._make_room(len(data))
         state = _state(key, seen)
         name = f"{state}-{seen.mode & 0o7777:o}-{seen.digest}-{self.now}"
@@ -122,20 +122,28 @@ class Kept:
         return Version(name, self.base)
 
     def _make_room(self, size: int) -> None:
-        versions = sorted(filter(None, (_version(name, self.base) for name in self._by_state.values())), key=_age)
-        total, count = size + sum(one.seen.size for one in versions), len(versions) + bool(size)
-        for one in versions:
-            crowded = total > TOTAL_BYTES or count > TOTAL_FILES
-            if not crowded and one.kept_at >= self.now - AGE_SECONDS:
+        """Remove what is too old, and the oldest until `size` bytes more fit. Raises NotKept where they never will."""
+        if self._aging is None:
+            found = filter(None, (_version(name, self.base) for name in self._by_state.values()))
+            self._aging = sorted(found, key=_age, reverse=True)
+            self._total, self._count = sum(one.seen.size for one in self._aging), len(self._aging)
+        while self._aging:
+            oldest = self._aging[-1]
+            crowded = self._total + size > TOTAL_BYTES or self._count + bool(size) > TOTAL_FILES
+            if not crowded and oldest.kept_at >= self.now - AGE_SECONDS:
                 break
-            if one.kept_at >= self.now and crowded and size:
-                raise NotKept("there is no room for more")  # what is older has gone; the rest is of this moment
+            self._aging.pop()
             try:
-                os.remove(one.path)
+                os.remove(oldest.path)
             except FileNotFoundError:
                 pass
-            del self._by_state[_state_in(one.name)]
-            total, count = total - one.seen.size, count - 1
+            self._by_state.pop(_state_in(oldest.name), None)
+            self._total -= oldest.seen.size
+            self._count -= 1
+        if self._total + size > TOTAL_BYTES or self._count + bool(size) > TOTAL_FILES:
+            raise NotKept("there is no room for more")  # all the rest is of this call
+        self._total += size
+        self._count += bool(size)
 
 
 def content_of(version: Version) -> bytes:

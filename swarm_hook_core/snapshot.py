@@ -49,13 +49,20 @@ class Snapshot:
     def is_link(self) -> bool:
         return self.mode & 0o170000 == _LINK
 
-    def values(self) -> list:
-        """All of it as a list, for `Snapshot(*values)`."""
-        return [self.mode, self.size, self.mtime_ns, self.ctime_ns, self.inode, self.digest]
+    def __str__(self) -> str:
+        """All of it as one word after the other, for `parse`."""
+        return f"{self.mode} {self.size} {self.mtime_ns} {self.ctime_ns} {self.inode} {self.digest}"
 
     def is_untouched(self, other) -> bool:
         """Whether nothing at all has happened to the file between the two."""
-        return self.values()[:5] == other.values()[:5]
+        mine = (self.ctime_ns, self.mtime_ns, self.size, self.inode, self.mode)
+        return mine == (other.ctime_ns, other.mtime_ns, other.size, other.inode, other.mode)
+
+
+def parse(text: str) -> Snapshot:
+    """The Snapshot whose ``str`` this is. Raises ValueError."""
+    *numbers, digest = text.split(" ")
+    return Snapshot(*map(int, numbers), digest)
 
 
 def glance(path: str) -> Snapshot:

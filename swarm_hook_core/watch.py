@@ -4,8 +4,8 @@
 end no client tells (killed, interrupted, in the background) are compared by `settle` at the session's next hook.
 
 Only that a file changed *while* a call ran can be seen, never by whom. What the holder may have done itself is left
-out: `note_own` marks its calls, and a change that follows such a mark is not held against the peer. A call of
-the holder's that had begun before anything was watched has no mark.
+out: `note_own` marks its calls, and what changed while one of them ran is not held against the peer. A call of the
+holder's that had begun before anything was watched has no mark, nor has a person with an editor.
 """
 
 import os
@@ -14,7 +14,7 @@ import time
 from swarm_hook_core import watched
 from swarm_hook_core.payload import text_field
 from swarm_hook_core.paths import NO_CASE, key_of
-from swarm_hook_core.snapshot import Snapshot, difference, full, glance
+from swarm_hook_core.snapshot import Snapshot, difference, full, glance, parse
 
 FILES_IN_FOLDER = 200  # of a locked folder, in order of their names
 FILES_AT_ONCE = 400
@@ -22,6 +22,7 @@ ENTRIES_SEEN = 2000  # of a locked folder's tree, before it counts as too large 
 KEEPING_SECONDS = 0.04  # for all copies of one call; what is left over is watched, but not kept
 BACKGROUND_SECONDS = 3600  # a command known to run in the background is watched for so long
 UNTOLD_SECONDS = 600  # one whose end was never told, past the end of its turn
+FRESH_SECONDS = 1.0  # a call that began just now, perhaps the very one that asks
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 COMMAND_LENGTH = 200
 
@@ -58,6 +59,8 @@ def finish(config, payload: dict, now: float) -> list:
     session_id = text_field(payload, "session_id")
     key = watched.call_key(config.runtime_name, payload)
     goes_on = _is_background(payload)
+    if not goes_on:
+        watched.mark_end(key, time.time_ns())
     for name in watched.ended(session_id, key, text_field(payload, "tool_use_id")):
         record = watched.take(session_id, name)
         if record is not None:  # else another hook was faster: of calls alike, each end takes one
@@ -72,6 +75,8 @@ def settle(config, payload: dict, now: float) -> list:
         return []
     changes: list = []
     for name in watched.names_of(session_id):
+        if event == "PreToolUse" and watched.age_of(name, now) < FRESH_SECONDS:
+            continue
         if watched.is_taken(name) and not watched.is_stale(name, now):
             continue  # a hook is at it
         record = watched.take(session_id, name)
@@ -80,16 +85,18 @@ def settle(config, payload: dict, now: float) -> list:
     return changes
 
 
-def note_own(instance_id: str, files=()) -> None:
+def note_own(instance_id: str, files=(), config=None, payload=None) -> None:
     """This session begins a call of its own that may write absolute `files` (none given: anything).
 
-    Costs one look at the disk while nobody is watched. Never raises.
+    `payload` is that call's, of the runtime `config`, so that `finish` knows its end. Costs one look at the disk
+    while nobody is watched. Never raises.
     """
     try:
         if instance_id and watched.is_watching():
-            watched.mark_own(instance_id, files, time.time_ns())
-    except OSError:
-        return
+            call = watched.call_key(config.runtime_name, payload) if payload else ""
+            watched.mark_own(instance_id, files, call, time.time_ns())
+    except Exception as error:  # noqa: BLE001 - as in `begin`
+        _fault(config, error)
 
 
 def report(config, payload: dict, changes: list, coordinator=None, driver=None) -> str:
@@ -159,7 +166,7 @@ class _Keeper:
         self.end = time.monotonic() + KEEPING_SECONDS
 
     def look_at(self, path: str, key: str) -> list:
-        """``[snapshot values, name of the kept version or "", why it was not kept or ""]``."""
+        """``[str(snapshot), name of the kept version or "", why it was not kept or ""]``."""
         from swarm_hook_core.kept import FILE_BYTES, NotKept
 
         seen = glance(path)
@@ -167,9 +174,9 @@ class _Keeper:
         if seen.is_link:
             seen = full(path)
         if not seen.exists:
-            return [seen.values(), "", "there was no such file"]
+            return [str(seen), "", "there was no such file"]
         if not seen.is_plain:
-            return [seen.values(), "", "it was no plain file"]
+            return [str(seen), "", "it was no plain file"]
         version = self.kept.version_of(key, seen)
         if version is None:
             if seen.size > FILE_BYTES:
@@ -182,11 +189,11 @@ class _Keeper:
                 except (NotKept, OSError) as error:
                     why = f"it could not be kept: {error}"
         if version is None:
-            return [seen.values(), "", why]
+            return [str(seen), "", why]
         if version.seen.mtime_ns != seen.mtime_ns & ((1 << 64) - 1):
             seen = glance(path)  # written to between the two looks
         seen.digest = version.seen.digest
-        return [seen.values(), version.name, ""]
+        return [str(seen), version.name, ""]
 
 
 def _paths_of(file: str, room: int):
@@ -282,15 +289,16 @@ def _compare(facts: dict, ends: bool) -> list:
         known = {entry[0] for entry in lock["entries"]}
         for path in _new_in(lock, known):
             key = _key_in(lock["file"], lock["key"], path)
-            lock["entries"].append([path, key, Snapshot().values(), "", "there was no such file"])
+            lock["entries"].append([path, key, str(Snapshot()), "", "there was no such file"])
         for entry in list(lock["entries"]):
             path, key, before, kept, why = entry
-            kind, present = difference(Snapshot(*before), path)
+            kind, present = difference(parse(before), path)
             if not kind:
                 continue
             at_ns = present.ctime_ns or time.time_ns()
-            if watched.acted(lock["holder"], path, facts["began"], at_ns + SLACK_NS):
-                entry[2:] = [present.values(), "", "its holder wrote it while the command ran"]
+            first_ns = at_ns - SLACK_NS if present.exists else facts["began"]  # nothing says when a file went
+            if watched.acted(lock["holder"], path, facts["began"], first_ns, at_ns + SLACK_NS):
+                entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
             lock["entries"].remove(entry)  # told once for each call
             place = os.path.join(kept_in, kept) if kept else ""
@@ -336,4 +344,4 @@ def _is_background(payload: dict) -> bool:
 def _fault(config, error: BaseException) -> None:
     from swarm_hook_core import faults
 
-    faults.record(config.runtime_name, "watch", faults.describe(error))
+    faults.record(config.runtime_name if config else "", "watch", faults.describe(error))

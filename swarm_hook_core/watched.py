@@ -1,7 +1,8 @@
 """The records of calls that are being watched, and the marks of what holders do themselves meanwhile.
 
     <state>/watched/<session>/<call>.<when>-<id>-<random>   one call that has begun; nothing was heard of its end
-    <state>/watched/_own/<instance>     when this session began calls of its own: lines "<ns> <file's digest or *>"
+    <state>/watched/_own/<instance>     calls that this session began itself: lines "<ns> <file's digest or *> <call>"
+    <state>/watched/_own/_ended         calls that have ended: lines "<ns> <call> -"
 
 `call` is what its beginning and its end have in common (``call_key``), `id` a digest of the client's own id for it,
 which not every way of asking carries.
@@ -18,9 +19,11 @@ from swarm_hook_core.state import make_private, state_dir, write_private
 
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
 RECORDS_AT_ONCE = 16  # of one session; more would only be calls whose end nobody tells
-MARKS_BYTES = 64 * 1024
+MARKS_BYTES = 64 * 1024  # of one session, before all but the newest go
+MARKS_LEFT = 400
+UNENDED_NS = 600 * 10**9
 
-_OWN, _TAKEN = "_own", ".taken"
+_OWN, _ENDED, _TAKEN = "_own", "_ended", ".taken"
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 
@@ -64,7 +67,7 @@ class Record:
 def write(session_id: str, key: str, call_id: str, facts: dict, now_ns: int) -> None:
     """Add a record. Raises OSError."""
     path = os.path.join(folder_of(session_id), f"{key}.{now_ns:x}-{_id_of(call_id)}-{os.urandom(3).hex()}")
-    text = dumps(facts)
+    text = _text(facts)
     for attempt in range(3):
         try:
             write_private(path, text)
@@ -119,14 +122,19 @@ def take(session_id: str, name: str):
     return Record(path, facts)
 
 
+def age_of(name: str, now: float) -> float:
+    """How long ago, in seconds, the call of this record began."""
+    return now - _begun(name) / 1e9
+
+
 def is_stale(name: str, now: float) -> bool:
-    """Whether a taken record was taken by a process that did not live to finish."""
-    return now - _begun(name) / 1e9 > 60
+    """Whether a taken record is one whose taker did not live to finish."""
+    return age_of(name, now) > 60
 
 
 def put_back(record: Record) -> None:
     """Have the record, as its facts are now, wait for the call's end again. Raises OSError."""
-    write_private(record.path, dumps(record.facts))
+    write_private(record.path, _text(record.facts))
     os.rename(record.path, record.path.removesuffix(_TAKEN))
 
 
@@ -164,10 +172,41 @@ def sweep(now: float) -> None:
 # ------------------------------------------------------------------------------------------------- own marks
 
 
-def mark_own(instance_id: str, files, now_ns: int) -> None:
-    """Note that this session begins a call of its own that may write `files` (none: anything). Raises OSError."""
-    path = os.path.join(base(), _OWN, _name_of(instance_id))
-    lines = [f"{now_ns} {_mark_of(file)}\n" for file in files] or [f"{now_ns} *\n"]
+def mark_own(instance_id: str, files, call: str, now_ns: int) -> None:
+    """Note that this session begins `call`, which may write absolute `files` (none: anything). Raises OSError."""
+    _append(_name_of(instance_id), [f"{now_ns} {_mark_of(file)} {call or '-'}\n" for file in files] or
+            [f"{now_ns} * {call or '-'}\n"])  # fmt: skip
+
+
+def mark_end(call: str, now_ns: int) -> None:
+    """Note that `call` has ended, whoever made it; nothing where nobody marks his own. Raises OSError."""
+    if os.path.isdir(os.path.join(base(), _OWN)):
+        _append(_ENDED, [f"{now_ns} {call} -\n"])
+
+
+def acted(instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: int) -> bool:
+    """Whether what happened to absolute `file` between `first_ns` and `last_ns` may be this session's own doing.
+
+    It may, if a call of its own that writes the file began after `began_ns`, or one that may write anything was
+    running. One whose end nobody told counts as running if it is not much older than that.
+    """
+    wanted, ends = _mark_of(file), None
+    for when, what, call in _lines(_name_of(instance_id)):
+        if when > last_ns:
+            continue
+        if what == wanted and when >= began_ns:
+            return True
+        if what == "*":
+            if ends is None:
+                ends = _lines(_ENDED)
+            end = min((at for at, ended, _ in ends if ended == call and at >= when), default=0)
+            if end >= first_ns or (not end and when >= began_ns - UNENDED_NS):
+                return True
+    return False
+
+
+def _append(name: str, lines: list) -> None:
+    path = os.path.join(base(), _OWN, name)
     make_private(os.path.dirname(path))
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
@@ -176,24 +215,17 @@ def mark_own(instance_id: str, files, now_ns: int) -> None:
     finally:
         os.close(handle)
     if size > MARKS_BYTES:
-        kept = _lines(path)[-200:]
-        write_private(path, "".join(f"{when} {what}\n" for when, what in kept))
+        newest = _lines(name)[-MARKS_LEFT:]
+        write_private(path, "".join(f"{when} {what} {call}\n" for when, what, call in newest))
 
 
-def acted(instance_id: str, file: str, since_ns: int, until_ns: int) -> bool:
-    """Whether this session began a call between these moments that may have written absolute `file`."""
-    wanted = ("*", _mark_of(file))
-    lines = _lines(os.path.join(base(), _OWN, _name_of(instance_id)))
-    return any(since_ns <= when <= until_ns and what in wanted for when, what in lines)
-
-
-def _lines(path: str) -> list:
+def _lines(name: str) -> list:
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
+        with open(os.path.join(base(), _OWN, name), encoding="ascii", errors="replace") as file:
             parts = [line.split() for line in file]
     except OSError:
         return []
-    return [(int(part[0]), part[1]) for part in parts if len(part) == 2 and part[0].isdigit()]
+    return [(int(part[0]), part[1], part[2]) for part in parts if len(part) == 3 and part[0].isdigit()]
 
 
 def _mark_of(file: str) -> str:
@@ -220,7 +252,7 @@ def _close() -> None:
 
 
 def _name_of(word: str) -> str:
-    # No plain id has an underscore, so nothing from outside can mean `_own`.
+    # No plain id has an underscore, so nothing from outside can mean `_own` or `_ended`.
     if word and len(word) <= 64 and not set(word) - _PLAIN:
         return word
     return "_" + digest_of(word.encode("utf-8", "surrogatepass"))
@@ -236,6 +268,16 @@ def _begun(name: str) -> int:
         return int(text, 16)
     except ValueError:
         return 0
+
+
+def _text(facts: dict) -> str:
+    """`facts` as JSON, by the C encoder where there is one: a record may hold hundreds of files."""
+    try:
+        from _json import encode_basestring_ascii, make_encoder
+
+        return "".join(make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)(facts, 0))
+    except (ImportError, TypeError):
+        return dumps(facts)
 
 
 def _canonical(value):

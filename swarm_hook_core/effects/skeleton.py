@@ -457,3 +457,8 @@ def _is_name(text: str) -> bool:
 def _assigns(text: str) -> bool:
     """Whether `text` is ``name=`` or ``name+=``."""
     return text[-1:] == "=" and _is_name(text[: -2 if text[-2:-1] == "+" else -1])
+
+
+def ends_in(text: str, known: dict) -> Quoted:
+    """The ends of what starts in `text`, a word."""
+    return _Reader(text, 0, 0, None, known)

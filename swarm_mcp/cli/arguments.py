@@ -14,9 +14,9 @@ LARGEST = 10**12
 VALUE_FLAGS = frozenset(
     {
         "--adopt-instance-id", "--as", "--assignee", "--backend", "--client", "--completion-wait", "--depends-on",
-        "--description", "--dir", "--directory", "--file", "--file-root", "--from", "--harness", "--holder", "--host",
-        "--idempotency-key", "--kind", "--label", "--lease-seconds", "--limit", "--message", "--name", "--note",
-        "--pane", "--parent-task", "--patience", "--prefix", "--priority", "--role", "--runtime", "--scope",
+        "--description", "--dir", "--directory", "--file", "--file-root", "--from", "--harness", "--holder",
+        "--hook", "--host", "--idempotency-key", "--kind", "--label", "--lease-seconds", "--limit", "--message", "--name", "--note",
+        "--pane", "--parent-task", "--patience", "--prefix", "--priority", "--remote", "--role", "--runtime", "--scope",
         "--session-id", "--since", "--source", "--spawner", "--state", "--status", "--target", "--task", "--timeout",
         "--to", "--tool", "--transport", "--type", "--wait", "--wait-for-completion", "--x", "--y",
     }

@@ -20,6 +20,7 @@ OF_FLAG = {
 OF_WORD = {"WHO": INSTANCES, "TASK": TASKS, "TASK-ID": TASKS, "KEY": KEYS, "DIR": FOLDERS, "DIRECTORY": FOLDERS}
 CHOICES = {
     "TYPE": "review|implement|fix|test|research|other",
+    "HOOK": "pre-commit|pre-push",
     "ROLE": "planner|implementer|reviewer|researcher|generalist",
 }
 STATUSES = {"tasks": "open|claimed|in_progress|blocked|approval_required|done|failed|cancelled",

@@ -43,6 +43,7 @@ COMMANDS = {
     "resolve-workspace-handle": "resolve_workspace_handle",
     "ui": "ui",
     "cleanup": "cleanup",
+    "guard": "guard",
     "init": "init",
     "serve": "serve",
     "hook": "hook",

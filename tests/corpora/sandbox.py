@@ -24,7 +24,8 @@ from collections.abc import Iterator
 from corpora.ground import FILES, MAKE_GIT
 
 # What tools keep for themselves; nobody locks it.
-CACHES = ("home/.cache/", "home/.npm/", "home/.viminfo", "home/.rnd", "home/.wget-hsts", "home/.local/share/", "home/.config/go/")
+CACHES = ("home/.cache/", "home/.npm/", "home/.viminfo", "home/.wget-hsts", "home/.local/share/", "home/.config/go/")
+CACHE_FOLDERS = ("/.ruff_cache/", "/.pytest_cache/", "/.mypy_cache/", "/__pycache__/")
 LONG_AGO = 1_700_000_000
 SECONDS = 30
 
@@ -44,6 +45,7 @@ def environment(root: str) -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_EDITOR": "true",
         "GIT_PAGER": "cat",
+        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup")),
     }
 
 
@@ -88,7 +90,7 @@ def shell(text: str, root: str, check: bool = False) -> int:
 
 def files(root: str) -> list[str]:
     """Every file and link of the sandbox, relative to `root`, without git's own and without caches."""
-    return sorted(path for path, _ in _walk(root) if not _is_internal(path) and not path.startswith(CACHES))
+    return sorted(path for path, _ in _walk(root) if not _is_internal(path) and not _is_cache(path))
 
 
 class Snapshot:
@@ -101,12 +103,16 @@ class Snapshot:
         """Files made, removed or changed until `later` (content, mode, date or link), and whether git's own were."""
         paths = self.states.keys() | later.states.keys()
         differing = sorted(path for path in paths if self.states.get(path) != later.states.get(path))
-        writes = [path for path in differing if not _is_internal(path) and not path.startswith(CACHES)]
+        writes = [path for path in differing if not _is_internal(path) and not _is_cache(path)]
         return writes, any(_is_internal(path) and not path.endswith("/index") for path in differing)
 
 
 def _is_internal(path: str) -> bool:
     return "/.git/" in path or path.startswith("origin.git/")
+
+
+def _is_cache(path: str) -> bool:
+    return path.startswith(CACHES) or any(folder in path for folder in CACHE_FOLDERS)
 
 
 def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -20,7 +20,6 @@ QUIET = {
     "GIT_TRACE": "0",
 }  # fmt: skip
 MOST_PATHS = 400  # more are not named to git one by one
-_NOTHING = "0" * 40
 _REGULAR = ("100644", "100755")
 
 
@@ -50,7 +49,11 @@ class Repository:
         self._settings = list(settings)
         self._environment = environment or {}
         self._end = time.monotonic() + seconds
-        self._ignores_case = None
+        self.ignores_case = False
+        if sys.platform == "darwin":
+            from swarm_hook_core.paths import ignores_case
+
+            self.ignores_case = ignores_case(top)
 
     def ask(self, *words) -> str:
         """What git prints. Raises Refused, Untold."""
@@ -175,11 +178,7 @@ class Repository:
     def _limits(self, paths) -> list:
         if len(paths) > MOST_PATHS:
             return ["--"]
-        if self._ignores_case is None:
-            from swarm_hook_core.paths import ignores_case
-
-            self._ignores_case = sys.platform == "darwin" and ignores_case(self.top)
-        magic = ":(top,literal,icase)" if self._ignores_case else ":(top,literal)"
+        magic = ":(top,literal,icase)" if self.ignores_case else ":(top,literal)"
         return ["--", *(magic + path for path in paths)]
 
 

@@ -67,7 +67,7 @@ VALUES = {
 VALUES["revert"] = VALUES["cherry-pick"]
 VALUES["stage"] = VALUES["add"]
 
-_READS = frozenset(
+READS = frozenset(
     "status diff log show blame annotate grep ls-files ls-tree ls-remote rev-parse rev-list cat-file describe shortlog"
     " check-ignore check-attr check-mailmap check-ref-format for-each-ref name-rev merge-base count-objects fsck version"
     " help var whatchanged show-ref show-branch show-index diff-files diff-index diff-tree diff-pairs cherry range-diff"
@@ -80,8 +80,8 @@ REPOSITORY_ONLY = frozenset(
     "fetch push gc tag branch config remote notes update-ref symbolic-ref prune repack pack-refs prune-packed replace"
     " reflog maintenance commit-tree mktag hash-object write-tree bundle pack-objects unpack-objects index-pack"
     " fast-import commit-graph multi-pack-index rerere send-pack fetch-pack receive-pack update-server-info"
-    " pack-redundant replay refs fetch-and-cache apply am backfill history repo http-fetch http-push".split()
-)  # besides the names in a patch, which `programs.git` reads
+    " pack-redundant replay refs apply am worktree backfill http-fetch http-push".split()
+)  # the files that some of them write are named by their words, or in a patch: `programs.git` reads both
 _READING_WORDS = {  # subcommand -> its first words that read; "" for none
     "bisect": ("", "log", "view", "visualize", "terms", "help"),
     "bundle": ("", "create", "verify", "list-heads"),
@@ -168,7 +168,7 @@ def only_reads(words) -> bool:
     if not words:
         return True
     name, rest = words[0], words[1:]
-    if rest in (["-h"], ["--help"]) or "--help" in rest[:1] or name in _READS:
+    if rest in (["-h"], ["--help"]) or "--help" in rest[:1] or name in READS:
         return True
     options = options_of(words)
     if options.has(*_DRY.get(name, ())):

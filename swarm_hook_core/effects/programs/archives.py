@@ -7,7 +7,7 @@ from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.places import cannot_tell, exists, is_folder, seen
 
 MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain
-MOST_BYTES = 64 * 1024 * 1024  # of a compressed archive, which has to be unpacked to be listed
+LISTING_SECONDS = 0.2  # a compressed tar has to be unpacked to be listed
 _TAR_LONG = (
     "--file --directory --strip-components --exclude --exclude-from --files-from --transform --xform --owner --group"
     " --mode --mtime --use-compress-program --one-top-level --to-command --listed-incremental --newer --format --suffix"
@@ -79,7 +79,7 @@ class _Members:
         if not self.read:
             self.read = True
             try:
-                if self.source and os.path.getsize(self.source) <= MOST_BYTES and all(map(is_known, self.chosen)):
+                if self.source and all(map(is_known, self.chosen)):
                     self.names = self.listing(self.source)
             except Exception:  # a broken archive, or one of a kind that the listing does not know
                 self.names = None
@@ -121,11 +121,27 @@ def _fits(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
+class _InTime:
+    """A file for `tarfile` to read from, that raises TimeoutError when the time is up."""
+
+    def __init__(self, file):
+        import time
+
+        self.file = file
+        self.clock = time.monotonic
+        self.end = self.clock() + LISTING_SECONDS
+
+    def read(self, size: int) -> bytes:
+        if self.clock() > self.end:
+            raise TimeoutError("the archive takes too long to be listed")
+        return self.file.read(size)
+
+
 def _tar_names(path: str):
     import tarfile
 
     names: list = []
-    with tarfile.open(path) as archive:
+    with open(path, "rb") as file, tarfile.open(fileobj=_InTime(file), mode="r|*") as archive:
         for member in archive:
             names.append(member.name)
             if len(names) > MOST:
@@ -136,9 +152,15 @@ def _tar_names(path: str):
 def _zip_names(path: str):
     import zipfile
 
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-    return names if len(names) <= MOST else None
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(-min(file.tell(), 66_000), os.SEEK_END)
+        tail = file.read()
+        mark = tail.rfind(b"PK\5\6")  # the end record: it says how many members there are
+        if mark < 0 or int.from_bytes(tail[mark + 10 : mark + 12], "little") > MOST:
+            return None
+        with zipfile.ZipFile(file) as archive:
+            return archive.namelist()
 
 
 def _unzip(call) -> None:

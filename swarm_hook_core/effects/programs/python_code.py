@@ -14,10 +14,8 @@ from swarm_hook_core.effects.model import UNKNOWN, is_known
 from swarm_hook_core.effects.programs.python_values import (
     ANY,
     MOST,
-    Archive,
     Choice,
     Class,
-    Database,
     Function,
     Handle,
     Instance,
@@ -59,7 +57,7 @@ class TooLong(Exception):
     """The code takes more steps than are gone."""
 
 
-class _Exit(Exception):
+class Exit(Exception):
     """The code ends here."""
 
 
@@ -113,7 +111,8 @@ class Code:
         self.scope = Scope({"__name__": "__main__"})
         if file is not None:
             self.scope.names["__file__"] = file
-        self.stars: list = []
+        self.stars: list = []  # modules that gave all their names
+        self.search: list = []  # folders that the code adds to ``sys.path``
         self.doubt = 0
         self.printed: list | None = []
         self.marks: dict = {}  # marks of the code's own text: placeholder -> mark
@@ -128,7 +127,7 @@ class Code:
         """Follow a module to its end."""
         try:
             self.block(tree.body)
-        except _Exit:
+        except Exit:
             pass
         except (TooLong, RecursionError):
             self.printed = None
@@ -306,7 +305,7 @@ class Code:
             self.doubt += 1
             try:
                 left = self.block(block)
-            except _Exit:
+            except Exit:
                 left = EXIT
             finally:
                 self.doubt -= 1
@@ -316,11 +315,9 @@ class Code:
         if not outcomes:
             self.scope.names = names
             if all(way == EXIT for way in ways):
-                raise _Exit
+                raise Exit
             return next(way for way in ways if way != EXIT)
-        names.clear()  # the same dict: functions made here look into it
-        names.update(_merged(outcomes))
-        self.scope.names = names
+        self.scope.names = _merged(outcomes)
         if self.reads and any(way not in (None, EXIT) for way in ways):
             self.doubt += 1  # what follows is only reached where the other way was taken
         return None
@@ -765,7 +762,7 @@ class Code:
 
     def leave(self) -> None:
         """``sys.exit()``."""
-        raise _Exit
+        raise Exit
 
     # -- effects
 
@@ -782,6 +779,10 @@ class Code:
                 self.scouts[-1].met(path)
             else:
                 self.outlet.write(path, self)
+
+    def guess_computed(self) -> None:
+        """A file is written whose name is not known."""
+        self.writes(ANY)
 
     def writes_tree(self, value, admits=None) -> None:
         """Anything at and under the folder that `value` names is written, or what `admits`."""
@@ -814,5 +815,3 @@ def _item(owner, key):
         return owner[key] if isinstance(key, int) and -len(owner) <= key < len(owner) else ANY
     return ANY
 
-
-__all__ = ["Archive", "Code", "Database", "TooLong"]

@@ -5,11 +5,13 @@ file (`Replay`), reading what it reads, so that ``if "x" in text`` has its answe
 """
 
 import os
+import time
 
-from swarm_hook_core.effects.model import UNKNOWN, Found, is_known
-from swarm_hook_core.effects.programs.python_values import ANY, Place, alternatives, text_of, tidy
+from swarm_hook_core.effects.model import UNKNOWN, Found, absolute, is_known
+from swarm_hook_core.effects.programs.python_values import ANY, Place, tidy, truth
 
 REPLAY_SECONDS = 0.005
+REPLAYS_SECONDS = 0.02  # for all replays of one loop
 ENUMERATED = 64  # files that a loop is followed for where what it writes is only derived from them
 READ = 64 * 1024  # bytes of a file that a replay reads
 
@@ -18,16 +20,18 @@ class Files:
     """What ``glob`` and its like give: the files at and under absolute `root` that `candidates` makes elements of.
 
     `candidates(path)`: elements of the loop (values) that concern the file at absolute `path`.
-    `listed()`: some paths that are there now, at most `ENUMERATED` + 1.
+    `listed()`: some paths that are there now, at most `ENUMERATED` + 1. `shape(mark)`: what an element looks like
+    where `mark` stands for the file. `folder`: the folder as spelled in the code.
     """
 
-    __slots__ = ("root", "candidates", "listed", "folder")
+    __slots__ = ("root", "candidates", "listed", "folder", "shape")
 
-    def __init__(self, root, candidates, listed, folder):
+    def __init__(self, root, candidates, listed, folder, shape):
         self.root = root
         self.candidates = candidates
         self.listed = listed
         self.folder = folder
+        self.shape = shape
 
     def word(self, code) -> str:
         """The mark that stands for all of them in a command."""
@@ -38,28 +42,16 @@ class Files:
         return Place(code.outlet.mark(Found(self.root, lambda path: None if self.candidates(path) else False)))
 
 
-class Pairs:
-    """``os.walk``: (folder, folders, files) for each folder under `root`."""
-
-    __slots__ = ("root", "spelled")
-
-    def __init__(self, root, spelled):
-        self.root = root
-        self.spelled = spelled
-
-
 class Replay:
-    """An outlet that notes what is written, with whether that is sure (True) or in doubt (None)."""
+    """An outlet for a run about the file at absolute `path`: notes what is written, surely (True) or in doubt (None)."""
 
-    def __init__(self, marks):
+    def __init__(self, mark, path):
+        self.path = path
         self.written: dict = {}
-        self.trees: list = []
         self.unclear = False
-        self.mark = marks
+        self.mark = mark
 
     def write(self, path: str, code) -> None:
-        from swarm_hook_core.effects.model import absolute
-
         full = absolute(code.folder, path)
         if full is None:
             self.unclear = True
@@ -82,15 +74,15 @@ class Replay:
 class Scout:
     """A first look into a loop: whether its body writes files that depend on the loop variable."""
 
-    __slots__ = ("mark", "is_direct", "is_derived")
+    __slots__ = ("spellings", "is_direct", "is_derived")
 
-    def __init__(self, mark):
-        self.mark = mark
+    def __init__(self, mark, folder):
+        self.spellings = (mark, tidy(os.path.join(folder, mark)), os.path.join(UNKNOWN, mark))
         self.is_direct = False
         self.is_derived = False
 
     def met(self, path: str) -> None:
-        if path == self.mark:
+        if tidy(path) in self.spellings:
             self.is_direct = True
         else:
             self.is_derived = True
@@ -98,12 +90,12 @@ class Scout:
 
 def files_in(value):
     """`value` as files of the disk, or None."""
-    return value if isinstance(value, (Files, Pairs)) else None
+    return value if isinstance(value, Files) else None
 
 
 def globbed(code, pattern: str, folder: str, places: bool, recursive: bool = True):
     """Files for a glob `pattern` seen from `folder` (texts); `places`: elements are paths of ``pathlib``."""
-    base = _absolute(code, folder)
+    base = absolute(code.folder, folder)
     if base is None or not is_known(pattern):
         return ANY
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
@@ -124,12 +116,13 @@ def globbed(code, pattern: str, folder: str, places: bool, recursive: bool = Tru
             _element(folder, inside[:depth], places) for depth in range(1, len(inside) + 1) if fits(inside[:depth])
         ]
 
-    return Files(base, candidates, lambda: _listed(base, recursive and "**" in parts), folder)
+    deep = recursive and "**" in parts
+    return Files(base, candidates, lambda: _listed(base, deep), folder, Place if places else _itself)
 
 
 def listed(code, folder: str, places: bool, names: bool = True):
     """Files for what lies right in `folder`: paths of ``pathlib``, or names."""
-    base = _absolute(code, folder)
+    base = absolute(code.folder, folder)
     if base is None:
         return ANY
 
@@ -139,12 +132,12 @@ def listed(code, folder: str, places: bool, names: bool = True):
         first = os.path.relpath(path, base).split("/")[0]
         return [Place(tidy(os.path.join(folder, first))) if places else first if names else os.path.join(folder, first)]
 
-    return Files(base, candidates, lambda: _listed(base, False), folder)
+    return Files(base, candidates, lambda: _listed(base, False), folder, Place if places else _itself)
 
 
 def walked(code, folder: str):
     """Files for ``os.walk(folder)``."""
-    base = _absolute(code, folder)
+    base = absolute(code.folder, folder)
     if base is None:
         return ANY
 
@@ -159,16 +152,16 @@ def walked(code, folder: str):
             above = os.path.join(above, name)
         return found
 
-    return Files(base, candidates, lambda: _listed(base, True), folder)
+    return Files(base, candidates, lambda: _listed(base, True), folder, lambda mark: (UNKNOWN, [mark], [mark]))
 
 
-def derived(files, change):
-    """Files whose elements are `change(element)`: a list of none or one; what it leaves out is no element."""
+def derived(files, change, shape):
+    """Files whose elements are those of `change(element)`, a list; `shape(sample)`: the same without a choice."""
 
     def candidates(path: str) -> list:
         return [one for element in files.candidates(path) for one in change(element)]
 
-    return Files(files.root, candidates, files.listed, files.folder)
+    return Files(files.root, candidates, files.listed, files.folder, lambda mark: shape(files.shape(mark)))
 
 
 def made_of(code, files, node):
@@ -178,16 +171,22 @@ def made_of(code, files, node):
     generator, scope = node.generators[0], code.scope
 
     def change(element) -> list:
-        from swarm_hook_core.effects.programs.python_values import truth
-
         inner = _replaying(code, scope)
         inner.scope = Scope({}, scope)
         inner.assign(generator.target, element)
         answers = [truth(inner.value(test)) for test in generator.ifs]
         return [] if False in answers else [inner.value(node.elt)]
 
+    def shape(sample):
+        outside, code.scope = code.scope, Scope({}, scope)
+        try:
+            code.assign(generator.target, sample)
+            return code.value(node.elt)
+        finally:
+            code.scope = outside
+
     _follow(code, files, generator.target, None, node)
-    return derived(files, change)
+    return derived(files, change, shape)
 
 
 def go_through(code, files, target, body):
@@ -198,42 +197,44 @@ def go_through(code, files, target, body):
 
 def _follow(code, files, target, body, node) -> None:
     """Find what a loop's body (or a comprehension `node`) writes for each of `files`."""
-    from swarm_hook_core.effects.programs.python_code import Scope
+    from swarm_hook_core.effects.programs.python_code import Scope, TooLong, Exit
 
     if code.reads:  # inside a replay: only what concerns its file
         for element in files.candidates(code.outlet.path):
             _lap(code, target, element, body, node)
         return
     mark = files.word(code)
-    scout = Scout(mark)
-    element = _scouted(files, mark)
+    scout = Scout(mark, files.folder)
+    if body is not None:
+        code.forget(body)
+    names, above, outer = dict(code.scope.names), code.scope.above, code.scope.outer
     code.scouts.append(scout)
-    names = dict(code.scope.names)
     try:
-        if body is not None:
-            code.forget(body)
-        _lap(code, target, element, body, node)
+        _lap(code, target, files.shape(mark), body, node)
+    except Exit:
+        pass
     finally:
         code.scouts.pop()
     if not scout.is_direct and not scout.is_derived:
         return
-    names = {**code.scope.names, **{name: value for name, value in names.items() if _is_text(value)}}
-    snapshot, above, outer = names, code.scope.above, code.scope.outer
     doubtful = code.is_doubtful() and code.outlet.minds_doubt
+    left = [REPLAYS_SECONDS]
 
     def replayed(path: str) -> Replay:
-        outlet = Replay(code.outlet.mark)
-        outlet.path = path
-        inner = _replaying(code, Scope(dict(snapshot), above, outer), outlet)
-        from swarm_hook_core.effects.programs.python_code import TooLong, _Exit
-
+        outlet = Replay(code.outlet.mark, path)
+        if left[0] <= 0:
+            outlet.unclear = True
+            return outlet
+        started = time.monotonic()
+        inner = _replaying(code, Scope(dict(names), above, outer), outlet)
         for one in files.candidates(path):
             try:
                 _lap(inner, target, one, body, node)
-            except _Exit:
+            except Exit:
                 break
             except (TooLong, RecursionError):
                 outlet.unclear = True
+        left[0] -= time.monotonic() - started
         return outlet
 
     def admits(path: str):
@@ -267,8 +268,6 @@ def _lap(code, target, element, body, node) -> None:
             code.block(body)
             return
         from swarm_hook_core.effects.programs.python_code import Scope
-        from swarm_hook_core.effects.programs.python_values import truth
-
         outside, code.scope = code.scope, Scope({}, code.scope)
         try:
             code.assign(target, element)
@@ -284,30 +283,13 @@ def _replaying(code, scope, outlet=None):
     """A run that looks at the disk, with the names of `scope`."""
     from swarm_hook_core.effects.programs.python_code import Code
 
-    inner = Code(outlet or Replay(code.outlet.mark), code.folder, code.argv, code.file, code.stdin, True, REPLAY_SECONDS)
-    if outlet is None:
-        inner.outlet.path = ""
+    outlet = outlet or Replay(code.outlet.mark, "")
+    inner = Code(outlet, code.folder, code.argv, code.file, code.stdin, True, REPLAY_SECONDS)
     inner.scope = scope
     inner.stars = code.stars
     inner.marks = code.marks
     inner.depth = code.depth
     return inner
-
-
-def _scouted(files, mark):
-    """An element like those of `files`, for a first look: `mark` where a path or name would be."""
-    sample = next(iter(files.candidates(os.path.join(files.root, "a"))), None)
-    if sample is None:
-        sample = next(iter(files.candidates(os.path.join(files.root, "a", "a.a"))), mark)
-    return _marked(sample, mark)
-
-
-def _marked(sample, mark):
-    if isinstance(sample, Place):
-        return Place(mark)
-    if isinstance(sample, tuple):
-        return tuple(_marked(one, mark) if one else one for one in sample) if len(sample) != 3 else (UNKNOWN, [mark], [mark])
-    return mark
 
 
 def _element(folder: str, inside: list, places: bool):
@@ -355,7 +337,7 @@ def _listed(base: str, deep: bool) -> list:
 
 def read(code, path: str):
     """The text of the file at `path`, where `code` may look at it and it is small, or `ANY`."""
-    full = _absolute(code, path) if code.reads and is_known(path) else None
+    full = absolute(code.folder, path) if code.reads and is_known(path) else None
     try:
         if full is None or not os.path.isfile(full) or os.path.getsize(full) > READ:
             return ANY
@@ -365,15 +347,9 @@ def read(code, path: str):
         return ANY
 
 
-def _absolute(code, folder: str):
-    from swarm_hook_core.effects.model import absolute
-
-    return absolute(code.folder, folder)
-
-
 def _is_under(base: str, path: str) -> bool:
     return path == base or path.startswith(base.rstrip("/") + "/")
 
 
-def _is_text(value) -> bool:
-    return all(isinstance(one, (str, int, Place)) for one in alternatives(value)) and "\0" not in text_of(value)
+def _itself(mark):
+    return mark

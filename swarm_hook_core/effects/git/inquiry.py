@@ -1,0 +1,138 @@
+"""One question to git: which of these locked files would this call touch?"""
+
+import os
+
+from swarm_hook_core.effects.git.pathspec import Pathspec
+from swarm_hook_core.effects.git.repository import Refused
+from swarm_hook_core.effects.git.words import options_of
+from swarm_hook_core.effects.model import is_known
+
+
+class Touch:
+    """What a git call would do to locked files.
+
+    certain             those of the locked paths that it would write, remove, stage or commit
+    unsure              whether it may touch more of them than git could tell
+    changes_repository  whether it changes the repository: index, HEAD, refs, stash
+    """
+
+    __slots__ = ("certain", "unsure", "changes_repository")
+
+    def __init__(self):
+        self.certain: list = []
+        self.unsure = False
+        self.changes_repository = False
+
+
+class Inquiry:
+    """What the subcommands' own questions have to hand.
+
+    `words`: subcommand and arguments; `options`: these, split; `repository`; `locked`: what peers hold that git sees
+    here, relative to the top; `nested`: what they hold inside repositories within this one. Answers go into `touch`.
+    """
+
+    def __init__(self, call, words, repository, locked, touch):
+        self.call = call
+        self.words = words
+        self.options = options_of(words)
+        self.repository = repository
+        self.touch = touch
+        self._fold = str.casefold if repository.ignores_case else str
+        self._locked = self._by_name(locked)
+        self.nested = [path for path in self._locked if self._is_nested(path)]
+        self.locked = [path for path in self._locked if path not in self.nested]
+        prefix = os.path.relpath(os.path.realpath(call.folder), repository.top)
+        self.prefix = "" if prefix == "." or prefix.startswith("..") else prefix
+
+    def _by_name(self, locked) -> dict:
+        from swarm_hook_core.paths import contains
+
+        top = self.repository.top
+        inside = {os.path.relpath(path, top): path for path in locked if contains(top, path) and path != top}
+        if any(path == top for path in locked):
+            inside[""] = top
+        return {path: whole for path, whole in inside.items() if path != ".git" and not path.startswith(".git/")}
+
+    def _is_nested(self, path: str) -> bool:
+        folder = os.path.dirname(path)
+        while folder:
+            if os.path.lexists(os.path.join(self.repository.top, folder, ".git")):
+                return True
+            folder = os.path.dirname(folder)
+        return False
+
+    # ------------------------------------------------------------- answers
+
+    def hit(self, paths) -> None:
+        """It touches these files or folders (relative): note the locks on, under and above them."""
+        for path in paths:
+            whole = path.rstrip("/")
+            for name, locked in self._locked.items():
+                if locked not in self.touch.certain and self._meet(whole, name):
+                    self.touch.certain.append(locked)
+
+    def maybe(self, paths) -> None:
+        """It may touch these."""
+        if any(self._meet(path.rstrip("/"), name) for path in paths for name in self._locked):
+            self.touch.unsure = True
+
+    def cannot_tell(self) -> None:
+        """It may touch any of the locked files."""
+        if self._locked:
+            self.touch.unsure = True
+
+    # ----------------------------------------------------------- questions
+
+    def known(self, revision: str) -> str:
+        """`revision` as git can be asked about it. Raises Refused where it is computed."""
+        if not is_known(revision):
+            raise Refused("a computed revision")
+        if self.call.after:
+            self.touch.unsure = True  # by then it may be another commit
+        return "@{-1}" if revision == "-" else revision
+
+    def specs(self, words) -> Pathspec:
+        """These words as pathspecs, with those from ``--pathspec-from-file``."""
+        specs = Pathspec([*words, *self._listed()], self.prefix, self.repository.top, self.call.found)
+        if specs.is_unsure:
+            self.cannot_tell()
+        return specs
+
+    def _listed(self) -> list:
+        file = self.options.value("--pathspec-from-file")
+        if file is None:
+            return []
+        text = None
+        if is_known(file) and file != "-":
+            try:
+                with open(os.path.join(self.call.folder, file), encoding="utf-8", errors="surrogateescape") as lines:
+                    text = lines.read(1 << 20)
+            except OSError:
+                text = None
+        if text is None:
+            return ["\0"]  # unknown words
+        return [line for line in text.split("\0" if self.options.has("--pathspec-file-nul") else "\n") if line]
+
+    def chosen(self, specs: Pathspec, ask) -> list:
+        """What ``ask(paths)`` says of the locked files that `specs` may mean, where they do mean it."""
+        told = []
+        for path in ask(specs.narrowed(self.locked)):
+            matches = specs.matches(path)
+            if matches:
+                told.append(path)
+            elif matches is None:
+                self.maybe([path])
+        return told
+
+    def named(self, specs: Pathspec) -> list:
+        """The locked files that `specs` says by name."""
+        return [path for path in self.locked if specs.names(path)]
+
+    def is_there(self, path: str, prefix: str = "") -> bool:
+        """Whether there is such a file or folder, relative to `prefix` of the work tree."""
+        return os.path.lexists(os.path.join(self.repository.top, prefix, path))
+
+    def _meet(self, path: str, locked: str) -> bool:
+        """Whether one is the other, or lies under it."""
+        path, locked = self._fold(path), self._fold(locked)
+        return path == locked or not locked or path.startswith(locked + "/") or locked.startswith(path + "/")

@@ -1,0 +1,110 @@
+"""What a shell knows at one point of a script: its folder, variables, functions, standard input."""
+
+from swarm_hook_core.effects.model import UNKNOWN, Stream
+
+
+class Input:
+    """What a command reads, line by line where the shell itself reads it (`read`)."""
+
+    __slots__ = ("stream", "_rest", "_was_read")
+
+    def __init__(self, stream):
+        self.stream = stream
+        self._rest = stream.text if stream is not None else None
+        self._was_read = False
+
+    def rest(self):
+        """The Stream that is left, or None where nothing is known of it."""
+        if self.stream is None or self._rest is None or self._rest is self.stream.text:
+            return self.stream
+        return Stream(self._rest)
+
+    def line(self, mark_of):
+        """(next line, whether there is one: None where that cannot be told); `mark_of(found)`: see ``Walk.mark``."""
+        if self.stream is None or (self._rest is None and self.stream.found is None):
+            return UNKNOWN, None
+        if self._rest is None:
+            done, self._was_read = self._was_read, True
+            return ("", False) if done else (mark_of(self.stream.found), True)
+        if not self._rest:
+            return "", False
+        line, _, self._rest = self._rest.partition("\n")
+        return line, True
+
+
+class Scope:
+    """The state of one shell.
+
+    folder     absolute, or None where a `cd` went where nobody knows
+    variables  name -> text, list (array) or dict (associative one); what is not here may be in the environment
+    words      positional parameters, ``$0`` first
+    status     of the last command: True, False, or None where only a run could tell
+    predicate  whether the last command was one that asks (`test`, `grep`), and may as well have said no
+    ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
+    """
+
+    __slots__ = (
+        *("folder", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status"),
+        *("predicate", "ended", "options", "locals"),
+    )
+
+    def __init__(self, folder, words):
+        self.folder = folder
+        self.previous = None
+        self.stack: list = []
+        self.variables: dict = {}
+        self.functions: dict = {}
+        self.aliases: dict = {}
+        self.words: list = words
+        self.stdin = Input(None)
+        self.status = True
+        self.predicate = False
+        self.ended = ""
+        self.options: set = set()
+        self.locals = None  # name -> value before, in a function
+
+    def fork(self) -> "Scope":
+        """A shell that starts from this one's state and does not change it."""
+        other = Scope(self.folder, self.words)
+        other.previous, other.stack, other.stdin = self.previous, list(self.stack), self.stdin
+        other.variables, other.functions = dict(self.variables), dict(self.functions)
+        other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals
+        other.status, other.predicate = self.status, self.predicate
+        return other
+
+    def adopt(self, other: "Scope") -> None:
+        """Go on from the state of `other`."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
+
+    def merge(self, others: list, mark_of_values) -> None:
+        """Go on from any of `others`; `mark_of_values(list of texts)` stands for one of several."""
+        live = [one for one in others if not one.ended]
+        if not live:
+            self.adopt(others[0])
+            return
+        self.adopt(live[0])
+        for other in live[1:]:
+            if other.folder != self.folder:
+                self.folder = None
+            if other.words != self.words:
+                self.words = self.words[:1] + [UNKNOWN]
+            if other.variables != self.variables:
+                names = dict.fromkeys([*self.variables, *other.variables])
+                self.variables = {
+                    name: _either(self.variables.get(name), other.variables.get(name), mark_of_values) for name in names
+                }
+            self.functions = {**other.functions, **self.functions}
+            self.status = self.status if other.status == self.status else None
+
+
+def _either(one, another, mark_of_values):
+    """What a variable holds that is `one` in one branch and `another` in the other (None: what it was before)."""
+    if one == another:
+        return one
+    if not isinstance(one, str) or not isinstance(another, str):
+        known = one if isinstance(one, str) else another
+        return known if isinstance(known, str) and known.startswith("-") else UNKNOWN
+    if all(not text or text.startswith("-") for text in (one, another)):
+        return max(one, another, key=len)  # `flag=` or `flag=-v`: no operand either way
+    return mark_of_values([one, another])

@@ -1,0 +1,388 @@
+"""What a word stands for: quotes, expansions, splitting, patterns.
+
+`fields` gives the arguments that a raw word becomes, `value` the one text of an assignment or a redirection.
+Both work on the word as it was written; the syntax tree is not needed for it.
+"""
+
+from swarm_hook_core.effects import globs
+from swarm_hook_core.effects.model import UNKNOWN, is_known
+from swarm_hook_core.effects.quoting import NAME_LETTERS
+from swarm_hook_core.effects.skeleton import ends_in
+
+LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
+MOST_FIELDS = 512  # of one word with braces
+_BLANK = " \t\n"
+_SPECIAL = frozenset("\\'\"$`*?[{~<>")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
+
+
+def fields(walk, scope, raw: str) -> list[str]:
+    """The arguments that `raw` becomes: none, one, or many."""
+    if not _SPECIAL.intersection(raw):
+        return [raw]
+    found: list[str] = []
+    for one in braces(raw):
+        found += _one(walk, scope, one)
+    return found
+
+
+def value(walk, scope, raw: str) -> str:
+    """The text that `raw` becomes where nothing is split or matched against the disk."""
+    if not _SPECIAL.intersection(raw):
+        return raw
+    out = _Out(splits=False)
+    _Scan(walk, scope, _with_home(walk, scope, raw), out).run()
+    return _bounded(literal_of(out.finish()))
+
+
+def document(walk, scope, body: str) -> str:
+    """The text of a here-document whose delimiter is not quoted."""
+    out = _Out(splits=False)
+    _Scan(walk, scope, body, out, in_document=True).run()
+    return _bounded(literal_of(out.finish()))
+
+
+def pattern(walk, scope, raw: str) -> str:
+    """The shell pattern that `raw` is: what was quoted is escaped."""
+    out = _Out(splits=False)
+    _Scan(walk, scope, raw, out).run()
+    done = out.finish()
+    return "".join(text if magic else globs.escaped(text) for text, magic in (done[0] if done else []))
+
+
+def literal_of(done: list) -> str:
+    return "".join(text for text, _magic in done[0]) if done else ""
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= LONGEST_VALUE else UNKNOWN
+
+
+def _one(walk, scope, raw: str) -> list[str]:
+    out = _Out(splits=True, separators=walk.separators(scope))
+    _Scan(walk, scope, _with_home(walk, scope, raw), out).run()
+    found: list[str] = []
+    for chunks in out.finish():
+        text = "".join(piece for piece, _magic in chunks)
+        if any(magic and globs.MAGIC.intersection(piece) for piece, magic in chunks) and is_known(text):
+            wanted = "".join(piece if magic else globs.escaped(piece) for piece, magic in chunks)
+            if globs.is_magic(wanted):
+                found += walk.listed(scope, wanted) or [globs.literal(wanted)]
+                continue
+        found.append(_bounded(text))
+    return found
+
+
+def _with_home(walk, scope, raw: str) -> str:
+    """`raw` with a leading ``~`` (or one behind ``=`` of an assignment) replaced by the folder, quoted."""
+    if not raw.startswith("~"):
+        return raw
+    user, slash, rest = raw[1:].partition("/")
+    if user in ("+", "-"):
+        home = scope.folder if user == "+" else scope.previous
+    elif not user:
+        home = walk.variable(scope, "HOME")
+    elif all(letter in NAME_LETTERS or letter in "-." for letter in user):
+        import os
+
+        home = os.path.expanduser("~" + user)
+    else:
+        return raw
+    if not isinstance(home, str) or home == raw:
+        home = UNKNOWN
+    return "'" + home.replace("'", "'\\''") + "'" + slash + rest
+
+
+class _Out:
+    """Fields being built: each a list of (text, whether pattern letters in it count)."""
+
+    __slots__ = ("splits", "separators", "done", "open")
+
+    def __init__(self, splits, separators=_BLANK):
+        self.splits = splits
+        self.separators = separators
+        self.done: list = []
+        self.open: list | None = None
+
+    def put(self, text: str, magic: bool = False) -> None:
+        if self.open is None:
+            self.open = []
+        if text:
+            self.open.append((text, magic))
+
+    def next(self) -> None:
+        if self.open is not None:
+            self.done.append(self.open)
+            self.open = None
+
+    def put_split(self, text: str) -> None:
+        """An unquoted expansion."""
+        if not self.splits:
+            if text:
+                self.put(text, True)
+            return
+        piece = ""
+        for letter in text if any(one in text for one in self.separators) else ():
+            if letter not in self.separators:
+                piece += letter
+                continue
+            if piece:
+                self.put(piece, True)
+                piece = ""
+            elif letter not in _BLANK and self.open is None:
+                self.put("")
+            self.next()
+        else:
+            if not any(one in text for one in self.separators):
+                piece = text
+        if piece:
+            self.put(piece, True)
+
+    def put_list(self, texts: list, quoted: bool) -> None:
+        """What ``$@`` or ``${a[@]}`` stands for."""
+        for place, text in enumerate(texts):
+            if place:
+                self.next() if self.splits else self.put(" ")
+            if quoted:
+                self.put(text)
+            else:
+                self.put_split(text)
+
+    def finish(self) -> list:
+        self.next()
+        return self.done
+
+
+class _Scan:
+    def __init__(self, walk, scope, raw, out, in_document=False):
+        self.walk = walk
+        self.scope = scope
+        self.raw = raw
+        self.out = out
+        self.in_document = in_document
+        self.ends = ends_in(raw, walk.known)
+
+    def run(self) -> None:
+        if self.in_document:
+            self.quoted(0, len(self.raw))
+            return
+        raw, out, at, end = self.raw, self.out, 0, len(self.raw)
+        while at < end:
+            character = raw[at]
+            if character == "\\":
+                if raw[at + 1 : at + 2] != "\n":
+                    out.put(raw[at + 1 : at + 2])
+                at += 2
+            elif character == "'":
+                close = self.ends.single(at + 1)
+                out.put(raw[at + 1 : close - 1])
+                at = close
+            elif character == '"':
+                close = self.ends.double(at + 1)
+                out.put("")
+                self.quoted(at + 1, close - 1 if raw[close - 1] == '"' and close - 1 > at else close)
+                at = close
+            elif character in "$`":
+                at = self.expansion(at, quoted=False)
+            elif character in "<>" and raw.startswith("(", at + 1):
+                close = self.ends.substitution(at + 2)
+                out.put(self.walk.process(self.scope, raw[at + 2 : close - 1], writes=character == ">"))
+                at = close
+            else:
+                first = at
+                while at < end and raw[at] not in "\\'\"$`<>":
+                    at += 1
+                at += at == first
+                out.put(raw[first:at], True)
+
+    def quoted(self, at: int, end: int) -> None:
+        """What stands in double quotes, or in a here-document."""
+        raw, out = self.raw, self.out
+        while at < end:
+            place = min(self.ends.next_of("\\$`", at), end)
+            if place > at:
+                out.put(raw[at:place])
+            at = place
+            if at >= end:
+                return
+            if raw[at] == "\\":
+                letter = raw[at + 1 : at + 2]
+                if letter in ("$", "`", "\\") or (letter == '"' and not self.in_document):
+                    out.put(letter)
+                elif letter != "\n":
+                    out.put("\\" + letter)
+                at += 2
+            else:
+                at = self.expansion(at, quoted=True)
+
+    def expansion(self, at: int, quoted: bool) -> int:
+        """Put what stands for the ``$`` or backquote at `at`; the place behind it."""
+        raw, walk, scope = self.raw, self.walk, self.scope
+        if raw[at] == "`":
+            close = self.ends.tick(at + 1)
+            inner = raw[at + 1 : close - 1]
+            for letter in ("\\", "`", "$", *(['"'] if quoted else [])):
+                inner = inner.replace("\\" + letter, "\0" if letter == "\\" else letter).replace("\0", "\\")
+            self.put(walk.substituted(scope, inner), quoted)
+            return close
+        following = raw[at + 1 : at + 2]
+        if following == "'" and not quoted:
+            close = self.ends.ansi(at + 2)
+            self.out.put(ansi(raw[at + 2 : close - 1]))
+            return close
+        if following == '"' and not quoted:
+            return at + 1
+        if following == "(":
+            close = self.ends.construct(at)
+            if raw.startswith("((", at + 1) and raw.endswith("))", at, close) and self.ends.arithmetic(at + 3) == close:
+                self.put(walk.computed(scope, raw[at + 3 : close - 2]), quoted)
+            else:
+                self.put(walk.substituted(scope, raw[at + 2 : close - 1]), quoted)
+            return close
+        if following == "[" and (close := raw.find("]", at)) > 0:
+            self.put(walk.computed(scope, raw[at + 2 : close]), quoted)
+            return close + 1
+        if following == "{":
+            close = self.ends.braced(at + 2, quoted)
+            from swarm_hook_core.effects.parameters import expanded
+
+            self.put(expanded(walk, scope, raw[at + 2 : close - 1]), quoted)
+            return close
+        if following in _PARAMETERS:
+            self.put(walk.parameter(scope, following), quoted)
+            return at + 2
+        close = at + 1
+        while close < len(raw) and raw[close] in NAME_LETTERS:
+            close += 1
+        if close == at + 1:
+            self.out.put("$")
+            return close
+        self.put(walk.parameter(scope, raw[at + 1 : close]), quoted)
+        return close
+
+    def put(self, found, quoted: bool) -> None:
+        """`found`: a text, or a list for what ``$@`` stands for."""
+        if isinstance(found, list):
+            self.out.put_list(found, quoted)
+        elif quoted:
+            self.out.put(found)
+        else:
+            self.out.put_split(found)
+
+
+_PARAMETERS = frozenset("@*#?-$!0123456789")
+
+
+def ansi(text: str) -> str:
+    """What ``$'text'`` stands for."""
+    if "\\" not in text:
+        return text
+    out, at, end = [], 0, len(text)
+    while at < end:
+        if text[at] != "\\" or at + 1 >= end:
+            out.append(text[at])
+            at += 1
+            continue
+        letter = text[at + 1]
+        at += 2
+        if letter in _ESCAPES:
+            out.append(_ESCAPES[letter])
+            continue
+        digits, base, most = ("x", 16, 2) if letter == "x" else ("u", 16, 4) if letter == "u" else ("U", 16, 8)
+        if letter in "01234567":
+            at, base, most = at - 1, 8, 3
+        elif letter not in "xuU":
+            out.append(letter if letter in "\\'\"?" else "\\" + letter)
+            continue
+        close = at
+        while close < end and close - at < most and text[close] in "0123456789abcdefABCDEF"[: 8 if base == 8 else 22]:
+            close += 1
+        number = int(text[at:close], base) if close > at else 0
+        at = close
+        if 0 < number < 0x110000:
+            out.append(chr(number))
+    return "".join(out)
+
+
+def braces(raw: str) -> list[str]:
+    """`raw` with ``{a,b}`` and ``{1..3}`` multiplied out, at most `MOST_FIELDS` of them."""
+    if "{" not in raw or ("," not in raw and ".." not in raw):
+        return [raw]
+    done: list[str] = []
+    waiting = [(raw, 0)]
+    while waiting and len(done) + len(waiting) < MOST_FIELDS:
+        text, start = waiting.pop()
+        group = _first_group(text, start)
+        if group is None:
+            done.append(text)
+            continue
+        first, close, parts = group
+        waiting += [(text[:first] + part + text[close:], first) for part in reversed(parts)]
+    return done + [text for text, _start in reversed(waiting)]
+
+
+def _first_group(text: str, at: int):
+    """(place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
+    ends = ends_in(text, {})
+    while at < len(text):
+        character = text[at]
+        if character in "\\'\"`" or (character == "$" and text[at + 1 : at + 2] in ("{", "(", "'")):
+            at = ends.construct(at)
+        elif character == "{":
+            found = _alternatives(text, at + 1, ends)
+            if found:
+                return at, found[0], found[1]
+            at += 1
+        else:
+            at += 1
+    return None
+
+
+def _alternatives(text: str, at: int, ends):
+    """(place behind ``}``, alternatives) of the group whose inside starts at `at`, or None."""
+    first, deep, commas = at, 0, []
+    while at < len(text):
+        character = text[at]
+        if character in "\\'\"`" or (character == "$" and text[at + 1 : at + 2] in ("{", "(", "'")):
+            at = ends.construct(at)
+            continue
+        if character == "{":
+            deep += 1
+        elif character == "," and not deep:
+            commas.append(at)
+        elif character == "}":
+            if not deep:
+                break
+            deep -= 1
+        at += 1
+    else:
+        return None
+    if commas:
+        cuts = [first - 1, *commas, at]
+        return at + 1, [text[left + 1 : right] for left, right in zip(cuts, cuts[1:])]
+    listed = _sequence(text[first:at])
+    return (at + 1, listed) if listed else None
+
+
+def _sequence(text: str):
+    """The members of ``1..3`` or ``a..e..2``, or None; at most `MOST_FIELDS`."""
+    parts = text.split("..")
+    if len(parts) not in (2, 3) or any(len(part) > 9 for part in parts):
+        return None
+    left, right, step = parts[0], parts[1], parts[2] if len(parts) == 3 else "1"
+    if not _is_number(step):
+        return None
+    by = abs(int(step)) or 1
+    if _is_number(left) and _is_number(right):
+        low, high = int(left), int(right)
+        width = max(len(left), len(right)) if any(one.lstrip("-").startswith("0") and len(one) > 1 for one in (left, right)) else 0
+        numbers = range(low, high + 1, by) if low <= high else range(low, high - 1, -by)
+        return [str(number).zfill(width) for number in numbers[:MOST_FIELDS]]
+    if len(left) == len(right) == 1 and left.isascii() and right.isascii() and left.isalpha() and right.isalpha():
+        low, high = ord(left), ord(right)
+        return [chr(number) for number in (range(low, high + 1, by) if low <= high else range(low, high - 1, -by))]
+    return None
+
+
+def _is_number(text: str) -> bool:
+    return text[text.startswith("-") :].isdecimal() and text.isascii()

@@ -1,0 +1,104 @@
+"""guard: git hooks that refuse to commit or push what another session has locked
+
+usage: swarm-mcp guard install [--dir DIR] [--json]
+       swarm-mcp guard uninstall [--dir DIR] [--json]
+       swarm-mcp guard check [--hook HOOK] [--remote NAME] [--as WHO] [--dir DIR] [--json]
+
+  --hook HOOK    pre-commit (default): the staged files; pre-push: those of the commits named on standard input
+  --remote NAME  of a push: where it goes
+
+For writers that have no hooks of their own: people, editors, other tools. `install` adds to the hooks that are
+there (husky, lefthook, core.hooksPath, one's own) and replaces none; `uninstall` leaves everything as it was. A
+session's own locks never stop its commits; a lock on .git stops every commit and push. Past it once:
+SWARM_GUARD=off git commit ..., or git's own --no-verify.
+
+`check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
+
+example: swarm-mcp guard install
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.decision import duration
+from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.output import complain, say, show
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.scope import clean, here
+from swarm_mcp.shapes import seconds_since, short
+
+WORDS = 1
+NAMED = 5  # files that a refusal names
+ACTIONS = ("install", "uninstall", "check")
+
+
+def run(args) -> int:
+    """Do what the first word says."""
+    action = one_of(args.word(0, f"what to do: {', '.join(ACTIONS)}"), ACTIONS, "guard action")
+    folder = clean(args.value("--dir")) if args.value("--dir") else here()
+    if action == "check":
+        return _check(args, folder)
+    from swarm_mcp.guard import hooks
+
+    done = hooks.install(folder) if action == "install" else hooks.uninstall(folder)
+    if args.json:
+        show({"ok": True, **done._asdict()})
+    elif action == "uninstall":
+        say(f"the guard is out of {done.folder}" if done.changed else "no guard was installed here")
+    else:
+        say(f"{'guarded by' if done.changed else 'guarded already by'} {done.folder}")
+        if done.way == "dispatcher":
+            say(f"hooks in {done.earlier} run first, as before")
+        say("a commit or push of what another session holds is refused; past it once: SWARM_GUARD=off git commit ...")
+    return 0
+
+
+def _check(args, folder: str) -> int:
+    from swarm_mcp.guard.check import HOOKS, piped, refusals
+
+    hook = one_of(args.value("--hook") or HOOKS[0], HOOKS, "hook")
+    stdin = piped() if hook == "pre-push" else None
+    try:
+        found = refusals(hook, folder, args.value("--as"), stdin, args.value("--remote"))
+    except SwarmError as error:
+        if not args.value("--hook") or args.json:
+            raise
+        # On behalf of git: a guard that cannot look must not stop anybody's work.
+        from swarm_hook_core import faults
+
+        faults.record("guard", hook, faults.describe(error))
+        return 0
+    if args.json:
+        show({"ok": not found, "hook": hook, "held": [_shown(refusal) for refusal in found]})
+    elif found:
+        _say_why(hook, found)
+    return 1 if found else 0
+
+
+def _say_why(hook: str, found: list) -> None:
+    """The refusal, for a person or the model that reads git's output."""
+    from time import time
+
+    from swarm_mcp.guard.scripts import SAYS
+
+    deed = hook.removeprefix("pre-")
+    what = f"{len(found)} files are" if len(found) > 1 else "a file is" if found[0].file else "the repository is"
+    complain(f"{SAYS}{deed} refused: {what} held by another session")
+    now = int(time())
+    for refusal in found[:NAMED]:
+        lock = refusal.lock
+        who = lock["owner_label"] or short(lock["instance_id"])
+        who = "a session of another identity" if lock.get("hidden") else who
+        note = f"note: {lock['content']}; " if lock["content"] else ""
+        age = duration(seconds_since(lock["created_at"], now))
+        place = refusal.file or ".git"
+        complain(f"  {place}: held by {who} ({note}locked {age} ago)")
+    if len(found) > NAMED:
+        complain(f"  and {len(found) - NAMED} more")
+    complain(f"Wait for it, or leave it out. Past it once: SWARM_GUARD=off git {deed} ... (or --no-verify)")
+
+
+def _shown(refusal) -> dict:
+    lock = refusal.lock
+    holder = {"instance_id": lock["instance_id"], "holder": lock["owner_label"], "note": lock["content"]}
+    return {"file": refusal.file, "lock": lock["file"], **holder, "locked_at": lock["created_at"],
+            "hidden": bool(lock.get("hidden"))}  # fmt: skip

@@ -1,0 +1,141 @@
+"""Whether a commit or a push may go ahead: its files against the locks of other live sessions."""
+
+from __future__ import annotations
+
+import os
+import sys
+from bisect import bisect_left
+from typing import NamedTuple
+from unicodedata import normalize
+
+from swarm_hook_core.environment import identity
+from swarm_hook_core.labels import token
+from swarm_hook_core.paths import NO_CASE, contains, key_of
+from swarm_hook_core.state import store_path
+from swarm_mcp.actor import resolve, surrounding_session
+from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.guard.repository import Repository, pushes
+from swarm_mcp.scope import current_scope
+from swarm_mcp.store import Store
+
+HOOKS = ("pre-commit", "pre-push")
+BUSY_SECONDS = 1.0
+
+
+class Refusal(NamedTuple):
+    """A file that another session keeps still, and its lock (a row of ``locks.held``).
+
+    `file` is relative to the work tree; empty where the lock is on the repository itself.
+    """
+
+    file: str
+    lock: dict
+
+
+def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = "") -> list[Refusal]:
+    """What keeps the commit or push in `folder` from going ahead, the first lock of each file.
+
+    `hook`: of `HOOKS`. `who` names the session whose it is (default: the one whose shell this is, if any); its own
+    locks do not count. `stdin` and `remote` are what git gives to pre-push. Raises SwarmError.
+    """
+    if not os.path.isfile(store_path()):
+        return []
+    with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+        me = _committer(store, who)
+        viewer = token(me["label"] or "", "identity") if me else identity("MCP")
+        locks = [lock for lock in store.locks.held(None, viewer) if not me or lock["instance_id"] != me["id"]]
+    if not locks:
+        return []
+    repository = Repository(folder)
+    near = _Near(repository, locks)
+    if not near:
+        return []
+    if near.of_repository:
+        return [Refusal("", lock) for lock in near.of_repository]
+    if hook == "pre-push":
+        lines = pushes(stdin.read() if stdin is not None else "", os.environ)
+        remote = remote or os.environ.get("PRE_COMMIT_REMOTE_NAME", "")
+        return near.meeting(repository.pushed(lines, remote))
+    return near.meeting(repository.staged())
+
+
+def _committer(store, who: str) -> dict | None:
+    """The session that commits, None for a person."""
+    reference = who or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    if not reference:
+        return surrounding_session(store)
+    try:
+        return resolve(store, current_scope(), reference)
+    except UnknownInstance:
+        if who:
+            raise
+        return None
+
+
+class _Near:
+    """The locks that lie in one repository's work tree, over it, or on its git folder.
+
+    A lock is compared by the path that it was asked for and by its key, which has links resolved and, where the
+    file system ignores letter case, none.
+    """
+
+    def __init__(self, repository: Repository, locks: list[dict]):
+        self.of_repository: list[dict] = []
+        self.over: list[dict] = []
+        self.inside: list[tuple[bool, str, dict]] = []  # whether letter case is ignored, path in the work tree
+        whole = {os.path.join(repository.top, ".git"), repository.own, repository.common}
+        for lock in locks:
+            for name in dict.fromkeys((os.path.normpath(lock["file"]), key_of(lock["file"]))):
+                self._take(lock, name, repository.top, whole)
+
+    def __bool__(self) -> bool:
+        return bool(self.of_repository or self.over or self.inside)
+
+    def meeting(self, files: list[str]) -> list[Refusal]:
+        """Those of `files` (relative to the work tree) that are locked, or lie in a folder that is."""
+        found: dict[str, dict] = {}
+        for lock in self.over:
+            found.update((file, lock) for file in files if file not in found)
+        for ignores_case in (False, True):
+            names = {_plain(file) if ignores_case else file: file for file in files}
+            order = sorted(names)
+            for ignored, place, lock in self.inside:
+                if ignored == ignores_case:
+                    self._collect(found, names, order, place, lock)
+        return [Refusal(file, found[file]) for file in files if file in found]
+
+    def _take(self, lock: dict, name: str, top: str, whole: set[str]) -> None:
+        ignores_case = name.startswith(NO_CASE)
+        if ignores_case:
+            name, top, whole = name[len(NO_CASE) :], _plain(top), set(map(_plain, whole))
+        if name in whole:
+            kind = self.of_repository
+        elif contains(name, top):
+            kind = self.over
+        elif contains(top, name):
+            place = (ignores_case, name[len(top) + 1 :], lock)
+            if place not in self.inside:
+                self.inside.append(place)
+            return
+        else:
+            return
+        if lock not in kind:
+            kind.append(lock)
+
+    def _collect(self, found: dict, names: dict, order: list[str], place: str, lock: dict) -> None:
+        if place in names:
+            found.setdefault(names[place], lock)
+        at = bisect_left(order, place + "/")
+        while at < len(order) and order[at].startswith(place + "/"):
+            found.setdefault(names[order[at]], lock)
+            at += 1
+
+
+def _plain(path: str) -> str:
+    """`path` as keys without letter case have it."""
+    return normalize("NFC", path).casefold()
+
+
+def piped():
+    """Standard input where git, or a script of ours, gives one; None at a terminal."""
+    return None if sys.stdin is None or sys.stdin.isatty() else sys.stdin

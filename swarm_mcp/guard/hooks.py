@@ -1,0 +1,265 @@
+"""Putting the guard's hooks into a repository and taking them away again, whatever hooks are there already.
+
+Two ways, and nothing of the work tree or of anybody's hooks is ever touched:
+
+beside      git looks into the repository's own ``hooks`` folder, and that has no hook of our names: they are put there
+dispatcher  any other repository (hooks of these names, husky, lefthook, a shared ``core.hooksPath``): the folder
+            ``swarm-hooks`` in the git folder holds a script for every hook there is, which runs the one of the same
+            name where git looked before; ``core.hooksPath`` of this repository names it
+
+What was there before is kept in ``swarm-guard.json`` in the git folder, and comes back byte for byte where nobody has
+changed it since.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import NamedTuple
+
+from swarm_mcp.bundle import coordinator_command
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.guard.check import HOOKS
+from swarm_mcp.guard.repository import Repository
+from swarm_mcp.guard.scripts import MARK, NAMES, NAMES_IF_THERE, beside, chained
+
+FOLDER, RECORD = "swarm-hooks", "swarm-guard.json"
+SETTING = "core.hooksPath"
+
+
+class Outcome(NamedTuple):
+    """How a repository is guarded: `way` (``beside``, ``dispatcher``, empty for not), by hooks in `folder`.
+
+    `changed`: whether that was done just now; `earlier`: where git looked before there was a dispatcher.
+    """
+
+    way: str
+    folder: str
+    changed: bool
+    earlier: str = ""
+
+
+class _Place(NamedTuple):
+    """Where git finds this repository's hooks.
+
+    looked  core.hooksPath as git resolves it, empty where it is not set; `is_own`: whether this repository sets it
+    config  the file in which ours is, or would be, set, beside the git folder `home`; `value`: what it sets, as written
+    """
+
+    looked: str
+    is_own: bool
+    config: str
+    home: str
+    value: str
+
+    @property
+    def folder(self) -> str:
+        """Where a dispatcher is, or would be."""
+        return os.path.join(self.home, FOLDER)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether git finds our dispatcher."""
+        return os.path.isabs(self.looked) and os.path.realpath(self.looked) == os.path.realpath(self.folder)
+
+
+def install(folder: str) -> Outcome:
+    """Guard the repository around `folder`; again for one that is guarded: bring the hooks up to date."""
+    repository = Repository(folder)
+    place, command = _place(repository), coordinator_command()
+    default = os.path.join(repository.common, "hooks")
+    if place.is_ours:
+        earlier = str(_read_record(place.home).get("earlier") or "")
+        return Outcome("dispatcher", place.folder, _fill(repository, place, earlier, command), earlier or default)
+    if not place.looked and not any(_is_foreign(os.path.join(default, hook)) for hook in HOOKS):
+        made = not os.path.isdir(default)
+        os.makedirs(default, exist_ok=True)
+        changed = [_put(os.path.join(default, hook), beside(hook, command)) for hook in HOOKS]
+        if made:
+            _write_record(place.home, {"made": default})
+        return Outcome("beside", default, any(changed))
+    _take_beside(repository)
+    before = _bytes(place.config)
+    # A folder that all of a person's repositories share is looked up at each run: it may be moved any day.
+    earlier = place.looked if place.is_own else ""
+    try:
+        _fill(repository, place, earlier, command)
+        repository.ask("config", "--file", place.config, SETTING, place.folder)
+        if not _place(repository).is_ours:
+            raise SwarmError(f"{SETTING} is set by something that comes after {place.config}; nothing was changed")
+    except SwarmError:
+        if _bytes(place.config) != before:
+            _replace(place.config, before, stat.S_IMODE(os.stat(place.config).st_mode))
+        _empty(place.folder)
+        raise
+    after = _bytes(place.config)
+    record = {"earlier": earlier, "value": place.value, "before": _text(before), "after": _text(after)}
+    _write_record(place.home, record)
+    return Outcome("dispatcher", place.folder, True, place.looked or default)
+
+
+def uninstall(folder: str) -> Outcome:
+    """Take the guard's hooks away; what git used before is in force again. No error where there are none."""
+    repository = Repository(folder)
+    changed = _take_beside(repository)
+    found = os.path.join(repository.common, "hooks") if changed else ""
+    way = "beside" if changed else ""
+    for home in dict.fromkeys((repository.common, repository.own)):
+        folder = os.path.join(home, FOLDER)
+        if not os.path.isdir(folder):
+            continue
+        foreign = [name for name in sorted(os.listdir(folder)) if _is_foreign(os.path.join(folder, name))]
+        if foreign:
+            raise SwarmError(f"{folder} holds hooks that are not ours ({foreign[0]}); move them out of it first")
+        _unset(repository, home)
+        _empty(folder)
+        _remove(os.path.join(home, RECORD))
+        way, found, changed = "dispatcher", folder, True
+    return Outcome(way, found, changed)
+
+
+def state(folder: str) -> Outcome:
+    """How the repository around `folder` is guarded now."""
+    repository = Repository(folder)
+    place = _place(repository)
+    default = os.path.join(repository.common, "hooks")
+    if place.is_ours:
+        return Outcome("dispatcher", place.folder, False, place.looked)
+    if not place.looked and all(_is_ours(os.path.join(default, hook)) for hook in HOOKS):
+        return Outcome("beside", default, False)
+    return Outcome("", place.looked or default, False)
+
+
+def _place(repository: Repository) -> _Place:
+    scope = repository.text("config", "--show-scope", "--get", SETTING).partition("\t")[0]
+    if scope == "command":
+        raise SwarmError(f"{SETTING} is set by the environment or on the command line; unset it first")
+    looked = repository.text("config", "--type=path", "--get", SETTING)
+    home = repository.own if scope == "worktree" else repository.common
+    config = os.path.join(home, "config.worktree" if scope == "worktree" else "config")
+    value = repository.text("config", "--file", config, "--no-includes", "--get", SETTING)
+    return _Place(looked, scope in ("local", "worktree"), config, home, value)
+
+
+def _fill(repository: Repository, place: _Place, earlier: str, command: list[str]) -> bool:
+    """Write the dispatcher's scripts, `earlier` as for ``chained``; whether anything changed."""
+    os.makedirs(place.folder, exist_ok=True)
+    now = earlier or (place.looked if not place.is_ours else "") or os.path.join(repository.common, "hooks")
+    now = os.path.join(repository.top, now)
+    there = [name for name in NAMES_IF_THERE if os.path.isfile(os.path.join(now, name))]
+    changed = [_put(os.path.join(place.folder, name), chained(name, command, earlier)) for name in (*NAMES, *there)]
+    for name in set(NAMES_IF_THERE).difference(there):
+        path = os.path.join(place.folder, name)
+        if _is_ours(path):
+            _remove(path)
+            changed.append(True)
+    return any(changed)
+
+
+def _unset(repository: Repository, home: str) -> None:
+    """Give core.hooksPath in the git folder `home` back the value it had, where it is ours still."""
+    record = _read_record(home)
+    for name in ("config", "config.worktree"):
+        config = os.path.join(home, name)
+        value = repository.text("config", "--file", config, "--no-includes", "--type=path", "--get", SETTING)
+        if not value or os.path.realpath(value) != os.path.realpath(os.path.join(home, FOLDER)):
+            continue
+        if record.get("before") is not None and _text(_bytes(config)) == record.get("after"):
+            before = str(record["before"]).encode("utf-8", "surrogateescape")
+            _replace(config, before, stat.S_IMODE(os.stat(config).st_mode))
+        elif record.get("value"):
+            repository.ask("config", "--file", config, SETTING, str(record["value"]))
+        else:
+            repository.ask("config", "--file", config, "--unset", SETTING)
+
+
+def _take_beside(repository: Repository) -> bool:
+    """Remove our hooks from the repository's own folder; whether there were any."""
+    default = os.path.join(repository.common, "hooks")
+    ours = [path for path in (os.path.join(default, hook) for hook in HOOKS) if _is_ours(path)]
+    for path in ours:
+        _remove(path)
+    if ours and _read_record(repository.common).get("made") == default:
+        _remove(os.path.join(repository.common, RECORD))
+        try:
+            os.rmdir(default)
+        except OSError:
+            pass  # somebody has put a hook there meanwhile
+    return bool(ours)
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return MARK.encode() in file.read(4096)
+    except OSError:
+        return False
+
+
+def _is_foreign(path: str) -> bool:
+    return os.path.lexists(path) and not _is_ours(path)
+
+
+def _put(path: str, text: str) -> bool:
+    """Make `path` a hook with this text, in one step; whether it was not one yet."""
+    data = text.encode("utf-8", "surrogateescape")
+    if _is_foreign(path):
+        raise SwarmError(f"{path} is not ours, and stays as it is")
+    if _bytes(path) == data and os.access(path, os.X_OK):
+        return False
+    _replace(path, data, 0o755)
+    return True
+
+
+def _replace(path: str, data: bytes, mode: int) -> None:
+    scratch = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(scratch, "wb") as file:
+            file.write(data)
+        os.chmod(scratch, mode)
+        os.replace(scratch, path)
+    except OSError as error:
+        _remove(scratch)
+        raise SwarmError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _empty(folder: str) -> None:
+    for name in os.listdir(folder):
+        if _is_ours(os.path.join(folder, name)):
+            _remove(os.path.join(folder, name))
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return
+
+
+def _remove(path: str) -> None:
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        return
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _read_record(home: str) -> dict:
+    try:
+        record = json.loads(_bytes(os.path.join(home, RECORD)) or b"{}")
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _write_record(home: str, record: dict) -> None:
+    _replace(os.path.join(home, RECORD), (json.dumps(record, indent=2) + "\n").encode(), 0o600)

@@ -1,0 +1,53 @@
+"""Which files of a sandbox the effects of a command meet: those a peer's lock on them would refuse it for."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from swarm_hook_core.effects import git_asked
+from swarm_hook_core.effects.model import Effects
+from swarm_hook_core.paths import contains, key_of, keys_for
+
+GIT_SECONDS = 5.0  # what is asked here is whether git knows; how soon it says so is measured elsewhere
+
+
+class Met(NamedTuple):
+    """Of some files (relative to the sandbox): those that are `certain`ly met, and those that `possibl`y are."""
+
+    certain: set[str]
+    possible: set[str]
+
+
+def met(effects: Effects, root: str, files: list[str]) -> Met:
+    """What `effects` would do to `files` of the sandbox at `root`. A guess is not looked at."""
+    certain: set[str] = set()
+    possible: set[str] = set()
+    where = {path: _keys(os.path.join(root, path)) for path in files}
+    written = {key for write in effects.writes for key in keys_for(write.path, write.folder)}
+    certain |= {path for path, keys in where.items() if not written.isdisjoint(keys)}
+    for tree in effects.trees:
+        for path in files:
+            for below in _seen_from(tree.root, where[path]) if path not in certain else ():
+                answer = tree.admits(below)
+                if answer:
+                    certain.add(path)
+                elif answer is None:
+                    possible.add(path)
+    for call in effects.git:
+        locked = {os.path.realpath(os.path.join(root, path)): path for path in files if path not in certain}
+        touch = git_asked.touched(call, list(locked), GIT_SECONDS)
+        certain |= {locked[path] for path in touch.certain}
+        if touch.unsure:
+            possible |= set(locked.values())
+    return Met(certain, possible - certain)
+
+
+def _keys(path: str) -> list[str]:
+    # As a lock on it would be stored; of a link also the name of its own, since it is the link that `rm` removes.
+    return list(dict.fromkeys((path, key_of(path))))
+
+
+def _seen_from(tree: str, keys: list[str]) -> list[str]:
+    roots = list(dict.fromkeys((tree, os.path.realpath(tree))))
+    return list(dict.fromkeys(tree + key[len(root) :] for root in roots for key in keys if contains(root, key)))
