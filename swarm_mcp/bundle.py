@@ -21,6 +21,7 @@ from swarm_mcp.errors import SwarmError
 
 RECORD = "install.json"
 LAUNCHER = "bin/swarm-mcp"
+AFTER = "integrations/after.sh"  # what PostToolUse hooks are started through
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "mcp", "pydantic_core")
 _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
 PARTS = (".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "skills")
@@ -104,7 +105,7 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
     """Every file of a bundle by its relative name. `transports`: client -> how its check asks, if not by command."""
     by_tool = [name for name, value in (transports or {}).items() if value == transport.MCP_TOOL]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    files = {"LICENSE": (source / "LICENSE").read_bytes()}
+    files = {name: (source / name).read_bytes() for name in ("LICENSE", AFTER)}
     for part in PARTS:
         for path in sorted((source / part).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -170,10 +171,10 @@ def _bound(text: bytes) -> bytes:
     for groups in tree.get("hooks", {}).values():
         for group in groups:
             for hook in group["hooks"]:
-                program, rest = hook["command"].split(" ", 1)
-                if program != "python3":
-                    raise SwarmError(f"hook command does not start with python3: {hook['command']}")
-                hook["command"] = f"{shlex.quote(interpreter())} {rest}"
+                before, name, after = hook["command"].partition("python3 -")
+                if not name or (before and AFTER not in before):
+                    raise SwarmError(f"hook command does not start python3: {hook['command']}")
+                hook["command"] = f"{before}{shlex.quote(interpreter())} -{after}"
     return _json(tree)
 
 

@@ -462,3 +462,22 @@ def _assigns(text: str) -> bool:
 def ends_in(text: str, known: dict) -> Quoted:
     """The ends of what starts in `text`, a word."""
     return _Reader(text, 0, 0, None, known)
+
+
+def words_in(text: str, known: dict) -> list[str]:
+    """The raw words of a condition or an array; its operators are words too."""
+    reader, found = _Reader(text, 0, 0, None, known), []
+    while reader.at < len(text):
+        at = reader.at
+        if text[at] in " \t\n":
+            reader.at += 1
+        elif text[at] == "#" and (not at or text[at - 1] in " \t\n"):
+            newline = text.find("\n", at)
+            reader.at = len(text) if newline < 0 else newline
+        elif text[at] in ";&|<>()" and not text.startswith(("<(", ">("), at):
+            reader.at += 2 if text.startswith(("&&", "||"), at) else 1
+            found.append(text[at : reader.at])
+        else:
+            reader.at = reader.word_end(at)
+            found.append(text[at : reader.at])
+    return found

@@ -15,7 +15,8 @@ VALUE_FLAGS = frozenset(
     {
         "--adopt-instance-id", "--as", "--assignee", "--backend", "--client", "--completion-wait", "--depends-on",
         "--description", "--dir", "--directory", "--file", "--file-root", "--from", "--harness", "--holder",
-        "--hook", "--host", "--idempotency-key", "--kind", "--label", "--lease-seconds", "--limit", "--message", "--name", "--note",
+        "--hook", "--host", "--idempotency-key", "--kind", "--label", "--lease-seconds", "--limit", "--message", "--name",
+        "--note",
         "--pane", "--parent-task", "--patience", "--prefix", "--priority", "--remote", "--role", "--runtime", "--scope",
         "--session-id", "--since", "--source", "--spawner", "--state", "--status", "--target", "--task", "--timeout",
         "--to", "--tool", "--transport", "--type", "--wait", "--wait-for-completion", "--x", "--y",
@@ -24,7 +25,7 @@ VALUE_FLAGS = frozenset(
 REPEATABLE = frozenset({"--file"})
 SWITCHES = frozenset(
     {
-        "--approval-required", "--dry-run", "--exclusive", "--force", "--force-spawn", "--help", "--json",
+        "--approval-required", "--dry-run", "--exclusive", "--force", "--force-spawn", "--git", "--help", "--json",
         "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill", "--no-skills", "--no-spawn",
     }
 )  # fmt: skip

@@ -71,7 +71,8 @@ def install(folder: str) -> Outcome:
     default = os.path.join(repository.common, "hooks")
     if place.is_ours:
         earlier = str(_read_record(place.home).get("earlier") or "")
-        return Outcome("dispatcher", place.folder, _fill(repository, place, earlier, command), earlier or default)
+        changed = _fill(repository, place.folder, earlier, command)
+        return Outcome("dispatcher", place.folder, changed, earlier or _shared(repository))
     if not place.looked and not any(_is_foreign(os.path.join(default, hook)) for hook in HOOKS):
         made = not os.path.isdir(default)
         os.makedirs(default, exist_ok=True)
@@ -84,7 +85,7 @@ def install(folder: str) -> Outcome:
     # A folder that all of a person's repositories share is looked up at each run: it may be moved any day.
     earlier = place.looked if place.is_own else ""
     try:
-        _fill(repository, place, earlier, command)
+        _fill(repository, place.folder, earlier, command)
         repository.ask("config", "--file", place.config, SETTING, place.folder)
         if not _place(repository).is_ours:
             raise SwarmError(f"{SETTING} is set by something that comes after {place.config}; nothing was changed")
@@ -125,7 +126,7 @@ def state(folder: str) -> Outcome:
     place = _place(repository)
     default = os.path.join(repository.common, "hooks")
     if place.is_ours:
-        return Outcome("dispatcher", place.folder, False, place.looked)
+        return Outcome("dispatcher", place.folder, False)
     if not place.looked and all(_is_ours(os.path.join(default, hook)) for hook in HOOKS):
         return Outcome("beside", default, False)
     return Outcome("", place.looked or default, False)
@@ -142,15 +143,23 @@ def _place(repository: Repository) -> _Place:
     return _Place(looked, scope in ("local", "worktree"), config, home, value)
 
 
-def _fill(repository: Repository, place: _Place, earlier: str, command: list[str]) -> bool:
+def _shared(repository: Repository) -> str:
+    """The folder of hooks that git uses where the repository itself sets none, as the dispatcher finds it."""
+    for scope in ("--global", "--system"):
+        value = repository.text("config", scope, "--type=path", "--get", SETTING)
+        if value:
+            return value
+    return os.path.join(repository.common, "hooks")
+
+
+def _fill(repository: Repository, folder: str, earlier: str, command: list[str]) -> bool:
     """Write the dispatcher's scripts, `earlier` as for ``chained``; whether anything changed."""
-    os.makedirs(place.folder, exist_ok=True)
-    now = earlier or (place.looked if not place.is_ours else "") or os.path.join(repository.common, "hooks")
-    now = os.path.join(repository.top, now)
+    os.makedirs(folder, exist_ok=True)
+    now = os.path.join(repository.top, earlier or _shared(repository))
     there = [name for name in NAMES_IF_THERE if os.path.isfile(os.path.join(now, name))]
-    changed = [_put(os.path.join(place.folder, name), chained(name, command, earlier)) for name in (*NAMES, *there)]
+    changed = [_put(os.path.join(folder, name), chained(name, command, earlier)) for name in (*NAMES, *there)]
     for name in set(NAMES_IF_THERE).difference(there):
-        path = os.path.join(place.folder, name)
+        path = os.path.join(folder, name)
         if _is_ours(path):
             _remove(path)
             changed.append(True)

@@ -57,20 +57,19 @@ class Repository:
     def pushed(self, lines: list[str], remote: str) -> list[str]:
         """The files of all commits that a push would carry.
 
-        `lines` as git gives them to pre-push: local ref, local commit, remote ref, remote commit. A branch that the
-        remote does not have counts from what its other branches were last seen to hold.
+        `lines` as git gives them to pre-push: local ref, local commit, remote ref, remote commit. What any branch of
+        the remote was last seen to hold is not carried again.
         """
         found: dict[str, None] = {}
+        known = self.text("for-each-ref", "--count=1", f"refs/remotes/{remote}/") if remote else ""
+        without = ["--not", f"--remotes={remote}" if known else "--remotes"]
         for line in lines:
             words = line.split()
             if len(words) != 4 or not words[1].strip("0"):
                 continue  # a branch is removed there: no commit goes anywhere
-            if words[3].strip("0") and self.ask("cat-file", "-e", words[3], wrong=b"missing") == b"":
-                without = [f"^{words[3]}"]
-            else:
-                known = self.text("for-each-ref", "--count=1", f"refs/remotes/{remote}/") if remote else ""
-                without = ["--not", f"--remotes={remote}" if known else "--remotes"]
-            found.update(dict.fromkeys(_names(self.ask(*_LOG, words[1], *without, "--"))))
+            there = words[3].strip("0") and self.ask("cat-file", "-e", words[3], wrong=b"missing") == b""
+            base = [f"^{words[3]}"] if there else []
+            found.update(dict.fromkeys(_names(self.ask(*_LOG, words[1], *base, *without, "--"))))
         return list(found)
 
 

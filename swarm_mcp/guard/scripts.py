@@ -77,7 +77,8 @@ def chained(hook: str, command: list[str], earlier: str) -> str:
 def framework() -> str:
     """The hook of the pre-commit framework, whose variables say whether this is a push. It is kept in the tree."""
     choose = 'hook=pre-commit\n[ -z "${PRE_COMMIT_REMOTE_NAME:-}" ] || hook=pre-push\n'
-    return f"#!/bin/sh\n# swarm guard, for the pre-commit framework.\n{choose}{_check([])}said=$(check </dev/null 2>&1)\n{_VERDICT}"
+    about = "# swarm guard, for the pre-commit framework."
+    return f"#!/bin/sh\n{about}\n{choose}{_check([])}said=$(check </dev/null 2>&1)\n{_VERDICT}"
 
 
 def _check(command: list[str]) -> str:

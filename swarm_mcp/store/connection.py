@@ -24,6 +24,7 @@ GROUPS = {
     "instances": ("instances", "Instances"),  # sessions: register, renew, find, remove
     "locks": ("locks", "Locks"),  # acquire, release, list
     "denials": ("denials", "Denials"),  # who was kept from a file, to be told when it is free
+    "alterations": ("alterations", "Alterations"),  # locked files that changed under their holders
     "messages": ("messages", "Messages"),  # mail between sessions
     "tasks": ("tasks", "Tasks"),  # work handed over: request, claim, complete
     "kv": ("kv", "KeyValues"),  # shared values

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from swarm_hook_core.reader import NAME_OF_FILE
 
-OUR_VERSION = 2  # 2: deliveries, denials, upkeep times; the queue's indexes
+OUR_VERSION = 3  # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations
 
 TABLES = {
     "instances": """
@@ -64,6 +64,11 @@ TABLES = {
     "swarm_denials": """
         instance_id TEXT NOT NULL, path_key TEXT NOT NULL, scope TEXT NOT NULL, file TEXT NOT NULL,
         holder_id TEXT NOT NULL, tool TEXT, denied_at INTEGER NOT NULL, PRIMARY KEY (instance_id, path_key)""",
+    # Locked files that changed while somebody else's call ran, and where the content before that is kept.
+    "swarm_alterations": """
+        id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, file TEXT NOT NULL, path_key TEXT NOT NULL,
+        writer_id TEXT, writer_label TEXT, holder_id TEXT NOT NULL, tool TEXT, command TEXT, kind TEXT NOT NULL,
+        kept TEXT, altered_at INTEGER NOT NULL""",
     # When each kind of housekeeping was last done, and how far it came.
     "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL, place TEXT",
     "swarm_schema": "version INTEGER NOT NULL",
@@ -123,6 +128,8 @@ INDEXES = {
     "swarm_lock_name_idx": f"context({NAME_OF_FILE}) WHERE type = 'lock' AND path_key IS NULL",
     "swarm_lock_holder_idx": "context(instance_id) WHERE type = 'lock'",
     "swarm_denial_key_idx": "swarm_denials(path_key)",
+    "swarm_alteration_key_idx": "swarm_alterations(path_key, id)",
+    "swarm_alteration_time_idx": "swarm_alterations(altered_at)",
     # Ours: what falls due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",
     "swarm_kv_key_idx": "kv(key, scope)",

@@ -1,1 +1,1 @@
-"""Commands with what they really do, recorded. ``PYTHONPATH=tests python -m corpora`` records it anew."""
+"""Shell commands with what they really do, recorded by running them; see `corpora.__main__`."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SHELL = Path(__file__).parent / "shell"
+FOLDERS = ("writes", "reads", "staging")
 FLAGS = {"opaque", "computed"}
 
 
@@ -29,6 +30,11 @@ class Block(NamedTuple):
     setup: str
     needs: tuple[str, ...]
     flags: frozenset[str]
+
+    @property
+    def folder(self) -> str:
+        """One of `FOLDERS`."""
+        return self.key.split("/")[0]
 
     @property
     def kind(self) -> str:

@@ -35,7 +35,10 @@ def _push(q, verb: str) -> None:
 
 def _pop(q, which: str, on_its_commit: bool) -> None:
     kept = q.known(f"stash@{{{which}}}" if which.isdigit() else which)
-    q.hit(q.repository.differing(f"{kept}^1", kept, q.locked))
+    try:
+        q.hit(q.repository.differing(f"{kept}^1", kept, q.locked))
+    except Refused:
+        return  # there is no such stash; one that the same command makes has been asked about as it is made
     if on_its_commit:
         q.hit(q.repository.differing("HEAD", kept, q.locked))
     try:

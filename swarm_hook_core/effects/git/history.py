@@ -58,7 +58,7 @@ def _rebase(q, operands, root: bool) -> None:
         q.maybe(q.repository.since_fork(upstream, tip, q.locked))
         return
     ours = set(q.repository.differing("HEAD", onto, q.locked))
-    own = ours if tip == "HEAD" else set(q.repository.differing(onto, tip, q.locked))
+    own = ours if tip == "HEAD" else set(q.repository.since_fork(upstream, tip, q.locked))
     if ours or own:
         anew = o.has("--onto", "--force-rebase", "--no-ff") or (o.has("-f") and q.words[0] == "rebase")
         if anew or not q.repository.is_ancestor(onto, tip):

@@ -86,10 +86,10 @@ class Repository:
         options = ["--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--root", "--full-history", *walk]
         return self.names("log", *options, *(["-m"] if mainline else []), *revisions, paths=paths)
 
-    def staged(self, paths) -> list:
-        """Files whose entry in the index is not that of HEAD."""
+    def staged(self, paths, tree: str = "HEAD") -> list:
+        """Files whose entry in the index is not that of `tree`."""
         try:
-            return self.names("diff-index", "--cached", "-z", "--name-only", "--no-renames", "HEAD", paths=paths)
+            return self.names("diff-index", "--cached", "-z", "--name-only", "--no-renames", tree, paths=paths)
         except Refused:
             return self.tracked(paths)  # no commit yet
 

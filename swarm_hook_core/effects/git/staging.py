@@ -64,15 +64,29 @@ def move(q) -> None:
             specs = q.specs([source])
             q.hit(path for path in q.locked if specs.matches(path))
         elif is_known(source):
-            q.hit(_inside(q, source))
-            if is_known(target):
-                q.hit(_inside(q, os.path.join(target, os.path.basename(source.rstrip("/"))) if into else target))
+            old = _seen_from_top(q, source)
+            new = os.path.join(target, os.path.basename(source.rstrip("/"))) if into else target
+            if old is not None:
+                _rename(q, old, _seen_from_top(q, new) if is_known(target) else None)
 
 
-def _inside(q, word: str) -> list:
-    path = os.path.normpath(os.path.join(q.repository.top, q.prefix, word))
-    relative = os.path.relpath(path, q.repository.top)
-    return [] if relative == "." or relative.startswith("../") else [relative]
+def _rename(q, old, new) -> None:
+    """The file or folder `old` becomes `new`: all that is in it goes, and arrives."""
+    q.hit(path for path in (old, new) if path is not None and path in q.locked)
+    for path in q.locked:
+        for folder in (old, new):
+            if folder is None:
+                continue
+            if path.startswith(folder + "/") and q.is_there(old + path[len(folder) :]):
+                q.hit([path])
+            elif folder.startswith(path + "/"):
+                q.hit([folder])
+
+
+def _seen_from_top(q, word: str):
+    """`word` relative to the top of the work tree, None where it is outside."""
+    relative = os.path.relpath(os.path.join(q.repository.top, q.prefix, word), q.repository.top)
+    return None if relative == "." or relative.startswith("../") else relative
 
 
 def update_index(q) -> None:

@@ -33,6 +33,9 @@ def checkout(q) -> None:
 def _branch_or_files(q, operands, force: bool, only_branch: bool) -> None:
     """``checkout X ...``, where only git knows whether X is a revision."""
     first, rest = operands[0], operands[1:]
+    if first[:1] == "." or first[-1:] == "/":  # no revision is called like that
+        _files(q, None, operands, removes=False)
+        return
     try:
         if rest:
             q.repository.ask("rev-parse", "--verify", "--quiet", f"{q.known(first)}^{{tree}}")
@@ -98,8 +101,10 @@ def reset(q) -> None:
 
 def read_tree(q) -> None:
     """``read-tree``: with -u."""
-    if q.options.has("-u") and q.options.operands:
-        q.hit(q.repository.against(q.known(q.options.operands[-1]), q.locked))
+    o = q.options
+    if o.has("-u") and o.operands:
+        tree = q.known(o.operands[-1])
+        q.hit(q.repository.against(tree, q.locked) if o.has("--reset") else q.repository.staged(q.locked, tree))
 
 
 def checkout_index(q) -> None:

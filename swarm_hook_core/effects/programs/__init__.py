@@ -5,23 +5,50 @@ run or printed. A program that no family knows is a guess; one in ``readers.NAME
 """
 
 FAMILIES = {
-    "files": "cp mv rm rmdir unlink mkdir install ln link touch truncate tee dd mkfifo mknod shred split csplit"
-    " sort uniq sponge chmod chown chgrp mktemp rename",
-    "editors": "sed gsed perl awk gawk mawk nawk ed ex vi vim nvim view emacs nano patch",
-    "formatters": "prettier black ruff isort autopep8 yapf gofmt goimports gofumpt eslint rustfmt clang-format biome"
-    " dprint shfmt stylua swiftformat google-java-format ktlint rubocop standardrb php-cs-fixer terraform tofu"
-    " stylelint autoflake pyupgrade docformatter mdformat taplo buf nixfmt alejandra ormolu fourmolu scalafmt dart"
-    " zig xmllint jq yq codespell djlint sqlfluff pre-commit nbstripout jupytext cmake-format markdownlint",
-    "archives": "tar bsdtar gtar unzip zip gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 cpio 7z 7za ar jar unrar pax",
-    "transfer": "rsync scp curl wget sftp aria2c http https gh",
+    "files": "rm grm rmdir unlink mkdir touch gtouch truncate shred mknod mkfifo chmod chown chgrp chflags setfacl"
+    " xattr mktemp rename prename trash trash-put gio dos2unix unix2dos",
+    "copies": "cp gcp mv gmv ln gln link install ginstall rsync ditto",
+    "filters": "sdiff xsv sar cppcheck nvidia-smi trivy grype pygmentize highlight qrencode xmlstarlet ptx file tee"
+    " dd sort gsort uniq sponge split gsplit csplit tree less xxd iconv shuf gshuf base64 base32 uudecode openssl gpg"
+    " gpg2 age ssh-keygen mlr strip objcopy ranlib pdftotext m4 plutil defaults screencapture",
+    "sed": "sed gsed",
+    "awk": "awk gawk mawk nawk goawk",
+    "perl": "perl",
+    "patch": "patch gpatch",
+    "editors": "ed red ex vi vim nvim view rvim gvim mvim emacs emacsclient nano pico micro hx joe kak mcedit code"
+    " subl zed cursor",
+    "archives": "tar bsdtar gtar 7z 7za 7zz 7zr rar unrar unzip zip cpio pax ar jar gar",
+    "compressors": "gzip bzip2 xz lzma zstd lz4 brotli compress lzip gunzip pigz unpigz bunzip2 pbzip2 unxz unlzma"
+    " unzstd unlz4 zstdmt uncompress pixz",
+    "transfer": "kubectl oc helm curl wget scp sftp aria2c gh http https xh aws gsutil",
+    "formatters": "black blue ruff isort autopep8 yapf autoflake pyupgrade reorder-python-imports docformatter"
+    " mdformat nbstripout djlint sqlfluff codespell prettier prettierd eslint oxlint standard xo stylelint biome rome"
+    " dprint markdownlint markdownlint-cli2 gofmt gofumpt goimports gci golines golangci-lint rustfmt clang-format"
+    " shfmt stylua swiftformat swift-format swiftlint google-java-format ktlint ktfmt scalafmt rubocop standardrb"
+    " php-cs-fixer phpcbf pint terraform tofu packer terragrunt taplo buf nixfmt nixpkgs-fmt alejandra ormolu"
+    " fourmolu elm-format cmake-format dart zig crystal csharpier perltidy tidy xmllint yq yamlfmt toml-sort"
+    " sort-package-json uncrustify astyle latexindent sd ast-grep sg fastmod jscodeshift semgrep jupytext pre-commit"
+    " prek cookiecutter",
+    "projects": "tox nox mocha mvn mvnw gradle gradlew rspec phpunit cypress jest vitest ava karma playwright ctest"
+    " bazel bazelisk buck2 pants meson scons waf xcodebuild stack cabal sbt lein ant rake task mage turbo nx lerna"
+    " gulp grunt webpack rollup parcel next nuxt astro gatsby hugo jekyll mkdocs sphinx-build tsup tsx ts-node"
+    " ts-node-esm nodemon pm2 behave robot locust unittest nose2 invoke fab ansible-playbook molecule storybook remix"
+    " ng vue-cli-service expo react-native swift elixir erl iex julia scala kotlin kotlinc groovy java racket sbcl"
+    " clojure bb octave maturin pytest py.test make gmake mypy pyright basedpyright pylint flake8 pyflakes ty pyre"
+    " bandit vite prisma graphql-codegen sqlc alembic swagger-codegen openapi-generator-cli just ninja cmake tsc"
+    " coverage go dotnet mix",
+    "packages": "npm cnpm yarn pnpm pip pip3 bundle bundler apt apt-get brew dnf yum apk pacman snap port crontab"
+    " dpkg systemctl service launchctl journalctl pipx rustup nvm volta corepack cargo gem composer pod conan",
+    "converters": "gcc g++ cc c++ clang clang++ swiftc gfortran ghc tcc convert magick mogrify composite montage"
+    " pdflatex xelatex lualatex latexmk latex pandoc dot neato mmdc plantuml sass lessc terser swc babel uglifyjs"
+    " csso svgo ld as nasm pngquant cwebp rsvg-convert inkscape wkhtmltopdf weasyprint qpdf pdf2svg cbindgen"
+    " openapi-generator pip-compile cyclonedx bison yacc flex gperf rustc javac ffmpeg protoc esbuild typst ctags"
+    " etags",
+    "databases": "sqlite3 sqlite duckdb pg_dump pg_dumpall mysqldump mongodump mysql mariadb redis-cli mongosh psql",
     "interpreters": "python python3 python2 pypy pypy3 node nodejs deno bun ruby php lua osascript tclsh Rscript ipython",
     "wrappers": "env sudo doas command builtin exec nohup nice ionice timeout stdbuf time setsid chroot xargs parallel find"
     " fd fdfind bash sh zsh dash ksh fish su eval source . watch flock script strace ltrace caffeinate unbuffer npx bunx"
     " pnpx uvx uv poetry pipenv rye hatch nix-shell busybox ssh docker podman make_ trap coproc",
-    "projects": "make gmake cmake ninja npm pnpm yarn pip pip3 cargo go mvn gradle gradlew bundle gem composer pytest tox"
-    " nox jest vitest mocha tsc webpack vite rollup esbuild gcc g++ cc c++ clang clang++ rustc javac dotnet swift"
-    " mix rake rspec phpunit playwright cypress mypy pyright coverage sphinx-build mkdocs protoc pdflatex latexmk pandoc"
-    " convert magick ffmpeg sqlite3 psql mysql crontab apt apt-get brew",
     "listers": "echo printf pwd ls cat head tail grep egrep fgrep rg ag basename dirname realpath readlink seq true false"
     " which type test [ hostname whoami id uname date",
     "git": "git",
@@ -31,14 +58,14 @@ FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in name
 
 def program(name: str):
     """The function for program `name` (its base name), or None where nothing is known of it."""
-    family = FAMILY_OF.get(name) or FAMILY_OF.get(name.rstrip("0123456789."))  # python3.12, gcc-13
+    family = FAMILY_OF.get(name) or FAMILY_OF.get(name.rstrip("0123456789.-"))  # python3.12, gcc-13
     if family is None:
         from swarm_hook_core.effects.programs.readers import NAMES
 
         return _reads if name in NAMES else None
     full = f"swarm_hook_core.effects.programs.{family}"
     module = __import__(full, fromlist=["RUN"])
-    return module.RUN.get(name) or module.RUN.get(name.rstrip("0123456789."))
+    return module.RUN.get(name) or module.RUN.get(name.rstrip("0123456789.-"))
 
 
 def _reads(_call) -> None:

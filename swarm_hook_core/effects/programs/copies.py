@@ -5,7 +5,16 @@ import sys
 
 from swarm_hook_core.effects.model import is_known
 from swarm_hook_core.effects.options import split
-from swarm_hook_core.effects.programs.places import cannot_tell, exists, is_folder, lay_over, matching, put, seen, targets
+from swarm_hook_core.effects.programs.places import (
+    cannot_tell,
+    exists,
+    is_folder,
+    lay_over,
+    matching,
+    put,
+    seen,
+    targets,
+)
 
 _BACKUPS = ("-b", "--backup")
 
@@ -106,7 +115,9 @@ def _link(call) -> None:
 
 
 def _install(call) -> None:
-    options = split(call.words, "gmotSfB", ("--group", "--mode", "--owner", "--target-directory", "--suffix", "--strip-program"))
+    options = split(
+        call.words, "gmotSfB", ("--group", "--mode", "--owner", "--target-directory", "--suffix", "--strip-program")
+    )
     if options.has("-d", "--directory"):
         for word in options.operands:
             call.write(word)
@@ -192,7 +203,19 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
 def _let_through(options):
     """What ``--exclude`` leaves, as `allowed` of `places.lay_over`; None where all goes."""
     patterns = options.values("--exclude")
-    if options.has("--exclude-from", "--filter", "-f", "--include", "--include-from", "-F", "-C", "--cvs-exclude", "-u", "--update", "--existing"):
+    if options.has(
+        "--exclude-from",
+        "--filter",
+        "-f",
+        "--include",
+        "--include-from",
+        "-F",
+        "-C",
+        "--cvs-exclude",
+        "-u",
+        "--update",
+        "--existing",
+    ):
         return cannot_tell
     if not patterns:
         return None

@@ -8,7 +8,16 @@ from swarm_hook_core.effects.programs.places import maybe
 
 MOST = 2000  # commands of one script that are read
 
-_VIM_LONG = ("--cmd", "--servername", "--remote", "--remote-send", "--remote-expr", "--startuptime", "--listen", "--log")
+_VIM_LONG = (
+    "--cmd",
+    "--servername",
+    "--remote",
+    "--remote-send",
+    "--remote-expr",
+    "--startuptime",
+    "--listen",
+    "--log",
+)
 
 
 def _ed(call) -> None:
@@ -73,7 +82,9 @@ def _vim(call) -> None:
             call.write(name)
     given += options.values("-c", "--cmd")
     is_ex = call.name in ("ex", "exim") or options.has("-e", "-E")
-    scripts = options.values("-S", "-u" if call.name != "view" and options.value("-u") not in ("NONE", "NORC", "DEFAULTS") else "-S", "-l")
+    scripts = options.values(
+        "-S", "-u" if call.name != "view" and options.value("-u") not in ("NONE", "NORC", "DEFAULTS") else "-S", "-l"
+    )
     if is_ex and (options.has("-s", "-es", "--headless") or call.stdin is not None):
         # -s takes no value in ex mode: what follows it is an operand, or stands in the same cluster.
         options = split(words, "cSutUTiwWqrl", _VIM_LONG, optional="opOV")
@@ -96,7 +107,20 @@ def _vim(call) -> None:
             maybe(call, file)
 
 
-_MODIFIERS = ("silent!", "silent", "sil!", "sil", "noautocmd", "noa", "keepalt", "keepj", "keepjumps", "keepp", "keeppatterns", "verbose")
+_MODIFIERS = (
+    "silent!",
+    "silent",
+    "sil!",
+    "sil",
+    "noautocmd",
+    "noa",
+    "keepalt",
+    "keepj",
+    "keepjumps",
+    "keepp",
+    "keeppatterns",
+    "verbose",
+)
 _ALL = ("bufdo", "argdo", "windo", "tabdo", "bufd", "argd")
 _WRITES = ("w", "wr", "write", "wq", "x", "xi", "xit", "exi", "exit", "up", "update", "wn", "wnext", "wN", "ZZ")
 _WRITES_ALL = ("wa", "wall", "xa", "xall", "wqa", "wqall")
@@ -181,7 +205,9 @@ def _parts(text: str) -> list[str]:
             at += 1
         elif text[at] == "|":
             head = _after_range(text[start:at].strip().lstrip(":"))[1]
-            if not head.startswith(("!", "r !", "r!", "w !", "norm", "bufdo", "argdo", "windo", "tabdo", "g/", "v/", "g!")):
+            if not head.startswith(
+                ("!", "r !", "r!", "w !", "norm", "bufdo", "argdo", "windo", "tabdo", "g/", "v/", "g!")
+            ):
                 parts.append(text[start:at])
                 start = at + 1
         at += 1
@@ -192,7 +218,16 @@ _EMACS_VALUES = (
     "-l --load -f --funcall -e --eval --execute -L --directory -t --chdir --visit --file --insert --find-file -u --user"
     " --socket-name -s --alternate-editor -a"
 ).split()
-_EMACS_READS = ("message", "print", "princ", "version", "emacs-version", "check-parens", "kill-emacs", "batch-byte-check")
+_EMACS_READS = (
+    "message",
+    "print",
+    "princ",
+    "version",
+    "emacs-version",
+    "check-parens",
+    "kill-emacs",
+    "batch-byte-check",
+)
 
 
 def _emacs(call) -> None:
@@ -231,7 +266,15 @@ def _emacs(call) -> None:
         for file in files:
             call.write(os.path.splitext(file)[0] + ".elc")
         return
-    for function in ("write-file", "write-region", "append-to-file", "delete-file", "find-file", "copy-file", "rename-file"):
+    for function in (
+        "write-file",
+        "write-region",
+        "append-to-file",
+        "delete-file",
+        "find-file",
+        "copy-file",
+        "rename-file",
+    ):
         _lisp_names(call, text, function)
     named = [word for word in _symbols(text) if word not in _EMACS_READS]
     if loads or any(word.startswith(("org-", "shell", "call-process", "load", "make-", "project-")) for word in named):
@@ -261,7 +304,14 @@ def _symbols(text: str) -> list[str]:
 
 def _window(call) -> None:
     """An editor that waits for keys: the agent cannot type into it, a person may."""
-    if call.words[:1] and call.words[0] in ("--version", "-h", "--help", "-V", "--list-extensions", "--install-extension"):
+    if call.words[:1] and call.words[0] in (
+        "--version",
+        "-h",
+        "--help",
+        "-V",
+        "--list-extensions",
+        "--install-extension",
+    ):
         return
     for word in call.words:
         if not word.startswith(("-", "+")):
@@ -272,5 +322,8 @@ RUN = {
     **{name: _ed for name in ("ed", "red")},
     **{name: _vim for name in ("ex", "vi", "vim", "nvim", "view", "rvim", "gvim", "mvim")},
     **{name: _emacs for name in ("emacs", "emacsclient")},
-    **{name: _window for name in ("nano", "pico", "micro", "hx", "joe", "kak", "mcedit", "code", "subl", "zed", "cursor")},
+    **{
+        name: _window
+        for name in ("nano", "pico", "micro", "hx", "joe", "kak", "mcedit", "code", "subl", "zed", "cursor")
+    },
 }

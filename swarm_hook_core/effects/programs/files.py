@@ -74,7 +74,9 @@ def _chflags(call) -> None:
 
 
 def _setfacl(call) -> None:
-    options = split(call.words, "mxMX", ("--modify", "--remove", "--set", "--set-file", "--modify-file", "--remove-file"))
+    options = split(
+        call.words, "mxMX", ("--modify", "--remove", "--set", "--set-file", "--modify-file", "--remove-file")
+    )
     if not options.has("--test"):
         _marked(call, options, options.operands)
 
@@ -114,7 +116,9 @@ def _rename(call) -> None:
         return
     operands = list(options.operands)
     code = options.value("-e") or (operands.pop(0) if operands else "")
-    is_perl = options.has("-e") or (len(code) > 2 and code[0] in "sy" and not code[1].isalnum()) or code.startswith("tr/")
+    is_perl = (
+        options.has("-e") or (len(code) > 2 and code[0] in "sy" and not code[1].isalnum()) or code.startswith("tr/")
+    )
     taken, given = code, None
     if not is_perl:
         given = operands.pop(0) if operands else ""

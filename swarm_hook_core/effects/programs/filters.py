@@ -143,7 +143,9 @@ def _openssl(call) -> None:
 
 
 def _gpg(call) -> None:
-    takes = "--output --local-user --recipient --homedir --passphrase --passphrase-file --keyserver --default-key".split()
+    takes = (
+        "--output --local-user --recipient --homedir --passphrase --passphrase-file --keyserver --default-key".split()
+    )
     options = split(call.words, "oruN", takes)
     out = options.value("-o", "--output")
     if out:
@@ -161,7 +163,12 @@ def _gpg(call) -> None:
 
 
 def _age(call) -> None:
-    _write(call, split(call.words, "oriR", ("--output", "--recipient", "--identity", "--recipients-file")).value("-o", "--output"))
+    _write(
+        call,
+        split(call.words, "oriR", ("--output", "--recipient", "--identity", "--recipients-file")).value(
+            "-o", "--output"
+        ),
+    )
 
 
 def _ssh_keygen(call) -> None:
@@ -178,7 +185,11 @@ def _mlr(call) -> None:
     """Miller edits in place with -I, the files at the end."""
     if "-I" in call.words:
         for word in call.words:
-            if "." in word and not word.startswith("-") and (not is_known(word) or os.path.isfile(seen(call, word) or "")):
+            if (
+                "." in word
+                and not word.startswith("-")
+                and (not is_known(word) or os.path.isfile(seen(call, word) or ""))
+            ):
                 call.write(word)
 
 
@@ -207,6 +218,37 @@ def _pdftotext(call) -> None:
         _write(call, operands[1])
     elif operands:
         _write(call, os.path.splitext(operands[0])[0] + ".txt")
+
+
+def _reported(call) -> None:
+    """What a report goes to, where it does not go to the screen."""
+    options = split(call.words, _REPORTS[call.name], ("--output", "--output-file", "--filename", "--output-file-path", "--file"))
+    for name in options.values("-o" if "o" in _REPORTS[call.name] else "--output", "--output", "--output-file", "--filename"):
+        _write(call, name)
+    if call.name == "nvidia-smi":
+        _write(call, options.value("-f"))
+
+
+_REPORTS = {
+    **{"sdiff": "owW", "xsv": "odsn", "sar": "osef", "cppcheck": "DUIij", "nvidia-smi": "filq", "trivy": "ofs", "grype": "o"},
+    **{"pygmentize": "olfOFSNxP", "highlight": "oOiS", "qrencode": "osltvm"},
+}
+
+
+def _xmlstarlet(call) -> None:
+    if call.words[:1] in (["ed"], ["edit"]) and any(word in ("-L", "--inplace") for word in call.words):
+        _write(call, call.words[-1])
+
+
+def _ptx(call) -> None:
+    operands = split(call.words, "AFMSWbgiowx").operands
+    if any(word in ("-G", "--traditional") for word in call.words) and len(operands) > 1:
+        _write(call, operands[1])
+
+
+def _file(call) -> None:
+    if split(call.words, "fFmeP").has("-C", "--compile"):
+        call.guess("compiles a magic file")
 
 
 def _m4(call) -> None:
@@ -238,6 +280,10 @@ def _screencapture(call) -> None:
 
 
 RUN = {
+    **dict.fromkeys(_REPORTS, _reported),
+    "xmlstarlet": _xmlstarlet,
+    "ptx": _ptx,
+    "file": _file,
     "tee": _tee,
     "dd": _dd,
     "sort": _sort,

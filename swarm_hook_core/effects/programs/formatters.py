@@ -19,7 +19,19 @@ from swarm_hook_core.effects.programs.places import (
 )
 
 # Their long options have one dash, so letters do not cluster.
-_ONE_DASH = ("gofmt", "gofumpt", "goimports", "clang-format", "terraform", "tofu", "packer", "tidy", "yamlfmt", "shfmt", "golines")
+_ONE_DASH = (
+    "gofmt",
+    "gofumpt",
+    "goimports",
+    "clang-format",
+    "terraform",
+    "tofu",
+    "packer",
+    "tidy",
+    "yamlfmt",
+    "shfmt",
+    "golines",
+)
 
 
 def _format(call) -> None:
@@ -38,7 +50,9 @@ def _format(call) -> None:
             operands.insert(0, verb)
     elif operands and operands[0] in tool.drops:
         operands.pop(0)
-    spelled = set(given) | {f"{name}={value}" for name, values in given.items() for value in values if value is not None}
+    spelled = set(given) | {
+        f"{name}={value}" for name, values in given.items() for value in values if value is not None
+    }
     if not (writes or spelled.intersection(tool.writes)) or spelled.intersection(tool.looks):
         return
     out = [value for name in tool.out for value in given.get(name, ()) if value]
@@ -103,7 +117,9 @@ def _compiler(call) -> None:
     """zig and crystal: formatters in one subcommand, compilers in the others."""
     verb = next((word for word in call.words if not word.startswith("-")), "")
     if verb == "fmt" or call.words[:2] == ["tool", "format"]:
-        operands = [word for word in call.words[call.words.index(verb) + 1 :] if not word.startswith("-") and word != "format"]
+        operands = [
+            word for word in call.words[call.words.index(verb) + 1 :] if not word.startswith("-") and word != "format"
+        ]
         if not any(word in ("--check", "--stdin") for word in call.words):
             over(call, operands or ["."], TOOLS[call.name].endings)
     elif verb not in ("version", "env", "targets", "help", "zen"):
@@ -150,7 +166,9 @@ def over(call, operands, endings) -> None:
 
 
 def _jupytext(call) -> None:
-    options = split(call.words, "o", ("--to", "--from", "--output", "--set-formats", "--pipe", "--opt", "--update-metadata"))
+    options = split(
+        call.words, "o", ("--to", "--from", "--output", "--set-formats", "--pipe", "--opt", "--update-metadata")
+    )
     if options.value("-o", "--output"):
         if options.value("-o", "--output") != "-":
             call.write(options.value("-o", "--output"))
@@ -158,7 +176,11 @@ def _jupytext(call) -> None:
     ending = (options.value("--to") or "").split(":")[0].split("/")[-1]
     for word in options.operands:
         if ending and is_known(word):
-            call.write(os.path.splitext(word)[0] + "." + {"notebook": "ipynb", "markdown": "md", "python": "py"}.get(ending, ending))
+            call.write(
+                os.path.splitext(word)[0]
+                + "."
+                + {"notebook": "ipynb", "markdown": "md", "python": "py"}.get(ending, ending)
+            )
         if options.has("--sync", "--set-formats", "--update-metadata"):
             call.write(word)
             call.guess("the other half of a notebook", os.path.dirname(word) or None)

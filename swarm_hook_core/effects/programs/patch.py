@@ -33,7 +33,9 @@ def _patch(call) -> None:
         call.guess("a diff that cannot be read yet", options.value("-d", "--directory"))
         return
     strip = options.value("-p", "--strip")
-    for name in targets(text, folder, int(strip) if strip and strip.isdigit() else None, options.has("-R", "--reverse")):
+    for name in targets(
+        text, folder, int(strip) if strip and strip.isdigit() else None, options.has("-R", "--reverse")
+    ):
         _write(call, folder, name)
         _back_up(call, folder, options, name)
 

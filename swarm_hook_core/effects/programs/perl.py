@@ -6,7 +6,20 @@ from swarm_hook_core.effects.programs.sed import backup
 _TAKING = "eEIF"  # -F is attached in truth, but a lone one takes the next word since 5.20
 _WRITERS = (
     *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
-    *("spew", "write_file", "link", "chmod", "utime", "eval", "require", "do ", "write", "store", "rmtree", "make_path"),
+    *(
+        "spew",
+        "write_file",
+        "link",
+        "chmod",
+        "utime",
+        "eval",
+        "require",
+        "do ",
+        "write",
+        "store",
+        "rmtree",
+        "make_path",
+    ),
 )
 
 
@@ -62,7 +75,9 @@ def _arguments(words):
                 checks = checks or letter == "V"
                 break
             if letter in "0l":
-                while place < len(word) and (word[place].isdigit() or word[place] in "xabcdefABCDEF" and word[2:3] == "x"):
+                while place < len(word) and (
+                    word[place].isdigit() or word[place] in "xabcdefABCDEF" and word[2:3] == "x"
+                ):
                     place += 1
             checks = checks or letter in "cv"
     return suffix, codes, list(words[at:]), checks
@@ -89,17 +104,28 @@ def _code(call, code: str) -> None:
         elif mode == "+<" or mode.startswith((">", "+>")):
             _write(call, name)
     opaque = opaque or len(re.findall(r"\bopen\b", code)) > len(matches)
-    for name, places in (("unlink", None), ("rename", None), ("truncate", 1), ("copy", -1), ("move", None), ("write_file", 1)):
+    for name, places in (
+        ("unlink", None),
+        ("rename", None),
+        ("truncate", 1),
+        ("copy", -1),
+        ("move", None),
+        ("write_file", 1),
+    ):
         for match in re.finditer(rf"\b{name}\b\s*\(?\s*((?:(?:\"[^\"]*\"|'[^']*')\s*,?\s*)*)([$@\w]?)", code):
             literals = [double or single for double, single in re.findall(r"\"([^\"]*)\"|'([^']*)'", match[1])]
             chosen = literals if places is None else literals[:1] if places == 1 else literals[-1:]
             for path in chosen:
                 _write(call, path)
             opaque = opaque or not literals or (places != 1 and match[2] not in ("",))
-    for match in re.finditer(r"\b(?:system|exec)\b\s*\(?\s*(?:\"([^\"]*)\"|'([^']*)'|(.))|`([^`]*)`|\bqx\s*[({/]([^)}/]*)", code):
+    for match in re.finditer(
+        r"\b(?:system|exec)\b\s*\(?\s*(?:\"([^\"]*)\"|'([^']*)'|(.))|`([^`]*)`|\bqx\s*[({/]([^)}/]*)", code
+    ):
         text = next((group for place, group in enumerate(match.groups()) if group is not None and place != 2), None)
         _shell(call, UNKNOWN if text is None or _is_computed(text) or match[3] else text)
-    if opaque or re.search(r"\b(?:spew\w*|symlink|link|rmtree|make_path|store|eval\s*\"|do\s+[\"'$]|require\s+[\"'$])", code):
+    if opaque or re.search(
+        r"\b(?:spew\w*|symlink|link|rmtree|make_path|store|eval\s*\"|do\s+[\"'$]|require\s+[\"'$])", code
+    ):
         call.guess("a program that computes its paths")
 
 

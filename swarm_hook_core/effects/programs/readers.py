@@ -1,12 +1,42 @@
-"""Programs that write nothing whatever their arguments, and need no function of their own."""
+"""Programs that write nothing whatever their arguments, and need no function of their own.
+
+A program that writes only when told to (``sort -o``, ``uniq in out``, ``tree -o``, ``xxd in out``) does not belong here.
+"""
 
 NAMES = frozenset(
     (
-        "ack awk_ cal cd_ cksum cloc cmp column comm cut df diff dig dircolors du env_ expand expr factor file fmt fold free"
-        " getconf getent groups hexdump host htop iconv_ jobs join kill killall last less let lsof lsblk man md5sum more"
-        " netstat nl nm nproc nslookup objdump od paste pgrep ping pkill pr printenv ps pstree rev scc sdiff sha1sum"
-        " sha224sum sha256sum sha384sum sha512sum shasum size sleep ss stat strings sum tac tokei top tput tr tree tsort"
-        " tty unexpand uptime users vmstat w wait wc whereis who xxd_ yes zcat zgrep bat batcat exa eza delta difft"
-        " sysctl_ lscpu arch locale look nohup_ diff3 zless bzcat xzcat readelf ldd"
+        # text and tables
+        "ack agrep cal cmp cksum cloc colordiff column comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff"
+        " diff3 diffstat difft dwdiff egrep envsubst expand fgrep fmt fold gron hexdump hexyl icdiff join jless jo jp"
+        " jq lolcat look nl od paste pcregrep pr ripgrep rev scc shellcheck sift"
+        " strings sum tac tokei tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zgrep"
+        " zless zmore zstdcat zstdgrep zstdless bzcat bzdiff bzgrep bzless bzmore xzcat xzcmp xzdiff xzgrep xzless xzmore"
+        " lz4cat gzcat bat batcat glow mdcat most more gcat ghead gtail gwc gcut gtr ggrep gdate"
+        " hadolint yamllint actionlint vale proselint write-good alex commitlint checkmake tflint checkov"
+        # checksums and encodings
+        " b2sum b3sum cksum crc32 md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum shasum xxhsum basenc"
+        # files and folders
+        " df dircolors dirname du duf dust erd exa eza findmnt fuser getfacl getfattr lsattr lsd lsof mdfind mdls mountpoint"
+        " namei ncdu pathchk stat vdir dir whereis locate mlocate plocate"
+        # numbers, dates, texts
+        " bc cowsay dc expr factor figlet fortune gcal getopt locale ncal numfmt sleep tput units uuidgen yes"
+        " gettext infocmp pwgen toilet"
+        # the machine and its processes
+        " acpi arch blkid btop dmesg dmidecode free getconf getent groups htop iostat ipcs kill killall last lastlog"
+        " lscpu lsblk lshw lsmod lspci lsusb mpstat nproc pgrep pidof pidstat pidwait pkill pmap printenv ps pstree"
+        " pwdx renice sensors sw_vers swapon sysctl system_profiler tasklist top tty uptime users vm_stat vmstat w who"
+        " logger mesg notify-send tload uname vmmap wall free loginctl hostnamectl timedatectl"
+        # networks
+        " arp dig host ifconfig ip iw mtr nc ncat netcat netstat networksetup nmcli nslookup ping ping6 route ss"
+        " ssh-add ssh-keyscan telnet tracepath traceroute whois"
+        # programs and libraries
+        " addr2line apropos c++filt dwarfdump ldd man nm objdump otool pahole pkg-config pkgconf readelf size"
+        " tldr cheat whatis info lsb_release"
+        # windows of a person, terminals
+        " clear fzf open pbcopy pbpaste peco reset setterm stty wl-copy wl-paste xclip xdg-open xsel"
+        # containers, clusters, clouds: what they change is elsewhere
+        " kubectx kubens stern k9s dive hadolint doctl heroku"
+        # shells' own
+        " bg disown fg hash jobs logout suspend times ulimit umask wait bind complete compgen compopt help let enable"
     ).split()
 )

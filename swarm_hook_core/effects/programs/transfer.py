@@ -109,7 +109,9 @@ def _scp(call) -> None:
     for source in sources:
         name = source[source.index(":") + 1 :] if is_remote(source) else source
         if options.has("-r"):
-            call.tree(os.path.join(dest, os.path.basename(name.rstrip("/"))) if is_folder(call, dest) else dest, cannot_tell)
+            call.tree(
+                os.path.join(dest, os.path.basename(name.rstrip("/"))) if is_folder(call, dest) else dest, cannot_tell
+            )
         else:
             put(call, name or ".", dest, True if len(sources) > 1 else None)
 
@@ -147,7 +149,9 @@ _GH_READS = ("issue", "api", "auth", "browse", "search", "label", "status", "wor
 
 def _gh(call) -> None:
     words = [word for word in call.words if not word.startswith("-")]
-    options = split(call.words, "ROoDdpnaTb", ("--repo", "--output", "--dir", "--pattern", "--name", "--archive", "--body"))
+    options = split(
+        call.words, "ROoDdpnaTb", ("--repo", "--output", "--dir", "--pattern", "--name", "--archive", "--body")
+    )
     what, verb = (words + ["", ""])[:2]
     if what in _GH_READS:
         return
@@ -194,7 +198,30 @@ def _aws(call) -> None:
         call.write(words[-1])
 
 
+def _kubectl(call) -> None:
+    """What it changes is in a cluster, but for ``cp`` and what helm makes of charts."""
+    words = [word for word in call.words if not word.startswith("-")]
+    options = split(call.words, "ncfoldu", ("--output-dir", "--destination", "--namespace", "--container", "--kubeconfig"))
+    if call.name == "helm":
+        verb = words[0] if words else ""
+        if options.value("--output-dir"):
+            call.tree(options.value("--output-dir"), cannot_tell)
+        if verb == "create" and len(words) > 1:
+            call.tree(words[1], cannot_tell)
+        elif verb == "pull":
+            call.tree(options.value("-d", "--destination") or ".", cannot_tell)
+        elif verb in ("dependency", "dep") and words[1:2] != ["list"]:
+            place = words[2] if len(words) > 2 else "."
+            call.write(os.path.join(place, "Chart.lock"))
+            call.tree(os.path.join(place, "charts"))
+    elif words[:1] == ["cp"] and len(words) > 2 and not is_remote(words[2]):
+        call.tree(words[2], cannot_tell)
+
+
 RUN = {
+    "kubectl": _kubectl,
+    "oc": _kubectl,
+    "helm": _kubectl,
     **{"curl": _curl, "wget": _wget, "scp": _scp, "sftp": _sftp, "aria2c": _aria2c, "gh": _gh},
     **{"http": _httpie, "https": _httpie, "xh": _httpie, "aws": _aws, "gsutil": _aws},
 }

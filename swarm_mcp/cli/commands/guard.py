@@ -10,7 +10,7 @@ usage: swarm-mcp guard install [--dir DIR] [--json]
 For writers that have no hooks of their own: people, editors, other tools. `install` adds to the hooks that are
 there (husky, lefthook, core.hooksPath, one's own) and replaces none; `uninstall` leaves everything as it was. A
 session's own locks never stop its commits; a lock on .git stops every commit and push. Past it once:
-SWARM_GUARD=off git commit ..., or git's own --no-verify.
+SWARM_GUARD=off git commit ..., or git commit -n.
 
 `check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
 

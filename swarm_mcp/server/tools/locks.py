@@ -6,6 +6,10 @@ from swarm_hook_core.labels import token
 from swarm_mcp.server.tool import Answer, Tool, text
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
+LOCKED = text(
+    "The file, absolute or relative to this session's folder. It need not exist yet. `.git` at the top of a work tree"
+    " stands for its repository: no other session may then commit, stash, switch, merge or fetch there."
+)
 DEFAULT_REASON = "actively editing"
 
 
@@ -42,7 +46,7 @@ TOOLS = (
         " replaces reason and task. On conflict the answer has `error`, and `active` says who holds the file, since"
         " when and why; do other work meanwhile, a message comes when the file is free.",
         {
-            "file": FILE,
+            "file": LOCKED,
             "reason": text("Why, in a few words; shown to whoever is denied."),
             "task_id": text("The task this is for; when that ends, the lock is released, listed in its files or not."),
             "exclusive": {

@@ -1,0 +1,364 @@
+"""What the shell does itself: commands that change its folder, variables, or what it does next."""
+
+from swarm_hook_core.effects.model import UNKNOWN, Stream, absolute, is_known
+from swarm_hook_core.effects.words import value
+
+
+def change_folder(walk, scope, words):
+    """cd, pushd, popd, dirs."""
+    name = words[0]
+    operands = [word for word in words[1:] if not (word.startswith("-") and word.strip("-LPen@") == "" and word != "-")]
+    if name == "dirs":
+        return Stream(None)
+    if name == "popd":
+        _go(scope, scope.stack.pop() if scope.stack else None, words)
+        return None
+    if not operands and name == "pushd":
+        if scope.stack:
+            scope.stack[-1], target = scope.folder, scope.stack[-1]
+            _go(scope, target, words)
+        else:
+            scope.folder = None
+        return None
+    if name == "pushd":
+        scope.stack.append(scope.folder)
+    target = operands[0] if operands else walk.variable(scope, "HOME")
+    if target == "-":
+        _go(scope, scope.previous, words)
+    elif not isinstance(target, str) or (name == "pushd" and target[:1] in "+-"):
+        _go(scope, None, words)
+    elif target:
+        _go(scope, absolute(scope.folder, target), words)
+    return Stream("") if name == "cd" and target != "-" else None
+
+
+def _go(scope, folder, _words) -> None:
+    import os
+
+    scope.previous, scope.folder = scope.folder, folder
+    scope.status = True if folder is not None and os.path.isdir(folder) else None
+
+
+def set_words(walk, scope, words):
+    """set."""
+    rest = words[1:]
+    while rest:
+        if rest[0] in ("--", "-"):
+            scope.words = [scope.words[0], *rest[1:]]
+            return Stream("")
+        if rest[0][:1] not in ("-", "+") or not is_known(rest[0]):
+            scope.words = [scope.words[0], *rest]
+            return Stream("")
+        takes = rest[0].endswith("o")
+        if takes and rest[1:2] == ["noglob"] or "f" in rest[0][1:]:
+            (scope.options.add if rest[0][0] == "-" else scope.options.discard)("noglob")
+        rest = rest[2:] if takes else rest[1:]
+    return Stream("")
+
+
+def shift(walk, scope, words):
+    by = words[1] if len(words) > 1 else "1"
+    if UNKNOWN not in scope.words:
+        if by.isdecimal():
+            del (kept := list(scope.words))[1 : 1 + int(by)]
+            scope.words = kept
+        else:
+            scope.words = [scope.words[0], UNKNOWN]
+    scope.status = None if UNKNOWN in scope.words else True
+    return Stream("")
+
+
+def declare(walk, scope, raws) -> None:
+    """export, local, declare, typeset, readonly: `raws` are words as they were written."""
+    name, local = raws[0], raws[0] in ("local", "declare", "typeset") and scope.locals is not None
+    associative = prints = False
+    for raw in raws[1:]:
+        if raw.startswith(("-", "+")):
+            associative = associative or "A" in raw
+            prints = prints or "p" in raw
+            local = local and "g" not in raw
+            continue
+        left, mark, _ = raw.partition("=")
+        variable = left.rstrip("+").partition("[")[0]
+        if not variable.isidentifier():
+            value(walk, scope, raw)
+            continue
+        if local and variable not in scope.locals:
+            scope.locals[variable] = scope.variables.get(variable)
+        if associative and not isinstance(scope.variables.get(variable), dict):
+            scope.variables[variable] = {}
+        if mark:
+            walk.assign(scope, raw)
+        elif local and name == "local":
+            scope.variables[variable] = ""
+    scope.status = True
+
+
+def declare_words(walk, scope, words):
+    """The same where the command itself was computed: `command export x=1`."""
+    declare(walk, scope, [words[0], *(_quoted(word) for word in words[1:])])
+    return Stream("")
+
+
+def _quoted(word: str) -> str:
+    left, mark, right = word.partition("=")
+    return left + mark + "'" + right.replace("'", "'\\''") + "'" if mark else word
+
+
+def unset(walk, scope, words):
+    functions = "-f" in words[1:]
+    for word in words[1:]:
+        if word.startswith("-"):
+            continue
+        if functions:
+            scope.functions.pop(word, None)
+        elif "[" in word:
+            scope.variables[word.partition("[")[0]] = UNKNOWN
+        elif word in scope.variables or word in walk.environment:
+            scope.variables[word] = ""
+        else:
+            scope.functions.pop(word, None)
+            scope.variables[word] = ""
+    scope.status = True
+    return Stream("")
+
+
+def read(walk, scope, words):
+    from swarm_hook_core.effects.options import split
+
+    given = split(words[1:], short="adinNptu")
+    names = [name for name in given.operands if is_known(name)]
+    if given.value("-u") not in (None, "0"):
+        line, status = UNKNOWN, None
+    else:
+        line, status = scope.stdin.line(walk.mark)
+    scope.status = status
+    if given.has("-a"):
+        scope.variables[given.value("-a")] = line.split() if is_known(line) else [line]
+        return Stream("")
+    if not names:
+        scope.variables["REPLY"] = line
+        return Stream("")
+    separators = walk.separators(scope)
+    if len(names) == 1 or not is_known(line) and walk.has_found(line):
+        scope.variables[names[0]] = line.strip(" \t") if separators else line
+        for name in names[1:]:
+            scope.variables[name] = ""
+        return Stream("")
+    rest = line
+    for place, name in enumerate(names):
+        rest = rest.lstrip(" \t") if " " in separators else rest
+        cut = min((rest.find(one) for one in separators if one in rest), default=-1)
+        if place == len(names) - 1 or cut < 0:
+            scope.variables[name], rest = rest.rstrip(" \t\n"), ""
+        else:
+            scope.variables[name], rest = rest[:cut], rest[cut + 1 :]
+    return Stream("")
+
+
+def map_file(walk, scope, words):
+    """mapfile, readarray."""
+    from swarm_hook_core.effects.options import split
+
+    given = split(words[1:], short="dnOsuCc")
+    name = given.operands[0] if given.operands else "MAPFILE"
+    stream = scope.stdin.rest()
+    if stream is None or (stream.text is None and stream.found is None):
+        scope.variables[name] = [UNKNOWN]
+    elif stream.text is None:
+        scope.variables[name] = [walk.mark(stream.found)]
+    else:
+        scope.variables[name] = stream.text.splitlines()
+    scope.status = True
+    return Stream("")
+
+
+def set_options(walk, scope, words):
+    """shopt, setopt, unsetopt."""
+    unset_them = words[0] == "unsetopt" or "-u" in words[1:]
+    for word in words[1:]:
+        if not word.startswith("-"):
+            option = word.lower().replace("_", "")
+            (scope.options.discard if unset_them else scope.options.add)(option)
+    scope.status = True
+    return Stream("")
+
+
+def alias(walk, scope, words):
+    for word in words[1:]:
+        name, mark, text = word.partition("=")
+        if mark and is_known(word):
+            scope.aliases[name] = text
+    scope.status = True
+    return Stream("")
+
+
+def unalias(walk, scope, words):
+    for word in words[1:]:
+        scope.aliases.pop(word, None)
+    if "-a" in words:
+        scope.aliases.clear()
+    return Stream("")
+
+
+def leave(walk, scope, words):
+    """exit, return, break, continue, logout."""
+    scope.ended = "exit" if words[0] == "logout" else words[0]
+    if len(words) > 1:
+        scope.status = words[1] == "0" if words[1].isdecimal() else None
+    return Stream("")
+
+
+def succeed(walk, scope, words):
+    scope.status = True
+    return Stream("")
+
+
+def fail(walk, scope, words):
+    scope.status = False
+    return Stream("")
+
+
+def test(walk, scope, words):
+    from swarm_hook_core.effects.conditions import answer
+
+    inner = words[1:-1] if words[0] == "[" and words[-1] == "]" else words[1:]
+    scope.status = answer(walk, scope, inner)
+    return Stream("")
+
+
+def evaluate(walk, scope, words):
+    text = " ".join(words[2:] if words[1:2] == ["--"] else words[1:])
+    if not is_known(text):
+        if walk.has_found(text):
+            walk.guess(scope, "a computed command", walk.shown("eval " + text))
+            return None
+        name = text.split(None, 1)[0]
+        harmless = not is_known(name) or _needs_no_guess(name)
+        if not harmless:
+            walk.guess(scope, "a computed command", walk.shown("eval " + text))
+            return None
+        walk.guess(scope, "a computed command", walk.shown("eval " + text))
+        return None
+    return walk.nested_in(scope, text)
+
+
+def _needs_no_guess(_name: str) -> bool:
+    return False
+
+
+def source(walk, scope, words):
+    """source, and its short form."""
+    operands = words[2:] if words[1:2] == ["--"] else words[1:]
+    if not operands:
+        return None
+    stream = walk.text_of(operands[0], scope.folder)
+    if stream is None or stream.text is None or not is_known(stream.text):
+        walk.guess(scope, "an opaque script", walk.shown(" ".join(words)))
+        return None
+    kept = scope.words
+    if operands[1:]:
+        scope.words = [kept[0], *operands[1:]]
+    try:
+        stream = walk.nested_in(scope, stream.text)
+    finally:
+        scope.words = kept
+    if scope.ended == "return":
+        scope.ended = ""
+    return stream
+
+
+def past(walk, scope, words):
+    """command, builtin, exec, noglob, nocorrect: the rest is the command, functions aside."""
+    rest, name = words[1:], words[0]
+    while rest and rest[0].startswith("-"):
+        option, rest = rest[0], rest[1:]
+        if name == "command" and ("v" in option.lower()):
+            scope.predicate = True
+            return None
+        if name == "exec" and option == "-a":
+            rest = rest[1:]
+        if option == "--":
+            break
+    if not rest:
+        return Stream("")
+    kept, scope.functions = scope.functions, {}
+    try:
+        stream = walk.simple(scope, rest)
+    finally:
+        if not scope.functions:
+            scope.functions = kept
+        else:
+            scope.functions = {**kept, **scope.functions}
+    if name == "exec":
+        scope.ended = "exit"
+    return stream
+
+
+def trap(walk, scope, words):
+    operands = [word for word in words[1:] if word not in ("--", "-p", "-l")]
+    if len(operands) > 1 and operands[0] not in ("-", "") and is_known(operands[0]):
+        inside = scope.fork()
+        walk.nested_in(inside, operands[0])
+    elif len(operands) > 1 and not is_known(operands[0]):
+        walk.guess(scope, "a computed command", walk.shown(" ".join(words)))
+    return Stream("")
+
+
+def let(walk, scope, words):
+    number = "0"
+    for word in words[1:]:
+        number = walk.computed(scope, word)
+    scope.status = number != "0" if is_known(number) else None
+    return Stream("")
+
+
+def get_options(walk, scope, words):
+    """getopts: which options come, nobody follows."""
+    if len(words) > 2:
+        scope.variables[words[2]] = UNKNOWN
+        scope.variables["OPTARG"] = UNKNOWN
+        scope.variables["OPTIND"] = UNKNOWN
+    scope.status = None
+    return Stream("")
+
+
+def nothing(walk, scope, words):
+    scope.status = None
+    return None
+
+
+def where(walk, scope, words):
+    """pwd."""
+    scope.status = True
+    return Stream(scope.folder + "\n") if scope.folder is not None else None
+
+
+BUILTINS = {
+    **dict.fromkeys(("cd", "pushd", "popd", "dirs", "chdir"), change_folder),
+    **dict.fromkeys(("export", "local", "declare", "typeset", "readonly"), declare_words),
+    **dict.fromkeys(("exit", "return", "break", "continue", "logout"), leave),
+    **dict.fromkeys(("command", "builtin", "exec", "noglob", "nocorrect"), past),
+    **dict.fromkeys(("mapfile", "readarray"), map_file),
+    **dict.fromkeys(("shopt", "setopt", "unsetopt"), set_options),
+    **dict.fromkeys(("source", "."), source),
+    **dict.fromkeys(("test", "["), test),
+    **dict.fromkeys(("true", ":"), succeed),
+    **dict.fromkeys(
+        "umask ulimit hash bind jobs fg bg disown times caller wait history enable emulate zmodload autoload compinit"
+        " complete compgen fc help suspend rehash unhash".split(),
+        nothing,
+    ),
+    "set": set_words,
+    "shift": shift,
+    "unset": unset,
+    "read": read,
+    "alias": alias,
+    "unalias": unalias,
+    "false": fail,
+    "eval": evaluate,
+    "trap": trap,
+    "let": let,
+    "getopts": get_options,
+    "pwd": where,
+}

@@ -1,0 +1,100 @@
+"""How the analysis of the corpus compares with the record of what its commands did."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from corpora import sandbox
+from corpora.blocks import Block
+from corpora.finding import met
+from swarm_hook_core.effects import effects_of
+
+PORT = 8765  # nobody listens: the analysis asks no server
+
+
+class Analysed(NamedTuple):
+    """One command before it runs. File names are relative to the sandbox.
+
+    real      files that it changed when it was run
+    found     those of them that it certainly changes, as the analysis says
+    beyond    other files of the sandbox that it certainly changes, as the analysis says; the run did not
+    guesses   what may be written unnamed, in words
+    runs      whether it runs the project's own code
+    possible  files that it may change
+    seconds   what the analysis took, in processor time
+    """
+
+    block: Block
+    real: set[str]
+    found: set[str]
+    beyond: set[str]
+    guesses: list[str]
+    runs: bool
+    possible: set[str]
+    seconds: float
+
+    @property
+    def missed(self) -> list[str]:
+        """Files it changed that the analysis did not find."""
+        return sorted(self.real - self.found)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the analysis says that it may do more than it names."""
+        return bool(self.guesses or self.runs or self.possible)
+
+
+def analyse(blocks: Iterable[Block], record: dict[str, dict]) -> Iterator[Analysed]:
+    """Each of these commands in a sandbox as it was before the command ran."""
+    with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
+        base = os.path.realpath(folder) + "/base"
+        sandbox.make(base)
+        for block in blocks:
+            with _prepared(base, block) as root:
+                yield _one(block, root, set(record[block.key]["writes"]))
+
+
+@contextlib.contextmanager
+def _prepared(base: str, block: Block) -> Iterator[str]:
+    if not block.setup:
+        yield base
+        return
+    root = os.path.join(os.path.dirname(base), "box")
+    sandbox.copy(base, root)
+    sandbox.shell(block.at(root, PORT)[0], root, check=True)
+    yield root
+
+
+def _one(block: Block, root: str, real: set[str]) -> Analysed:
+    started = time.process_time()
+    effects = effects_of(block.at(root, PORT)[1], f"{root}/repo", sandbox.environment(root))
+    seconds = time.process_time() - started
+    files = sorted(real.union(sandbox.files(root)))
+    certain, possible = met(effects, root, files)
+    guesses = [f"{guess.by}: {guess.why}" for guess in effects.guesses]
+    return Analysed(block, real, certain & real, certain - real, guesses, effects.runs, possible, seconds)
+
+
+def recall(analysed: Iterable[Analysed]) -> dict[str, tuple[int, int]]:
+    """Kind -> (writes found, real writes); under ``""`` all kinds."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for one in analysed:
+        for kind in ("", one.block.kind):
+            counts[kind][0] += len(one.found)
+            counts[kind][1] += len(one.real)
+    return {kind: (found, real) for kind, (found, real) in sorted(counts.items())}
+
+
+def lines(analysed: list[Analysed]) -> str:
+    """The figures, and what was missed, by kind."""
+    told = [f"{kind or 'all':15}{found:5} of {real:5} writes found" for kind, (found, real) in recall(analysed).items()]
+    for one in analysed:
+        if one.missed:
+            told.append(f"missed: {one.block.key}: {' '.join(one.missed[:6])} ({len(one.missed)}) {'; '.join(one.guesses)}")
+    return "\n".join(told)

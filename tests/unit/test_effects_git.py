@@ -1,0 +1,534 @@
+"""What git commands would touch, held against what they do when they are run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from swarm_hook_core.effects.git.patches import files_in, unquoted
+from swarm_hook_core.effects.git.pathspec import Pathspec
+from swarm_hook_core.effects.git.words import only_reads, without_top
+from swarm_hook_core.effects.git_asked import touched, work_tree
+from swarm_hook_core.effects.model import UNKNOWN, Found, GitCall
+
+AMPLE = 20.0  # seconds for a question; how quick they are is not what is tested here
+ALONE = {
+    "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "c",
+    "GIT_COMMITTER_EMAIL": "c@example.org", "GIT_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0",
+}  # fmt: skip
+ODD = 'odd "näme".txt'
+
+
+class Checkout:
+    """A real repository; files are named relative to its top."""
+
+    def __init__(self, top: Path):
+        self.top = top
+
+    def git(self, *words: str, check: bool = True, folder: str = "") -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=self.top / folder, env={**os.environ, **ALONE}, capture_output=True, check=False
+        )
+        assert not check or done.returncode == 0, (words, done.stderr)
+        return os.fsdecode(done.stdout)
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            self.put(name, text)
+
+    def put(self, name: str, text: str) -> None:
+        path = self.top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def commit(self, message: str, **files: str) -> None:
+        for name, text in files.items():
+            self.put({"c": "src/c.py", "d": "src/d.py", "new": "src/new.py", "odd": ODD}.get(name, f"{name}.txt"), text)
+        self.git("add", "-A")
+        self.git("commit", "-qm", message)
+
+    def ask(self, line: str, locked=None, folder: str = "", **more):
+        """The Touch of ``git <line>``, where peers hold `locked` (default: everything), relative to the top."""
+        words = shlex.split(line) if isinstance(line, str) else line
+        call = GitCall(str(self.top / folder), words, line, **more)
+        touch = touched(call, [str(self.top / name) for name in (self.everything() if locked is None else locked)], AMPLE)
+        touch.certain = {os.path.relpath(path, self.top) for path in touch.certain}
+        return touch
+
+    def everything(self) -> set[str]:
+        """Every file here, and every one that some commit or stash has."""
+        listed = self.git("log", "--all", "--format=", "--name-only", "-z", "-m")
+        names = {name for name in listed.replace("\n", "").split("\0") if name}
+        return names | set(self.files()) | {"z.txt", "src/a.txt", "src/b.txt", "lib/c.py", "lib/d.py"}
+
+    def files(self) -> dict[str, bytes]:
+        found = {}
+        for folder, folders, names in os.walk(self.top):
+            if ".git" in folders:
+                folders.remove(".git")
+            for name in names:
+                path = os.path.join(folder, name)
+                found[os.path.relpath(path, self.top)] = Path(path).read_bytes()
+        return found
+
+    def entries(self, *question: str) -> dict[str, str]:
+        """File -> what the index (or a tree) has of it."""
+        listed = (row.split("\t", 1) for row in self.git(*question, check=False).split("\0") if row)
+        return {name: entry for entry, name in listed}
+
+    def footprint(self) -> dict[str, tuple]:
+        """Everything that could be seen to have changed, git's own files included."""
+        found = {}
+        for folder, _folders, names in os.walk(self.top):
+            for name in [*names, "."]:
+                status = os.stat(os.path.join(folder, name))
+                found[os.path.join(folder, name)] = (status.st_mtime_ns, status.st_ino, status.st_size)
+        return found
+
+
+def changed(before: dict, after: dict) -> set[str]:
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory) -> dict[str, Checkout]:
+    """`clean`: branches, a remote that is ahead, a stash; `dirty`: the same with work in progress; and `torn`."""
+    base = tmp_path_factory.mktemp("templates")
+    clean = Checkout(base / "clean")
+    clean.top.mkdir()
+    clean.git("init", "-q", "-b", "main")
+    clean.put(".gitignore", "*.log\n")
+    clean.commit("one", a="a\n" * 9, b="b\n", c="c\n", d="d\n", odd="o\n", staged="s\n", ren="r\n")
+    clean.git("checkout", "-qb", "feature")
+    clean.commit("two", a="a\n" * 9 + "feature\n", new="n\n")
+    clean.commit("three", odd="o2\n")
+    clean.git("checkout", "-qb", "clash", "main")
+    clean.commit("clash", c="clash\n")
+    clean.git("checkout", "-q", "main")
+    clean.commit("four", c="c2\n")
+    clean.git("clone", "-q", "--bare", ".", str(base / "origin.git"))
+    clean.git("checkout", "-qb", "ahead")
+    clean.commit("five", d="d2\n")
+    clean.git("push", "-q", str(base / "origin.git"), "ahead:main", "ahead:elsewhere")
+    clean.git("checkout", "-q", "main")
+    clean.git("branch", "-qD", "ahead")
+    clean.git("remote", "add", "origin", str(base / "origin.git"))
+    clean.git("fetch", "-q")
+    clean.git("branch", "-q", "-u", "origin/main")
+    clean.write(**{"ren.txt": "stashed\n", "kept.txt": "untracked, stashed\n"})
+    clean.git("stash", "push", "-qu")
+    clean.git("config", "alias.ci", "commit -a")
+    clean.git("config", "alias.st", "status -sb")
+    clean.git("config", "alias.wild", "!rm -rf .")
+    (clean.top / "sub").mkdir()
+    dirty = Checkout(base / "dirty")
+    shutil.copytree(clean.top, dirty.top, symlinks=True)
+    dirty.write(**{"b.txt": "half done\n", "staged.txt": "s2\n", "u.txt": "u\n", "i.log": "i\n", "n/x.txt": "x\n"})
+    dirty.git("add", "staged.txt")
+    os.utime(dirty.top / "a.txt")  # as good as unchanged
+    torn = Checkout(base / "torn")
+    shutil.copytree(clean.top, torn.top, symlinks=True)
+    torn.git("merge", "-q", "clash", check=False)
+    return {"clean": clean, "dirty": dirty, "torn": torn}
+
+
+@pytest.fixture
+def checkout(templates, tmp_path):
+    def copy(name: str) -> Checkout:
+        shutil.copytree(templates[name].top, tmp_path / "copy", symlinks=True)
+        return Checkout(tmp_path / "copy")
+
+    return copy
+
+
+# Each is run, and what it changed is what must have been said: files of the work tree, and for those that
+# stage or commit, entries of the index and of HEAD. Behind a `+`: what is named, and so counts though it stays equal.
+RUN = """
+clean checkout feature
+dirty checkout feature
+dirty checkout -f feature
+dirty checkout -b topic
+clean checkout -b topic feature
+clean checkout --detach feature
+clean checkout elsewhere
+clean checkout -q --track origin/elsewhere
+dirty checkout b.txt
+dirty checkout .
+dirty checkout -- b.txt a.txt + a.txt
+dirty checkout -- 'b*'
+dirty checkout -- staged.txt + staged.txt
+dirty checkout HEAD -- .
+dirty checkout HEAD staged.txt
+dirty checkout feature -- a.txt src
+clean checkout HEAD~1 -- src/c.py
+clean checkout feature~1 ':(glob)**/*.py'
+dirty checkout nothing-like-it
+torn checkout --ours src/c.py
+torn checkout -f
+dirty switch feature
+dirty switch -c topic
+dirty switch --discard-changes feature
+clean switch elsewhere
+clean switch --detach HEAD~1
+dirty restore .
+dirty restore b.txt
+dirty restore --staged .
+dirty restore -SW .
+dirty restore -s HEAD~1 -- src
+clean restore --source=feature .
+dirty reset
+dirty reset --soft HEAD~1
+dirty reset -q HEAD~1
+dirty reset --hard
+dirty reset --hard HEAD~1
+dirty reset --hard origin/main
+clean reset --keep HEAD~1
+torn reset --merge
+dirty stash
+dirty stash -u
+dirty stash -a
+dirty stash push -- b.txt a.txt
+dirty stash push -u -- n
+dirty stash save message
+clean stash pop
+dirty stash apply stash@{0}
+clean stash apply 0
+dirty stash drop
+dirty stash clear
+clean stash branch topic
+dirty clean -f
+dirty clean -fd
+dirty clean -fdx
+dirty clean -fX
+dirty clean -f n
+dirty clean -fd -e u.txt
+clean clean -fdx
+clean merge --no-edit feature
+clean merge origin/main
+clean merge
+clean merge -s ours feature
+clean merge main
+clean merge --squash feature
+torn merge --abort
+torn merge --quit
+clean rebase feature
+clean rebase feature main
+clean rebase origin/main
+clean rebase HEAD~1
+clean rebase --onto HEAD~1 feature~1 feature
+dirty rebase --autostash feature
+clean cherry-pick feature
+clean cherry-pick -n feature~1
+clean cherry-pick main..feature
+clean cherry-pick feature~1 feature
+clean revert --no-edit HEAD
+clean pull --ff-only
+clean pull origin main
+clean rm b.txt
+dirty rm -r src
+dirty rm --cached a.txt
+dirty rm -f staged.txt
+clean rm -r '*.py'
+clean mv b.txt z.txt
+clean mv a.txt b.txt src
+clean mv src lib
+dirty add .
+dirty add -A
+dirty add -u
+dirty add b.txt a.txt
+dirty add u.txt n
+dirty add -f i.log
+dirty add ':!b.txt'
+dirty stage b.txt
+dirty commit -m x
+dirty commit -am x
+dirty commit b.txt -m x
+dirty commit -m x -- b.txt a.txt
+dirty commit -i b.txt -m x
+dirty commit --amend --no-edit
+dirty ci -m x
+dirty update-index b.txt
+dirty read-tree -u --reset feature
+dirty checkout-index -fa
+dirty checkout-index -f b.txt
+dirty fetch
+dirty push origin HEAD:topic
+dirty tag v1
+dirty branch topic
+dirty branch -D feature
+dirty config some.thing 1
+dirty gc -q
+"""
+STAGE = {"add", "commit", "ci", "rm", "mv", "stage", "update-index"}
+
+
+@pytest.mark.parametrize("scene", [line for line in RUN.splitlines() if line])
+def test_what_is_said_is_what_happens(checkout, scene: str):
+    line, _, named = scene.partition(" + ")
+    state, line = line.split(" ", 1)
+    words = shlex.split(line)
+    here = checkout(state)
+    touch = here.ask(line)
+    assert touch.changes_repository
+    assert touch.unsure is (words[0] == "pull")
+
+    def contents() -> tuple:
+        staged = words[0] in STAGE
+        index = here.entries("ls-files", "-s", "-z") if staged else {}
+        head = here.entries("ls-tree", "-r", "-z", "HEAD") if staged else {}
+        # What a rebase takes away and puts back is written too.
+        times = {name: (here.top / name).stat().st_mtime_ns for name in here.files() if words[0] == "rebase"}
+        return here.files(), index, head, times
+
+    here.git("status")  # the copy's times are news to the index, which some commands refuse
+    before = contents()
+    here.git(*words, check=False)
+    truth = set().union(*(changed(old, new) for old, new in zip(before, contents())))
+    if words[0] == "add":  # staged before, and untouched by this
+        truth &= changed(before[1], here.entries("ls-files", "-s", "-z"))
+    assert touch.certain == truth | set(named.split())
+
+
+# -- what is not a plain yes or no ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    """status | log -p | diff HEAD~1 | show feature:a.txt | blame a.txt | grep -n c | ls-files -m | rev-parse HEAD
+    branch -vv | branch --list 'f*' | branch --merged main | branch -a | branch --show-current | tag | tag -l 'v*' | tag -n3
+    remote -v | remote show origin | remote get-url origin | config --get user.name | config user.name | config -l
+    config list | stash list | stash show -p | worktree list | submodule | submodule status | bisect log | reflog
+    reflog show main | reflog main | notes | notes show | symbolic-ref HEAD | hash-object a.txt | checkout | archive HEAD
+    add -n . | add --dry-run -A | rm -nr . | mv -n a.txt b.txt | clean -nd | clean -ndx | commit --dry-run | push --dry-run
+    fetch --dry-run | apply --stat x | apply --check x | lfs ls-files | sparse-checkout list | update-index --refresh
+    commit -h | stash --help | help commit | st | st -uno | bundle verify x | replace -l | rerere status | var -l
+    """.replace("\n", " | ").split(" | "),
+)
+def test_reading_touches_nothing(templates, line: str):
+    if line.strip():
+        touch = templates["dirty"].ask(line.strip())
+        assert (touch.certain, touch.unsure, touch.changes_repository) == (set(), False, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "certain", "unsure"),
+    [
+        (["checkout", UNKNOWN], set(), True),
+        (["merge", f"{UNKNOWN}x"], set(), True),
+        (["add", "b.txt", UNKNOWN], {"b.txt"}, True),
+        (["commit", "-m", UNKNOWN], {"staged.txt"}, False),
+        (["commit", "-am", UNKNOWN], {"staged.txt", "b.txt"}, False),
+        ("add -p", set(), True),
+        ("add -p a.txt", set(), False),
+        ("stash -p", set(), True),
+        ("checkout -p", set(), True),
+        ("restore -p a.txt", set(), False),
+        ("commit -p -m x", {"staged.txt"}, True),
+        ("pull", {"src/d.py"}, True),
+        ("pull --rebase origin elsewhere", {"src/d.py"}, True),
+        ("pull nowhere", {"src/d.py"}, True),
+        ("rebase -i HEAD~1", set(), True),
+        ("filter-branch --all", set(), True),
+        ("sparse-checkout set src", set(), True),
+        ("lfs pull", set(), True),
+        ("bisect start HEAD HEAD~1", set(), True),
+        ("wild", set(), True),
+        ("no-such-command", set(), True),
+        ("merge no-such-branch", set(), True),
+        ("stash pop stash@{7}", set(), False),
+        ("clean -fdi", set(), True),
+        ("update-index --stdin", set(), True),
+        ("add", set(), False),
+        ("gui", set(), False),
+    ],
+)
+def test_what_git_cannot_tell_is_unsure(templates, line, certain, unsure):
+    touch = templates["dirty"].ask(line)
+    assert (touch.certain, touch.unsure) == (certain, unsure)
+
+
+def test_what_a_command_before_may_have_changed_is_unsure(templates):
+    for line, certain, unsure in (
+        ("reset --hard origin/main", {"b.txt", "staged.txt", "src/d.py"}, True),
+        ("checkout made-just-now", set(), True),
+        ("add b.txt", {"b.txt"}, False),
+    ):
+        touch = templates["dirty"].ask(line, after=True)
+        assert (touch.certain, touch.unsure) == (certain, unsure), line
+
+
+def test_an_alias_that_runs_a_shell_or_is_unknown_is_no_change_of_the_repository(templates):
+    assert templates["dirty"].ask("ci -m x").changes_repository
+    assert not templates["dirty"].ask("wild").changes_repository
+    assert templates["dirty"].ask("own", top=["-c", "alias.own=checkout ."]).certain == {"b.txt"}
+
+
+def test_only_what_peers_hold_is_said_and_folders_through_what_is_in_them(templates):
+    here = templates["dirty"]
+    assert here.ask("checkout .", ["a.txt"]).certain == set()
+    assert here.ask("add .", ["n", "src"]).certain == {"n"}
+    assert here.ask("clean -fd", ["n"]).certain == {"n"}
+    assert here.ask("checkout feature", ["src"]).certain == {"src"}
+    assert here.ask("checkout -- src", ["src"]).certain == set(), "nothing differs in it"
+    assert here.ask("checkout -- src/c.py", ["src"]).certain == {"src"}, "named"
+    assert here.ask("mv src lib", ["src", "lib/d.py", "lib/e.py"]).certain == {"src", "lib/d.py"}
+    assert here.ask("stash", ["."]).certain == {"."}
+    assert here.ask("gc", [".git"]).changes_repository
+    assert here.ask("stash", [".git", "../elsewhere"]).certain == set()
+
+
+def test_words_are_seen_from_the_folder_they_are_written_in(templates):
+    here = templates["dirty"]
+    assert here.ask("checkout -- ../b.txt", folder="src").certain == {"b.txt"}
+    assert here.ask("checkout .", folder="src").certain == set()
+    assert here.ask("add :/", folder="src").certain == {"b.txt", "u.txt", "n/x.txt"}
+    assert here.ask("add -A", folder="src").certain == {"b.txt", "u.txt", "n/x.txt"}
+    assert here.ask("clean -fd", folder="src").certain == set()
+    assert here.ask(["rm", str(here.top / "a.txt")], folder="sub").certain == {"a.txt"}
+
+
+def test_words_that_stand_for_files_of_the_disk(templates):
+    here = templates["dirty"]
+    mark = "\0mark\0"
+    found = {mark: [Found(str(here.top), lambda path: path.endswith(".py"))]}
+    assert here.ask(["checkout", "--", mark], found=found).certain == {"src/c.py", "src/d.py", "src/new.py", "lib/c.py", "lib/d.py"}
+    assert here.ask(["add", mark], found=found).certain == set()
+    here_too = {mark: [Found(str(here.top), lambda path: None)]}
+    assert here.ask(["add", mark], found=here_too).unsure
+
+
+def test_another_index_or_repository_is_asked_about_where_the_command_says_so(templates, tmp_path):
+    here = templates["dirty"]
+    touch = here.ask("commit -m x", environment={"GIT_INDEX_FILE": str(tmp_path / "none")})
+    assert "a.txt" in touch.certain, "an empty index removes it all"
+    outside = GitCall(str(tmp_path), ["checkout", "."], "", [f"--git-dir={here.top}/.git", f"--work-tree={here.top}"])
+    assert touched(outside, [str(here.top / "b.txt")], AMPLE).certain == [str(here.top / "b.txt")]
+    assert touched(GitCall(str(tmp_path), ["checkout", "."], ""), [str(tmp_path / "x")], AMPLE).certain == []
+
+
+def test_asking_changes_nothing(checkout):
+    here = checkout("dirty")
+    here.git("status")  # the index knows the times of the copy
+    os.utime(here.top / "a.txt")  # and here is one to refresh
+    before = here.footprint()
+    for scene in RUN.splitlines():
+        if scene:
+            here.ask(shlex.split(scene.partition(" + ")[0])[1:], ["a.txt", "b.txt", "src", "u.txt", "n/x.txt"])
+    assert here.footprint() == before
+
+
+def test_hooks_filters_and_drivers_of_the_repository_are_not_run(checkout, tmp_path):
+    here = checkout("dirty")
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
+    trap.chmod(0o755)
+    for setting in ("core.fsmonitor", "diff.external", "diff.py.textconv", "core.pager", "filter.lfs.clean", "core.editor"):
+        here.git("config", setting, str(trap))
+    here.put(".gitattributes", "*.py diff=py\n*.txt filter=lfs\n")
+    for hook in ("post-index-change", "post-checkout", "pre-commit", "reference-transaction"):
+        shutil.copy(trap, here.top / ".git" / "hooks" / hook)
+    here.put("src/c.py", "other\n")
+    for line in ("checkout feature", "checkout .", "add -A", "commit -am x", "stash -u", "merge feature", "clean -fdx"):
+        here.ask(line)
+    assert not (tmp_path / "sprung").exists()
+    assert here.ask("add -A", ["b.txt"]).certain == {"b.txt"}
+
+
+def test_out_of_time_is_unsure(templates):
+    here = templates["dirty"]
+    call = GitCall(str(here.top), ["checkout", "."], "")
+    touch = touched(call, [str(here.top / "b.txt")], 0.0)
+    assert touch.unsure and touch.changes_repository and not touch.certain
+    assert not touched(call, [], 0.0).unsure
+
+
+def test_other_work_trees_and_repositories_within(checkout, tmp_path):
+    here = checkout("clean")
+    here.git("worktree", "add", "-q", "tree", "feature")
+    assert work_tree(str(here.top / "tree" / "src")) == str(here.top / "tree")
+    assert work_tree(str(here.top / "src")) == str(here.top)
+    assert work_tree(str(tmp_path.parent)) is None
+    held = ["tree/a.txt", "a.txt"]
+    assert here.ask("checkout feature", held).certain == {"a.txt"}
+    inner = Checkout(here.top / "tree")
+    touch = touched(GitCall(str(inner.top), ["checkout", "--detach", "main"], ""), [str(inner.top / "a.txt")], AMPLE)
+    assert touch.certain == [str(inner.top / "a.txt")]
+    nested = Checkout(here.top / "nested")
+    nested.top.mkdir()
+    nested.git("init", "-q")
+    nested.put("x.txt", "x\n")
+    assert here.ask("clean -fd", ["nested/x.txt"]).certain == set(), "git spares repositories"
+    assert here.ask("clean -ffd", ["nested/x.txt"]).certain == {"nested/x.txt"}
+    assert here.ask("add -A", ["nested/x.txt"]).certain == set()
+
+
+def test_a_repository_without_a_commit(tmp_path):
+    here = Checkout(tmp_path / "new")
+    here.top.mkdir()
+    here.git("init", "-q")
+    here.put("a.txt", "a\n")
+    assert here.ask("add .", ["a.txt"]).certain == {"a.txt"}
+    here.git("add", ".")
+    assert here.ask("commit -m x", ["a.txt"]).certain == {"a.txt"}
+
+
+def test_a_rebase_and_a_series_of_picks_that_stopped(checkout):
+    here = checkout("clean")
+    here.git("checkout", "-q", "clash")
+    here.commit("more", a="more\n")
+    here.git("rebase", "main", check=False)
+    assert here.ask("rebase --continue").certain >= {"a.txt"}
+    assert here.ask("rebase --abort").certain == {"src/c.py", "a.txt"}
+    here.git("rebase", "--abort")
+    here.git("checkout", "-q", "main")
+    here.git("cherry-pick", "clash~1", "clash", check=False)
+    assert here.ask("cherry-pick --abort").certain == {"src/c.py"}
+    assert here.ask("cherry-pick --continue").certain >= {"a.txt"}
+
+
+# -- words ------------------------------------------------------------------------------------------
+
+
+def test_global_options_are_taken_off():
+    words = "-C a --no-pager -c x.y=z -C b --git-dir d --work-tree=t -p commit -m x".split()
+    assert without_top(words) == (["a", "b"], ["-c", "x.y=z", "--git-dir=d", "--work-tree=t"], ["commit", "-m", "x"])
+    assert only_reads(without_top(["--version"])[2]) and only_reads(without_top(["-C"])[2]) and without_top([])[2] == []
+
+
+SPECS = """a.txt|.|src|src/|./src/../b.txt|*.py|src/*|*|?.txt|[ab].txt|[!a].txt|[^ab]*|s*/*.py|nothing|SRC|:(icase)SRC|:/|:/src
+:(top)src|:!src|:^*.txt|:(exclude)*.py|:(glob)*.py|:(glob)**/*.py|:(glob)src/**|:(glob)s?c/*|:(literal)*.txt|st\\*|:(icase)*.PY
+:(exclude,glob)**/*.py|:(icase)A.TXT|src/deep|src/deep/*|src/*/f.py|:(glob)src/*/f.py|*deep*|src*|[|[a|:(glob)**|:(glob)*"""
+
+
+def test_pathspecs_mean_what_they_mean_to_git(checkout):
+    here = checkout("clean")
+    here.put("src/deep/f.py", "f\n")
+    here.put("st*r", "star\n")
+    here.git("add", "-A")
+    every = [name for name in here.git("ls-files", "-z").split("\0") if name]
+    for folder in ("", "src"):
+        for spec in SPECS.replace("\n", "|").split("|"):
+            told = here.git("ls-files", "-z", "--full-name", "--", spec, folder=folder, check=False)
+            ours = Pathspec([spec], folder, str(here.top))
+            assert {name for name in every if ours.matches(name)} == {name for name in told.split("\0") if name}, (folder, spec)
+    unreadable = Pathspec([":(attr:x)", "a.txt"], "", str(here.top))
+    assert unreadable.is_unsure and unreadable.matches("a.txt") is True and unreadable.matches("b.txt") is None
+
+
+def test_the_files_of_patches(checkout):
+    here = checkout("clean")
+    patch = here.git("diff", "--binary", "-M", "main", "feature")
+    assert {path for path, _top in files_in(patch)} == set(here.git("diff", "--name-only", "-z", "main", "feature").split("\0")) - {""}
+    here.git("mv", "a.txt", "moved.txt")
+    here.put("src/c.py", "-- removed\n++ added\n")
+    renamed = here.git("diff", "-M", "HEAD")
+    assert files_in(renamed) == [("a.txt", True), ("moved.txt", True), ("src/c.py", True)]
+    assert files_in("--- x/old.c\t2020-01-01\n+++ x/new.c\n@@ -1 +1 @@\n--- gone\n+++ come\n") == [("old.c", False), ("new.c", False)]
+    assert files_in("--- a/b/c\n+++ /dev/null\n", 2, "under") == [("under/c", False)]
+    assert unquoted('"n\\303\\244 \\"me\\t"') == 'nä "me\t' and unquoted("plain") == "plain"
