@@ -22,6 +22,7 @@ COMMANDS = {
     "lock": "lock",
     "unlock": "unlock",
     "locks": "locks",
+    "restore": "restore",
     "instances": "instances",
     "whoami": "whoami",
     "bootstrap": "bootstrap",
@@ -48,6 +49,7 @@ COMMANDS = {
     "serve": "serve",
     "hook": "hook",
     "denied": "denied",
+    "altered": "altered",
     "bundle": "bundle",
     "completion": "completion",
 }

@@ -1,4 +1,4 @@
-"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, faults."""
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, settings, faults."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 
 from swarm_hook_core.faults import fault_log
 from swarm_hook_core.paths import git_root
+from swarm_hook_core.settings import config_path, read
 from swarm_hook_core.state import store_path
 from swarm_mcp import __version__, bundle
 from swarm_mcp.actor import onlooker_identity
@@ -25,11 +26,11 @@ RECENT_SECONDS = 86400
 
 
 def findings(scope_flag: str) -> list[Finding]:
-    """The contract's eight checks, then the journal mode and recorded faults."""
+    """The contract's eight checks, then the journal mode, a person's settings and recorded faults."""
     scope = current_scope(scope_flag)
     found = [_binary(), _database(), _scope(scope_flag, scope)]
     found += _instances(scope)
-    found += [_skills(), _plugins(), _environment(), _journal(), _faults()]
+    found += [_skills(), _plugins(), _environment(), _journal(), _settings(), _faults()]
     return found
 
 
@@ -139,6 +140,18 @@ def _journal() -> Finding:
     text = f"SQLite {release} can lose commits in the write-ahead-log mode this store is in"
     mend = "pip install pysqlite3, or close all sessions and run swarm-mcp cleanup"
     return Finding("sqlite", "warn", text, mend, details)
+
+
+def _settings() -> Finding:
+    config = read(config_path())
+    details = {"path": config.path, "strict": config.strict, "writers": len(config.writers), "faults": config.faults}
+    if config.faults:
+        text = f"{config.path}: {'; '.join(config.faults)}; the rest of it is in force"
+        return Finding("settings", "warn", text, f"edit {config.path}", details)
+    if not config.there:
+        return Finding("settings", "ok", f"none; {config.path} would have them", details=details)
+    what = f"{'strict, ' if config.strict else ''}{len(config.writers)} writers of one's own"
+    return Finding("settings", "ok", f"{config.path}: {what}", details=details)
 
 
 def _faults() -> Finding:

@@ -189,6 +189,19 @@ class Denials(Protocol):
         """Write down a refusal that happened elsewhere; whether somebody still holds the file."""
 
 
+class Alterations(Protocol):
+    """Locked files that changed under their holders, and what was restored of them."""
+
+    def report(self, writer: dict | None, tool: str, command: str, changes: list[dict]) -> list[int]:
+        """Write down what changed while a session's call ran, and tell the holders; the new rows' ids."""
+
+    def restored(self, restorer: dict | None, file: str, kept: str, source: str, scope: str) -> int:
+        """Write down that a file was brought back, and tell who holds it; the row's id."""
+
+    def of(self, file: str) -> list[dict]:
+        """All that happened to a file, newest first."""
+
+
 class UiCommands(Protocol):
     """Orders to an external user interface."""
 

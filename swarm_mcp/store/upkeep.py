@@ -45,6 +45,7 @@ class Upkeep:
             return False
         finally:
             store.busy_seconds = patience
+        _drop_old_contents()
         return True
 
     def _some(self) -> bool:
@@ -67,6 +68,7 @@ class Upkeep:
         due.drop_values(store, values, mode)
         store.denials.settle(AT_ONCE)
         due.old_denials(store, AT_ONCE)
+        store.alterations.forget_old(AT_ONCE)
         self._walk("deliveries", lambda after: ((), due.lost_deliveries(store, after, AT_ONCE)))
         self._settle(scopes)
         return any(sum(found.values()) >= AT_ONCE for found in gone)
@@ -128,6 +130,8 @@ class Upkeep:
                     raise _RollBack
         except _RollBack:
             pass
+        else:
+            _drop_old_contents()
         return report
 
     def _clean(self, scope: str | None) -> dict:
@@ -154,6 +158,7 @@ class Upkeep:
         keys = due.drop_values(store, orphans, mode)
         store.denials.settle(-1)
         due.old_denials(store, -1)
+        store.alterations.forget_old(-1)
         due.lost_deliveries(store, "", -1)
         store.tasks.settle_vanished(scope)
         return {
@@ -178,3 +183,17 @@ class Upkeep:
 
 class _RollBack(Exception):
     pass
+
+
+def _drop_old_contents() -> None:
+    """Remove kept contents of locked files past their age: hooks do so only when they keep another."""
+    import time
+
+    from swarm_hook_core.kept import Kept, forget_broken
+
+    try:
+        now = time.time()
+        Kept(now).prune()
+        forget_broken(now)
+    except OSError:
+        return  # there are none, or they are not ours to see

@@ -39,7 +39,8 @@ def _report(_every: list[blocks.Block], chosen: list[blocks.Block]) -> int:
         if one.beyond:
             print(f"beyond: {one.block.key}: {' '.join(sorted(one.beyond)[:6])} ({len(one.beyond)})")
         if one.is_open and one.block.folder == "reads":
-            print(f"open: {one.block.key}: {'; '.join(one.guesses)}{' runs' * one.runs}{' possible' * bool(one.possible)}")
+            said = "; ".join([*one.guesses, *["possible"] * bool(one.possible), *["runs"] * one.runs])
+            print(f"open: {one.block.key} [{said}]")
         if one.block.flags and one.missed and not one.is_open:
             print(f"not open: {one.block.key}")
     slow = sorted(analysed, key=lambda one: -one.seconds)[:3]

@@ -35,11 +35,13 @@ def met(effects: Effects, root: str, files: list[str]) -> Met:
                 elif answer is None:
                     possible.add(path)
     for call in effects.git:
-        locked = {os.path.realpath(os.path.join(root, path)): path for path in files if path not in certain}
+        locked: dict[str, list[str]] = {}  # a link and what it leads to are one lock
+        for path in files:
+            locked.setdefault(os.path.realpath(os.path.join(root, path)), []).append(path)
         touch = git_asked.touched(call, list(locked), GIT_SECONDS)
-        certain |= {locked[path] for path in touch.certain}
+        certain.update(path for key in touch.certain for path in locked[key])
         if touch.unsure:
-            possible |= set(locked.values())
+            possible.update(files)
     return Met(certain, possible - certain)
 
 

@@ -78,7 +78,8 @@ def _one(block: Block, root: str, real: set[str]) -> Analysed:
     files = sorted(real.union(sandbox.files(root)))
     certain, possible = met(effects, root, files)
     guesses = [f"{guess.by}: {guess.why}" for guess in effects.guesses]
-    return Analysed(block, real, certain & real, certain - real, guesses, effects.runs, possible, seconds)
+    beyond = {path for path in certain - real if os.path.relpath(os.path.realpath(f"{root}/{path}"), root) not in real}
+    return Analysed(block, real, certain & real, beyond, guesses, effects.runs, possible, seconds)
 
 
 def recall(analysed: Iterable[Analysed]) -> dict[str, tuple[int, int]]:
@@ -96,5 +97,6 @@ def lines(analysed: list[Analysed]) -> str:
     told = [f"{kind or 'all':15}{found:5} of {real:5} writes found" for kind, (found, real) in recall(analysed).items()]
     for one in analysed:
         if one.missed:
-            told.append(f"missed: {one.block.key}: {' '.join(one.missed[:6])} ({len(one.missed)}) {'; '.join(one.guesses)}")
+            said = "; ".join([*one.guesses, *["possible"] * bool(one.possible), *["runs"] * one.runs])
+            told.append(f"missed: {one.block.key}: {' '.join(one.missed[:6])} ({len(one.missed)}) [{said}]")
     return "\n".join(told)

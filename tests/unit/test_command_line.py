@@ -106,6 +106,8 @@ def prepare(town: Ground, verb: str) -> None:
         town.sql("UPDATE tasks SET status = 'in_progress', assignee = ? WHERE id = ?", town.me["id"], TASK)
     elif verb == "unlock":
         town.lock(town.me, "src/schema.sql")
+    elif verb == "guard":
+        subprocess.run(["git", "init", "-q"], cwd=town.repo, check=True)
     elif verb == "install":
         (town.folder / "bin" / "codex").write_text("#!/bin/sh\nexit 0\n")
         (town.folder / "bin" / "codex").chmod(0o755)

@@ -102,7 +102,7 @@ def templates(tmp_path_factory) -> dict[str, Checkout]:
     base = tmp_path_factory.mktemp("templates")
     clean = Checkout(base / "clean")
     clean.top.mkdir()
-    clean.git("init", "-q", "-b", "main")
+    clean.git("init", "-q", "-b", "main", "--template=")
     clean.put(".gitignore", "*.log\n")
     clean.commit("one", a="a\n" * 9, b="b\n", c="c\n", d="d\n", odd="o\n", staged="s\n", ren="r\n")
     clean.git("checkout", "-qb", "feature")
@@ -126,7 +126,9 @@ def templates(tmp_path_factory) -> dict[str, Checkout]:
     clean.git("config", "alias.ci", "commit -a")
     clean.git("config", "alias.st", "status -sb")
     clean.git("config", "alias.wild", "!rm -rf .")
+    clean.git("repack", "-adq")  # few files to copy
     (clean.top / "sub").mkdir()
+    (clean.top / ".git" / "hooks").mkdir()
     dirty = Checkout(base / "dirty")
     shutil.copytree(clean.top, dirty.top, symlinks=True)
     dirty.write(**{"b.txt": "half done\n", "staged.txt": "s2\n", "u.txt": "u\n", "i.log": "i\n", "n/x.txt": "x\n"})

@@ -12,8 +12,8 @@ import pytest
 from ground import SWARM, Ground
 from hypothesis import given
 from hypothesis import strategies as st
+from sessions import ROOT
 
-from swarm_mcp import bundle
 from swarm_mcp.guard import hooks, scripts
 
 RECORDS = '#!/bin/sh\necho "$(basename "$0") $*" >> "{log}"\ncat >> "{log}"\n{then}\n'
@@ -358,8 +358,8 @@ def test_setting_from_elsewhere_is_refused(repo: Repo, monkeypatch: pytest.Monke
 
 
 def test_the_framework_s_entry_is_the_same_guard(repo: Repo, peer: dict):
-    source = bundle.plugin_source()
-    script = source / "integrations" / "git" / "guard.sh"
+    entry = next(line for line in (ROOT / ".pre-commit-hooks.yaml").read_text().splitlines() if "entry: " in line)
+    script = ROOT / entry.partition("entry: ")[2]
     assert script.read_text() == scripts.framework() and os.access(script, os.X_OK)
     (repo.top / "a.txt").write_text("2\n")
     repo.git("add", "-A")

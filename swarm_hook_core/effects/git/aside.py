@@ -61,7 +61,7 @@ def clean(q) -> None:
             q.cannot_tell()
             return
         flags += ["-e", pattern]
-    asked = [*q.locked, *q.nested]
+    asked = [path for path in (*q.locked, *q.nested) if q.is_below(path)]
     specs = q.specs(o.operands)
     if not specs.is_empty:
         asked = specs.narrowed(asked)

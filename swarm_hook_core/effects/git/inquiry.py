@@ -128,6 +128,10 @@ class Inquiry:
         """The locked files that `specs` says by name."""
         return [path for path in self.locked if specs.names(path)]
 
+    def is_below(self, path: str) -> bool:
+        """Whether `path` is in the folder that the command runs in, or that folder in it."""
+        return not self.prefix or self._meet(path, self.prefix)
+
     def is_there(self, path: str, prefix: str = "") -> bool:
         """Whether there is such a file or folder, relative to `prefix` of the work tree."""
         return os.path.lexists(os.path.join(self.repository.top, prefix, path))

@@ -45,7 +45,7 @@ FAMILIES = {
     " openapi-generator pip-compile cyclonedx bison yacc flex gperf rustc javac ffmpeg protoc esbuild typst ctags"
     " etags",
     "databases": "sqlite3 sqlite duckdb pg_dump pg_dumpall mysqldump mongodump mysql mariadb redis-cli mongosh psql",
-    "interpreters": "python python3 python2 pypy pypy3 node nodejs deno bun ruby php lua osascript tclsh Rscript ipython",
+    "interpreters": "python python3 python2 pypy pypy3 node nodejs tsx ts-node deno bun ruby php lua luajit osascript tclsh Rscript ipython",
     "wrappers": "env sudo doas command builtin exec nohup nice ionice timeout stdbuf time setsid chroot xargs parallel find"
     " fd fdfind bash sh zsh dash ksh fish su eval source . watch flock script strace ltrace caffeinate unbuffer npx bunx"
     " pnpx uvx uv poetry pipenv rye hatch nix-shell busybox ssh docker podman make_ trap coproc",

@@ -71,10 +71,9 @@ def _seen_from(folder, top) -> list:
 
 def _environment(call, folder) -> dict:
     """What the command sets of the variables that say which repository, absolute."""
-    given = getattr(call.walk, "environment", None) or {}
     chosen = {}
     for name in _ABOUT_REPOSITORY:
-        value = given.get(name)
+        value = call.walk.variable(call.walk.scope, name)
         if isinstance(value, str) and value and is_known(value) and value != os.environ.get(name):
             chosen[name] = os.path.join(folder, value)
     return chosen

@@ -3,7 +3,7 @@
 import os
 
 from swarm_hook_core.effects.git.patches import LONGEST, files_in
-from swarm_hook_core.effects.git.words import work_tree
+from swarm_hook_core.effects.git.words import only_reads, work_tree
 from swarm_hook_core.effects.model import absolute, is_known
 
 
@@ -137,28 +137,37 @@ def _is_wanted(path: str, options) -> bool:
 
 
 def _text(call, source: str):
+    """The patch in `source` (``-``: what is piped in), or None where nobody can read it yet."""
     if source == "-":
         return call.stdin.text if call.stdin else None
+    stream = call.walk.text_of(source, call.folder)
+    if stream is not None:
+        return stream.text
     path = absolute(call.folder, source)
+    if path is None or path in call.walk.contents:
+        return None  # something that this script has put there
     try:
-        with open(path or "", encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(LONGEST)
     except (OSError, ValueError):
         return None
 
 
 def _config(call, options) -> None:
-    from swarm_hook_core.effects.git.words import only_reads
-
     if only_reads(call.words):
         return
     for path in options.values("-f", "--file"):
         call.write(path)
     if options.has("--global"):
-        home = os.environ.get("HOME", "")
-        own = os.environ.get("GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig")
-        beside = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
+        home = _variable(call, "HOME")
+        own = _variable(call, "GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig")
+        beside = os.path.join(_variable(call, "XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
         call.write(beside if not os.path.exists(own) and os.path.exists(beside) else own)
+
+
+def _variable(call, name: str) -> str:
+    value = call.walk.variable(call.walk.scope, name)
+    return value if isinstance(value, str) and is_known(value) else ""
 
 
 def _interpret_trailers(call, options) -> None:

@@ -10,7 +10,7 @@ import time
 
 from swarm_hook_core.effects.call import Call
 from swarm_hook_core.effects.model import UNKNOWN, absolute, is_known
-from swarm_hook_core.effects.programs import script_languages as languages
+from swarm_hook_core.effects.programs.languages import language as language_called
 from swarm_hook_core.effects.programs.script_tokens import NAME, NUMBER, SIGN, TEXT, tokens
 
 LONGEST = 64 * 1024
@@ -34,43 +34,39 @@ class TooLong(Exception):
 
 
 def javascript_code(call, code: str, argv=()) -> None:
-    _scan(call, code, languages.JAVASCRIPT, argv)
+    _scan(call, code, "javascript", argv)
 
 
 def ruby_code(call, code: str, argv=()) -> None:
-    _scan(call, code, languages.RUBY, argv)
+    _scan(call, code, "ruby", argv)
 
 
 def perl_code(call, code: str, argv=()) -> None:
     """Tell through `call` what Perl `code` writes; `argv`: what ``@ARGV`` holds."""
-    _scan(call, code, languages.PERL, argv)
+    _scan(call, code, "perl", argv)
 
 
 def php_code(call, code: str, argv=()) -> None:
-    _scan(call, code, languages.PHP, argv)
+    _scan(call, code, "php", argv)
 
 
 def lua_code(call, code: str, argv=()) -> None:
-    _scan(call, code, languages.LUA, argv)
+    _scan(call, code, "lua", argv)
 
 
-def _scan(call, code: str, language, argv) -> None:
-    title = {"php": "PHP", "javascript": "JavaScript"}.get(language.name, language.name.capitalize())
+def _scan(call, code: str, name: str, argv) -> None:
+    title = {"php": "PHP", "javascript": "JavaScript"}.get(name, name.capitalize())
     if code == UNKNOWN:
         call.guess(f"computed {title} code")
         return
     if len(code) > LONGEST:
         call.guess(f"{title} code that is too long to follow")
         return
-    scan = Scan(call, language, argv, title)
+    language = language_called(name)
     try:
-        scan.go(_marked_tokens(code, language))
+        Scan(call, language, argv, title).go(tokens(code, language))
     except (TooLong, RecursionError):
         call.guess(f"{title} code that is too long to follow")
-
-
-def _marked_tokens(code: str, language) -> list:
-    return tokens(code, language)
 
 
 class Scan:
@@ -101,7 +97,7 @@ class Scan:
     def go(self, found: list) -> None:
         """Scan `found`: names first, since a function may be called above or below what it is given."""
         if self.language.name == "javascript":
-            from swarm_hook_core.effects.programs.javascript_names import bound_names
+            from swarm_hook_core.effects.programs.languages.javascript import bound_names
 
             self.calls.update(bound_names(found))
         definitions = self.functions(found)
@@ -149,14 +145,10 @@ class Scan:
     def assign(self, found: list, at: int) -> None:
         name = found[at].value
         value = self.texts(found, at + 2, self.end(found, at + 2))
-        if name in self.known and name not in self.set_twice and _is_deeper(found, at):
-            pass
         old = self.known.get(name)
         if old is not None and self.depth_of(found, at) and UNKNOWN not in value and not value.elements:
             value = _texts([*old, *value])
         self.known[name] = value
-
-    set_twice: frozenset = frozenset()
 
     def depth_of(self, found: list, at: int) -> int:
         """How many braces are open at `at`."""
@@ -752,6 +744,3 @@ def _put_together(one: str, other: str) -> str:
     """``path.join``: unlike Python's, an absolute part does not start anew."""
     return f"{one.rstrip('/')}/{other.lstrip('/')}" if one and other else one or other
 
-
-def _is_deeper(found, at) -> bool:
-    return False

@@ -31,7 +31,7 @@ from swarm_mcp.store.feed import AT_ONCE, Feed
 WORDS = 0
 LONGEST = 200  # characters of a message or value in a line for people
 READER_SECONDS = 1.0  # between looks whether anybody still reads
-STYLES = {"denied": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint", "gone": "bad"}
+STYLES = {"denied": "bad", "altered": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint", "gone": "bad"}
 _LOCKS = {"context.lock_acquired": "locked", "context.lock_released": "released"}
 _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "gone"}
 
@@ -94,6 +94,8 @@ def _told(event: dict) -> tuple[str, str]:
     if what == "context.lock_denied":
         holder = payload.get("holder_label") or short(payload.get("holder") or "") or "another identity"
         return "denied", f"{subject} to {who}, held by {holder}"
+    if what == "context.lock_breached":
+        return "altered", f"{subject} {payload.get('kind')} while {who} ran {_excerpt(payload.get('command') or '?')}"
     if group == "message":
         to = short(subject) if subject else f"{payload.get('recipients', 'all')} sessions"
         return "message", f"{who} → {to}: {_excerpt(payload.get('content'))}"

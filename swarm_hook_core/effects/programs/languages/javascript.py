@@ -1,7 +1,103 @@
-"""Which names of JavaScript code stand for functions of ``fs`` and ``child_process``."""
+"""JavaScript as Node, Deno and Bun run it."""
 
-from swarm_hook_core.effects.programs.script_languages import NODE_MODULES
-from swarm_hook_core.effects.programs.script_tokens import NAME, SIGN, TEXT
+from swarm_hook_core.effects.programs.script_tokens import NAME, SIGN, TEXT, Language
+
+_NODE_FILES = {
+    "writeFile": "write 0",
+    "appendFile": "write 0",
+    "createWriteStream": "write 0",
+    "unlink": "write 0",
+    "rm": "tree 0",
+    "rmdir": "tree 0",
+    "truncate": "write 0",
+    "chmod": "write 0",
+    "lchmod": "write 0",
+    "chown": "write 0",
+    "utimes": "write 0",
+    "lutimes": "write 0",
+    "mkdir": "make 0",
+    "rename": "move",
+    "copyFile": "write 1",
+    "cp": "copy tree",
+    "symlink": "write 1",
+    "link": "write 1",
+    "open": "open 1",
+}
+# Of fs-extra, graceful-fs and the like
+_NODE_EXTRA = {
+    "writeJson": "write 0",
+    "writeJSON": "write 0",
+    "outputFile": "write 0",
+    "outputJson": "write 0",
+    "outputJSON": "write 0",
+    "ensureFile": "write 0",
+    "ensureDir": "make 0",
+    "mkdirp": "make 0",
+    "emptyDir": "tree 0",
+    "remove": "tree 0",
+    "move": "move",
+    "copy": "copy tree",
+}
+_NODE_COMMANDS = {
+    "exec": "shell",
+    "execSync": "shell",
+    "execFile": "words",
+    "execFileSync": "words",
+    "spawn": "words",
+    "spawnSync": "words",
+    "fork": "code",
+}
+_OF_FILES = {**_NODE_FILES, **_NODE_EXTRA}
+# module -> name -> what it does; a name is found through what ``require`` or ``import`` bound
+NODE_MODULES = {
+    "fs": {**_OF_FILES, **{f"{name}Sync": act for name, act in _OF_FILES.items()}},
+    "child_process": _NODE_COMMANDS,
+}
+# Names that nothing else has, whatever they are called on.
+_ANYWHERE = ("writeFile", "appendFile", "createWriteStream", "copyFile")
+LANGUAGE = Language(
+    "javascript",
+    comments=(("//", "\n"), ("/*", "*/")),
+    raw="",
+    cooked="'\"`",
+    interpolated="`",
+    holes=("${",),
+    names=r"\.?#?[A-Za-z_$][\w$]*(?:(?:\?\.|\.)[A-Za-z_$#][\w$]*)*",
+    joins=("+",),
+    calls={
+        **{f".{name}": _NODE_FILES[name] for name in _ANYWHERE},
+        **{f".{name}Sync": act for name, act in _NODE_FILES.items()},
+        ".execSync": "shell",
+        ".spawnSync": "words",
+        ".execFileSync": "words",
+        "Bun.write": "write 0",
+        "Deno.writeTextFile": "write 0",
+        "Deno.writeTextFileSync": "write 0",
+        "Deno.writeFile": "write 0",
+        "Deno.writeFileSync": "write 0",
+        "Deno.remove": "tree 0",
+        "Deno.removeSync": "tree 0",
+        "Deno.rename": "move",
+        "Deno.renameSync": "move",
+        "Deno.copyFile": "write 1",
+        "Deno.copyFileSync": "write 1",
+        "Deno.truncate": "write 0",
+        "Deno.truncateSync": "write 0",
+        "Deno.create": "write 0",
+        "Deno.createSync": "write 0",
+        "Deno.mkdir": "make 0",
+        "Deno.mkdirSync": "make 0",
+        "Deno.symlink": "write 1",
+        "Deno.symlinkSync": "write 1",
+        "Deno.chmod": "write 0",
+        "Deno.open": "open deno",
+        "Deno.openSync": "open deno",
+        "process.chdir": "chdir",
+        "eval": "code",
+    },
+    has_regex=True,
+    newline_ends=True,
+)
 
 _MODULES = {
     "fs": "fs",

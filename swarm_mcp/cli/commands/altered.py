@@ -1,0 +1,61 @@
+"""altered: tell who holds a file that it changed while a session's call ran (hooks call this)
+
+usage: swarm-mcp altered FILE... --runtime NAME --session-id ID --tool NAME [--command TEXT] [--json]
+                                 --holder INSTANCE --kind KIND --kept PATH --at SECONDS
+
+Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty) and
+--at (when, Unix time) there is one for each FILE, in the same order. A file that nobody held then is left out.
+
+example: swarm-mcp altered ~/shop/schema.sql --runtime codex --session-id 0199-5c --tool Bash --command "make gen"
+         --holder 41d2 --kind changed --kept "" --at 1790000000
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.errors import UsageError
+from swarm_mcp.scope import clean
+from swarm_mcp.store import Store
+
+WORDS = None
+KINDS = ("changed", "replaced", "created", "removed")
+
+
+def run(args) -> int:
+    """Write the changes down."""
+    args.word(0, "the file that changed: swarm-mcp altered FILE")
+    runtime, session_id = args.value("--runtime"), args.value("--session-id")
+    if not (runtime and session_id):
+        raise UsageError("--runtime and --session-id are both needed")
+    changes = _changes(args)
+    with Store(busy_seconds=args.patience) as store:
+        writer = store.instances.of_session(runtime, session_id)
+        added = store.alterations.report(writer, args.value("--tool"), args.value("--command"), changes)
+    if args.json:
+        show({"ok": True, "ids": added})
+    else:
+        say(f"told of {len(added)} of {len(changes)} changes")
+    return 0
+
+
+def _changes(args) -> list[dict]:
+    flags = ("--holder", "--kind", "--kept", "--at")
+    columns = [args.all(flag) for flag in flags]
+    for flag, values in zip(flags, columns):
+        if len(values) != len(args.words):
+            raise UsageError(f"{flag} is needed once for each file")
+    changes = []
+    for word, holder, kind, kept, at in zip(args.words, *columns):
+        if kind not in KINDS:
+            raise UsageError(f"--kind wants one of {', '.join(KINDS)}, not {kind[:40]!r}")
+        try:
+            moment = float(at)
+        except ValueError:
+            moment = -1.0
+        if not 0 <= moment <= 10**12:
+            raise UsageError(f"--at wants Unix seconds, not {at[:40]!r}")
+        file = word if os.path.isabs(word) else clean(word)
+        changes.append({"file": file, "holder_id": holder, "kind": kind, "kept": kept, "at": moment})
+    return changes

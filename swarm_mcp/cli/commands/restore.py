@@ -1,0 +1,81 @@
+"""restore: bring back what was in a locked file before somebody's call changed it
+
+usage: swarm-mcp restore FILE [--list] [--id N] [--to PATH] [--dry-run] [--force] [--as WHO] [--json]
+
+  --list     the earlier contents that are kept: when, how large, who changed them
+  --id N     this one of them; without it the one before the last change
+  --to PATH  write it there instead, and leave FILE as it is
+  --dry-run  say what would be done
+  --force    also remove a file that was not there before, or replace one too large to be kept itself
+
+What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are kept
+for 7 days, up to 1 MiB each and 64 MiB together, of files that were locked while somebody else ran a command.
+
+example: swarm-mcp restore src/schema.sql --list
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.decision import duration
+from swarm_mcp.actor import surrounding_session
+from swarm_mcp.cli.output import listing, moment, say, show
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.restoring import Choice, Restoring
+from swarm_mcp.shapes import seconds_since
+from swarm_mcp.store import Store
+
+WORDS = 1
+
+
+def run(args) -> int:
+    """Restore the file, or list what could be."""
+    word = args.word(0, "the file to restore: swarm-mcp restore FILE")
+    with Store() as store:
+        session = _session(store, args)
+        restoring = Restoring(store, session, word)
+        if args.has("--list"):
+            return _list(restoring, args, store.now())
+        choice = restoring.choose(args.value("--id"))
+        if args.value("--to"):
+            path = restoring.write_to(choice, args.value("--to"), args.has("--dry-run"))
+            done = f"{path} has what {restoring.file} had {_when(choice, store.now())}"
+        else:
+            restoring.restore(choice, args.has("--force"), args.has("--dry-run"))
+            verb = "is removed" if choice.removes else f"is as it was {_when(choice, store.now())}"
+            done = f"{restoring.file} {verb}"
+            done += "; the same command undoes it" if restoring.kept_now else ""
+    if args.json:
+        show({"ok": True, "file": restoring.file, "dry_run": args.has("--dry-run"), **choice.described()})
+    else:
+        say(f"would do: {done}" if args.has("--dry-run") else done)
+    return 0
+
+
+def _session(store, args) -> dict | None:
+    """Who restores: the session named or around this command; None for a person at a terminal."""
+    if args.value("--as"):
+        from swarm_mcp.actor import actor
+
+        return actor(store, args)
+    return surrounding_session(store)
+
+
+def _list(restoring: Restoring, args, now: int) -> int:
+    choices = restoring.choices()
+    if args.json:
+        show([choice.described() for choice in choices])
+        return 0
+    if not choices:
+        raise SwarmError(restoring.nothing())
+    cells, plain = [], []
+    for choice in choices:
+        size = "no file" if choice.removes else f"{choice.version.seen.size} bytes"
+        at = moment(choice.at)
+        cells.append((choice.name, at, duration(seconds_since(choice.at, now)), size, choice.by))
+        plain.append(f"{choice.name}  {at}  {size}  {choice.by}".rstrip())
+    listing(("id", "until", "age", "size", "changed by"), cells, plain)
+    return 0
+
+
+def _when(choice: Choice, now: int) -> str:
+    return f"{duration(seconds_since(choice.at, now))} ago"

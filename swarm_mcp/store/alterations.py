@@ -1,0 +1,172 @@
+"""Locked files that changed under their holders, and what was restored of them.
+
+A row says which file changed while whose call ran, and where the content before that is kept
+(``swarm_hook_core.kept``). It goes when the kept content does.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.breach import quoted
+from swarm_hook_core.decision import duration
+from swarm_hook_core.kept import AGE_SECONDS
+from swarm_hook_core.paths import contains, key_of
+from swarm_mcp.circle import may_meet
+from swarm_mcp.store import events
+
+SAME_SECONDS = 60  # two calls at once both see one change; it is told once
+LISTED = 8  # files that one message names
+RESTORED = "restored"  # the kind of a row that `restore` has written; what it replaced is kept as well
+
+_WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
+
+
+class Alterations:
+    """The embedded store's record of what happened to locked files."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def report(self, writer: dict | None, tool: str, command: str, changes: list[dict]) -> list[int]:
+        """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
+
+        Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path
+        of the content before, empty for none, and when, in Unix seconds. What nobody held by then is left out. The
+        holders get one message each.
+        """
+        keys = {change["file"]: key_of(change["file"]) for change in changes}  # asks the disk, while nobody waits
+        told: dict[str, list[dict]] = {}
+        added = []
+        with self.store.writing():
+            for change in changes:
+                row = {**change, "path_key": keys[change["file"]], "tool": tool, "command": command}
+                holder = self.store.instances.live(change["holder_id"])
+                lock = self._lock_on(row, holder) if holder else None
+                if lock is None or self._is_known(writer, row):
+                    continue
+                row["id"] = self._add(lock["scope"], writer, row)
+                added.append(row["id"])
+                told.setdefault(change["holder_id"], []).append(row)
+                self._say(lock, writer, row)
+            for holder_id, rows in told.items():
+                self._post(self.store.instances.get(holder_id), writer, rows)
+        return added
+
+    def restored(self, restorer: dict | None, file: str, kept: str, source: str, scope: str) -> int:
+        """Write down that absolute `file` was brought back from kept content `source`; the row's id.
+
+        `kept` is where the content is that it replaced, empty where there was none. Who holds the file is told,
+        unless that is `restorer` (None: a person).
+        """
+        key = key_of(file)
+        held = self.store.locks.on(file)
+        with self.store.writing():
+            row = {"file": file, "path_key": key, "holder_id": held[0]["instance_id"] if held else "", "tool": "restore"}
+            row.update(command="", kind=RESTORED, kept=kept, at=self.store.now())
+            number = self._add(restorer["scope"] if restorer else scope, restorer, row)
+            payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
+            actor = restorer["id"] if restorer else "system"
+            events.add(self.store, restorer["scope"] if restorer else scope, "context.restored", actor, file, payload)
+            for lock in held:
+                holder = self.store.instances.live(lock["instance_id"])
+                if holder and not (restorer and restorer["id"] == holder["id"]):
+                    undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
+                    who = _name(restorer, holder) if restorer else "A person at a terminal"
+                    text = f"[auto] {who} has restored an earlier content of {file}, which you hold.{undo}"
+                    self.store.messages.post(holder["scope"], "system", holder["id"], text)
+        return number
+
+    def of(self, file: str) -> list[dict]:
+        """All that happened to absolute `file`, newest first."""
+        return self.store.rows("SELECT * FROM swarm_alterations WHERE path_key = ? ORDER BY id DESC", (key_of(file),))
+
+    def forget_old(self, limit: int) -> None:
+        """Inside a transaction: drop rows whose kept content has gone by its age."""
+        chosen = f"SELECT id FROM swarm_alterations WHERE altered_at < ? ORDER BY altered_at LIMIT {limit}"
+        past = self.store.now() - AGE_SECONDS
+        self.store.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
+
+    # -------------------------------------------------------------- innards
+
+    def _add(self, scope: str, writer: dict | None, row: dict) -> int:
+        self.store.change(
+            "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
+            " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                scope, row["file"], row["path_key"], writer and writer["id"], writer and writer["label"],
+                row["holder_id"], row["tool"], row["command"], row["kind"], row["kept"], int(row["at"]),
+            ),
+        )  # fmt: skip
+        found = self.store.row("SELECT last_insert_rowid() AS id")
+        return found["id"] if found else 0
+
+    def _lock_on(self, row: dict, holder: dict) -> dict | None:
+        """The lock that covers the file, or did when it changed: ``{id, scope, content}``; None where none did."""
+        file, key = row["file"], row["path_key"]
+        locks = self.store.rows(
+            "SELECT id, scope, file, path_key, content FROM context WHERE type = 'lock' AND instance_id = ?",
+            (holder["id"],),
+        )
+        for lock in locks:
+            if contains(lock["file"], file) or (lock["path_key"] and contains(lock["path_key"], key)):
+                return lock
+        released = self.store.rows(
+            "SELECT subject FROM events WHERE created_at >= ? AND type = 'context.lock_released' AND actor = ?",
+            (int(row["at"]), holder["id"]),
+        )
+        if any(event["subject"] and contains(event["subject"], file) for event in released):
+            return {"id": None, "scope": holder["scope"], "content": ""}
+        return None
+
+    def _is_known(self, writer: dict | None, row: dict) -> bool:
+        found = self.store.row(
+            "SELECT 1 FROM swarm_alterations WHERE path_key = ? AND writer_id IS ? AND kind = ? AND kept = ?"
+            " AND abs(altered_at - ?) <= ?",
+            (
+                row["path_key"], writer and writer["id"], row["kind"], row["kept"], int(row["at"]),
+                SAME_SECONDS if row["kept"] else 0,
+            ),
+        )  # fmt: skip
+        return found is not None
+
+    def _say(self, lock: dict, writer: dict | None, row: dict) -> None:
+        payload = {
+            "holder": row["holder_id"], "lock": lock["id"], "note": lock["content"], "key": row["path_key"],
+            "writer_label": writer and writer["label"], "tool": row["tool"], "command": row["command"],
+            "kind": row["kind"], "kept": row["kept"], "altered_at": int(row["at"]), "alteration": row["id"],
+        }  # fmt: skip
+        actor = writer["id"] if writer else "system"
+        events.add(self.store, lock["scope"], "context.lock_breached", actor, row["file"], payload)
+
+    def _post(self, holder: dict | None, writer: dict | None, rows: list[dict]) -> None:
+        if holder is None:
+            return
+        first = rows[0]
+        ran = "made a call"
+        if writer is None or may_meet(writer["label"], holder["label"]):
+            ran = f"ran `{first['command']}` ({first['tool']})" if first["command"] else f"called {first['tool']}"
+        while_ran = f"while {_name(writer, holder)} {ran}" if writer else f"while a session unknown here {ran}"
+        age = f"{duration(self.store.now() - first['at'])} ago"
+        if len(rows) == 1:
+            text = f"[auto] {first['file']}, which you hold, {_WHAT.get(first['kind'], 'changed')} {age}, {while_ran}."
+        else:
+            text = f"[auto] {len(rows)} files that you hold changed {age}, {while_ran}:"
+            text += "".join(f"\n- {row['file']} {_WHAT.get(row['kind'], 'changed')}" for row in rows[:LISTED])
+            text += f"\n- and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
+        text += "".join(f"\n{_how_to_undo(row)}" for row in rows[:LISTED])
+        text += "\nLook at the file before you restore it: only that it changed meanwhile is known, not by whose hand."
+        self.store.messages.post(holder["scope"], "system", holder["id"], text)
+
+
+def _how_to_undo(row: dict) -> str:
+    if row["kept"]:
+        command = f"swarm-mcp restore {quoted(row['file'])} --id {row['id']}"
+        return f"The content before is kept in {row['kept']}; `{command}` brings it back."
+    if row["kind"] == "created":
+        return f"There was no such file before; `swarm-mcp restore {quoted(row['file'])} --force` removes it."
+    return f"The earlier content of {row['file']} was not kept."
+
+
+def _name(session: dict, reader: dict) -> str:
+    if not may_meet(session["label"], reader["label"]):
+        return "a session of another identity"
+    return f"{session['label'] or 'a session without a label'} (instance {session['id']})"
