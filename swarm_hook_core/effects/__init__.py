@@ -13,7 +13,7 @@ still on the way of a tool call: no ``typing``, ``dataclasses``, ``pathlib``, ``
 
 
 def effects_of(command: str, folder: str, environment=None):
-    """The Effects of shell text `command`, run in absolute `folder`.
+    """The Effects of shell text `command`, run in absolute `folder` (None: nobody knows where).
 
     `environment`: variables the shell starts with (default: this process's). Never raises but for
     `grammar.GrammarMissing`; what cannot be read, or takes too long, becomes a guess.

@@ -229,22 +229,7 @@ def test(walk, scope, words):
 
 def evaluate(walk, scope, words):
     text = " ".join(words[2:] if words[1:2] == ["--"] else words[1:])
-    if not is_known(text):
-        if walk.has_found(text):
-            walk.guess(scope, "a computed command", walk.shown("eval " + text))
-            return None
-        name = text.split(None, 1)[0]
-        harmless = not is_known(name) or _needs_no_guess(name)
-        if not harmless:
-            walk.guess(scope, "a computed command", walk.shown("eval " + text))
-            return None
-        walk.guess(scope, "a computed command", walk.shown("eval " + text))
-        return None
     return walk.nested_in(scope, text)
-
-
-def _needs_no_guess(_name: str) -> bool:
-    return False
 
 
 def source(walk, scope, words):

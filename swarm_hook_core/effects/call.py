@@ -30,7 +30,13 @@ class Call:
     @property
     def by(self) -> str:
         """The command, for people: one line, at most `LONGEST_BY` characters."""
-        text = " ".join(" ".join([self.name, *map(self.walk.shown, self.words)]).split())
+        words, length = [self.name], 0
+        for word in self.words:
+            words.append(self.walk.shown(word[: 4 * LONGEST_BY]))
+            length += len(word)
+            if length > 4 * LONGEST_BY:
+                break
+        text = " ".join(" ".join(words).split())
         return text if len(text) <= LONGEST_BY else text[: LONGEST_BY - 1] + "…"
 
     def write(self, path: str) -> None:

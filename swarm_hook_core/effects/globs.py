@@ -214,6 +214,8 @@ _CLASSES = {
 
 def _group(pattern: str, at: int):
     """((negated, members, ranges, classes), place behind ``]``) of what stands behind ``[``, or None."""
+    if pattern.find("]", at) < 0:
+        return None
     negated = pattern[at : at + 1] in ("!", "^")
     at += negated
     members, ranges, classes, first = set(), [], [], True

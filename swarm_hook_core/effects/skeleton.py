@@ -445,7 +445,7 @@ _AFTER_TEST = frozenset(["", *ENDS_WORD])
 
 def unquoted(raw: str) -> str:
     """A here-document's delimiter without its quotes."""
-    if raw[:1] in "'\"" and raw[-1:] == raw[:1] and raw[0] not in raw[1:-1] and len(raw) > 1:
+    if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] and raw[0] not in raw[1:-1]:
         return raw[1:-1]
     return raw.replace("\\", "").replace("'", "").replace('"', "")
 

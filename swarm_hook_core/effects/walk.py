@@ -46,7 +46,7 @@ class Walk:
     def __init__(self, effects: Effects, folder: str, environment):
         self.effects = effects
         self.environment = environment
-        self.scope = Scope(os.path.normpath(folder), ["bash"])
+        self.scope = Scope(folder and os.path.normpath(folder), ["bash"])  # None: nobody knows where it runs
         if environment.get("SHELL", "").endswith("/zsh"):
             self.scope.options.add("globstar")
         self.known: dict = {}  # inner texts of substitutions -> their Units
@@ -63,7 +63,9 @@ class Walk:
     def script(self, text: str) -> None:
         """Walk a whole script. Raises GrammarMissing only."""
         try:
-            self.nested_in(self.scope, text)
+            parse(b":")  # loads the grammar; the clock runs from here
+            self.end = time.thread_time() + SECONDS
+            self.nested_in(self.scope, text.replace("\0", ""))
         except (TooLong, RecursionError, MemoryError):
             self.guess(self.scope, "too long to be followed", "")
 
@@ -91,7 +93,7 @@ class Walk:
 
     def write(self, path: str, folder, by: str) -> None:
         """`path`, a word, is written, made or removed by what runs in `folder`."""
-        if not path or path == "-" and "\0" in path:
+        if not path:
             return
         if not is_known(path):
             found = self.found(path, folder)
@@ -125,7 +127,7 @@ class Walk:
             paths = [absolute(base, before + text + after) for text in meaning.texts]
             if None in paths:
                 return None
-            return [Found(_common(paths), _one_of(frozenset(paths), True if meaning.all_of else None))]
+            return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), True if meaning.all_of else None))]
         if not before and not after:
             return meaning
         if before and not before.endswith("/"):
@@ -266,6 +268,10 @@ class Walk:
             return self.mark([Found(one.root, _without_end(one.admits, argument)) for one in meaning])
         return UNKNOWN
 
+    def each_of(self, texts: list) -> str:
+        """A mark that stands for each of `texts` in turn."""
+        return self._marked(Names(list(texts), all_of=True))
+
     def one_of(self, texts: list) -> str:
         """A text that is one of `texts`, nobody knows which."""
         flat: list = []
@@ -293,7 +299,7 @@ class Walk:
         try:
             if self.depth > DEEPEST:
                 raise TooLong
-            unit = unit_of(text.replace("\0", ""), self.known) if "\0" in text else unit_of(text, self.known)
+            unit = unit_of(text, self.known)
             root = parse(unit.code.encode())
             if root is None:
                 self.guess(scope, "too long to be read", "")
@@ -472,7 +478,7 @@ class Walk:
         if len(words) > MOST_ROUNDS:
             rest = words[MOST_ROUNDS // 2 :]
             if all(map(is_known, rest)):
-                words[MOST_ROUNDS // 2 :] = [self._marked(Names(rest, all_of=True))]
+                words[MOST_ROUNDS // 2 :] = [self.each_of(rest)]
         printed: list = []
         for word in words:
             scope.variables[name] = word
@@ -635,8 +641,6 @@ class Walk:
         left, _, right = raw.partition("=")
         adds = left.endswith("+")
         name, bracket, index = left.rstrip("+").partition("[")
-        if scope.locals is not None and False:
-            return
         if bracket:
             index = index.rstrip("]")
             self.assign_element(scope, name, index, value(self, scope, right), adds)
@@ -648,7 +652,7 @@ class Walk:
                 listed = ([held] if isinstance(held, str) else held) + listed
             scope.variables[name] = listed
             return
-        text = value(self, scope, _tilde_behind_colons(right))
+        text = value(self, scope, right)
         held = self.variable(scope, name) if adds else None
         if isinstance(held, list):
             scope.variables[name] = [*held[:-1], held[-1] + text] if held else [text]
@@ -751,9 +755,7 @@ class Walk:
             if script is not None:
                 return self.own_shell(scope, script, words)
         try:
-            from swarm_hook_core.effects import programs
-
-            does = programs.program(call.name)
+            does = self.loaded(call.name)
             if does is None or (name.startswith(".") and call.name in _COMMON_NAMES):
                 call.guess(self.unknown(scope, name))
                 return None
@@ -763,6 +765,15 @@ class Walk:
         except Exception as error:  # a program's own module must not take the rest of the command with it
             call.guess(f"not understood ({type(error).__name__})")
         return call.output
+
+    def loaded(self, name: str):
+        """``programs.program``; what importing a family takes is not held against the script."""
+        from swarm_hook_core.effects.programs import program
+
+        before = time.thread_time()
+        does = program(name)
+        self.end += time.thread_time() - before
+        return does
 
     def own_shell(self, scope, text: str, words: list[str]):
         """A script file that is run."""
@@ -828,14 +839,11 @@ class Walk:
                 scope.stdin = kept
         if caught:
             if appends:
-                held = self.text_of(caught) if self.contents.get(caught) is not None or not self.existed(caught) else None
+                held = self.text_of(caught) if self.contents.get(caught) or not os.path.exists(caught) else None
                 stream = joined([held, stream]) if held is not None else None
             if not caught.startswith("/dev/"):
                 self.contents[caught] = stream
         return Stream("") if caught is not None or to_nowhere else stream
-
-    def existed(self, path: str) -> bool:
-        return os.path.exists(path)
 
     def target(self, scope, raw: str) -> str:
         found = fields(self, scope, raw)
@@ -910,15 +918,6 @@ def _test_words(raw: str, known) -> list[str]:
     from swarm_hook_core.effects.skeleton import words_in
 
     return words_in(raw, known)
-
-
-def _tilde_behind_colons(raw: str) -> str:
-    return raw
-
-
-def _common(paths: list) -> str:
-    found = os.path.commonpath(paths)
-    return found
 
 
 def _one_of(paths, answer):

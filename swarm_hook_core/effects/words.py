@@ -11,6 +11,7 @@ from swarm_hook_core.effects.skeleton import ends_in
 
 LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
 MOST_FIELDS = 512  # of one word with braces
+MOST_BRACE_STEPS = 12_000  # characters between braces that are looked at, over and over
 _BLANK = " \t\n"
 _SPECIAL = frozenset("\\'\"$`*?[{~<>")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
@@ -309,10 +310,11 @@ def braces(raw: str) -> list[str]:
     if "{" not in raw or ("," not in raw and ".." not in raw):
         return [raw]
     done: list[str] = []
+    left = [MOST_BRACE_STEPS]
     waiting = [(raw, 0)]
     while waiting and len(done) + len(waiting) < MOST_FIELDS:
         text, start = waiting.pop()
-        group = _first_group(text, start)
+        group = _first_group(text, start, left)
         if group is None:
             done.append(text)
             continue
@@ -321,15 +323,15 @@ def braces(raw: str) -> list[str]:
     return done + [text for text, _start in reversed(waiting)]
 
 
-def _first_group(text: str, at: int):
+def _first_group(text: str, at: int, left: list):
     """(place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
     ends = ends_in(text, {})
-    while at < len(text):
+    while at < len(text) and left[0] > 0:
         character = text[at]
         if character in "\\'\"`" or (character == "$" and text[at + 1 : at + 2] in ("{", "(", "'")):
             at = ends.construct(at)
         elif character == "{":
-            found = _alternatives(text, at + 1, ends)
+            found = _alternatives(text, at + 1, ends, left)
             if found:
                 return at, found[0], found[1]
             at += 1
@@ -338,10 +340,11 @@ def _first_group(text: str, at: int):
     return None
 
 
-def _alternatives(text: str, at: int, ends):
+def _alternatives(text: str, at: int, ends, left: list):
     """(place behind ``}``, alternatives) of the group whose inside starts at `at`, or None."""
     first, deep, commas = at, 0, []
-    while at < len(text):
+    while at < len(text) and left[0] > 0:
+        left[0] -= 1
         character = text[at]
         if character in "\\'\"`" or (character == "$" and text[at + 1 : at + 2] in ("{", "(", "'")):
             at = ends.construct(at)
@@ -359,7 +362,7 @@ def _alternatives(text: str, at: int, ends):
         return None
     if commas:
         cuts = [first - 1, *commas, at]
-        return at + 1, [text[left + 1 : right] for left, right in zip(cuts, cuts[1:])]
+        return at + 1, [text[start + 1 : end] for start, end in zip(cuts, cuts[1:])]
     listed = _sequence(text[first:at])
     return (at + 1, listed) if listed else None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from swarm_hook_core.effects import effects_of
 from swarm_hook_core.effects.git.patches import files_in, unquoted
 from swarm_hook_core.effects.git.pathspec import Pathspec
 from swarm_hook_core.effects.git.words import only_reads, without_top
@@ -232,6 +233,9 @@ clean cherry-pick feature~1 feature
 clean revert --no-edit HEAD
 clean pull --ff-only
 clean pull origin main
+clean bisect start feature main
+clean bisect start feature HEAD~1
+clean bisect start
 clean rm b.txt
 dirty rm -r src
 dirty rm --cached a.txt
@@ -339,7 +343,7 @@ def test_reading_touches_nothing(templates, line: str):
         ("filter-branch --all", set(), True),
         ("sparse-checkout set src", set(), True),
         ("lfs pull", set(), True),
-        ("bisect start HEAD HEAD~1", set(), True),
+        ("bisect run make", set(), True),
         ("wild", set(), True),
         ("no-such-command", set(), True),
         ("merge no-such-branch", set(), True),
@@ -492,6 +496,124 @@ def test_a_rebase_and_a_series_of_picks_that_stopped(checkout):
     here.git("cherry-pick", "clash~1", "clash", check=False)
     assert here.ask("cherry-pick --abort").certain == {"src/c.py"}
     assert here.ask("cherry-pick --continue").certain >= {"a.txt"}
+
+
+# -- in a shell command -----------------------------------------------------------------------------
+
+
+class Said:
+    """The effects of a shell command in a checkout, with paths relative to its top."""
+
+    def __init__(self, here: Checkout, command: str, folder: str = ""):
+        self.here = here
+        effects = effects_of(command, str(here.top / folder), {**os.environ, "HOME": str(here.top / "home")})
+        self.writes = [self._short(os.path.join(one.folder, one.path)) for one in effects.writes]
+        self.trees = {self._short(one.root): one.admits for one in effects.trees}
+        self.git = [(self._short(one.folder), *one.words) for one in effects.git]
+        self.guesses = [one.why for one in effects.guesses]
+        self.calls = effects.git
+
+    def _short(self, path: str) -> str:
+        return os.path.relpath(path, self.here.top)
+
+    def admitted(self, *names: str) -> set[str]:
+        """Those of `names` that lie in one of the trees, and are admitted there."""
+        return {
+            name for name in names for root, admits in self.trees.items()
+            if (root == "." or name == root or name.startswith(root + "/")) and admits(str(self.here.top / name))
+        }  # fmt: skip
+
+
+READING = """git status -sb; git log --oneline -5; git diff HEAD~1 -- src; git -C src show HEAD:./c.py; git --no-pager branch -vv
+git rev-parse --show-toplevel; git ls-files | wc -l; git stash list; git remote -v; git config --get user.name; git blame a.txt
+git -c color.ui=always diff --stat; git archive HEAD >/dev/null; git format-patch --stdout -1 >/dev/null; git describe --always
+git --version; git help commit; git add -n .; git grep -n c; git worktree list; git -C "$SOMEWHERE" status; git apply --check x"""
+
+
+def test_reading_is_no_effect(templates):
+    for command in READING.replace("\n", "; ").split("; "):
+        said = Said(templates["dirty"], command)
+        assert (said.writes, said.trees, said.git, said.guesses) == ([], {}, [], []), command
+
+
+def test_calls_are_handed_on_with_their_folder(templates):
+    here = templates["dirty"]
+    assert Said(here, "cd src && git -C .. --no-pager checkout -- a.txt").git == [(".", "checkout", "--", "a.txt")]
+    assert Said(here, "for f in a b; do git add $f.txt; done").git == [(".", "add", "a.txt"), (".", "add", "b.txt")]
+    assert Said(here, "git -C src -C .. stash -u && git pull", "sub").git == [("sub", "stash", "-u"), ("sub", "pull")]
+    (call,) = Said(here, "GIT_INDEX_FILE=other git --git-dir=.git -c a.b=c add -A").calls
+    assert call.environment == {"GIT_INDEX_FILE": f"{here.top}/other"} and call.top == [f"--git-dir={here.top}/.git", "-c", "a.b=c"]
+    assert [one.after for one in Said(here, "git add . && git fetch && git reset --hard origin/main").calls] == [False, False, True]
+    assert Said(here, 'git -C "$NOBODY_KNOWS$(date)" commit -am x').guesses == ["git commit, in a folder that is not known"]
+    assert Said(here, 'git "$(date)"').guesses == ["a computed git command"]
+
+
+def test_files_that_git_is_told_to_write(templates):
+    here = templates["clean"]
+    for command, writes, trees in (
+        ("git archive -o out.tar HEAD", ["out.tar"], []),
+        ("git diff --output=x.diff", ["x.diff"], []),
+        ("git log -p --output x.diff", ["x.diff"], []),
+        ("git bundle create all.bundle --all", ["all.bundle"], []),
+        ("git clone -q --depth 1 https://example.org/some/tool.git", [], ["tool"]),
+        ("git clone git@example.org:tool lib/here", [], ["lib/here"]),
+        ("git clone --bare ../x/.git", [], ["x.git"]),
+        ("git init sub", [], ["sub/.git"]),
+        ("git worktree add ../tree -b topic", [], ["../tree"]),
+        ("git worktree remove tree", [], ["tree"]),
+        ("git submodule add https://example.org/m.git", [".gitmodules"], ["m"]),
+        ("git config -f own.ini a.b c", ["own.ini"], []),
+        ("git config --global a.b c", ["home/.gitconfig"], []),
+        ("git merge-file ours.txt base.txt theirs.txt", ["ours.txt"], []),
+        ("git merge-file -p ours.txt base.txt theirs.txt", [], []),
+        ("git rebase -x 'echo > log.txt' main", ["log.txt"], []),
+        ("git bisect run touch seen", ["seen"], []),
+        ("git lfs track '*.bin'", [".gitattributes"], []),
+    ):
+        said = Said(here, command)
+        assert (said.writes, list(said.trees)) == (writes, trees), command
+    assert Said(here, "git format-patch -2 -o out").admitted("out/0001-x.patch", "out/x.patch", "0001-x.patch") == {"out/0001-x.patch"}
+
+
+def test_patches_name_their_files(checkout):
+    here = checkout("clean")
+    here.put("fix.patch", here.git("diff", "main", "feature"))
+    every = ["a.txt", "src/c.py", ODD, "src/new.py"]
+    assert sorted(Said(here, "git apply fix.patch").writes) == sorted(every)
+    assert sorted(Said(here, "git apply -R --exclude='*.txt' ../fix.patch", "src").writes) == ["src/c.py", "src/new.py"]
+    assert Said(here, "git apply --stat fix.patch").writes == Said(here, "git apply --cached fix.patch").writes == []
+    assert Said(here, "git apply --cached fix.patch").git == [(".", "apply", "--cached", "fix.patch")]
+    heredoc = "git apply - <<'EOF'\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-b\n+x\nEOF"
+    assert Said(here, heredoc).writes == ["b.txt"]
+    assert Said(here, "git apply later.patch").guesses
+    piped = Said(here, "git diff main feature -- src | git apply")
+    assert piped.admitted(*every) == {"src/c.py", "src/new.py"}
+    mailed = Said(here, "git format-patch --stdout -1 feature | git am")
+    assert mailed.admitted(*every) == {ODD} and mailed.git == [(".", "am")]
+
+
+def test_what_git_lists_is_found(templates):
+    here = templates["dirty"]
+    names = ["a.txt", "b.txt", "staged.txt", "src/c.py", "src/d.py", "u.txt", "i.log", "n/x.txt"]
+    for listing, found in (
+        ("git ls-files", set(names[:5])),
+        ("git ls-files -m", {"b.txt"}),
+        ("git ls-files -o --exclude-standard", {"u.txt", "n/x.txt"}),
+        ("git ls-files 's*'", {"staged.txt", "src/c.py", "src/d.py"}),
+        ("git diff --name-only", {"b.txt"}),
+        ("git diff --name-only HEAD", {"b.txt", "staged.txt"}),
+        ("git diff --cached --name-only", {"staged.txt"}),
+        ("git diff --name-only main...feature", {"a.txt"}),
+        ("git show --name-only --format= feature~1", {"a.txt"}),
+        ("git grep -l 2", {"src/c.py", "staged.txt"}),
+        ("git -C src ls-files", {"src/c.py", "src/d.py"}),
+    ):
+        folder = "cd src && " if "-C src" in listing else ""
+        said = Said(here, f"{folder}rm $({listing.replace(' -C src', '')})")
+        assert said.admitted(*names) == found, listing
+    assert Said(here, "touch $(git rev-parse --show-toplevel)/x", "src").writes == ["x"]
+    (call,) = Said(here, "git add $(git ls-files -m)").calls
+    assert {os.path.relpath(one, here.top) for one in touched(call, [str(here.top / name) for name in names], AMPLE).certain} == {"b.txt"}
 
 
 # -- words ------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def kept(before: dict, after: dict) -> None:
 
 
 def test_the_shapes_differ_and_none_is_current(ground: Ground):
-    assert len(SHAPES) == 5
+    assert len(SHAPES) == 6
     ground.store().close()
     wanted = {table: set(columns(ground, table)) for table in schema.TABLES}
     for shape in SHAPES:
@@ -76,6 +76,7 @@ def test_nothing_is_lost_and_everything_works(ground: Ground, shape: str):
     has_the_contract(ground)
     kept(before, contents(ground.database))
     assert {name for name in columns(ground, "swarm_upkeep")} == {"what", "done_at", "place"}
+    assert {"id", "file", "holder_id", "kept", "altered_at"} <= set(columns(ground, "swarm_alterations"))
     row, peer = ground.session("new", "new"), ground.session("peer", "peer")
     with ground.store() as store:
         store.locks.acquire(row, "mine")

@@ -125,13 +125,36 @@ def am(q) -> None:
 
 
 def bisect(q) -> None:
-    """``bisect``: `reset` goes back to where it began; where the others go, only git knows."""
-    if q.options.operands[:1] == ["reset"]:
-        target = q.options.operands[1] if len(q.options.operands) > 1 else q.repository.note("BISECT_START")
+    """``bisect``: to the commit halfway, as git itself finds it; `reset` goes back to where it began."""
+    if "--no-checkout" in q.words:
+        return
+    verb, *rest = q.options.operands or [""]
+    goods = "--glob=refs/bisect/good-*"
+    if verb == "reset":
+        target = rest[0] if rest else q.repository.note("BISECT_START")
         if target:
             q.hit(q.repository.differing("HEAD", q.known(target), q.locked))
+    elif verb == "start" and "--" not in q.words and len(rest) != 1:
+        if rest:
+            _halfway(q, q.known(rest[0]), [q.known(one) for one in rest[1:]])
+    elif verb in ("good", "old"):
+        _halfway(q, "refs/bisect/bad", [goods, *map(q.known, rest or ["HEAD"])])
+    elif verb in ("bad", "new"):
+        _halfway(q, q.known(rest[0] if rest else "HEAD"), [goods])
     else:
         q.cannot_tell()
+
+
+def _halfway(q, bad: str, goods) -> None:
+    for good in goods:
+        if not good.startswith("--") and not q.repository.is_ancestor(good, bad):
+            commit = q.repository.ask("merge-base", good, bad).strip()  # is tested first
+            break
+    else:
+        told = q.repository.ask("rev-list", "--bisect-vars", bad, "--not", *goods)
+        commit = told.partition("bisect_rev='")[2].partition("'")[0]
+    if commit and commit != q.repository.ask("rev-parse", bad).strip():  # else it has found the one
+        q.hit(q.repository.differing("HEAD", commit, q.locked))
 
 
 def _back(q) -> None:

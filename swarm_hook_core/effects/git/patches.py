@@ -5,15 +5,16 @@ import os
 LONGEST = 4 * 1024 * 1024  # characters of a patch that are read
 
 
-def files_in(text: str, strip: int = 1, directory: str = ""):
+def files_in(text: str, strip=None, directory: str = "", prefix: str = ""):
     """The files of patch `text`: (path, whether it is relative to the top of the work tree) in order, each once.
 
     Names of ``diff --git`` are relative to the top, those of plain diffs to where the patch is applied. `strip`:
-    leading parts that are taken off; `directory`: put before.
+    leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder where the patch
+    is applied, relative to the top, which a plain diff's names may begin with.
     """
     found: dict = {}
-    of_git, removed = False, 0
-    added = 0
+    of_git, before = False, ""
+    removed = added = 0
     for line in text[:LONGEST].splitlines():
         if removed or added:  # inside a hunk, "--- x" is a line that goes
             if line.startswith("-"):
@@ -23,22 +24,44 @@ def files_in(text: str, strip: int = 1, directory: str = ""):
             elif not line.startswith("\\"):
                 removed, added = removed - 1, added - 1
             removed, added = max(removed, 0), max(added, 0)
-            continue
-        if line.startswith("@@ -"):
+        elif line.startswith("@@ -"):
             removed, added = _sizes(line)
-            continue
-        if line.startswith("diff --git "):
+        elif line.startswith("diff --git "):
             of_git = True
-            names = _same_names(line[11:])
-            _note(found, names, strip, directory, True)
+            _note(found, _same_names(line[11:]), 1 if strip is None else strip, directory, True)
         elif line.startswith(("rename from ", "rename to ", "copy to ")):
             _note(found, [unquoted(line.split(" ", 2)[2])], 0, directory, True)
-        elif line.startswith(("--- ", "+++ ")):
-            name = unquoted(line[4:].split("\t")[0].rstrip())
-            _note(found, [] if name == "/dev/null" else [name], strip, directory, of_git)
+        elif line.startswith("--- "):
+            before = _name(line)
+        elif line.startswith("+++ ") and before:
+            names = [name for name in (before, _name(line)) if name != "/dev/null"]
+            if strip is None and not of_git:
+                strip = _guessed(names, prefix)
+            _note(found, names, 1 if strip is None else strip, directory, of_git)
+            before = ""
         elif line.startswith("Index: "):
             of_git = False
     return list(found)
+
+
+def _name(line: str) -> str:
+    return unquoted(line[4:].split("\t")[0].rstrip())
+
+
+def _guessed(names, prefix: str):
+    """How many parts git takes off the names of a plain diff where nobody says it, or None for the usual one."""
+    guesses = set()
+    for name in names:
+        start = prefix + "/"
+        if "/" not in name:
+            guesses.add(0)
+        elif prefix and name.startswith(start):
+            guesses.add(start.count("/"))
+        elif prefix and name.partition("/")[2].startswith(start):
+            guesses.add(start.count("/") + 1)
+        else:
+            guesses.add(None)
+    return guesses.pop() if len(guesses) == 1 else None
 
 
 def unquoted(name: str) -> str:

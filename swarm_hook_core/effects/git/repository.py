@@ -20,6 +20,7 @@ QUIET = {
     "GIT_TRACE": "0",
 }  # fmt: skip
 MOST_PATHS = 400  # more are not named to git one by one
+_RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", "--no-ext-diff")
 _REGULAR = ("100644", "100755")
 
 
@@ -28,14 +29,11 @@ class Untold(Exception):
 
 
 class Refused(Exception):
-    """git answered that it will not: no such revision, no such file."""
+    """git answered that it will not: no such revision, no such file. `code`: its exit code."""
 
-
-def strict_git(folder: str, top, seconds: float, words, environment=None):
-    """Run ``git <words>`` in `folder` so that it changes nothing; its ``coordinator.Result``. `top`: global options."""
-    from swarm_hook_core.coordinator import run
-
-    return run(["git", "-C", folder, *top, *STRICT, *words], seconds, **{**(environment or {}), **QUIET})
+    def __init__(self, text: str, code: int = 128):
+        super().__init__(text)
+        self.code = code
 
 
 class Repository:
@@ -57,14 +55,17 @@ class Repository:
 
     def ask(self, *words) -> str:
         """What git prints. Raises Refused, Untold."""
+        from swarm_hook_core.coordinator import run
+
         left = self._end - time.monotonic()
         if left <= 0:
             raise Untold("out of time")
-        result = strict_git(self.top, self._settings, left, words, self._environment)
+        argv = ["git", "-C", self.top, *self._settings, *STRICT, *words]
+        result = run(argv, left, **{**self._environment, **QUIET})
         if result.code is None:
             raise Untold(result.stderr)
         if result.code != 0:
-            raise Refused(result.stderr)
+            raise Refused(result.stderr, result.code)
         return result.stdout
 
     def names(self, *words, paths) -> list:
@@ -104,15 +105,19 @@ class Repository:
 
     def modified(self, paths) -> list:
         """Files of the index whose content in the work tree is another, or gone."""
-        return self._by_content(self._raw("diff-files", paths=paths))
+        return self.by_content(_rows(self.names("diff-files", *_RAW, paths=paths)))
 
     def against(self, tree: str, paths, additions: bool = True) -> list:
         """Files of the index or of `tree` that are not in the work tree as `tree` has them.
 
         Without `additions`, not those that `tree` lacks.
         """
-        rows = self._raw("diff-index", tree, paths=paths)
-        return self._by_content([row for row in rows if additions or row[3] != "A"])
+        rows = _rows(self.names("diff-index", *_RAW, tree, paths=paths))
+        return self.by_content([row for row in rows if additions or row[3] != "A"])
+
+    def shown(self, folder: str, *words) -> list:
+        """What ``git <words>``, a diff, finds different, asked in `folder`."""
+        return self.by_content(_rows(_split(self.ask("-C", folder, words[0], *_RAW, *words[1:]))))
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """Whether `new` has `old` in its history."""
@@ -140,17 +145,8 @@ class Repository:
 
     # -------------------------------------------------------------- innards
 
-    def _raw(self, question: str, *words, paths) -> list:
-        """(path, old object, new object, status, old mode, new mode) of a diff with the work tree."""
-        parts = self.names(question, "--raw", "-z", "--abbrev=64", "--no-renames", *words, paths=paths)
-        rows = []
-        for head, path in zip(parts[::2], parts[1::2]):
-            old_mode, new_mode, old, new, status = head[1:].split(" ")
-            rows.append((path, old, new, status[:1], old_mode, new_mode))
-        return rows
-
-    def _by_content(self, rows) -> list:
-        """The paths of `rows`, without those that were only touched."""
+    def by_content(self, rows) -> list:
+        """The paths of `rows` (see `_rows`), without files that are only younger than the index knows."""
         doubtful = {
             row[0]: row[1]
             for row in rows
@@ -184,3 +180,12 @@ class Repository:
 
 def _split(text: str) -> list:
     return [part for part in text.split("\0") if part]
+
+
+def _rows(parts) -> list:
+    """(path, old object, new object, status, old mode, new mode) of each file in a raw diff."""
+    rows = []
+    for head, path in zip(parts[::2], parts[1::2]):
+        old_mode, new_mode, old, new, status = head[1:].split(" ")
+        rows.append((path, old, new, status[:1], old_mode, new_mode))
+    return rows

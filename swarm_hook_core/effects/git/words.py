@@ -64,6 +64,8 @@ VALUES = {
     "update-index": ("", ("--chmod",), ""),
     "worktree": ("bB", ("--reason", "--expire", "--orphan"), ""),
 }  # fmt: skip
+for _name in ("diff", "diff-files", "diff-index", "diff-tree", "log", "show", "whatchanged", "rev-list"):
+    VALUES[_name] = ("", ("--output",), "")
 VALUES["revert"] = VALUES["cherry-pick"]
 VALUES["stage"] = VALUES["add"]
 

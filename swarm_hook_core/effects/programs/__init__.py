@@ -46,11 +46,13 @@ FAMILIES = {
     " etags",
     "databases": "sqlite3 sqlite duckdb pg_dump pg_dumpall mysqldump mongodump mysql mariadb redis-cli mongosh psql",
     "interpreters": "python python3 python2 pypy pypy3 node nodejs tsx ts-node deno bun ruby php lua luajit osascript tclsh Rscript ipython",
-    "wrappers": "env sudo doas command builtin exec nohup nice ionice timeout stdbuf time setsid chroot xargs parallel find"
-    " fd fdfind bash sh zsh dash ksh fish su eval source . watch flock script strace ltrace caffeinate unbuffer npx bunx"
-    " pnpx uvx uv poetry pipenv rye hatch nix-shell busybox ssh docker podman make_ trap coproc",
-    "listers": "echo printf pwd ls cat head tail grep egrep fgrep rg ag basename dirname realpath readlink seq true false"
-    " which type test [ hostname whoami id uname date",
+    "wrappers": "env genv sudo doas sudoedit nohup nice ionice chrt taskset timeout gtimeout time gtime stdbuf gstdbuf"
+    " setsid unbuffer caffeinate chronic rlwrap xvfb-run catchsegv linux64 arch numactl systemd-run dotenv strace ltrace"
+    " dtruss valgrind flock script watch hyperfine busybox nix-shell direnv mise asdf devbox ssh mosh chroot docker podman"
+    " nerdctl docker-compose podman-compose find gfind fd fdfind xargs gxargs parallel entr bash sh zsh dash ksh ash fish"
+    " su runuser npx bunx pnpx uvx uv poetry pdm pipenv hatch rye pixi",
+    "listers": "echo printf pwd ls gls cat head tail ghead gtail grep egrep fgrep ggrep zgrep rg ag ack basename dirname"
+    " realpath readlink grealpath greadlink seq true false test [ which type hostname whoami id uname date gdate",
     "git": "git",
 }
 FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names.split()}

@@ -1,7 +1,9 @@
 """Databases on the command line: whether what they are told to run changes the file, and what they dump."""
 
+import os
+
 from swarm_hook_core.effects.options import split
-from swarm_hook_core.effects.programs.places import cannot_tell
+from swarm_hook_core.effects.programs.places import cannot_tell, seen
 
 _SQLITE_READS = (
     "select",
@@ -64,7 +66,8 @@ def _sqlite(call) -> None:
             call.tree(database, cannot_tell)
             return
         sql = [call.stdin.text]
-    writes = False
+    path = seen(call, database.removeprefix("file:").split("?")[0])
+    writes = path is not None and not os.path.exists(path)  # opening makes it
     for text in sql:
         for statement in _statements(text):
             first = statement.split(None, 1)[0].lower() if statement.split() else ""

@@ -74,22 +74,22 @@ def _after_range(line: str) -> tuple[str, str]:
 def _vim(call) -> None:
     words = [word for word in call.words if not (word[:1] == "+" and len(word) > 0)]
     given = [word[1:] for word in call.words if word[:1] == "+"]
-    options = split(words, "cSutUTiswWqrl", _VIM_LONG, optional="opOV")
+    # In ex mode -s takes no value: `-es`, `-sc 'x'`.
+    options = split(words, "cSutUTiwWqrl", _VIM_LONG, optional="opOV")
+    is_ex = call.name in ("ex", "exim") or options.has("-e", "-E")
+    typed = None
+    if not is_ex and options.has("-s"):
+        options = split(words, "cSutUTiswWqrl", _VIM_LONG, optional="opOV")
+        typed = options.value("-s")
     if options.has("--version", "-h", "--help"):
         return
     for name in options.values("-w", "-W", "--startuptime", "--log"):
         if name and not name.isdigit():
             call.write(name)
     given += options.values("-c", "--cmd")
-    is_ex = call.name in ("ex", "exim") or options.has("-e", "-E")
-    scripts = options.values(
-        "-S", "-u" if call.name != "view" and options.value("-u") not in ("NONE", "NORC", "DEFAULTS") else "-S", "-l"
-    )
-    if is_ex and (options.has("-s", "-es", "--headless") or call.stdin is not None):
-        # -s takes no value in ex mode: what follows it is an operand, or stands in the same cluster.
-        options = split(words, "cSutUTiwWqrl", _VIM_LONG, optional="opOV")
-    elif options.value("-s"):
-        scripts.append(options.value("-s"))
+    scripts = options.values("-S", "-l") + ([typed] if typed else [])
+    if options.value("-u") and options.value("-u") not in ("NONE", "NORC", "DEFAULTS", "/dev/null"):
+        scripts.append(options.value("-u"))
     files = options.operands
     editor = _Editor(call, files)
     if is_ex and call.stdin is not None and "-" not in files:
@@ -291,7 +291,7 @@ def _lisp_names(call, text: str, function: str) -> None:
             strings = strings if "save-buffer" in text else []
         elif not strings:
             call.guess("a computed path")
-        for name in strings[-1:] if function == "copy-file" else strings:
+        for name in strings if function in ("find-file", "delete-file", "rename-file") else strings[-1:]:
             call.write(name)
         at = text.find("(" + function, at + 1)
 

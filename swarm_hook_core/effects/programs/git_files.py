@@ -106,6 +106,8 @@ def _am(call, options) -> None:
 def _patches(call, options, sources, always_from_top: bool) -> None:
     top = work_tree(call.folder) if call.folder else None
     strip, under = options.value("-p"), options.value("--directory") or ""
+    here = os.path.realpath(call.folder) if top else ""
+    prefix = os.path.relpath(here, top) if top and here != top else ""
     for source in sources:
         text = _text(call, source)
         if text is None:
@@ -115,14 +117,14 @@ def _patches(call, options, sources, always_from_top: bool) -> None:
             else:
                 call.guess("a patch that cannot be read yet")
             continue
-        for path, from_top in files_in(text, int(strip) if strip and strip.isdigit() else 1, under):
+        parts = int(strip) if strip and strip.isdigit() else None
+        for path, from_top in files_in(text, parts, under, "" if always_from_top else prefix):
             if not _is_wanted(path, options):
                 continue
             if top is None or not (from_top or always_from_top):
                 call.write(path)
                 continue
             whole = os.path.join(top, path)
-            here = os.path.realpath(call.folder)
             if always_from_top or here == top or whole.startswith(here + "/"):
                 call.write(whole)
 

@@ -19,11 +19,11 @@ class Patch(Stream):
 
 
 class _Listing:
-    """The files that ``git <words>`` prints with -z, asked when somebody wants to know; relative to `base`."""
+    """The files that ``git <words>`` prints, asked when somebody wants to know. `from_top`: as seen from the top."""
 
-    def __init__(self, folder, top, words, base):
-        self._question = (folder, top, words)
-        self._base = base
+    def __init__(self, call, top, words, root, from_top):
+        self._folder, self._top, self._words, self._root = call.folder, top, words, root
+        self._base = root if from_top else os.path.realpath(call.folder)
         self._names = None
 
     def admits(self, path: str):
@@ -36,13 +36,19 @@ class _Listing:
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
     def _asked(self):
-        from swarm_hook_core.effects.git.repository import strict_git
+        from swarm_hook_core.effects.git.repository import Refused, Repository, Untold
 
-        folder, top, words = self._question
-        result = strict_git(folder, top, SECONDS, words)
-        if result.code not in (0, 1):  # 1: grep found nothing, diff --exit-code something
+        repository = Repository(self._root, SECONDS, self._top)
+        try:
+            if self._words[0].startswith("diff"):
+                names = repository.shown(self._folder, *self._words)
+            else:
+                names = repository.ask("-C", self._folder, *self._words).split("\0")
+        except Refused as refusal:
+            return set() if refusal.code == 1 else False  # nothing found
+        except Untold:
             return False
-        names = (name.lstrip("\n") for name in result.stdout.split("\0"))
+        names = (name.lstrip("\n") for name in names)
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
 
@@ -51,8 +57,7 @@ def _found(call, top, words, from_top: bool):
     root = work_tree(call.folder)
     if root is None or not all(is_known(word) for word in words):
         return None
-    listing = _Listing(call.folder, top, words, root if from_top else os.path.realpath(call.folder))
-    return Found(root, listing.admits)
+    return Found(root, _Listing(call, top, words, root, from_top).admits)
 
 
 def _with(words, *options):
@@ -106,19 +111,19 @@ def _diff(call, top) -> None:
     outside = {"--no-index", "--ext-diff", "--textconv"}
     if any(word in outside or word.startswith(("--output", "--relative", "-O")) for word in before):
         return
-    words = [word for word in call.words if word not in ("-p", "-u", "--patch", "-z", "--binary", "--no-color", "--stdout")]
-    asked = _with(words, "--no-ext-diff", "--no-textconv", "-z", *(() if "--name-only" in words else ("--name-only",)))
-    if call.words[0] in ("show", "log", "whatchanged", "format-patch"):
-        if call.words[0] == "format-patch":
-            if "--stdout" in before:
-                call.output = _patch_about(_found(call, top, _picked(words), True))
-            return
+    plain = {"-p", "-u", "--patch", "-z", "--binary", "--no-color", "--exit-code", "--quiet", "--name-only", "--raw"}
+    asked = _with([word for word in call.words if word not in plain], "--no-ext-diff", "--no-textconv", "-z")
+    if call.words[0] == "format-patch":
+        if "--stdout" in before:
+            call.output = _patch_about(_found(call, top, _picked(call.words), True))
+        return
+    if not call.words[0].startswith("diff"):
         shown = [word for word in before if word.startswith(("--format", "--pretty", "--oneline"))]
         if "--name-only" in before and shown not in (["--format="], ["--pretty="], ["--pretty=format:"]):
             return  # names between other lines
-        asked = _with([word for word in asked if word not in shown], "--format=")
+        asked = _with([word for word in asked if word not in shown], "--format=", "--name-only")
     found = _found(call, top, asked, True)
-    if found is None or any(word.startswith(("--stat", "--numstat", "--shortstat", "--name-status")) for word in before):
+    if found is None or any(word.startswith(("--stat", "--numstat", "--shortstat", "--name-status", "--raw", "--quiet")) for word in before):
         return
     if "--name-only" in before:
         call.says(found=found)

@@ -1,20 +1,20 @@
 """Interpreters: code in the command is followed or scanned, a script file is a guess.
 
-Python is followed (``python_command``); of the others the code is scanned for the calls that write and the paths
-written in them (``script_code``).
+Python is followed (``python.command``); of the others the code is scanned for the calls that write and the paths
+written in them (``scripts.code``).
 """
 
 OPAQUE = "an opaque script"
 
 
 def _python(call) -> None:
-    from swarm_hook_core.effects.programs.python_command import python
+    from swarm_hook_core.effects.programs.python.command import python
 
     python(call)
 
 
 def _ipython(call) -> None:
-    from swarm_hook_core.effects.programs.python_command import follow, run_module
+    from swarm_hook_core.effects.programs.python.command import follow, run_module
 
     words = call.words
     for place, word in enumerate(words):
@@ -85,7 +85,7 @@ _NODE_QUIET = frozenset(
 
 
 def _node(call) -> None:
-    from swarm_hook_core.effects.programs.script_code import javascript_code
+    from swarm_hook_core.effects.programs.scripts.code import javascript_code
 
     found = Arguments(call.words, "ep", "rC", "i", ("--eval", "--print"))
     if found.options & _NODE_QUIET:
@@ -113,7 +113,7 @@ _DENO_QUIET = frozenset("--version -V --help -h check info lsp doc types complet
 
 
 def _deno(call) -> None:
-    from swarm_hook_core.effects.programs.script_code import javascript_code
+    from swarm_hook_core.effects.programs.scripts.code import javascript_code
 
     words = call.words
     command = next((word for word in words if not word.startswith("-")), words[0] if words else "")
@@ -140,7 +140,7 @@ _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run crea
 
 
 def _bun(call) -> None:
-    from swarm_hook_core.effects.programs.script_code import javascript_code
+    from swarm_hook_core.effects.programs.scripts.code import javascript_code
 
     found = Arguments(call.words, "ep", "r", "", ("--eval", "--print"))
     command = found.rest[0] if found.rest else ""
@@ -160,7 +160,7 @@ def _bun(call) -> None:
 
 
 def _ruby(call) -> None:
-    from swarm_hook_core.effects.programs.script_code import ruby_code
+    from swarm_hook_core.effects.programs.scripts.code import ruby_code
 
     found = Arguments(call.words, "e", "rICE", "npl")
     if found.options & {"-c", "--version", "-h", "--help", "--copyright"} or found.options == {"-v"} and not found.rest:
@@ -179,7 +179,7 @@ def _ruby(call) -> None:
 
 
 def _php(call) -> None:
-    from swarm_hook_core.effects.programs.script_code import php_code
+    from swarm_hook_core.effects.programs.scripts.code import php_code
 
     found = Arguments(call.words, "rBRE", "cdzfStg")
     if found.options & {"-v", "-i", "-l", "-m", "-h", "-s", "-w", "-S", "--version", "--help", "--ini", "--rf", "--re"}:
@@ -201,7 +201,7 @@ def _php_within(page: str) -> str:
 
 
 def _lua(call) -> None:
-    from swarm_hook_core.effects.programs.script_code import lua_code
+    from swarm_hook_core.effects.programs.scripts.code import lua_code
 
     found = Arguments(call.words, "e", "l")
     if found.codes:

@@ -5,7 +5,7 @@ import os
 from swarm_hook_core.effects.model import absolute
 from swarm_hook_core.effects.options import split
 
-LONGEST = 512 * 1024  # bytes of a diff that are read
+LONGEST = 256 * 1024  # characters of a diff that are read
 _LONG = (
     "--strip --input --output --directory --fuzz --ifdef --prefix --basename-prefix --suffix --reject-file --get"
     " --version-control --quoting-style --read-only --reject-format"
@@ -28,7 +28,8 @@ def _patch(call) -> None:
             _back_up(call, folder, options, written)
         return
     source = options.value("-i", "--input")
-    text = _text(folder, source) if source and source != "-" else call.stdin.text if call.stdin else None
+    stream = call.walk.text_of(source, folder) if source and source != "-" else call.stdin
+    text = stream.text if stream else None
     if text is None:
         call.guess("a diff that cannot be read yet", options.value("-d", "--directory"))
         return
@@ -50,15 +51,6 @@ def _back_up(call, folder, options, name: str) -> None:
         _write(call, folder, prefix + name)
     elif suffix or options.has("-b", "--backup"):
         _write(call, folder, name + (suffix or ".orig"))
-
-
-def _text(folder, source: str):
-    path = absolute(folder, source)
-    try:
-        with open(path or "", encoding="utf-8", errors="replace") as file:
-            return file.read(LONGEST)
-    except (OSError, ValueError):
-        return None
 
 
 def targets(diff: str, folder, strip, reverse=False) -> list[str]:

@@ -4,7 +4,6 @@ import os
 
 from swarm_hook_core.effects.model import is_known
 from swarm_hook_core.effects.options import split
-from swarm_hook_core.effects.programs.places import seen
 
 LONGEST = 16 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 
@@ -45,14 +44,9 @@ def backup(word: str, suffix: str) -> str:
 
 
 def read(call, name: str) -> str:
-    """The text of a script file that is on the disk, or of the standard input; empty where it cannot be had."""
-    if name in ("-", "/dev/stdin"):
-        return (call.stdin and call.stdin.text) or ""
-    try:
-        with open(seen(call, name) or "", encoding="utf-8", errors="replace") as file:
-            return file.read(LONGEST)
-    except (OSError, ValueError):
-        return ""
+    """The text of a script file, as far as it is known by then; empty where it cannot be had."""
+    stream = call.stdin if name in ("-", "/dev/stdin") else call.walk.text_of(name, call.folder)
+    return (stream and stream.text) or ""
 
 
 def _in_place(words):

@@ -1,13 +1,12 @@
 """altered: tell who holds a file that it changed while a session's call ran (hooks call this)
 
 usage: swarm-mcp altered FILE... --runtime NAME --session-id ID --tool NAME [--command TEXT] [--json]
-                                 --holder INSTANCE --kind KIND --kept PATH --at SECONDS
+                         --holder INSTANCE --kind KIND --kept PATH --at SECONDS
 
-Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty) and
---at (when, Unix time) there is one for each FILE, in the same order. A file that nobody held then is left out.
+Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty)
+and --at (when, Unix time) there is one for each FILE, in the same order. What nobody held then is left out.
 
-example: swarm-mcp altered ~/shop/schema.sql --runtime codex --session-id 0199-5c --tool Bash --command "make gen"
-         --holder 41d2 --kind changed --kept "" --at 1790000000
+example: swarm-mcp altered f --runtime codex --session-id 1 --tool Bash --holder 2 --kind changed --kept= --at 0
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ usage: swarm-mcp restore FILE [--list] [--id N] [--to PATH] [--dry-run] [--force
   --dry-run  say what would be done
   --force    also remove a file that was not there before, or replace one too large to be kept itself
 
-What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are kept
-for 7 days, up to 1 MiB each and 64 MiB together, of files that were locked while somebody else ran a command.
+What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are
+kept for 7 days, up to 1 MiB each and 64 MiB together, of files locked while somebody else ran a command.
 
 example: swarm-mcp restore src/schema.sql --list
 """
@@ -19,7 +19,6 @@ from __future__ import annotations
 from swarm_hook_core.decision import duration
 from swarm_mcp.actor import surrounding_session
 from swarm_mcp.cli.output import listing, moment, say, show
-from swarm_mcp.errors import SwarmError
 from swarm_mcp.restoring import Choice, Restoring
 from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store import Store
@@ -65,15 +64,13 @@ def _list(restoring: Restoring, args, now: int) -> int:
     if args.json:
         show([choice.described() for choice in choices])
         return 0
-    if not choices:
-        raise SwarmError(restoring.nothing())
     cells, plain = [], []
     for choice in choices:
         size = "no file" if choice.removes else f"{choice.version.seen.size} bytes"
         at = moment(choice.at)
         cells.append((choice.name, at, duration(seconds_since(choice.at, now)), size, choice.by))
         plain.append(f"{choice.name}  {at}  {size}  {choice.by}".rstrip())
-    listing(("id", "until", "age", "size", "changed by"), cells, plain)
+    listing(("id", "until", "age", "size", "changed by"), cells, plain, empty="(nothing is kept)")
     return 0
 
 

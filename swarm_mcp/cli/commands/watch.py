@@ -31,7 +31,10 @@ from swarm_mcp.store.feed import AT_ONCE, Feed
 WORDS = 0
 LONGEST = 200  # characters of a message or value in a line for people
 READER_SECONDS = 1.0  # between looks whether anybody still reads
-STYLES = {"denied": "bad", "altered": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint", "gone": "bad"}
+STYLES = {
+    "denied": "bad", "altered": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint",
+    "gone": "bad",
+}  # fmt: skip
 _LOCKS = {"context.lock_acquired": "locked", "context.lock_released": "released"}
 _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "gone"}
 

@@ -41,7 +41,7 @@ class Token:
 
 
 class Language:
-    """How a language is written, and which of its calls do what (see ``script_code``).
+    """How a language is written, and which of its calls do what (see ``scripts.code``).
 
     comments      (start, end) pairs; an end of a newline is kept
     raw, cooked   quotes of strings without and with escapes

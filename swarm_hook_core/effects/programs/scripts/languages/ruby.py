@@ -1,6 +1,6 @@
 """Ruby."""
 
-from swarm_hook_core.effects.programs.script_tokens import Language
+from swarm_hook_core.effects.programs.scripts.tokens import Language
 
 _RUBY_UTILS = {
     "rm": "writes",

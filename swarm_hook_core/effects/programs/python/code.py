@@ -1,17 +1,18 @@
 """Python code, followed statement by statement without running it.
 
-A small interpreter over the stdlib's ``ast``: it knows texts, lists, paths, functions of the code, and goes both
-ways where a condition is not known. What it meets that writes (``python_writers``) it tells its `outlet`. Loops over
-files of the disk are in ``python_disk``.
+A small interpreter over Python's own syntax tree: it knows texts, lists, paths, functions of the code, and goes both
+ways where a condition is not known. What it meets that writes (``library``) it tells its `outlet`. Loops over
+files of the disk are in ``disk``.
 
 Bounded by `STEPS`, `SECONDS` and `DEPTH`; past them the outlet gets a guess.
 """
 
-import ast
+import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re``
 import time
 
 from swarm_hook_core.effects.model import UNKNOWN, is_known
-from swarm_hook_core.effects.programs.python_values import (
+from swarm_hook_core.effects.programs.python.operations import compare, formatted, operate, place_attribute, shortened
+from swarm_hook_core.effects.programs.python.values import (
     ANY,
     MOST,
     Choice,
@@ -26,15 +27,10 @@ from swarm_hook_core.effects.programs.python_values import (
     Unknown,
     alternatives,
     choice,
-    compare,
     elements,
-    formatted,
     is_plain,
-    operate,
     path_of,
-    place_attribute,
     same,
-    shortened,
     spread,
     text_of,
     truth,
@@ -48,8 +44,8 @@ LAPS = 64  # of a ``while`` whose condition is known
 BREAK, CONTINUE, RETURN, EXIT = "break", "continue", "return", "exit"
 _BUILTINS = frozenset(
     "open print range len str int float bool list tuple dict set frozenset sorted reversed enumerate zip map filter min"
-    " max sum any all isinstance getattr setattr hasattr exec eval compile input next iter repr abs chr ord format bytes"
-    " __import__ exit quit sys type super callable id object Exception".split()
+    " max sum any all isinstance getattr setattr hasattr exec eval compile input next iter repr abs chr ord format"
+    " bytes __import__ exit quit sys type super callable id object Exception".split()
 )
 
 
@@ -96,7 +92,7 @@ class Code:
     argv      ``sys.argv``
     file      the script's path, or None for code that is no file
     stdin     the text that it reads, or None
-    reads     whether files of the disk may be read, as for a replay (``python_disk``)
+    reads     whether files of the disk may be read, as for a replay (``disk``)
     doubt     how many conditions that nobody knows stand between here and the start
     printed   what it has printed, or None where that is not known
     """
@@ -119,7 +115,7 @@ class Code:
         self.scouts: list = []  # loops over files of the disk that are being looked into
         self.depth = 0
         self.steps = 0
-        self.until = time.monotonic() + seconds
+        self.until = time.thread_time() + seconds
         self.returned: list = []
         self.yielded: list = []
 
@@ -135,7 +131,7 @@ class Code:
 
     def tick(self) -> None:
         self.steps += 1
-        if self.steps > STEPS or (not self.steps & 63 and time.monotonic() > self.until):
+        if self.steps > STEPS or (not self.steps & 63 and time.thread_time() > self.until):
             raise TooLong
 
     # -- statements: each gives None, or how it leaves the block
@@ -205,7 +201,7 @@ class Code:
                 self.scope.set(alias.asname or alias.name, Name(f"{module}.{alias.name}"))
 
     def imports(self, module: str) -> None:
-        from swarm_hook_core.effects.programs.python_writers import is_local
+        from swarm_hook_core.effects.programs.python.library import is_local
 
         if is_local(self, module):
             self.outlet.guess("Python code that runs other code")
@@ -260,7 +256,7 @@ class Code:
     def do_Match(self, node):
         self.value(node.subject)
         for case in node.cases:
-            for part in ast.walk(case.pattern):
+            for part in nodes(case.pattern):
                 for name in (getattr(part, "name", None), getattr(part, "rest", None)):
                     if name:
                         self.scope.set(name, ANY)
@@ -338,7 +334,9 @@ class Code:
                 if left in (RETURN, EXIT):
                     return left
         self.forget(node.body)
-        return self.fork([node.body, []]) if laps == 0 and not isinstance(node.test, ast.Constant) else self.lap(node.body)
+        if laps or isinstance(node.test, ast.Constant):
+            return self.lap(node.body)
+        return self.fork([node.body, []])
 
     def lap(self, body):
         """`body` once; ways out that end with the loop are forgotten."""
@@ -350,7 +348,7 @@ class Code:
     def forget(self, body) -> None:
         """Names that `body` binds are not known on a later lap."""
         for statement in body:
-            for part in ast.walk(statement):
+            for part in nodes(statement):
                 if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                     old = self.scope.names.get(part.id)
                     if not isinstance(old, (list, dict, set)):
@@ -363,11 +361,11 @@ class Code:
 
     def loop(self, target, iterable, body):
         """`body` for each element of `iterable`."""
-        from swarm_hook_core.effects.programs import python_disk
+        from swarm_hook_core.effects.programs.python import disk
 
-        files = python_disk.files_in(iterable)
+        files = disk.files_in(iterable)
         if files is not None:
-            return python_disk.go_through(self, files, target, body)
+            return disk.go_through(self, files, target, body)
         items = elements(iterable)
         if items is None:
             self.forget(body)
@@ -450,7 +448,7 @@ class Code:
         if found is not None or (self.scope.above is None and name in self.scope.names):
             return found
         if self.stars:
-            from swarm_hook_core.effects.programs.python_writers import is_in
+            from swarm_hook_core.effects.programs.python.library import is_in
 
             for module in self.stars:
                 if is_in(module, name):
@@ -534,7 +532,7 @@ class Code:
 
     def several(self, nodes) -> list:
         """The values of `nodes`, starred ones spread out."""
-        from swarm_hook_core.effects.programs import python_disk
+        from swarm_hook_core.effects.programs.python import disk
 
         found: list = []
         for node in nodes:
@@ -542,7 +540,7 @@ class Code:
                 found.append(self.value(node))
                 continue
             value = self.value(node.value)
-            files = python_disk.files_in(value)
+            files = disk.files_in(value)
             more = [files.word(self)] if files is not None else elements(value)
             found += [ANY] if more is None else more
         return found
@@ -582,20 +580,20 @@ class Code:
         return ANY
 
     def of_Subscript(self, node):
-        from swarm_hook_core.effects.programs import python_disk
+        from swarm_hook_core.effects.programs.python import disk
 
         owner = self.value(node.value)
         if isinstance(node.slice, ast.Slice):
             bounds = [None if part is None else self.value(part) for part in _parts(node.slice)]
             if not isinstance(owner, (str, list, tuple)) or not all(b is None or isinstance(b, int) for b in bounds):
-                return owner if python_disk.files_in(owner) is not None else ANY
+                return owner if disk.files_in(owner) is not None else ANY
             if isinstance(owner, str) and not is_known(owner):
                 return ANY
             return owner[slice(*bounds)] if bounds[2] != 0 else ANY
         key = self.value(node.slice)
         if isinstance(owner, Name) and owner.dotted == "os.environ":
             return self.variable(text_of(key))
-        files = python_disk.files_in(owner)
+        files = disk.files_in(owner)
         if files is not None:
             return files.some(self)
         return spread(_item, owner, key)
@@ -603,19 +601,19 @@ class Code:
     def variable(self, name: str):
         """The environment variable `name`, where that is known."""
         if name == "HOME":
-            from swarm_hook_core.effects.programs.python_values import expanded
+            from swarm_hook_core.effects.programs.python.values import expanded
 
             return expanded("~")
         return ANY
 
     def of_ListComp(self, node):
-        from swarm_hook_core.effects.programs import python_disk
+        from swarm_hook_core.effects.programs.python import disk
 
         first = node.generators[0]
         iterable = self.value(first.iter)
-        files = python_disk.files_in(iterable)
+        files = disk.files_in(iterable)
         if files is not None and len(node.generators) == 1 and not isinstance(node, ast.DictComp):
-            return python_disk.made_of(self, files, node)
+            return disk.made_of(self, files, node)
         made: list = []
         outside, self.scope = self.scope, Scope({}, self.scope)
         try:
@@ -651,7 +649,7 @@ class Code:
     def attribute(self, owner, name: str):
         """Attribute `name` of a value."""
         if isinstance(owner, Name):
-            from swarm_hook_core.effects.programs.python_writers import known_name
+            from swarm_hook_core.effects.programs.python.library import known_name
 
             return known_name(self, f"{owner.dotted}.{name}")
         if isinstance(owner, Instance):
@@ -688,13 +686,13 @@ class Code:
 
     def call(self, callee, args: list, named: dict):
         """Call a value."""
-        from swarm_hook_core.effects.programs import python_writers
+        from swarm_hook_core.effects.programs.python import library, methods
 
         self.tick()
         if isinstance(callee, Name):
-            return python_writers.call(self, callee.dotted, args, named)
+            return library.call(self, callee.dotted, args, named)
         if isinstance(callee, Method):
-            return python_writers.call_method(self, callee.of, callee.name, args, named)
+            return methods.call_method(self, callee.of, callee.name, args, named)
         if isinstance(callee, Function):
             return self.enter(callee, args, named)
         if isinstance(callee, Class):
@@ -802,6 +800,20 @@ def _merged(outcomes: list) -> dict:
         first = values[0]
         merged[name] = first if all(one is first or same(one, first) for one in values[1:]) else choice(values)
     return merged
+
+
+def nodes(node):
+    """`node` and all below it."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        for name in one._fields:
+            value = getattr(one, name, None)
+            if isinstance(value, ast.AST):
+                waiting.append(value)
+            elif isinstance(value, list):
+                waiting += [item for item in value if isinstance(item, ast.AST)]
 
 
 def _parts(node):

@@ -8,7 +8,8 @@ import os
 import time
 
 from swarm_hook_core.effects.model import UNKNOWN, Found, absolute, is_known
-from swarm_hook_core.effects.programs.python_values import ANY, Place, tidy, truth
+from swarm_hook_core.effects.programs.python.operations import tidy
+from swarm_hook_core.effects.programs.python.values import ANY, Place, truth
 
 REPLAY_SECONDS = 0.005
 REPLAYS_SECONDS = 0.02  # for all replays of one loop
@@ -43,13 +44,17 @@ class Files:
 
 
 class Replay:
-    """An outlet for a run about the file at absolute `path`: notes what is written, surely (True) or in doubt (None)."""
+    """An outlet for a run about the file at absolute `path`.
 
-    def __init__(self, mark, path):
+    `written`: absolute path -> whether that is sure (True) or in doubt (None).
+    """
+
+    def __init__(self, outer, path):
+        self.mark = outer.mark
+        self.variable = outer.variable
         self.path = path
         self.written: dict = {}
         self.unclear = False
-        self.mark = mark
 
     def write(self, path: str, code) -> None:
         full = absolute(code.folder, path)
@@ -166,7 +171,7 @@ def derived(files, change, shape):
 
 def made_of(code, files, node):
     """What a comprehension over `files` gives."""
-    from swarm_hook_core.effects.programs.python_code import Scope
+    from swarm_hook_core.effects.programs.python.code import Scope
 
     generator, scope = node.generators[0], code.scope
 
@@ -197,7 +202,7 @@ def go_through(code, files, target, body):
 
 def _follow(code, files, target, body, node) -> None:
     """Find what a loop's body (or a comprehension `node`) writes for each of `files`."""
-    from swarm_hook_core.effects.programs.python_code import Scope, TooLong, Exit
+    from swarm_hook_core.effects.programs.python.code import Exit, Scope, TooLong
 
     if code.reads:  # inside a replay: only what concerns its file
         for element in files.candidates(code.outlet.path):
@@ -221,11 +226,11 @@ def _follow(code, files, target, body, node) -> None:
     left = [REPLAYS_SECONDS]
 
     def replayed(path: str) -> Replay:
-        outlet = Replay(code.outlet.mark, path)
+        outlet = Replay(code.outlet, path)
         if left[0] <= 0:
             outlet.unclear = True
             return outlet
-        started = time.monotonic()
+        started = time.thread_time()
         inner = _replaying(code, Scope(dict(names), above, outer), outlet)
         for one in files.candidates(path):
             try:
@@ -234,7 +239,7 @@ def _follow(code, files, target, body, node) -> None:
                 break
             except (TooLong, RecursionError):
                 outlet.unclear = True
-        left[0] -= time.monotonic() - started
+        left[0] -= time.thread_time() - started
         return outlet
 
     def admits(path: str):
@@ -267,7 +272,7 @@ def _lap(code, target, element, body, node) -> None:
             code.assign(target, element)
             code.block(body)
             return
-        from swarm_hook_core.effects.programs.python_code import Scope
+        from swarm_hook_core.effects.programs.python.code import Scope
         outside, code.scope = code.scope, Scope({}, code.scope)
         try:
             code.assign(target, element)
@@ -281,9 +286,9 @@ def _lap(code, target, element, body, node) -> None:
 
 def _replaying(code, scope, outlet=None):
     """A run that looks at the disk, with the names of `scope`."""
-    from swarm_hook_core.effects.programs.python_code import Code
+    from swarm_hook_core.effects.programs.python.code import Code
 
-    outlet = outlet or Replay(code.outlet.mark, "")
+    outlet = outlet or Replay(code.outlet, "")
     inner = Code(outlet, code.folder, code.argv, code.file, code.stdin, True, REPLAY_SECONDS)
     inner.scope = scope
     inner.stars = code.stars

@@ -1,7 +1,7 @@
 """Code of JavaScript, Ruby, Perl, PHP and Lua, scanned for calls that write and the paths written in them.
 
 No more is understood than: literal texts, put together and named; lists of them and loops over these; parameters of
-functions, from the calls in the same code; the calls of ``script_languages``. A call that writes and whose path is none
+functions, from the calls in the same code; the calls of ``languages``. A call that writes and whose path is none
 of this is a guess.
 """
 
@@ -10,8 +10,8 @@ import time
 
 from swarm_hook_core.effects.call import Call
 from swarm_hook_core.effects.model import UNKNOWN, absolute, is_known
-from swarm_hook_core.effects.programs.languages import language as language_called
-from swarm_hook_core.effects.programs.script_tokens import NAME, NUMBER, SIGN, TEXT, tokens
+from swarm_hook_core.effects.programs.scripts.languages import language as language_called
+from swarm_hook_core.effects.programs.scripts.tokens import NAME, NUMBER, SIGN, TEXT, tokens
 
 LONGEST = 64 * 1024
 SECONDS = 0.02
@@ -97,7 +97,7 @@ class Scan:
     def go(self, found: list) -> None:
         """Scan `found`: names first, since a function may be called above or below what it is given."""
         if self.language.name == "javascript":
-            from swarm_hook_core.effects.programs.languages.javascript import bound_names
+            from swarm_hook_core.effects.programs.scripts.languages.javascript import bound_names
 
             self.calls.update(bound_names(found))
         definitions = self.functions(found)

@@ -1,6 +1,6 @@
 """Perl 5."""
 
-from swarm_hook_core.effects.programs.script_tokens import Language
+from swarm_hook_core.effects.programs.scripts.tokens import Language
 
 LANGUAGE = Language(
     "perl",

@@ -1,6 +1,6 @@
 """JavaScript as Node, Deno and Bun run it."""
 
-from swarm_hook_core.effects.programs.script_tokens import NAME, SIGN, TEXT, Language
+from swarm_hook_core.effects.programs.scripts.tokens import NAME, SIGN, TEXT, Language
 
 _NODE_FILES = {
     "writeFile": "write 0",

@@ -1,4 +1,4 @@
-"""The languages that ``script_code`` scans, one a module: how each is written, and which of its calls write.
+"""The languages that ``scripts.code`` scans, one a module: how each is written, and which of its calls write.
 
 What a call does is one of these, with the place of the argument that it is about:
 
@@ -15,5 +15,5 @@ What a call does is one of these, with the place of the argument that it is abou
 
 
 def language(name: str):
-    """The Language (``script_tokens``) called `name`: ``javascript``, ``ruby``, ``perl``, ``php`` or ``lua``."""
+    """The Language (``scripts.tokens``) called `name`: ``javascript``, ``ruby``, ``perl``, ``php`` or ``lua``."""
     return __import__(f"{__name__}.{name}", fromlist=["LANGUAGE"]).LANGUAGE

@@ -1,11 +1,14 @@
 """``python`` as a command: which code it runs, and what is known of modules that are run with ``-m``."""
 
 import os
+import time
 
 from swarm_hook_core.effects.call import Call
 from swarm_hook_core.effects.model import UNKNOWN, Stream, absolute, is_known
 
 LONGEST = 64 * 1024  # characters of code that are followed
+MOST_DENSE = 6000  # signs and words that make parsing slow: some 4 µs each
+_DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
 COMPUTED = "Python code that writes a computed path"
 OPAQUE = "an opaque script"
 
@@ -20,7 +23,7 @@ _WRITING_WORDS = ("open(", "open (", "write", "remove", "unlink", "rename", "mkd
 
 
 class Live:
-    """Where followed code (``python_code.Code``) leaves its effects: the call that it is the code of.
+    """Where followed code (``code.Code``) leaves its effects: the call that it is the code of.
 
     `minds_doubt`: writes behind a condition that nobody knows are not reported; for scripts, which are a guess anyhow.
     """
@@ -32,6 +35,12 @@ class Live:
 
     def mark(self, found) -> str:
         return self.call.walk.mark(found)
+
+    def variable(self, name: str):
+        """The environment variable `name`, or None where it is not known."""
+        walk = self.call.walk
+        found = walk.variable(name) if hasattr(walk, "variable") else walk.environment.get(name)
+        return found if found is not None or name != "HOME" else os.path.expanduser("~")
 
     def write(self, path: str, code) -> None:
         call = self.here(code)
@@ -134,24 +143,9 @@ def run_file(call, words) -> None:
     """A script file: opaque, but what a small one writes by name is as certain as in the command."""
     call.guess(OPAQUE)
     path = absolute(call.folder, words[0])
-    if path is None:
-        return
-    text = _written(call, path)
-    try:
-        if text is None:
-            if not os.path.isfile(path) or os.path.getsize(path) > LONGEST:
-                return
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                text = file.read(LONGEST)
-    except (OSError, ValueError):
-        return
-    follow(call, text, list(words), _text(call.stdin), path)
-
-
-def _written(call, path: str):
-    """The text that the command itself has put into `path`, where the walk knows it."""
-    known = getattr(call.walk, "text_of", None)
-    return None if known is None else known(path)
+    stream = None if path is None else call.walk.text_of(path)
+    if stream is not None and stream.text is not None:
+        follow(call, stream.text, list(words), _text(call.stdin), path)
 
 
 def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
@@ -159,28 +153,37 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
     if source == UNKNOWN:
         call.guess("computed Python code")
         return
-    if len(source) > LONGEST:
-        call.guess("Python code that is too long to follow")
-        return
-    from ast import parse
-    from warnings import catch_warnings, simplefilter
-
     source, marks = _without_marks(source)
     try:
-        with catch_warnings():
-            simplefilter("ignore")
-            tree = parse(source)
+        tree = parsed(source)
+    except OverflowError:
+        call.guess("Python code that is too long to follow")
+        return
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         if file is None and (marks or any(word in source for word in _WRITING_WORDS)):
             call.guess("Python code that cannot be read")  # a Python of another age may read it
         return
-    from swarm_hook_core.effects.programs.python_code import Code
+    from swarm_hook_core.effects.programs.python.code import SECONDS, Code
 
-    code = Code(Live(call, file is not None), call.folder, argv, file, stdin)
+    # The walk has its own time; late in it there is little left for code.
+    late = time.thread_time() > getattr(call.walk, "end", time.thread_time())
+    code = Code(Live(call, file is not None), call.folder, argv, file, stdin, seconds=SECONDS / 10 if late else SECONDS)
     code.marks = marks
     code.run(tree)
     if file is None and code.printed is not None and not code.outlet.guessed:
         call.says("".join(code.printed))
+
+
+def parsed(source: str):
+    """The syntax tree of `source`. Raises OverflowError where it is too long to be read in time, and what `compile` does."""
+    if len(source) > LONGEST or sum(map(source.count, _DENSE)) > MOST_DENSE:
+        raise OverflowError
+    from _ast import PyCF_ONLY_AST
+    from warnings import catch_warnings, simplefilter
+
+    with catch_warnings():
+        simplefilter("ignore")
+        return compile(source, "<code>", "exec", PyCF_ONLY_AST)
 
 
 def _without_marks(source: str):

@@ -1,0 +1,432 @@
+"""Programs that print names or text which another command may then use."""
+
+import os
+
+from swarm_hook_core.effects.model import UNKNOWN, Found, Stream, absolute, is_known
+from swarm_hook_core.effects.options import split
+from swarm_hook_core.effects.words import ansi
+
+MOST_NAMES = 256  # that `ls` lists
+MOST_NUMBERS = 512  # that `seq` counts
+LONGEST_TEXT = 64 * 1024  # characters
+
+
+def _nothing(_call) -> None:
+    """Prints what nobody can know."""
+
+
+def _silent(call) -> None:
+    call.says("")
+
+
+def _echo(call) -> None:
+    words, end, escapes = call.words, "\n", False
+    while words and len(words[0]) > 1 and words[0][0] == "-" and not words[0][1:].strip("neE"):
+        end = "" if "n" in words[0] else end
+        escapes = "e" in words[0] or escapes
+        words = words[1:]
+    text = " ".join(words)
+    call.says((ansi(text) if escapes else text) + end)
+
+
+def _printf(call) -> None:
+    words, name = call.words, None
+    if words[:1] == ["-v"] and len(words) > 1:
+        name, words = words[1], words[2:]
+    if words[:1] == ["--"]:
+        words = words[1:]
+    if not words:
+        return
+    text = _formatted(words[0], words[1:])
+    if name is None:
+        call.says(text)
+    else:
+        call.walk.scope.variables[name] = UNKNOWN if text is None else text
+
+
+def _formatted(form: str, arguments: list[str]):
+    """What printf prints, NUL as a newline; None where it is too long."""
+    form = ansi(form.replace("\\0", "\n").replace("\\x00", "\n"))
+    out: list[str] = []
+    left = list(arguments)
+    for _round in range(MOST_NUMBERS):
+        used, at = False, 0
+        while at < len(form):
+            if form[at] != "%":
+                close = form.find("%", at)
+                close = len(form) if close < 0 else close
+                out.append(form[at:close])
+                at = close
+                continue
+            close = at + 1
+            while close < len(form) and form[close] in "-+ #0123456789.*":
+                close += 1
+            letter = form[close : close + 1]
+            if letter == "%":
+                out.append("%")
+            elif letter == "(":
+                out.append(UNKNOWN)
+                close = form.find("T", close) if "T" in form[close:] else len(form)
+            elif letter:
+                used = True
+                word = left.pop(0) if left else ""
+                out.append(_converted(form[at + 1 : close], letter, word))
+            at = close + 1
+        if not left or not used:
+            text = "".join(out)
+            return text if len(text) <= LONGEST_TEXT else None
+    return None
+
+
+def _converted(flags: str, letter: str, word: str) -> str:
+    if letter in "sbqc":
+        text = ansi(word) if letter == "b" else word[:1] if letter == "c" and is_known(word) else word
+        return text if not flags or not flags.lstrip("-").isdecimal() or not is_known(text) else _padded(text, flags)
+    if letter in "di" and is_known(word):
+        try:
+            return ("%" + flags + "d") % int(word or "0")
+        except (ValueError, TypeError):
+            return UNKNOWN
+    return UNKNOWN
+
+
+def _padded(text: str, flags: str) -> str:
+    width = min(int(flags.lstrip("-") or "0"), 1000)
+    return text.ljust(width) if flags.startswith("-") else text.rjust(width)
+
+
+def _pwd(call) -> None:
+    if call.folder is not None:
+        call.says(call.folder + "\n")
+
+
+def _ls(call) -> None:
+    options = split(call.words, "IwT", ("--ignore", "--width", "--tabsize"))
+    if set(options.given) - {"-1", "-a", "-A", "-d", "-r", "-t", "-S", "-U", "-p", "--color"}:
+        return
+    operands = options.operands
+    if len(operands) == 1 and call.found(operands[0]):
+        call.says(None, call.found(operands[0]))
+        return
+    if not all(map(is_known, operands)) or call.folder is None:
+        return
+    paths = [absolute(call.folder, word) for word in operands]
+    folders = [path for path in paths or [call.folder] if os.path.isdir(path)]
+    if not folders or options.has("-d"):
+        names = operands or ["."]
+    elif len(operands) < 2:
+        try:
+            names = sorted(os.listdir(folders[0]))
+        except OSError:
+            return
+        hidden = options.has("-a", "-A")
+        names = [name for name in names if hidden or not name.startswith(".")]
+    else:
+        return
+    if len(names) > MOST_NAMES:
+        where = folders[0] if folders else call.folder
+        call.says(None, Found(where, lambda path: os.path.dirname(path) == where))
+    else:
+        call.says("".join(name + "\n" for name in names))
+
+
+def _cat(call) -> None:
+    operands = split(call.words).operands
+    texts: list = []
+    for word in operands or ["-"]:
+        stream = call.stdin if word == "-" else call.walk.text_of(word, call.folder)
+        if stream is None or stream.text is None:
+            call.output = stream if len(operands) < 2 else None
+            return
+        texts.append(stream.text)
+    text = "".join(texts)
+    if len(text) <= 4 * LONGEST_TEXT:
+        call.says(text)
+
+
+def _head(call) -> None:
+    """head and tail: some of what comes in."""
+    words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
+    options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
+    stream = call.stdin
+    if options.operands:
+        stream = call.walk.text_of(options.operands[0], call.folder) if len(options.operands) == 1 else None
+    if stream is None or options.has("-c", "--bytes"):
+        return
+    if stream.text is None:
+        if stream.found is not None:
+            call.says(None, [Found(one.root, _perhaps(one.admits)) for one in _listed(stream.found)])
+        return
+    count = options.value("-n", "--lines") or "10"
+    lines = stream.text.splitlines(keepends=True)
+    if not count.lstrip("+-").isdecimal():
+        return
+    number = int(count.lstrip("+-"))
+    if call.name in ("tail", "gtail"):
+        kept = lines[max(number - 1, 0) :] if count.startswith("+") else lines[-number:] if number else []
+    else:
+        kept = lines[: -number or None] if count.startswith("-") else lines[:number]
+    call.says("".join(kept))
+
+
+def _listed(found) -> list:
+    return found if isinstance(found, list) else [found]
+
+
+def _perhaps(admits):
+    return lambda path: False if admits(path) is False else None
+
+
+def _basename(call) -> None:
+    options = split(call.words, "s", ("--suffix",))
+    operands, end = options.operands, options.value("-s", "--suffix") or ""
+    if not options.has("-a", "--multiple", "-s", "--suffix") and len(operands) == 2:
+        operands, end = operands[:1], operands[1]
+
+    def last(text: str) -> str:
+        name = text.rstrip("/").rpartition("/")[2]
+        return name[: -len(end)] if end and name.endswith(end) and name != end else name
+
+    call.says("".join(_of_name(call, word, last) + "\n" for word in operands))
+
+
+def _dirname(call) -> None:
+    def above(text: str) -> str:
+        return os.path.dirname(text.rstrip("/")) or ("/" if text.startswith("/") else ".")
+
+    call.says("".join(_of_name(call, word, above) + "\n" for word in split(call.words).operands))
+
+
+def _of_name(call, word: str, change) -> str:
+    return call.walk.renamed(word, change, "", "") if call.walk.has_found(word) else change(word)
+
+
+def _realpath(call) -> None:
+    """realpath, readlink."""
+    options = split(call.words, "", ("--relative-to", "--relative-base"))
+    if options.has("--relative-to", "--relative-base"):
+        return
+    follows = call.name not in ("readlink", "greadlink") or options.has("-f", "-e", "-m")
+    lines: list[str] = []
+    for word in options.operands:
+        path = absolute(call.folder, word)
+        if path is None:
+            lines.append(word if call.walk.has_found(word) else UNKNOWN)
+        elif follows:
+            lines.append(path if options.has("-s", "--no-symlinks") else os.path.realpath(path))
+        else:
+            try:
+                lines.append(os.readlink(path))
+            except OSError:
+                continue
+    call.says("".join(line + "\n" for line in lines))
+
+
+def _seq(call) -> None:
+    words, separator, wide = list(call.words), "\n", False
+    while words and words[0][:1] == "-" and not words[0][1:2].isdecimal():
+        word = words.pop(0)
+        if word == "-w":
+            wide = True
+        elif word == "-s" and words:
+            separator = words.pop(0)
+        else:
+            return
+    if not 1 <= len(words) <= 3 or not all(word.lstrip("-").isdecimal() and len(word) < 10 for word in words):
+        return
+    numbers = [int(word) for word in words]
+    first = numbers[0] if len(numbers) > 1 else 1
+    step = numbers[1] if len(numbers) == 3 else 1
+    if not step:
+        return
+    counted = range(first, numbers[-1] + (1 if step > 0 else -1), step)
+    if len(counted) > MOST_NUMBERS:
+        return
+    width = max((len(str(number)) for number in counted), default=0) if wide else 0
+    call.says(separator.join(str(number).zfill(width) for number in counted) + "\n")
+
+
+_GREP_TAKES = (
+    "--regexp --file --max-count --label --after-context --before-context --context --binary-files --devices"
+    " --directories --include --exclude --exclude-dir --exclude-from --group-separator --color"
+).split()
+_RG_TAKES = (
+    "--regexp --file --max-count --after-context --before-context --context --glob --iglob --type --type-not"
+    " --max-depth --max-filesize --replace --encoding --engine --threads --sort --sortr --color --colors --pre"
+    " --ignore-file --path-separator --type-add"
+).split()
+
+
+def _grep(call) -> None:
+    rg = call.name in ("rg", "ag", "ack")
+    options = split(call.words, "efmABCgtTdDjMrE" if rg else "efmABCdD", _RG_TAKES if rg else _GREP_TAKES)
+    operands = list(options.operands)
+    pattern = None
+    files_only = rg and options.has("--files")
+    if not options.has("-e", "-f", "--regexp", "--file") and not files_only:
+        pattern = operands.pop(0) if operands else ""
+    lists = options.has("-l", "-L", "--files-with-matches", "--files-without-match", "--files-with-match") or files_only
+    recursive = rg or options.has("-r", "-R", "--recursive", "--dereference-recursive") or "recurse" in options.values("-d")
+    if not lists:
+        if not operands and call.stdin is not None and not recursive:
+            _filter(call, options, pattern)
+        return
+    if not all(map(is_known, [*options.values(*options.given), pattern or ""])):
+        pattern = UNKNOWN
+    founds: list = []
+    matched = _Asked(call, operands, pattern is None or is_known(pattern))
+    for word in operands or ["."]:
+        inner = call.found(word)
+        path = absolute(call.folder, word)
+        if inner:
+            founds += [Found(one.root, _both(one.admits, matched)) for one in inner]
+        elif path is None:
+            return
+        else:
+            founds.append(Found(path, _both(_reached(path, recursive, options, rg), matched)))
+    call.says(None, founds)
+
+
+def _reached(root: str, recursive: bool, options, rg: bool):
+    """Whether the search for files under `root` comes by a path."""
+
+    def admits(path: str):
+        if path == root:
+            return True
+        if not recursive or not path.startswith(root.rstrip("/") + "/"):
+            return False
+        names = path[len(root.rstrip("/")) + 1 :].split("/")
+        if rg:
+            return options.has("--hidden", "-uu", "-uuu", "-.") or not any(name.startswith(".") for name in names)
+        from swarm_hook_core.effects.globs import match
+
+        without = options.values("--exclude-dir")
+        return not any(match(name, one.rstrip("/")) for name in names[:-1] for one in without)
+
+    return admits
+
+
+def _both(one, other):
+    def admits(path: str):
+        first = one(path)
+        if first is False:
+            return False
+        second = other(path)
+        return False if second is False else None if first is None or second is None else True
+
+    return admits
+
+
+SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
+
+
+class _Asked:
+    """Runs the search itself, on one file."""
+
+    def __init__(self, call, operands, knows_pattern):
+        self.name = call.name
+        self.words = list(call.words)
+        for word in operands:  # operands stand last, so the last of each is the one
+            at = len(self.words) - 1 - self.words[::-1].index(word)
+            del self.words[at]
+        self.can = knows_pattern and all(map(is_known, self.words)) and "-" not in operands
+        self.left = SECONDS_TO_ASK
+
+    def __call__(self, path: str):
+        import time
+
+        from swarm_hook_core.coordinator import run
+
+        if not self.can or self.left <= 0 or any(word.startswith(("--pre", "-f", "--file")) for word in self.words):
+            return None
+        if not os.path.isfile(path):
+            return False
+        start = time.monotonic()
+        words = self.words if "--" in self.words else [*self.words, "--"]
+        result = run([self.name, *words, path], self.left)
+        self.left -= time.monotonic() - start
+        return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
+
+
+def _filter(call, options, pattern) -> None:
+    """grep of what comes in: names or lines, those that match."""
+    if set(options.given) - {"-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "--invert-match", "--ignore-case", "-q"}:
+        return
+    if options.has("-q"):
+        call.says("")
+        return
+    patterns = options.values("-e") if pattern is None else [pattern]
+    extended = call.name == "egrep" or call.name == "rg" or options.has("-E", "-P")
+    literally = call.name == "fgrep" or options.has("-F")
+    keeps = _line_test(patterns, extended, literally, options)
+    if call.stdin.text is not None:
+        lines = call.stdin.text.splitlines()
+        answers = [keeps(line) for line in lines]
+        if None not in answers:
+            call.says("".join(line + "\n" for line, answer in zip(lines, answers) if answer))
+    elif call.stdin.found is not None:
+        folder = call.folder
+
+        def named(path: str):
+            forms = [path] if folder is None else [path, os.path.relpath(path, folder), "./" + os.path.relpath(path, folder)]
+            answers = {keeps(form) for form in forms}
+            return answers.pop() if len(answers) == 1 else None
+
+        call.says(None, [Found(one.root, _both(one.admits, named)) for one in _listed(call.stdin.found)])
+
+
+def _line_test(patterns, extended, literally, options):
+    """A function of a line: whether grep keeps it; None where that cannot be told."""
+    inverts = options.has("-v", "--invert-match")
+
+    def keeps(line: str):
+        if not is_known(line) or not all(map(is_known, patterns)):
+            return None
+        import re
+
+        try:
+            wanted = "|".join(
+                "(?:" + (re.escape(one) if literally else one if extended else _extended(one)) + ")" for one in patterns
+            )
+            if len(wanted) > 200 or any(mark in wanted for mark in ("+)*", "*)*", "+)+", "*)+")):
+                return None
+            flags = re.IGNORECASE if options.has("-i", "--ignore-case") else 0
+            wanted = rf"\b(?:{wanted})\b" if options.has("-w") else wanted
+            found = (re.fullmatch if options.has("-x") else re.search)(wanted, line[:1000], flags)
+        except (re.error, OverflowError, RecursionError):
+            return None
+        return bool(found) != inverts
+
+    return keeps
+
+
+def _extended(basic: str) -> str:
+    """A basic regular expression as an extended one."""
+    out, at = [], 0
+    while at < len(basic):
+        letter = basic[at]
+        if letter == "\\" and at + 1 < len(basic):
+            following = basic[at + 1]
+            out.append(following if following in "(){}|+?" else "\\" + following)
+            at += 2
+            continue
+        out.append("\\" + letter if letter in "(){}|+?" else letter)
+        at += 1
+    return "".join(out)
+
+
+RUN = {
+    "echo": _echo,
+    "printf": _printf,
+    "pwd": _pwd,
+    **dict.fromkeys(("ls", "gls"), _ls),
+    "cat": _cat,
+    **dict.fromkeys(("head", "tail", "ghead", "gtail"), _head),
+    **dict.fromkeys(("grep", "egrep", "fgrep", "ggrep", "rg", "ag", "ack", "zgrep"), _grep),
+    "basename": _basename,
+    "dirname": _dirname,
+    **dict.fromkeys(("realpath", "readlink", "grealpath", "greadlink"), _realpath),
+    "seq": _seq,
+    **dict.fromkeys(("true", "false", "test", "["), _silent),
+    **dict.fromkeys(("which", "type", "hostname", "whoami", "id", "uname", "date", "gdate"), _nothing),
+}
