@@ -99,13 +99,19 @@ class Guess:
 
 
 class Stream:
-    """What a command prints, for what reads it: its `text` where that is known, or names that `found` describes."""
+    """What a command prints, for what reads it: its `text` where that is known, or names that `found` describes.
 
-    __slots__ = ("text", "found")
+    `file`: the absolute path of the file on the disk that it is the whole of, bytes that are no text included.
+    `packed`: of an archive that is being made, ``(path within) -> whether it holds that``, as `Tree` admits.
+    """
 
-    def __init__(self, text=None, found=None):
+    __slots__ = ("text", "found", "file", "packed")
+
+    def __init__(self, text=None, found=None, file=None, packed=None):
         self.text = text
         self.found = found
+        self.file = file
+        self.packed = packed
 
 
 class Found:

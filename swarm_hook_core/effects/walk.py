@@ -155,14 +155,16 @@ class Walk:
         if whole in self.contents:
             return self.contents[whole]
         try:
-            if not os.path.isfile(whole) or os.path.getsize(whole) > LONGEST_READ:
+            if not os.path.isfile(whole):
                 return None
+            if os.path.getsize(whole) > LONGEST_READ:
+                return Stream(None, file=whole)
             with open(whole, "rb") as file:
                 data = file.read(LONGEST_READ + 1)
         except (OSError, ValueError):
             return None
         self.spend(5)
-        return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"))
+        return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"), file=whole)
 
     # State that words need
 
@@ -744,7 +746,8 @@ class Walk:
 
     def program(self, scope, words):
         name = words[0]
-        call = Call(self, name.rpartition("/")[2], words[1:], scope.folder, scope.stdin.rest())
+        base = name.rpartition("/")[2] if is_known(name) else self.shown(name)
+        call = Call(self, base, words[1:], scope.folder, scope.stdin.rest())
         if not is_known(name):
             call.guess("a computed command")
             return None

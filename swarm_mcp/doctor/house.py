@@ -1,4 +1,6 @@
-"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, settings, faults."""
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, settings,
+git hooks, faults.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,11 @@ RECENT_SECONDS = 86400
 
 
 def findings(scope_flag: str) -> list[Finding]:
-    """The contract's eight checks, then the journal mode, a person's settings and recorded faults."""
+    """The contract's eight checks, then the journal mode, a person's settings, git hooks and recorded faults."""
     scope = current_scope(scope_flag)
     found = [_binary(), _database(), _scope(scope_flag, scope)]
     found += _instances(scope)
-    found += [_skills(), _plugins(), _environment(), _journal(), _settings(), _faults()]
+    found += [_skills(), _plugins(), _environment(), _journal(), _settings(), _guard(), _faults()]
     return found
 
 
@@ -152,6 +154,23 @@ def _settings() -> Finding:
         return Finding("settings", "ok", f"none; {config.path} would have them", details=details)
     what = f"{'strict, ' if config.strict else ''}{len(config.writers)} writers of one's own"
     return Finding("settings", "ok", f"{config.path}: {what}", details=details)
+
+
+def _guard() -> Finding:
+    from swarm_mcp.guard import hooks
+
+    try:
+        found = hooks.state(here())
+    except SwarmError as error:
+        return Finding("guard", "info", f"no git hooks can be had here: {error}")
+    details = {"way": found.way, "folder": found.folder}
+    if found.way == "passed over":
+        text = f"git looks for hooks in {found.folder} and finds none of ours"
+        return Finding("guard", "warn", text, "swarm-mcp guard install", details)
+    if not found.way:
+        text = "git commits here are not checked against locks"
+        return Finding("guard", "info", text, "swarm-mcp guard install", details)
+    return Finding("guard", "ok", f"commits and pushes are checked by {found.folder}", details=details)
 
 
 def _faults() -> Finding:

@@ -121,15 +121,17 @@ def uninstall(folder: str) -> Outcome:
 
 
 def state(folder: str) -> Outcome:
-    """How the repository around `folder` is guarded now."""
+    """How the repository around `folder` is guarded now; ``passed over`` where git does not look at our hooks."""
     repository = Repository(folder)
     place = _place(repository)
     default = os.path.join(repository.common, "hooks")
+    beside_there = all(_is_ours(os.path.join(default, hook)) for hook in HOOKS)
     if place.is_ours:
         return Outcome("dispatcher", place.folder, False)
-    if not place.looked and all(_is_ours(os.path.join(default, hook)) for hook in HOOKS):
+    if beside_there and not place.looked:
         return Outcome("beside", default, False)
-    return Outcome("", place.looked or default, False)
+    there = beside_there or os.path.isdir(place.folder)
+    return Outcome("passed over" if there else "", place.looked or default, False)
 
 
 def _place(repository: Repository) -> _Place:

@@ -25,7 +25,8 @@ from swarm_mcp.errors import SwarmError
 CHECKOUT = Path(__file__).resolve().parents[2]
 HOOKS = ("session_start", "session_end", "pre_tool_use", "post_tool_use", "turn")
 RUNTIMES = ("claude-code", "codex")
-EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "UserPromptSubmit", "Stop"}
+EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
+MORE = {"claude-code": {"PostToolUseFailure"}, "codex": set()}  # Codex has no event for a call that failed
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -72,7 +73,7 @@ def test_a_bundle_is_whole(bundled: Path):
     assert any(name.endswith("/SKILL.md") for name in skills)
     record = bundle.read_record(bundled)
     launcher = {"bin/swarm-mcp"} if "python" in record else set()
-    assert files == core | scripts | rest | manifests | skills | launcher | {"LICENSE", "install.json"}
+    assert files == core | scripts | rest | manifests | skills | launcher | {bundle.AFTER, "LICENSE", "install.json"}
     assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)
     assert sorted([*record["files"], "install.json"]) == sorted(files)
 
@@ -89,13 +90,15 @@ def test_manifests_point_at_what_is_there(bundled: Path):
         assert told["name"] == "swarm" and [plugin["name"] for plugin in told["plugins"]] == ["swarm"]
 
 
-def test_every_wired_script_is_there_and_post_tool_use_is_wired_by_nobody(bundled: Path):
+def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: Path):
     for runtime in RUNTIMES:
         wired = commands(bundled, runtime)
-        assert set(wired) == EVENTS
-        for command in wired.values():
-            name = command.split("${CLAUDE_PLUGIN_ROOT}/", 1)[1].split('"', 1)[0]
-            assert (bundled / name).is_file() and "post_tool_use" not in command
+        assert set(wired) == EVENTS | MORE[runtime]
+        for event, command in wired.items():
+            names = [part.split('"', 1)[0] for part in command.split("${CLAUDE_PLUGIN_ROOT}/")[1:]]
+            assert names and all((bundled / name).is_file() for name in names)
+            assert (names[0] == bundle.AFTER) is event.startswith("PostToolUse"), "python is started only where needed"
+            assert command.endswith("; exit 0")
 
 
 def test_no_links_and_nothing_but_files(bundled: Path):
@@ -108,7 +111,7 @@ def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_pat
     folder = tmp_path / "portable"
     bundle.write(folder)
     for runtime in RUNTIMES:
-        assert all(command.startswith("python3 ") for command in commands(folder, runtime).values())
+        assert all(command.partition("python3 -E ")[1] for command in commands(folder, runtime).values())
         assert (server(folder, runtime)["command"], server(folder, runtime)["args"]) == ("swarm-mcp", ["serve"])
     mine = [str(CHECKOUT), sys.prefix, sys.base_prefix, str(tmp_path), os.path.expanduser("~"), "/home/", "/Users/"]
     mine += [socket.gethostname(), *(["/root"] if getpass.getuser() == "root" else [f"/{getpass.getuser()}/"])]
@@ -125,7 +128,8 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
     real = record["python"]
     assert os.path.isabs(real) and os.access(real, os.X_OK) and os.path.realpath(real) == real
     for runtime in RUNTIMES:
-        assert all(command.startswith(f"{real} ") for command in commands(folder, runtime).values())
+        assert all(command.partition(f"{real} -E ")[1] for command in commands(folder, runtime).values())
+        assert not [command for command in commands(folder, runtime).values() if "python3 -" in command]
         told = server(folder, runtime)
         assert os.access(told["command"], os.X_OK) and told["args"][-1] == "serve"
     for program in (record["coordinator"], [str(folder / "bin" / "swarm-mcp")]):

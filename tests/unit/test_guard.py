@@ -311,13 +311,15 @@ def test_what_others_change_meanwhile_is_kept(repo: Repo, tmp_path: Path):
     assert repo.git("config", "core.hooksPath", ok=False).stdout == ""
     repo.guard("install")
     repo.git("config", "core.hooksPath", ".husky/_")  # husky was installed after us
+    assert hooks.state(str(repo.top)).way == "passed over"
+    assert "[WARN] guard: git looks for hooks in .husky/_" in repo.ground.swarm("doctor", "--no-clients", cwd=repo.top).out
     repo.guard("uninstall")
     assert repo.git("config", "core.hooksPath").stdout == ".husky/_\n"
     repo.guard("install")
     user_hook(repo.top / ".git" / "swarm-hooks", "commit-msg", tmp_path / "log")
     done = repo.guard("uninstall")
     assert done.code == 1 and "commit-msg" in done.err, "somebody's hook in our folder is not thrown away"
-    assert hooks.state(str(repo.top)).way == "dispatcher"
+    assert hooks.state(str(repo.top)).way == "dispatcher", "and the guard stays in force"
 
 
 def test_work_trees_and_submodules(repo: Repo, tmp_path: Path):

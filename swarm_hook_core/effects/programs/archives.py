@@ -2,9 +2,9 @@
 
 import os
 
-from swarm_hook_core.effects.model import is_known
+from swarm_hook_core.effects.model import Stream, is_known
 from swarm_hook_core.effects.options import split
-from swarm_hook_core.effects.programs.places import cannot_tell, seen
+from swarm_hook_core.effects.programs.places import below, cannot_tell, seen
 
 MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain
 LISTING_SECONDS = 0.2  # a compressed tar has to be unpacked to be listed
@@ -29,6 +29,8 @@ def _tar(call) -> None:
     if has("-c", "-r", "-u", "-A", "--create", "--append", "--update", "--concatenate", "--catenate", "--delete"):
         if file and file != "-":
             call.write(file)
+        elif has("-c", "--create"):
+            call.output = Stream(packed=_packed(call, folder, options))
         if has("--remove-files"):
             for word in options.operands:
                 call.tree(_in(folder, word))
@@ -42,9 +44,38 @@ def _tar(call) -> None:
     keeps = has("-k", "--keep-old-files", "--skip-old-files")
     strip = options.value("--strip-components", "--strip") or "0"
     plain = not (has("--transform", "--xform", "-s", "--exclude", "-X", "--exclude-from", "-T", "--files-from", "-P"))
-    source = seen(call, file) if file and file != "-" and plain and strip.isdigit() else None
-    members = _Members(source, _tar_names, options.operands)
-    call.tree(folder or ".", members.landing(seen(call, folder or "."), int(strip) if strip.isdigit() else 0, keeps))
+    piped = call.stdin if file in (None, "-") else None
+    root = seen(call, folder or ".")
+    if piped and piped.packed and plain and strip == "0" and not options.operands and root:
+        call.tree(
+            folder or ".", lambda path: False if keeps and os.path.isfile(path) else piped.packed(below(path, root))
+        )
+        return
+    source = piped.file if piped else seen(call, file) if file and file != "-" else None
+    members = _Members(source if plain and strip.isdigit() else None, _tar_names, options.operands)
+    call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps))
+
+
+def _packed(call, folder, options):
+    """Whether the archive that is made holds a path: one of the operands, or what lies under one."""
+    start = seen(call, folder or ".")
+    words = [os.path.normpath(word).lstrip("/") for word in options.operands]
+    if (
+        start is None
+        or not all(map(is_known, words))
+        or options.has("--transform", "--xform", "-s", "-T", "--files-from")
+    ):
+        return cannot_tell
+    unsure = options.has("--exclude", "-X", "--exclude-from", "--exclude-vcs", "-P")
+
+    def holds(path: str):
+        if not any(word == "." or path == word or path.startswith(word + "/") for word in words) and path:
+            return False
+        if not os.path.lexists(os.path.join(start, path)):
+            return None if not os.path.exists(start) else False
+        return None if unsure else True
+
+    return holds
 
 
 def _old_style(words):

@@ -6,6 +6,8 @@ from swarm_hook_core.effects.model import Stream, is_known
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.places import directly_in, is_folder, seen
 
+MOST_PIECES = 700  # of a file that is split, that are named one by one
+
 
 def _write(call, word) -> None:
     """`word`, where it is given and not the standard output."""
@@ -66,19 +68,61 @@ def _split(call) -> None:
     first = options.value("--numeric-suffixes", "--hex-suffixes")
     size = int(length) if length.isdigit() and len(length) < 3 else 2
     ending = options.value("--additional-suffix") or ""
-    _pieces(call, prefix, (first or "").rjust(size, "0") if first else digit * size, ending)
+    file = options.operands[0] if options.operands else "-"
+    stream = call.stdin if file == "-" else call.walk.text_of(file, call.folder)
+    count = _pieces_of(options, stream.text if stream else None)
+    start = int(first) if first and first.isdigit() else 0
+    if digit == "a":
+        names = [_letters(number, size) for number in range(count)]
+    else:
+        names = [
+            f"{number:0{size}{'x' if options.has('-x', '--hex-suffixes') else 'd'}}"
+            for number in range(start, start + count)
+        ]
+    _pieces(call, prefix, [name + ending for name in names], ending)
+
+
+def _pieces_of(options, text) -> int:
+    """How many files `split` makes of `text`; where that cannot be told, the one that it makes of anything."""
+    chunks = options.value("-n", "--number") or ""
+    if chunks.isdigit():
+        return min(int(chunks), MOST_PIECES)
+    if text is None or chunks:
+        return 1
+    size = options.value("-b", "-C", "--bytes", "--line-bytes")
+    if size is None:
+        lines = options.value("-l", "--lines") or "1000"
+        whole, each = text.count("\n") + (not text.endswith("\n") and bool(text)), int(lines) if lines.isdigit() else 0
+    else:
+        whole, each = (
+            len(text.encode("utf-8", "surrogateescape")),
+            int(size) if size.isdigit() and not options.has("-C") else 0,
+        )
+    return min(-(-whole // each), MOST_PIECES) if each else 1
+
+
+def _letters(number: int, size: int) -> str:
+    letters = ""
+    for _ in range(size):
+        number, rest = divmod(number, 26)
+        letters = chr(ord("a") + rest) + letters
+    return letters
 
 
 def _csplit(call) -> None:
     options = split(call.words, "fnb", ("--prefix", "--digits", "--suffix-format"))
     digits = options.value("-n", "--digits") or "2"
     ending = None if options.has("-b", "--suffix-format") else ""
-    first = "0" * (int(digits) if digits.isdigit() and len(digits) < 3 else 2)
-    _pieces(call, options.value("-f", "--prefix") or "xx", first, ending)
+    size = int(digits) if digits.isdigit() and len(digits) < 3 else 2
+    cuts = sum(
+        int(word[1:-1]) if word[1:-1].isdigit() else 0 if word[:1] in "{%" else 1 for word in options.operands[1:]
+    )
+    names = [f"{number:0{size}d}" for number in range(min(cuts + 1, MOST_PIECES))]
+    _pieces(call, options.value("-f", "--prefix") or "xx", names if ending is not None else [], ending)
 
 
-def _pieces(call, prefix: str, first: str, ending) -> None:
-    """Files named `prefix` and a counter: the one numbered `first` comes to be for certain, the next may."""
+def _pieces(call, prefix: str, sure, ending) -> None:
+    """Files named `prefix`, a counter, and `ending` (None: not known): with the endings `sure` for certain."""
     folder, start = os.path.split(prefix)
     if not is_known(prefix):
         call.guess("a computed path")
@@ -88,7 +132,7 @@ def _pieces(call, prefix: str, first: str, ending) -> None:
         if not name.startswith(start) or (ending and not name.endswith(ending)):
             return False
         counter = name[len(start) : len(name) - len(ending or "")]
-        if ending is not None and counter == first:
+        if name[len(start) :] in sure:
             return True
         return None if counter.isalnum() or ending is None else False
 
@@ -222,15 +266,27 @@ def _pdftotext(call) -> None:
 
 def _reported(call) -> None:
     """What a report goes to, where it does not go to the screen."""
-    options = split(call.words, _REPORTS[call.name], ("--output", "--output-file", "--filename", "--output-file-path", "--file"))
-    for name in options.values("-o" if "o" in _REPORTS[call.name] else "--output", "--output", "--output-file", "--filename"):
+    options = split(
+        call.words, _REPORTS[call.name], ("--output", "--output-file", "--filename", "--output-file-path", "--file")
+    )
+    for name in options.values(
+        "-o" if "o" in _REPORTS[call.name] else "--output", "--output", "--output-file", "--filename"
+    ):
         _write(call, name)
     if call.name == "nvidia-smi":
         _write(call, options.value("-f"))
 
 
 _REPORTS = {
-    **{"sdiff": "owW", "xsv": "odsn", "sar": "osef", "cppcheck": "DUIij", "nvidia-smi": "filq", "trivy": "ofs", "grype": "o"},
+    **{
+        "sdiff": "owW",
+        "xsv": "odsn",
+        "sar": "osef",
+        "cppcheck": "DUIij",
+        "nvidia-smi": "filq",
+        "trivy": "ofs",
+        "grype": "o",
+    },
     **{"pygmentize": "olfOFSNxP", "highlight": "oOiS", "qrencode": "osltvm"},
 }
 

@@ -4,27 +4,34 @@ Python is followed (``python.command``); of the others the code is scanned for t
 written in them (``scripts.code``).
 """
 
+import time
+
 OPAQUE = "an opaque script"
 
 
-def _python(call) -> None:
-    from swarm_hook_core.effects.programs.python.command import python
+def _module(call, name: str):
+    """A module of this family. What loading it takes is not held against the script."""
+    before = time.thread_time()
+    module = __import__(f"swarm_hook_core.effects.programs.{name}", fromlist=["*"])
+    call.walk.end += time.thread_time() - before
+    return module
 
-    python(call)
+
+def _python(call) -> None:
+    _module(call, "python.command").python(call)
 
 
 def _ipython(call) -> None:
-    from swarm_hook_core.effects.programs.python.command import follow, run_module
-
+    command = _module(call, "python.command")
     words = call.words
     for place, word in enumerate(words):
         if word in ("--version", "-V", "--help", "-h"):
             return
         if word in ("-c", "-m") and place + 1 < len(words):
             if word == "-m":
-                run_module(call, words[place + 1], words[place + 2 :])
+                command.run_module(call, words[place + 1], words[place + 2 :])
             else:
-                follow(call, words[place + 1], ["-c"])
+                command.follow(call, words[place + 1], ["-c"])
             return
     call.guess(OPAQUE)
 
@@ -71,22 +78,12 @@ class Arguments:
         self.rest = list(words[at:])
 
 
-def _standard_input(call, rest):
-    """The code that comes by pipe or here-document, or None where nobody knows it (a guess then)."""
-    text = None if call.stdin is None else call.stdin.text
-    if text is None:
-        call.guess(OPAQUE)
-    return text
-
-
 _NODE_QUIET = frozenset(
     "--version -v --help -h --check -c --v8-options --completion-bash --build-sea --prof-process".split()
 )
 
 
 def _node(call) -> None:
-    from swarm_hook_core.effects.programs.scripts.code import javascript_code
-
     found = Arguments(call.words, "ep", "rC", "i", ("--eval", "--print"))
     if found.options & _NODE_QUIET:
         return
@@ -95,33 +92,37 @@ def _node(call) -> None:
         return
     if found.codes:
         for code in found.codes:
-            javascript_code(call, code, found.rest)
+            _scan(call, "javascript", code, found.rest)
         return
-    _script_or_input(call, found.rest, javascript_code)
+    _script_or_input(call, found.rest, "javascript")
 
 
-def _script_or_input(call, rest, follow) -> None:
-    if rest and rest[0] not in ("-", "/dev/stdin"):
+def _scan(call, language: str, code: str, argv) -> None:
+    _module(call, "scripts.code").scan(call, language, code, argv)
+
+
+def _script_or_input(call, rest, language: str) -> None:
+    """A script file, or the code that comes by pipe or here-document."""
+    text = None
+    if not rest or rest[0] in ("-", "/dev/stdin"):
+        text = None if call.stdin is None else call.stdin.text
+    if text is None:
         call.guess(OPAQUE)
-        return
-    text = _standard_input(call, rest)
-    if text is not None:
-        follow(call, text, rest)
+    else:
+        _scan(call, language, _php_within(text) if language == "php" else text, rest)
 
 
 _DENO_QUIET = frozenset("--version -V --help -h check info lsp doc types completions help lint outdated".split())
 
 
 def _deno(call) -> None:
-    from swarm_hook_core.effects.programs.scripts.code import javascript_code
-
     words = call.words
     command = next((word for word in words if not word.startswith("-")), words[0] if words else "")
     rest = words[words.index(command) + 1 :] if command else []
     if command == "eval":
         operands = [word for word in rest if not word.startswith("-")]
         if operands:
-            javascript_code(call, operands[0], operands[1:])
+            _scan(call, "javascript", operands[0], operands[1:])
     elif command == "fmt":
         if "--check" not in rest:
             for word in [word for word in rest if not word.startswith("-")] or ["."]:
@@ -131,7 +132,7 @@ def _deno(call) -> None:
     elif command in ("test", "bench", "task"):
         call.runs_project()
     elif command == "run" and rest[-1:] == ["-"]:
-        _script_or_input(call, ["-"], javascript_code)
+        _script_or_input(call, ["-"], "javascript")
     elif command not in _DENO_QUIET:
         call.guess(OPAQUE)
 
@@ -140,15 +141,13 @@ _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run crea
 
 
 def _bun(call) -> None:
-    from swarm_hook_core.effects.programs.scripts.code import javascript_code
-
     found = Arguments(call.words, "ep", "r", "", ("--eval", "--print"))
     command = found.rest[0] if found.rest else ""
     if found.options & {"--version", "-v", "--help", "-h", "--revision"} or command == "help":
         return
     if found.codes:
         for code in found.codes:
-            javascript_code(call, code, found.rest)
+            _scan(call, "javascript", code, found.rest)
     elif command == "test":
         call.runs_project()
     elif command in _BUN_PACKAGES:
@@ -156,17 +155,15 @@ def _bun(call) -> None:
     elif command == "x":
         call.run(["npx", *found.rest[1:]])
     else:
-        _script_or_input(call, found.rest, javascript_code)
+        _script_or_input(call, found.rest, "javascript")
 
 
 def _ruby(call) -> None:
-    from swarm_hook_core.effects.programs.scripts.code import ruby_code
-
     found = Arguments(call.words, "e", "rICE", "npl")
     if found.options & {"-c", "--version", "-h", "--help", "--copyright"} or found.options == {"-v"} and not found.rest:
         return
     if found.codes:
-        ruby_code(call, "\n".join(found.codes), found.rest)
+        _scan(call, "ruby", "\n".join(found.codes), found.rest)
         edits = next((word for word in call.words if word.startswith("-") and "i" in word.partition("e")[0]), None)
         if edits is not None and not edits.startswith("--"):
             suffix = edits.partition("i")[2] if edits.startswith("-i.") else ""
@@ -175,23 +172,21 @@ def _ruby(call) -> None:
                 if suffix:
                     call.write(word + suffix)
         return
-    _script_or_input(call, found.rest, ruby_code)
+    _script_or_input(call, found.rest, "ruby")
 
 
 def _php(call) -> None:
-    from swarm_hook_core.effects.programs.scripts.code import php_code
-
     found = Arguments(call.words, "rBRE", "cdzfStg")
     if found.options & {"-v", "-i", "-l", "-m", "-h", "-s", "-w", "-S", "--version", "--help", "--ini", "--rf", "--re"}:
         return
     if found.codes:
         for code in found.codes:
-            php_code(call, code, found.rest)
+            _scan(call, "php", code, found.rest)
         return
     if "-f" in found.options:
         call.guess(OPAQUE)
         return
-    _script_or_input(call, found.rest, lambda call, text, rest: php_code(call, _php_within(text), rest))
+    _script_or_input(call, found.rest, "php")
 
 
 def _php_within(page: str) -> str:
@@ -201,18 +196,16 @@ def _php_within(page: str) -> str:
 
 
 def _lua(call) -> None:
-    from swarm_hook_core.effects.programs.scripts.code import lua_code
-
     found = Arguments(call.words, "e", "l")
     if found.codes:
         for code in found.codes:
-            lua_code(call, code, found.rest)
+            _scan(call, "lua", code, found.rest)
         if found.rest:
-            _script_or_input(call, found.rest, lua_code)
+            _script_or_input(call, found.rest, "lua")
         return
     if found.options & {"-v", "--version"}:
         return
-    _script_or_input(call, found.rest, lua_code)
+    _script_or_input(call, found.rest, "lua")
 
 
 def _other(call) -> None:

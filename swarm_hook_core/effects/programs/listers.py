@@ -131,8 +131,12 @@ def _ls(call) -> None:
 
 
 def _cat(call) -> None:
-    operands = split(call.words).operands
+    options = split(call.words)
+    operands = options.operands
     texts: list = []
+    if len(operands) < 2 and not options.given:
+        call.output = call.walk.text_of(operands[0], call.folder) if operands and operands[0] != "-" else call.stdin
+        return
     for word in operands or ["-"]:
         stream = call.stdin if word == "-" else call.walk.text_of(word, call.folder)
         if stream is None or stream.text is None:

@@ -108,6 +108,8 @@ def _node(call) -> None:
     elif verb == "audit" and words[:1] == ["fix"]:
         _beside(call, folder, ("package.json", *_LOCKS[call.name][:1]))
         call.tree(os.path.join(folder, "node_modules"))
+    elif verb in ("run", "run-script") and not options.operands:
+        return  # lists the scripts
     elif verb in _NODE_RUNS:
         call.runs_project()
     elif verb == "create":

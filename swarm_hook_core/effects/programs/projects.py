@@ -17,7 +17,7 @@ def _asks(call) -> bool:
 
 
 def _runs(call) -> None:
-    if not _asks(call):
+    if not _asks(call) and call.words not in (["-v"], ["-h"]):
         call.runs_project()
 
 

@@ -606,6 +606,10 @@ class Code:
             return expanded("~")
         return ANY
 
+    def home(self) -> str:
+        """The user's folder, or `UNKNOWN`."""
+        return self.outlet.variable("HOME") or UNKNOWN
+
     def of_ListComp(self, node):
         from swarm_hook_core.effects.programs.python import disk
 

@@ -1,10 +1,12 @@
 """``python`` as a command: which code it runs, and what is known of modules that are run with ``-m``."""
 
-import os
 import time
+from _ast import PyCF_ONLY_AST
+from warnings import catch_warnings, simplefilter
 
 from swarm_hook_core.effects.call import Call
 from swarm_hook_core.effects.model import UNKNOWN, Stream, absolute, is_known
+from swarm_hook_core.effects.programs.python.code import SECONDS, Code
 
 LONGEST = 64 * 1024  # characters of code that are followed
 MOST_DENSE = 6000  # signs and words that make parsing slow: some 4 µs each
@@ -38,9 +40,8 @@ class Live:
 
     def variable(self, name: str):
         """The environment variable `name`, or None where it is not known."""
-        walk = self.call.walk
-        found = walk.variable(name) if hasattr(walk, "variable") else walk.environment.get(name)
-        return found if found is not None or name != "HOME" else os.path.expanduser("~")
+        found = self.call.walk.variable(self.call.walk.scope, name)
+        return found if isinstance(found, str) else None
 
     def write(self, path: str, code) -> None:
         call = self.here(code)
@@ -163,10 +164,8 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
         if file is None and (marks or any(word in source for word in _WRITING_WORDS)):
             call.guess("Python code that cannot be read")  # a Python of another age may read it
         return
-    from swarm_hook_core.effects.programs.python.code import SECONDS, Code
-
     # The walk has its own time; late in it there is little left for code.
-    late = time.thread_time() > getattr(call.walk, "end", time.thread_time())
+    late = time.thread_time() > call.walk.end
     code = Code(Live(call, file is not None), call.folder, argv, file, stdin, seconds=SECONDS / 10 if late else SECONDS)
     code.marks = marks
     code.run(tree)
@@ -175,12 +174,9 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
 
 
 def parsed(source: str):
-    """The syntax tree of `source`. Raises OverflowError where it is too long to be read in time, and what `compile` does."""
+    """The syntax tree of `source`. Raises OverflowError where it is too long to be read in time, or as ``compile``."""
     if len(source) > LONGEST or sum(map(source.count, _DENSE)) > MOST_DENSE:
         raise OverflowError
-    from _ast import PyCF_ONLY_AST
-    from warnings import catch_warnings, simplefilter
-
     with catch_warnings():
         simplefilter("ignore")
         return compile(source, "<code>", "exec", PyCF_ONLY_AST)

@@ -4,7 +4,7 @@ import os
 
 from swarm_hook_core.effects.model import UNKNOWN, is_known
 from swarm_hook_core.effects.programs.python import disk
-from swarm_hook_core.effects.programs.python.operations import expanded, join, tidy
+from swarm_hook_core.effects.programs.python.operations import join, tidy
 from swarm_hook_core.effects.programs.python.values import (
     ANY,
     MOST,
@@ -289,7 +289,7 @@ CALLS = {
     "getattr": _got_attribute,
     "print": _printed,
     "pathlib.Path": _place,
-    "pathlib.Path.home": lambda code, a: Place(expanded("~")),
+    "pathlib.Path.home": lambda code, a: Place(code.home()),
     "pathlib.Path.cwd": lambda code, a: Place(code.folder or UNKNOWN),
     "os.getcwd": lambda code, a: code.folder or ANY,
     "os.fspath": lambda code, a: spread(lambda one: text_of(one), a.get(0)),

@@ -100,7 +100,7 @@ def call(code, dotted: str, args: list, named: dict):
 def _of_path(code, name: str, args: list):
     if name in ("exists", "isfile", "isdir", "lexists", "islink"):
         return writing.asked(code, name, text_of(args[0]) if args else UNKNOWN)
-    return spread(lambda *texts: path_function(name, list(texts), code.folder), *args)
+    return spread(lambda *texts: path_function(name, list(texts), code.folder, code.home()), *args)
 
 
 

@@ -95,7 +95,7 @@ def _of_place(code, owner, name: str, a):
         from pathlib import PurePath
 
         return PurePath(owner.text).match(a.get(0))
-    found = spread(lambda *given: place_method(owner, name, list(given), code.folder), *a.given)
+    found = spread(lambda *given: place_method(owner, name, list(given), code.folder, code.home()), *a.given)
     return ANY if found is None else found
 
 

@@ -195,7 +195,7 @@ def place_attribute(place: Place, name: str):
     return known.get(name, ANY)
 
 
-def place_method(place: Place, name: str, args: list, folder):
+def place_method(place: Place, name: str, args: list, folder, home: str):
     """What a method that only works on the path itself gives; None for any other."""
     text = place.text
     if name == "joinpath":
@@ -207,7 +207,7 @@ def place_method(place: Place, name: str, args: list, folder):
             return ANY
         return Place(os.path.normpath(join(folder or "/", text)) if is_known(text) else UNKNOWN)
     if name == "expanduser":
-        return Place(expanded(text))
+        return Place(expanded(text, home))
     if name in ("with_suffix", "with_name", "with_stem", "relative_to"):
         if not is_known(text) or not args or not is_plain(args[0]) and not isinstance(args[0], Place):
             return Place(UNKNOWN)
@@ -224,12 +224,14 @@ def place_method(place: Place, name: str, args: list, folder):
     return None
 
 
-def expanded(text: str) -> str:
-    """``os.path.expanduser``."""
-    return os.path.expanduser(text) if is_known(text) else text
+def expanded(text: str, home: str) -> str:
+    """``os.path.expanduser``, with `home` for the user's own folder."""
+    if text == "~" or text.startswith("~/"):
+        return home + text[1:]
+    return os.path.expanduser(text) if text.startswith("~") and is_known(text) else text
 
 
-def path_function(name: str, args: list, folder):
+def path_function(name: str, args: list, folder, home: str):
     """What ``os.path.<name>`` of known texts gives; `ANY` where it does not tell."""
     texts = list(map(text_of, args))
     if not texts:
@@ -243,7 +245,7 @@ def path_function(name: str, args: list, folder):
     if name in ("abspath", "realpath"):
         return ANY if folder is None else os.path.normpath(os.path.join(folder, texts[0]))
     if name == "expanduser":
-        return expanded(texts[0])
+        return expanded(texts[0], home)
     if name == "relpath" and folder is not None:
         start = os.path.join(folder, texts[1]) if len(texts) > 1 else folder
         return os.path.relpath(os.path.join(folder, texts[0]), start)

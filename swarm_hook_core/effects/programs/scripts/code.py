@@ -33,28 +33,13 @@ class TooLong(Exception):
     pass
 
 
-def javascript_code(call, code: str, argv=()) -> None:
-    _scan(call, code, "javascript", argv)
-
-
-def ruby_code(call, code: str, argv=()) -> None:
-    _scan(call, code, "ruby", argv)
-
-
 def perl_code(call, code: str, argv=()) -> None:
     """Tell through `call` what Perl `code` writes; `argv`: what ``@ARGV`` holds."""
-    _scan(call, code, "perl", argv)
+    scan(call, "perl", code, argv)
 
 
-def php_code(call, code: str, argv=()) -> None:
-    _scan(call, code, "php", argv)
-
-
-def lua_code(call, code: str, argv=()) -> None:
-    _scan(call, code, "lua", argv)
-
-
-def _scan(call, code: str, name: str, argv) -> None:
+def scan(call, name: str, code: str, argv=()) -> None:
+    """Tell through `call` what `code` in the language called `name` writes; `argv`: the arguments that it gets."""
     title = {"php": "PHP", "javascript": "JavaScript"}.get(name, name.capitalize())
     if code == UNKNOWN:
         call.guess(f"computed {title} code")
@@ -62,7 +47,9 @@ def _scan(call, code: str, name: str, argv) -> None:
     if len(code) > LONGEST:
         call.guess(f"{title} code that is too long to follow")
         return
+    before = time.thread_time()
     language = language_called(name)
+    call.walk.end += time.thread_time() - before
     try:
         Scan(call, language, argv, title).go(tokens(code, language))
     except (TooLong, RecursionError):
@@ -81,12 +68,12 @@ class Scan:
         self.known: dict = {}  # name -> Texts
         self.calls = dict(language.calls)
         self.guessed: set = set()
-        self.until = time.monotonic() + SECONDS
+        self.until = time.thread_time() + SECONDS
         self.steps = 0
 
     def tick(self) -> None:
         self.steps += 1
-        if not self.steps & 63 and time.monotonic() > self.until:
+        if not self.steps & 63 and time.thread_time() > self.until:
             raise TooLong
 
     def guess(self, why: str) -> None:
