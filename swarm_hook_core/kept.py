@@ -31,7 +31,7 @@ def folder() -> str:
 
 
 class Version:
-    """One kept content of one file: `name` in the folder, its `path`, what the file was (`seen`), and when it was kept."""
+    """One kept content of one file: its `name` in the folder, its `path`, what the file was (`seen`) and when."""
 
     __slots__ = ("name", "path", "file", "seen", "kept_at")
 

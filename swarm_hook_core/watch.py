@@ -12,8 +12,8 @@ import os
 import time
 
 from swarm_hook_core import watched
-from swarm_hook_core.payload import text_field
 from swarm_hook_core.paths import NO_CASE, key_of
+from swarm_hook_core.payload import text_field
 from swarm_hook_core.snapshot import Snapshot, difference, full, glance, parse
 
 FILES_IN_FOLDER = 200  # of a locked folder, in order of their names
@@ -71,6 +71,8 @@ def finish(config, payload: dict, now: float) -> list:
 def settle(config, payload: dict, now: float) -> list:
     """What earlier calls of this session changed whose end nobody has told. For its other hooks."""
     session_id, event = text_field(payload, "session_id"), text_field(payload, "hook_event_name")
+    if text_field(payload, "source") == "compact":
+        event = "Stop"  # the session goes on, and so may its commands
     if not session_id or not watched.is_watching():
         return []
     changes: list = []
@@ -81,7 +83,8 @@ def settle(config, payload: dict, now: float) -> list:
             continue  # a hook is at it
         record = watched.take(session_id, name)
         if record is not None:
-            changes += _settled(config, record, now, _is_over(record, event, now), record.facts.get("background"))
+            over = _is_over(record, event, now)
+            changes += _settled(config, record, now, over, record.facts.get("background"))
     return changes
 
 

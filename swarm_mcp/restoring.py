@@ -65,7 +65,7 @@ class Restoring:
         if name:
             found = [choice for choice in choices if choice.name == name]
             if not found:
-                raise SwarmError(f"no earlier content of {self.file} is called {name[:40]!r}: --list shows what there is")
+                raise SwarmError(f"no earlier content of {self.file} is called {name[:40]!r}: --list shows what is")
             return found[0]
         present = full(self.file)
         for choice in choices:

@@ -11,12 +11,12 @@ def change_folder(walk, scope, words):
     if name == "dirs":
         return Stream(None)
     if name == "popd":
-        _go(scope, scope.stack.pop() if scope.stack else None, words)
+        _go(walk, scope, scope.stack.pop() if scope.stack else None)
         return None
     if not operands and name == "pushd":
         if scope.stack:
             scope.stack[-1], target = scope.folder, scope.stack[-1]
-            _go(scope, target, words)
+            _go(walk, scope, target)
         else:
             scope.folder = None
         return None
@@ -24,19 +24,28 @@ def change_folder(walk, scope, words):
         scope.stack.append(scope.folder)
     target = operands[0] if operands else walk.variable(scope, "HOME")
     if target == "-":
-        _go(scope, scope.previous, words)
+        _go(walk, scope, scope.previous)
     elif not isinstance(target, str) or (name == "pushd" and target[:1] in "+-"):
-        _go(scope, None, words)
+        _go(walk, scope, None)
     elif target:
-        _go(scope, absolute(scope.folder, target), words)
+        where = absolute(scope.folder, target)
+        if where is not None and any(word.startswith("-") and "P" in word for word in words[1:-1]):
+            import os
+
+            where = os.path.realpath(where)
+        _go(walk, scope, where)
     return Stream("") if name == "cd" and target != "-" else None
 
 
-def _go(scope, folder, _words) -> None:
+def _go(walk, scope, folder) -> None:
+    """Change to `folder` (None: not known). Where there is none, and nothing so far makes one, the shell stays."""
     import os
 
-    scope.previous, scope.folder = scope.folder, folder
     scope.status = True if folder is not None and os.path.isdir(folder) else None
+    if scope.status is None and folder is not None and walk.is_missing(folder):
+        scope.status, scope.tried = False, folder
+        return
+    scope.previous, scope.folder = scope.folder, folder
 
 
 def set_words(walk, scope, words):
@@ -237,6 +246,10 @@ def source(walk, scope, words):
     operands = words[2:] if words[1:2] == ["--"] else words[1:]
     if not operands:
         return None
+    whole = absolute(scope.folder, operands[0])
+    if whole is not None and walk.is_missing(whole):
+        scope.status = False
+        return Stream("")
     stream = walk.text_of(operands[0], scope.folder)
     if stream is None or stream.text is None or not is_known(stream.text):
         walk.guess(scope, "an opaque script", walk.shown(" ".join(words)))

@@ -1,8 +1,11 @@
 """One simple command, as the programs see it."""
 
+import os
+
 from swarm_hook_core.effects.model import UNKNOWN, Guess, Stream, Tree, Write, absolute, is_known
 
 LONGEST_BY = 80  # characters of a command that a denial quotes
+MANY = 100  # effects after which the time is looked at for each
 
 
 class Call:
@@ -39,12 +42,17 @@ class Call:
         text = " ".join(" ".join(words).split())
         return text if len(text) <= LONGEST_BY else text[: LONGEST_BY - 1] + "…"
 
-    def write(self, path: str) -> None:
-        """It writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are nothing."""
-        self.walk.write(path, self.folder, self.by)
+    def write(self, path: str, keeps_text: bool = False) -> None:
+        """It writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are nothing.
+
+        `keeps_text`: what the file holds stays as it is.
+        """
+        self._stay_in_time()
+        self.walk.write(path, self.folder, self.by, keeps_text)
 
     def tree(self, path: str, admits=None) -> None:
         """It writes or removes at and under the folder `path` (a word): all, or what `admits` (see ``model.Tree``)."""
+        self._stay_in_time()
         root = absolute(self.folder, path)
         if root is not None:
             self.walk.effects.add(self.walk.effects.trees, Tree(root, self.by, admits))
@@ -54,7 +62,12 @@ class Call:
             self.guess("a computed path")
             return
         for one in found:  # a folder that was found goes with all that is in it
-            self.walk.effects.add(self.walk.effects.trees, Tree(one.root, self.by, _or_cannot_tell(one.admits)))
+            self.walk.effects.add(self.walk.effects.trees, Tree(one.root, self.by, _with_inside(one)))
+
+    def _stay_in_time(self) -> None:
+        # Only of a command that names very many files: loading a family takes its time as well.
+        if len(self.walk.effects.writes) + len(self.walk.effects.trees) > MANY:
+            self.walk.spend(0)
 
     def guess(self, why: str, folder: str | None = None) -> None:
         """It may write what it does not name: `why` in a few words, under `folder` (default: where it runs)."""
@@ -85,9 +98,18 @@ class Call:
             self.guess("a computed command")
 
 
-def _or_cannot_tell(admits):
-    """Of a tree whose top folders were found: a file in it may lie in one of them."""
-    return lambda path: True if admits(path) else None
+def _with_inside(found):
+    """Whether a file was found, or lies in a folder that was."""
+
+    def admits(path: str):
+        answer = found.admits(path)
+        while answer is not True and len(path) > len(found.root):
+            path = os.path.dirname(path)
+            above = found.admits(path)
+            answer = answer if above is False else above
+        return answer
+
+    return admits
 
 
 __all__ = ["Call", "UNKNOWN", "Write"]

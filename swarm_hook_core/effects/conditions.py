@@ -98,7 +98,7 @@ class _Condition:
             if self.patterns is None:
                 same = left == right
             elif place in self.patterns:
-                same = globs.match(left, self.patterns[place])
+                same = globs.match(left, self.patterns[place], True)
             else:
                 return None
             return same == (operator != "!=")

@@ -3,17 +3,19 @@
 import os
 
 MAGIC = frozenset("*?[")
+SIGNS = MAGIC | {"("}  # of a pattern, ``+(a|b)`` of extglob included
 MOST_NAMES = 256  # results that are listed one by one
-MOST_ENTRIES = 6000  # entries of folders that are looked at
+MOST_TRIES = 2000  # steps of matching one text against a pattern with ``@(a|b)``
+MOST_ENTRIES = 4000  # entries of folders that are looked at
 
 
-def is_magic(pattern: str) -> bool:
-    """Whether `pattern` has an unescaped ``*``, ``?`` or ``[``."""
+def is_magic(pattern: str, extended: bool = False) -> bool:
+    """Whether `pattern` has an unescaped ``*``, ``?`` or ``[``, or ``@(`` and the like where `extended`."""
     at = 0
     while at < len(pattern):
         if pattern[at] == "\\":
             at += 1
-        elif pattern[at] in MAGIC:
+        elif pattern[at] in MAGIC or (extended and pattern[at] in "@!+" and pattern.startswith("(", at + 1)):
             return True
         at += 1
     return False
@@ -21,7 +23,7 @@ def is_magic(pattern: str) -> bool:
 
 def escaped(text: str) -> str:
     """A pattern that matches `text` only."""
-    return "".join("\\" + letter if letter in "*?[]\\" else letter for letter in text)
+    return "".join("\\" + letter if letter in "*?[]\\(" else letter for letter in text)
 
 
 def literal(pattern: str) -> str:
@@ -36,14 +38,20 @@ def literal(pattern: str) -> str:
     return "".join(out)
 
 
-def compiled(pattern: str) -> list:
-    """`pattern` as a list of: a letter, ``None`` for ``?``, ``...`` for ``*``, (negated, members, ranges) for ``[]``."""
+def compiled(pattern: str, extended: bool = False) -> list:
+    """`pattern` as a list of: a letter, ``None`` for ``?``, ``...`` for ``*``, a tuple for ``[]``, a list for ``@()``.
+
+    `extended`: whether ``@(a|b)`` and the like mean something, as in a shell (with extglob; without, it is an error).
+    """
     items: list = []
     at, end = 0, len(pattern)
     while at < end:
         letter = pattern[at]
         at += 1
-        if letter == "\\" and at < end:
+        if extended and letter in "?*+@!" and pattern.startswith("(", at) and (close := _closing(pattern, at)) > 0:
+            items.append([letter, [compiled(one, True) for one in _split(pattern[at + 1 : close])]])
+            at = close + 1
+        elif letter == "\\" and at < end:
             items.append(pattern[at])
             at += 1
         elif letter == "*":
@@ -65,6 +73,8 @@ def compiled(pattern: str) -> list:
 
 def matches(text: str, items: list) -> bool:
     """Whether the whole of `text` matches `compiled` items."""
+    if any(isinstance(item, list) for item in items):
+        return len(text) in _ends(text, 0, items, [MOST_TRIES])
     at, item, star, kept = 0, 0, -1, 0
     count, end = len(items), len(text)
     while at < end:
@@ -84,9 +94,71 @@ def matches(text: str, items: list) -> bool:
     return item == count
 
 
-def match(text: str, pattern: str) -> bool:
+def _ends(text: str, at: int, items: list, left: list) -> set:
+    """Places up to which `items` can take `text` from `at` on; `left`: steps that it may take."""
+    places = {at}
+    for item in items:
+        following: set = set()
+        for place in places:
+            left[0] -= 1
+            if left[0] < 0:
+                return set()
+            if item is ...:
+                following.update(range(place, len(text) + 1))
+            elif isinstance(item, list):
+                following |= _extended_ends(text, place, item, left)
+            elif place < len(text) and _takes(item, text[place]):
+                following.add(place + 1)
+        places = following
+    return places
+
+
+def _extended_ends(text: str, at: int, item: list, left: list) -> set:
+    kind, choices = item
+    once = {end for choice in choices for end in _ends(text, at, choice, left)}
+    if kind == "@":
+        return once
+    if kind == "?":
+        return once | {at}
+    if kind == "!":
+        return {end for end in range(at, len(text) + 1) if end not in once}
+    found, waiting = set(once), list(once)
+    while waiting:
+        start = waiting.pop()
+        more = {end for choice in choices for end in _ends(text, start, choice, left)} - found
+        found |= more
+        waiting += more
+    return found | ({at} if kind == "*" else set())
+
+
+def _closing(pattern: str, at: int) -> int:
+    """Where the parenthesis at `at` is closed, or -1."""
+    deep = 0
+    while at < len(pattern):
+        at += pattern[at] == "\\"
+        deep += {"(": 1, ")": -1}.get(pattern[at : at + 1], 0)
+        if not deep:
+            return at
+        at += 1
+    return -1
+
+
+def _split(inner: str) -> list[str]:
+    """The alternatives between ``|``."""
+    parts, first, at, deep = [], 0, 0, 0
+    while at < len(inner):
+        letter = inner[at]
+        at += 2 if letter == "\\" else 1
+        deep += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == "|" and not deep:
+            parts.append(inner[first : at - 1])
+            first = at
+    return [*parts, inner[first:]]
+
+
+def match(text: str, pattern: str, extended: bool = False) -> bool:
     """Whether the whole of `text` matches shell `pattern`, in which ``/`` is a letter like others."""
-    return matches(text, compiled(pattern))
+    return matches(text, compiled(pattern, extended))
 
 
 def expand(pattern: str, folder, options, spend):
@@ -105,13 +177,13 @@ def expand(pattern: str, folder, options, spend):
         following: list = []
         if part == "**" and "globstar" in options:
             for base in found:
-                listed = _below(folder, base, MOST_ENTRIES - looked, files=last)
+                listed = _below(folder, base, MOST_ENTRIES - looked, last, spend)
                 if listed is None:
                     return None
                 looked += len(listed)
                 following += listed if last else [base, *listed]
-        elif is_magic(part):
-            items = compiled(part)
+        elif is_magic(part, True):
+            items = compiled(part, True)
             hidden = part.startswith((".", "\\.")) or "dotglob" in options
             for base in found:
                 names = names_in(os.path.join(folder or "/", base))
@@ -125,14 +197,18 @@ def expand(pattern: str, folder, options, spend):
         else:
             name = literal(part)
             following = [base + name for base in found]
-            if place and is_magic("/".join(parts[:place])):
+            if place and is_magic("/".join(parts[:place]), True):
                 following = [path for path in following if os.path.lexists(os.path.join(folder or "/", path))]
         if len(following) > MOST_NAMES:
             return None
-        found = following if last else [path + "/" for path in following if not path.endswith("/") or not path]
+        found = following if last else [_as_folder(path, part) for path in following]
         if not found:
             return []
     return sorted(found)
+
+
+def _as_folder(path: str, part: str) -> str:
+    return path if path.endswith("/") or (not path and part == "**") else path + "/"
 
 
 def names_in(folder: str) -> list[str]:
@@ -143,7 +219,7 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
-def _below(folder, base, limit, files):
+def _below(folder, base, limit, files, spend):
     """Paths of folders (of files too, where `files`) under `base`, without hidden ones; None past `limit`."""
     found, waiting = [], [base]
     while waiting:
@@ -152,6 +228,7 @@ def _below(folder, base, limit, files):
             entries = list(os.scandir(os.path.join(folder or "/", at)))
         except (OSError, ValueError):
             continue
+        spend(1 + len(entries) // 8)
         if len(entries) + len(found) > limit:
             return None
         for entry in entries:
@@ -168,7 +245,8 @@ def _below(folder, base, limit, files):
 
 def admits(pattern: str, folder, options):
     """A predicate of absolute paths: whether `pattern`, seen from `folder`, would list them (see ``model.Tree``)."""
-    parts = [compiled(part) if part != "**" or "globstar" not in options else ... for part in pattern.split("/")]
+    deep = "globstar" in options
+    parts = [... if part == "**" and deep else compiled(part, True) for part in pattern.split("/")]
     base = "/" if pattern.startswith("/") else folder
 
     def admit(path: str) -> bool:

@@ -3,15 +3,15 @@
 from swarm_hook_core.effects import globs
 from swarm_hook_core.effects.model import UNKNOWN, is_known
 from swarm_hook_core.effects.quoting import NAME_LETTERS
-from swarm_hook_core.effects.words import pattern, value
+from swarm_hook_core.effects.words import default, pattern, value
 
 LONGEST_TRIMMED = 4096  # characters of a value that is matched against a pattern at every place
 _SPECIAL = "@*#?-$!"
-_OPERATORS = (":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,", "-", "=", "+", "?", "#", "%", "/", "^", ",", ":", "@")
+_OPERATORS = (":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,", *"-=+?#%/^,:@")
 
 
-def expanded(walk, scope, inner: str):
-    """The text of ``${inner}``, or the list of texts that ``${a[@]}`` and the like are."""
+def expanded(walk, scope, inner: str, quoted: bool = True):
+    """The text of ``${inner}``; a list for what ``${a[@]}`` and the like are; a tuple for fields already split."""
     if inner.startswith("#") and len(inner) > 1 and (inner[1] in NAME_LETTERS or inner[1] in "@*"):
         name, index, rest = _named(inner[1:])
         if not rest:
@@ -29,12 +29,12 @@ def expanded(walk, scope, inner: str):
         return UNKNOWN
     argument = rest[len(operator) :]
     if operator.lstrip(":") in ("-", "=", "+", "?") and operator != ":":
-        return _defaulted(walk, scope, name, held, operator, argument)
+        return _defaulted(walk, scope, name, held, operator, argument, quoted)
     if held is None:
         held = ""
     if isinstance(held, list):
         if operator == ":":
-            return _slice(walk, scope, held, argument)
+            return _slice(walk, scope, [scope.words[0], *held] if name in "@*" else held, argument)
         return [_changed(walk, scope, one, operator, argument) for one in held]
     return _changed(walk, scope, held, operator, argument)
 
@@ -94,19 +94,22 @@ def _indirect(walk, scope, inner: str):
     return found
 
 
-def _defaulted(walk, scope, name, held, operator, argument):
+def _defaulted(walk, scope, name, held, operator, argument, quoted):
     empty = held is None or (operator.startswith(":") and held in ("", []))
     kind = operator[-1]
     if kind == "+":
-        return "" if empty else value(walk, scope, argument)
+        return "" if empty else default(walk, scope, argument, quoted)
     if kind == "?":
         return UNKNOWN if empty else held
     if not empty:
+        if isinstance(held, str) and walk.has_found(held):  # one of several texts, some of which may be empty
+            instead = value(walk, scope, argument)
+            return walk.renamed(held, lambda one: one or instead, "", "", otherwise=held)
         return held
-    text = value(walk, scope, argument)
     if kind == "=":
-        scope.variables[name] = text
-    return text
+        scope.variables[name] = value(walk, scope, argument)
+        return scope.variables[name]
+    return default(walk, scope, argument, quoted)
 
 
 def _slice(walk, scope, held: list, argument: str):
@@ -139,12 +142,12 @@ def _changed(walk, scope, text: str, operator: str, argument: str) -> str:
 
 
 def _trimmed(text: str, wanted: str, operator: str) -> str:
-    if not globs.is_magic(wanted):
+    if not globs.is_magic(wanted, True):
         wanted = globs.literal(wanted)
         if operator[0] == "#":
             return text[len(wanted) :] if text.startswith(wanted) else text
         return text[: len(text) - len(wanted)] if wanted and text.endswith(wanted) else text
-    items = globs.compiled(wanted)
+    items = globs.compiled(wanted, True)
     places = range(len(text) + 1)
     if operator in ("##", "%"):
         places = reversed(places)
@@ -173,7 +176,7 @@ def _halves(argument: str):
 def _replaced(text: str, wanted: str, replacement: str, operator: str) -> str:
     if not wanted:
         return text
-    if not globs.is_magic(wanted):
+    if not globs.is_magic(wanted, True):
         wanted = globs.literal(wanted)
         if operator == "/#":
             return replacement + text[len(wanted) :] if text.startswith(wanted) else text
@@ -182,7 +185,7 @@ def _replaced(text: str, wanted: str, replacement: str, operator: str) -> str:
         return text.replace(wanted, replacement, -1 if operator == "//" else 1)
     if len(text) > 128:
         return UNKNOWN
-    items, out, at = globs.compiled(wanted), [], 0
+    items, out, at = globs.compiled(wanted, True), [], 0
     while at < len(text):
         ends = range(len(text), at, -1)
         if operator == "/#" and at:

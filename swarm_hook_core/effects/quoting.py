@@ -7,7 +7,7 @@ NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 ENDS_WORD = frozenset(" \t\n;&|<>()")
 DEEPEST = 24  # substitutions within substitutions
 LONGEST_ARITHMETIC = 4000  # characters between (( and ))
-MOST_STEPS = 60_000  # of reading: what is in quotes takes one, what is outside one a character
+MOST_STEPS = 40_000  # of reading, a quarter of a microsecond each: one for a character outside quotes
 
 
 class TooLong(Exception):
@@ -106,7 +106,7 @@ class Quoted:
             at = self.next_of("()\\$`\"'", at)
             if at >= limit:
                 return -1
-            self.spend(2)
+            self.spend(10)
             character = self.text[at]
             if character == "(":
                 deep += 1
@@ -126,7 +126,7 @@ class Quoted:
             at = self.next_of("()\\$`\"'", at)
             if at >= len(self.text):
                 return self.closed(-1)
-            self.spend(2)
+            self.spend(10)
             character = self.text[at]
             if character in "()":
                 deep += 1 if character == "(" else -1
@@ -140,7 +140,7 @@ class Quoted:
         r"""The place behind what starts at `at` with one of ``\ ' " $ ` ``; one further where that is nothing."""
         text = self.text
         character = text[at]
-        self.spend(6)
+        self.spend(12)
         if character == "\\":
             return min(at + 2, len(text))
         if character == "'":

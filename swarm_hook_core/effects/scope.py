@@ -40,12 +40,13 @@ class Scope:
     words      positional parameters, ``$0`` first
     status     of the last command: True, False, or None where only a run could tell
     predicate  whether the last command was one that asks (`test`, `grep`), and may as well have said no
+    tried      the folder, not there, of a `cd` that has just failed; else None
     ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
     """
 
     __slots__ = (
         *("folder", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status"),
-        *("predicate", "ended", "options", "locals"),
+        *("predicate", "tried", "ended", "options", "locals", "last"),
     )
 
     def __init__(self, folder, words):
@@ -59,9 +60,11 @@ class Scope:
         self.stdin = Input(None)
         self.status = True
         self.predicate = False
+        self.tried = None
         self.ended = ""
         self.options: set = set()
         self.locals = None  # name -> value before, in a function
+        self.last = ""  # last word of the last command
 
     def fork(self) -> "Scope":
         """A shell that starts from this one's state and does not change it."""
@@ -69,7 +72,7 @@ class Scope:
         other.previous, other.stack, other.stdin = self.previous, list(self.stack), self.stdin
         other.variables, other.functions = dict(self.variables), dict(self.functions)
         other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals
-        other.status, other.predicate = self.status, self.predicate
+        other.status, other.predicate, other.last = self.status, self.predicate, self.last
         return other
 
     def adopt(self, other: "Scope") -> None:

@@ -138,6 +138,7 @@ class _Reader(Quoted):
     def keep(self, entry) -> str:
         if len(self.table) >= MOST_WORDS:
             raise TooLong
+        self.spend(6)
         self.table.append(entry)
         return f"w{len(self.table) - 1} "
 
@@ -260,6 +261,8 @@ class _Reader(Quoted):
                 at = self.construct(at)
             elif character not in ENDS_WORD:
                 at += 1
+                while text[at : at + 8].isalnum():
+                    at += 8
             elif character in "<>" and at == first and text.startswith("(", at + 1):
                 at = self.substitution(at + 2)
             elif character == "(" and at > first and (text[at - 1] in "@!+*?" or _assigns(text[first:at])):
@@ -423,7 +426,7 @@ class _Reader(Quoted):
         text, first = self.text, self.at
         line, needle = first, "\n" if dedent else "\n" + delimiter
         while True:
-            self.spend(1)
+            self.spend(8)
             start = line
             while dedent and text.startswith("\t", start):
                 start += 1
@@ -478,6 +481,7 @@ def words_in(text: str, known: dict) -> list[str]:
             reader.at += 2 if text.startswith(("&&", "||"), at) else 1
             found.append(text[at : reader.at])
         else:
+            reader.spend(6)
             reader.at = reader.word_end(at)
             found.append(text[at : reader.at])
     return found

@@ -16,7 +16,8 @@ from swarm_hook_core.effects.scope import Input, Scope
 from swarm_hook_core.effects.skeleton import Arithmetic, Redirect, Test, unit_of
 from swarm_hook_core.effects.words import document, fields, pattern, value
 
-SECONDS = 0.03  # of this thread's processor time, so that a busy machine changes no answer
+SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
+SECONDS_TO_LOAD = 0.05  # on top of that, for what a program imports when it is first met
 MOST_STEPS = 4000
 MOST_ROUNDS = 40  # of one loop; the names beyond go through it as one
 DEEPEST_STATEMENT = 60
@@ -56,6 +57,8 @@ class Walk:
         self.depth = 0
         self.steps = 0
         self.fresh = 0  # temporary names given out
+        self.met: set = set()  # programs met so far
+        self.last_word = UNKNOWN  # of the last command: ``$_``
         self.end = time.thread_time() + SECONDS
 
     # What programs use
@@ -68,6 +71,10 @@ class Walk:
             self.nested_in(self.scope, text.replace("\0", ""))
         except (TooLong, RecursionError, MemoryError):
             self.guess(self.scope, "too long to be followed", "")
+        except GrammarMissing:
+            raise
+        except Exception as error:
+            self.guess(self.scope, f"not understood ({type(error).__name__})", "")
 
     def nested(self, text: str, folder=None, words=(), stdin=None):
         """Walk script `text` in a shell of its own (``bash -c``), and give the Stream it prints, or None."""
@@ -91,7 +98,7 @@ class Walk:
             scope.stdin = Input(stdin)
         return self.simple(scope, words)
 
-    def write(self, path: str, folder, by: str) -> None:
+    def write(self, path: str, folder, by: str, keeps_text: bool = False) -> None:
         """`path`, a word, is written, made or removed by what runs in `folder`."""
         if not path:
             return
@@ -110,7 +117,8 @@ class Walk:
         if whole is None:
             self.effects.add(self.effects.guesses, Guess("a path in a folder that is not known", "", by))
         elif not whole.startswith("/dev/"):
-            self.contents[whole] = None
+            if not keeps_text:
+                self.contents[whole] = None
             self.effects.add(self.effects.writes, Write(folder or "/", path, by))
 
     def found(self, word: str, folder=None):
@@ -124,8 +132,8 @@ class Walk:
             return None
         if isinstance(meaning, Names):
             base = self.scope.folder if folder is None else folder
-            paths = [absolute(base, before + text + after) for text in meaning.texts]
-            if None in paths:
+            paths = [absolute(base, before + text + after) for text in meaning.texts if before + text + after]
+            if None in paths or not paths:
                 return None
             return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), True if meaning.all_of else None))]
         if not before and not after:
@@ -166,6 +174,16 @@ class Walk:
         self.spend(5)
         return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"), file=whole)
 
+    def is_missing(self, path: str) -> bool:
+        """Whether there is nothing at absolute `path`, and nothing that this script did so far may have put it there."""
+        effects, inside = self.effects, path + "/"
+        if os.path.lexists(path) or effects.guesses or effects.git or effects.runs:
+            return False
+        made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
+        return not any(
+            one == path or one.startswith(inside) or inside.startswith(one.rstrip("/") + "/") for one in made
+        )
+
     # State that words need
 
     def spend(self, steps: int = 1) -> None:
@@ -188,6 +206,8 @@ class Walk:
             return scope.previous or UNKNOWN
         if name in _COMPUTED:
             return UNKNOWN
+        if name == "_":
+            return self.last_word
         return self.environment.get(name)
 
     def parameter(self, scope, name: str, missing=UNKNOWN):
@@ -205,6 +225,8 @@ class Walk:
             return {True: "0", False: "1"}.get(scope.status, UNKNOWN)
         if name in ("$", "!", "-"):
             return UNKNOWN
+        if name == "_":
+            return scope.last
         held = self.variable(scope, name)
         if isinstance(held, list):
             return held[0] if held else ""
@@ -226,7 +248,7 @@ class Walk:
             return [UNKNOWN]
         parts = wanted.split("/")
         fixed = 0
-        while fixed < len(parts) - 1 and not globs.is_magic(parts[fixed]):
+        while fixed < len(parts) - 1 and not globs.is_magic(parts[fixed], True):
             fixed += 1
         root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
         return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
@@ -261,14 +283,15 @@ class Walk:
         """Whether there is a mark in `text` that stands for names."""
         return "\0" in text and any(place % 2 and part != "?" for place, part in enumerate(text.split("\0")))
 
-    def renamed(self, text: str, change, operator: str, argument: str) -> str:
-        """A mark for the names of `text` after ``${name<operator><argument>}``, where `change(name)` does that to one."""
+    def renamed(self, text: str, change, operator: str, argument: str, otherwise=UNKNOWN) -> str:
+        """A mark for the names of `text` after ``${name<operator><argument>}``, where `change(name)` does that to one;
+        `otherwise` where they cannot be told."""
         meaning = self.marks.get(text)
         if isinstance(meaning, Names):
             return self._marked(Names([change(one) for one in meaning.texts], meaning.all_of))
         if isinstance(meaning, list) and operator in ("%", "%%") and not set("*?[\\'\"$`").intersection(argument):
             return self.mark([Found(one.root, _without_end(one.admits, argument)) for one in meaning])
-        return UNKNOWN
+        return otherwise
 
     def each_of(self, texts: list) -> str:
         """A mark that stands for each of `texts` in turn."""
@@ -295,13 +318,13 @@ class Walk:
     def nested_in(self, scope, text: str):
         """Walk script `text` in `scope`, and give the Stream it prints, or None."""
         self.depth += 1
-        self.spend(3)
         before = self.scope, self.unit
         self.scope = scope
         try:
             if self.depth > DEEPEST:
                 raise TooLong
             unit = unit_of(text, self.known)
+            self.spend(3)
             root = parse(unit.code.encode())
             if root is None:
                 self.guess(scope, "too long to be read", "")
@@ -351,6 +374,7 @@ class Walk:
             left, operator, right = node.children
             parts.append((operator.type, right))
             node = left
+        came_from = scope.folder
         printed = [self.statement(node, scope)]
         for operator, right in reversed(parts):
             if scope.ended:
@@ -358,6 +382,9 @@ class Walk:
             goes_on = scope.status if operator == "&&" else None if scope.status is None else not scope.status
             asked = scope.predicate
             other = scope.fork()
+            if operator == "||":
+                other.folder = came_from  # a `cd` that failed has gone nowhere
+            came_from = other.folder
             printed.append(self.statement(right, other))
             if goes_on is True or (goes_on is None and operator == "&&" and not asked):
                 scope.adopt(other)
@@ -456,7 +483,7 @@ class Walk:
             hit = None
             if is_known(subject):
                 wanted = [pattern(self, scope, raw) for raw in patterns]
-                hit = any(globs.match(subject, one) for one in wanted) if all(map(is_known, wanted)) else None
+                hit = any(globs.match(subject, one, True) for one in wanted) if all(map(is_known, wanted)) else None
             inside = scope.fork()
             printed.append(self.sequence(body, inside))
             if not sure and hit is not False:
@@ -608,9 +635,12 @@ class Walk:
             words += fields(self, scope, raw)
         if not words:  # `$empty`
             return self.redirected(redirects, scope, "", lambda: Stream("")) if redirects else Stream("")
-        kept = dict(scope.variables) if assigned else None
+        kept: dict = {}
         for raw in raws[:assigned]:
+            name = raw.partition("=")[0].rstrip("+").partition("[")[0]
+            kept.setdefault(name, scope.variables.get(name))
             self.assign(scope, raw)
+        self.last_word = words[-1]
         try:
             if not redirects:
                 return self.simple(scope, words)
@@ -618,8 +648,11 @@ class Walk:
                 return self.redirected(redirects, scope, "exec", lambda: Stream(""), lasting=True)
             return self.redirected(redirects, scope, " ".join(map(self.shown, words)), lambda: self.simple(scope, words))
         finally:
-            if kept is not None and words[0] not in ("eval", "source", "."):
-                scope.variables = kept
+            for name, held in kept.items():
+                if held is None:
+                    scope.variables.pop(name, None)
+                else:
+                    scope.variables[name] = held
 
     def asked(self, entry, scope):
         """``[[ ]]`` and ``(( ))``."""
@@ -689,6 +722,7 @@ class Walk:
             return found
         listed: list = []
         for raw in raws:
+            self.spend()
             key, mark, text = raw.partition("]=")
             listed += [value(self, scope, text)] if mark and key.startswith("[") else fields(self, scope, raw)
         return listed
@@ -708,7 +742,7 @@ class Walk:
 
     def _simple(self, scope, words: list[str]):
         name = words[0]
-        scope.status, scope.predicate = None, name in ASKS
+        scope.status, scope.predicate, scope.tried = None, name in ASKS, None
         if name in scope.functions:
             return self.function(scope, words)
         if name in scope.aliases and self.depth < 20:
@@ -721,9 +755,17 @@ class Walk:
                 scope.words, scope.aliases = kept, aliases
         from swarm_hook_core.effects.builtins import BUILTINS
 
-        if name in BUILTINS:
-            return BUILTINS[name](self, scope, words)
-        return self.program(scope, words)
+        before, scope.last = scope.last, words[-1]
+        try:
+            if name in BUILTINS:
+                return BUILTINS[name](self, scope, words)
+            return self.program(scope, words)
+        except (TooLong, GrammarMissing, RecursionError, MemoryError):
+            raise
+        except Exception as error:  # what goes wrong with one command must not take the rest with it
+            scope.last = before
+            self.guess(scope, f"not understood ({type(error).__name__})", " ".join(map(self.shown, words)))
+            return None
 
     def function(self, scope, words):
         unit, body = scope.functions[words[0]]
@@ -757,16 +799,20 @@ class Walk:
             script = self.script_text(scope, name, call.name)
             if script is not None:
                 return self.own_shell(scope, script, words)
-        try:
-            does = self.loaded(call.name)
-            if does is None or (name.startswith(".") and call.name in _COMMON_NAMES):
-                call.guess(self.unknown(scope, name))
-                return None
+        does = self.loaded(call.name)
+        if does is None or (name.startswith(".") and call.name in _COMMON_NAMES):
+            call.guess(self.unknown(scope, name))
+            return None
+        if call.name in self.met:
             does(call)
-        except (TooLong, GrammarMissing):
-            raise
-        except Exception as error:  # a program's own module must not take the rest of the command with it
-            call.guess(f"not understood ({type(error).__name__})")
+            return call.output
+        self.met.add(call.name)
+        before, start = self.end, time.thread_time()
+        self.end += SECONDS_TO_LOAD  # it may import what it needs
+        try:
+            does(call)
+        finally:
+            self.end = before + min(SECONDS_TO_LOAD, time.thread_time() - start)
         return call.output
 
     def loaded(self, name: str):
@@ -914,6 +960,10 @@ def _assignment(raw: str) -> bool:
     if name.endswith("]"):
         name = name.partition("[")[0]
     return bool(name) and not name[0].isdecimal() and all(letter in NAME_LETTERS for letter in name)
+
+
+def _assigned_name(raw: str) -> str:
+    return raw.partition("=")[0].rstrip("+").partition("[")[0]
 
 
 def _test_words(raw: str, known) -> list[str]:

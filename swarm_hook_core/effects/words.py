@@ -7,13 +7,13 @@ Both work on the word as it was written; the syntax tree is not needed for it.
 from swarm_hook_core.effects import globs
 from swarm_hook_core.effects.model import UNKNOWN, is_known
 from swarm_hook_core.effects.quoting import NAME_LETTERS
-from swarm_hook_core.effects.skeleton import ends_in
+from swarm_hook_core.effects.skeleton import ends_in, words_in
 
 LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
 MOST_FIELDS = 512  # of one word with braces
 MOST_BRACE_STEPS = 12_000  # characters between braces that are looked at, over and over
 _BLANK = " \t\n"
-_SPECIAL = frozenset("\\'\"$`*?[{~<>")
+_SPECIAL = frozenset("\\'\"$`*?[{~<>(")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
 
 
@@ -43,6 +43,14 @@ def document(walk, scope, body: str) -> str:
     return _bounded(literal_of(out.finish()))
 
 
+def default(walk, scope, raw: str, quoted: bool):
+    """What ``raw`` of ``${x:-raw}`` becomes: a text in double quotes, else a tuple of fields."""
+    if quoted:
+        return document(walk, scope, raw.replace('"', "") if "\\" not in raw else raw)
+    parts = words_in(raw, walk.known) if any(blank in raw for blank in _BLANK) else [raw]
+    return tuple(text for part in parts for text in _one(walk, scope, part))
+
+
 def pattern(walk, scope, raw: str) -> str:
     """The shell pattern that `raw` is: what was quoted is escaped."""
     out = _Out(splits=False)
@@ -63,11 +71,12 @@ def _one(walk, scope, raw: str) -> list[str]:
     out = _Out(splits=True, separators=walk.separators(scope))
     _Scan(walk, scope, _with_home(walk, scope, raw), out).run()
     found: list[str] = []
+    signs = globs.SIGNS if "noglob" not in scope.options else ()
     for chunks in out.finish():
         text = "".join(piece for piece, _magic in chunks)
-        if any(magic and globs.MAGIC.intersection(piece) for piece, magic in chunks) and is_known(text):
+        if any(magic and any(sign in piece for sign in signs) for piece, magic in chunks) and is_known(text):
             wanted = "".join(piece if magic else globs.escaped(piece) for piece, magic in chunks)
-            if globs.is_magic(wanted):
+            if globs.is_magic(wanted, True):
                 found += walk.listed(scope, wanted) or [globs.literal(wanted)]
                 continue
         found.append(_bounded(text))
@@ -77,6 +86,9 @@ def _one(walk, scope, raw: str) -> list[str]:
 def _with_home(walk, scope, raw: str) -> str:
     """`raw` with a leading ``~`` (or one behind ``=`` of an assignment) replaced by the folder, quoted."""
     if not raw.startswith("~"):
+        name, mark, text = raw.partition("=")
+        if mark and text.startswith("~") and name.isidentifier():
+            return name + mark + _with_home(walk, scope, text)
         return raw
     user, slash, rest = raw[1:].partition("/")
     if user in ("+", "-"):
@@ -247,10 +259,18 @@ class _Scan:
             close = self.ends.braced(at + 2, quoted)
             from swarm_hook_core.effects.parameters import expanded
 
-            self.put(expanded(walk, scope, raw[at + 2 : close - 1]), quoted)
+            inner = raw[at + 2 : close - 1]
+            found = expanded(walk, scope, inner, quoted)
+            if isinstance(found, tuple):  # fields already
+                self.out.put_list(found, True)
+            elif quoted and isinstance(found, list) and (inner.startswith("*") or "[*]" in inner):
+                self.put(" ".join(found), quoted)
+            else:
+                self.put(found, quoted)
             return close
         if following in _PARAMETERS:
-            self.put(walk.parameter(scope, following), quoted)
+            found = walk.parameter(scope, following)
+            self.put(" ".join(found) if quoted and following == "*" else found, quoted)
             return at + 2
         close = at + 1
         while close < len(raw) and raw[close] in NAME_LETTERS:
@@ -278,7 +298,7 @@ def ansi(text: str) -> str:
     """What ``$'text'`` stands for."""
     if "\\" not in text:
         return text
-    out, at, end = [], 0, len(text)
+    out, at, end, bytewise = [], 0, len(text), False
     while at < end:
         if text[at] != "\\" or at + 1 >= end:
             out.append(text[at])
@@ -300,9 +320,21 @@ def ansi(text: str) -> str:
             close += 1
         number = int(text[at:close], base) if close > at else 0
         at = close
-        if 0 < number < 0x110000:
+        if base == 8 or letter == "x":
+            number &= 0xFF
+            bytewise = bytewise or number > 0x7F
+            out.append(chr(number if number < 0x80 else 0xDC00 + number) if number else "")
+        elif 0 < number < 0x110000:
             out.append(chr(number))
-    return "".join(out)
+    return _decoded("".join(out)) if bytewise else "".join(out)
+
+
+def _decoded(text: str) -> str:
+    """`text` with the bytes that stand in it as surrogates read as UTF-8."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    except UnicodeError:
+        return text
 
 
 def braces(raw: str) -> list[str]:

@@ -60,8 +60,8 @@ class Alterations:
         key = key_of(file)
         held = self.store.locks.on(file)
         with self.store.writing():
-            row = {"file": file, "path_key": key, "holder_id": held[0]["instance_id"] if held else "", "tool": "restore"}
-            row.update(command="", kind=RESTORED, kept=kept, at=self.store.now())
+            row = {"file": file, "path_key": key, "kind": RESTORED, "kept": kept, "at": self.store.now()}
+            row.update(holder_id=held[0]["instance_id"] if held else "", tool="restore", command="")
             number = self._add(restorer["scope"] if restorer else scope, restorer, row)
             payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
             actor = restorer["id"] if restorer else "system"

@@ -61,6 +61,7 @@ SHELL_CALLS = (
     ("cat > src/free.py <<'EOF'\n" + "a line of a file of ordinary length\n" * 60 + "EOF", False),
     ("for f in src/*.py; do sed -i 's/a line/two lines/' \"$f\"; done", True),
     ("echo 'a line' | tee -a src/locked.py", True),
+    ("python3 -c \"open('src/locked.py', 'a').write('a line')\"", True),
 )
 SHELL_ALONE = 1.1  # times a plain check, where nobody else holds a lock: the noise of a median
 SHELL_BESIDE_LOCKS = 2.5
@@ -173,7 +174,7 @@ class Bench:
             for command, denied in SHELL_CALLS:
                 if denied and not locked:
                     continue
-                label = f"shell {'deny' if denied else 'allow':<5} {runtime:<11} {size:>9,} {command[:40]}"
+                label = f"shell {'deny' if denied else 'allow':<5} {runtime:<11} {size:>9,} {command.splitlines()[0][:40]}"
                 called = {"tool_name": "Bash", "tool_input": {"command": command}}
                 sent = payload("PreToolUse", f"writer-{runtime}", str(self.checkout), **called)
                 check = self._shell_decision(str(self.checkout / "src/locked.py"), denied)

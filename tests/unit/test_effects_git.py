@@ -59,7 +59,8 @@ class Checkout:
         """The Touch of ``git <line>``, where peers hold `locked` (default: everything), relative to the top."""
         words = shlex.split(line) if isinstance(line, str) else line
         call = GitCall(str(self.top / folder), words, line, **more)
-        touch = touched(call, [str(self.top / name) for name in (self.everything() if locked is None else locked)], AMPLE)
+        held = self.everything() if locked is None else locked
+        touch = touched(call, [str(self.top / name) for name in held], AMPLE)
         touch.certain = {os.path.relpath(path, self.top) for path in touch.certain}
         return touch
 
@@ -103,6 +104,7 @@ def templates(tmp_path_factory) -> dict[str, Checkout]:
     clean = Checkout(base / "clean")
     clean.top.mkdir()
     clean.git("init", "-q", "-b", "main", "--template=")
+    clean.git("config", "maintenance.auto", "false")
     clean.put(".gitignore", "*.log\n")
     clean.commit("one", a="a\n" * 9, b="b\n", c="c\n", d="d\n", odd="o\n", staged="s\n", ren="r\n")
     clean.git("checkout", "-qb", "feature")
@@ -159,14 +161,12 @@ dirty checkout feature
 dirty checkout -f feature
 dirty checkout -b topic
 clean checkout -b topic feature
-clean checkout --detach feature
 clean checkout elsewhere
 clean checkout -q --track origin/elsewhere
 dirty checkout b.txt
 dirty checkout .
 dirty checkout -- b.txt a.txt + a.txt
 dirty checkout -- 'b*'
-dirty checkout -- staged.txt + staged.txt
 dirty checkout HEAD -- .
 dirty checkout HEAD staged.txt
 dirty checkout feature -- a.txt src
@@ -179,7 +179,6 @@ dirty switch feature
 dirty switch -c topic
 dirty switch --discard-changes feature
 clean switch elsewhere
-clean switch --detach HEAD~1
 dirty restore .
 dirty restore b.txt
 dirty restore --staged .
@@ -187,7 +186,6 @@ dirty restore -SW .
 dirty restore -s HEAD~1 -- src
 clean restore --source=feature .
 dirty reset
-dirty reset --soft HEAD~1
 dirty reset -q HEAD~1
 dirty reset --hard
 dirty reset --hard HEAD~1
@@ -199,12 +197,9 @@ dirty stash -u
 dirty stash -a
 dirty stash push -- b.txt a.txt
 dirty stash push -u -- n
-dirty stash save message
-clean stash pop
 dirty stash apply stash@{0}
 clean stash apply 0
 dirty stash drop
-dirty stash clear
 clean stash branch topic
 dirty clean -f
 dirty clean -fd
@@ -217,7 +212,6 @@ clean merge --no-edit feature
 clean merge origin/main
 clean merge
 clean merge -s ours feature
-clean merge main
 clean merge --squash feature
 torn merge --abort
 torn merge --quit
@@ -264,13 +258,6 @@ dirty update-index b.txt
 dirty read-tree -u --reset feature
 dirty checkout-index -fa
 dirty checkout-index -f b.txt
-dirty fetch
-dirty push origin HEAD:topic
-dirty tag v1
-dirty branch topic
-dirty branch -D feature
-dirty config some.thing 1
-dirty gc -q
 """
 STAGE = {"add", "commit", "ci", "rm", "mv", "stage", "update-index"}
 
@@ -303,19 +290,29 @@ def test_what_is_said_is_what_happens(checkout, scene: str):
     assert touch.certain == truth | set(named.split())
 
 
+def test_what_changes_the_repository_alone(templates):
+    for line in (
+        "fetch|push origin HEAD:x|tag v1|branch x|branch -D feature|config a.b c|gc|notes add|remote add x y|am x|prune"
+        "|reflog expire --all|update-ref -d x|symbolic-ref HEAD x|worktree add x|stash clear|reset --soft HEAD~1"
+    ).split("|"):
+        touch = templates["dirty"].ask(line)
+        assert (touch.certain, touch.unsure, touch.changes_repository) == (set(), False, True), line
+
+
 # -- what is not a plain yes or no ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "line",
     """status | log -p | diff HEAD~1 | show feature:a.txt | blame a.txt | grep -n c | ls-files -m | rev-parse HEAD
-    branch -vv | branch --list 'f*' | branch --merged main | branch -a | branch --show-current | tag | tag -l 'v*' | tag -n3
-    remote -v | remote show origin | remote get-url origin | config --get user.name | config user.name | config -l
-    config list | stash list | stash show -p | worktree list | submodule | submodule status | bisect log | reflog
-    reflog show main | reflog main | notes | notes show | symbolic-ref HEAD | hash-object a.txt | checkout | archive HEAD
-    add -n . | add --dry-run -A | rm -nr . | mv -n a.txt b.txt | clean -nd | clean -ndx | commit --dry-run | push --dry-run
-    fetch --dry-run | apply --stat x | apply --check x | lfs ls-files | sparse-checkout list | update-index --refresh
-    commit -h | stash --help | help commit | st | st -uno | bundle verify x | replace -l | rerere status | var -l
+    branch -vv | branch --list 'f*' | branch --merged main | branch -a | branch --show-current | tag | tag -l 'v*'
+    tag -n3 | remote -v | remote show origin | remote get-url origin | config --get user.name | config user.name
+    config -l | config list | stash list | stash show -p | worktree list | submodule | submodule status | bisect log
+    reflog | reflog show main | reflog main | notes | notes show | symbolic-ref HEAD | hash-object a.txt | checkout
+    archive HEAD | add -n . | add --dry-run -A | rm -nr . | mv -n a.txt b.txt | clean -nd | clean -ndx
+    commit --dry-run | push --dry-run | fetch --dry-run | apply --stat x | apply --check x | lfs ls-files
+    sparse-checkout list | update-index --refresh | commit -h | stash --help | help commit | st | st -uno
+    bundle verify x | replace -l | rerere status | var -l
     """.replace("\n", " | ").split(" | "),
 )
 def test_reading_touches_nothing(templates, line: str):
@@ -405,7 +402,10 @@ def test_words_that_stand_for_files_of_the_disk(templates):
     here = templates["dirty"]
     mark = "\0mark\0"
     found = {mark: [Found(str(here.top), lambda path: path.endswith(".py"))]}
-    assert here.ask(["checkout", "--", mark], found=found).certain == {"src/c.py", "src/d.py", "src/new.py", "lib/c.py", "lib/d.py"}
+    assert here.ask(["checkout", "--", mark], ["a.txt", "src/c.py", "lib/d.py"], found=found).certain == {
+        "src/c.py",
+        "lib/d.py",
+    }
     assert here.ask(["add", mark], found=found).certain == set()
     here_too = {mark: [Found(str(here.top), lambda path: None)]}
     assert here.ask(["add", mark], found=here_too).unsure
@@ -436,7 +436,7 @@ def test_hooks_filters_and_drivers_of_the_repository_are_not_run(checkout, tmp_p
     trap = tmp_path / "trap"
     trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
     trap.chmod(0o755)
-    for setting in ("core.fsmonitor", "diff.external", "diff.py.textconv", "core.pager", "filter.lfs.clean", "core.editor"):
+    for setting in "core.fsmonitor diff.external diff.py.textconv core.pager filter.lfs.clean core.editor".split():
         here.git("config", setting, str(trap))
     here.put(".gitattributes", "*.py diff=py\n*.txt filter=lfs\n")
     for hook in ("post-index-change", "post-checkout", "pre-commit", "reference-transaction"):
@@ -526,10 +526,14 @@ class Said:
         }  # fmt: skip
 
 
-READING = """git status -sb; git log --oneline -5; git diff HEAD~1 -- src; git -C src show HEAD:./c.py; git --no-pager branch -vv
-git rev-parse --show-toplevel; git ls-files | wc -l; git stash list; git remote -v; git config --get user.name; git blame a.txt
-git -c color.ui=always diff --stat; git archive HEAD >/dev/null; git format-patch --stdout -1 >/dev/null; git describe --always
-git --version; git help commit; git add -n .; git grep -n c; git worktree list; git -C "$SOMEWHERE" status; git apply --check x"""
+READING = """git status -sb; git log --oneline -5; git diff HEAD~1 -- src; git -C src show HEAD:./c.py
+git --no-pager branch -vv
+git rev-parse --show-toplevel; git ls-files | wc -l; git stash list; git remote -v; git config --get user.name
+git blame a.txt
+git -c color.ui=always diff --stat; git archive HEAD >/dev/null; git format-patch --stdout -1 >/dev/null
+git describe --always
+git --version; git help commit; git add -n .; git grep -n c; git worktree list; git -C "$SOMEWHERE" status
+git apply --check x"""
 
 
 def test_reading_is_no_effect(templates):
@@ -544,9 +548,12 @@ def test_calls_are_handed_on_with_their_folder(templates):
     assert Said(here, "for f in a b; do git add $f.txt; done").git == [(".", "add", "a.txt"), (".", "add", "b.txt")]
     assert Said(here, "git -C src -C .. stash -u && git pull", "sub").git == [("sub", "stash", "-u"), ("sub", "pull")]
     (call,) = Said(here, "GIT_INDEX_FILE=other git --git-dir=.git -c a.b=c add -A").calls
-    assert call.environment == {"GIT_INDEX_FILE": f"{here.top}/other"} and call.top == [f"--git-dir={here.top}/.git", "-c", "a.b=c"]
-    assert [one.after for one in Said(here, "git add . && git fetch && git reset --hard origin/main").calls] == [False, False, True]
-    assert Said(here, 'git -C "$NOBODY_KNOWS$(date)" commit -am x').guesses == ["git commit, in a folder that is not known"]
+    assert call.environment == {"GIT_INDEX_FILE": f"{here.top}/other"}
+    assert call.top == [f"--git-dir={here.top}/.git", "-c", "a.b=c"]
+    in_turn = Said(here, "git add . && git fetch && git reset --hard origin/main").calls
+    assert [one.after for one in in_turn] == [False, False, True]
+    lost = Said(here, 'git -C "$NOBODY_KNOWS$(date)" commit -am x')
+    assert lost.guesses == ["git commit, in a folder that is not known"] and not lost.git
     assert Said(here, 'git "$(date)"').guesses == ["a computed git command"]
 
 
@@ -574,7 +581,8 @@ def test_files_that_git_is_told_to_write(templates):
     ):
         said = Said(here, command)
         assert (said.writes, list(said.trees)) == (writes, trees), command
-    assert Said(here, "git format-patch -2 -o out").admitted("out/0001-x.patch", "out/x.patch", "0001-x.patch") == {"out/0001-x.patch"}
+    made = Said(here, "git format-patch -2 -o out")
+    assert made.admitted("out/0001-x.patch", "out/x.patch", "0001-x.patch") == {"out/0001-x.patch"}
 
 
 def test_patches_name_their_files(checkout):
@@ -615,7 +623,7 @@ def test_what_git_lists_is_found(templates):
         assert said.admitted(*names) == found, listing
     assert Said(here, "touch $(git rev-parse --show-toplevel)/x", "src").writes == ["x"]
     (call,) = Said(here, "git add $(git ls-files -m)").calls
-    assert {os.path.relpath(one, here.top) for one in touched(call, [str(here.top / name) for name in names], AMPLE).certain} == {"b.txt"}
+    assert touched(call, [str(here.top / name) for name in names], AMPLE).certain == [str(here.top / "b.txt")]
 
 
 # -- words ------------------------------------------------------------------------------------------
@@ -627,8 +635,8 @@ def test_global_options_are_taken_off():
     assert only_reads(without_top(["--version"])[2]) and only_reads(without_top(["-C"])[2]) and without_top([])[2] == []
 
 
-SPECS = """a.txt|.|src|src/|./src/../b.txt|*.py|src/*|*|?.txt|[ab].txt|[!a].txt|[^ab]*|s*/*.py|nothing|SRC|:(icase)SRC|:/|:/src
-:(top)src|:!src|:^*.txt|:(exclude)*.py|:(glob)*.py|:(glob)**/*.py|:(glob)src/**|:(glob)s?c/*|:(literal)*.txt|st\\*|:(icase)*.PY
+SPECS = """a.txt|.|src|src/|./src/../b.txt|*.py|src/*|*|?.txt|[ab].txt|[!a].txt|[^ab]*|s*/*.py|nothing|SRC
+:(icase)SRC|:/|:/src|:(top)src|:!src|:^*.txt|:(exclude)*.py|:(glob)*.py|:(glob)**/*.py|:(glob)src/**|:(glob)s?c/*|:(literal)*.txt|st\\*|:(icase)*.PY
 :(exclude,glob)**/*.py|:(icase)A.TXT|src/deep|src/deep/*|src/*/f.py|:(glob)src/*/f.py|*deep*|src*|[|[a|:(glob)**|:(glob)*"""
 
 
@@ -642,7 +650,7 @@ def test_pathspecs_mean_what_they_mean_to_git(checkout):
         for spec in SPECS.replace("\n", "|").split("|"):
             told = here.git("ls-files", "-z", "--full-name", "--", spec, folder=folder, check=False)
             ours = Pathspec([spec], folder, str(here.top))
-            assert {name for name in every if ours.matches(name)} == {name for name in told.split("\0") if name}, (folder, spec)
+            assert {name for name in every if ours.matches(name)} == set(told.split("\0")) - {""}, (folder, spec)
     unreadable = Pathspec([":(attr:x)", "a.txt"], "", str(here.top))
     assert unreadable.is_unsure and unreadable.matches("a.txt") is True and unreadable.matches("b.txt") is None
 
@@ -650,11 +658,45 @@ def test_pathspecs_mean_what_they_mean_to_git(checkout):
 def test_the_files_of_patches(checkout):
     here = checkout("clean")
     patch = here.git("diff", "--binary", "-M", "main", "feature")
-    assert {path for path, _top in files_in(patch)} == set(here.git("diff", "--name-only", "-z", "main", "feature").split("\0")) - {""}
+    names = here.git("diff", "--name-only", "-z", "main", "feature").split("\0")
+    assert {path for path, _top in files_in(patch)} == set(names) - {""}
     here.git("mv", "a.txt", "moved.txt")
     here.put("src/c.py", "-- removed\n++ added\n")
     renamed = here.git("diff", "-M", "HEAD")
     assert files_in(renamed) == [("a.txt", True), ("moved.txt", True), ("src/c.py", True)]
-    assert files_in("--- x/old.c\t2020-01-01\n+++ x/new.c\n@@ -1 +1 @@\n--- gone\n+++ come\n") == [("old.c", False), ("new.c", False)]
+    plain = "--- x/old.c\t2020-01-01\n+++ x/new.c\n@@ -1 +1 @@\n--- gone\n+++ come\n"
+    assert files_in(plain) == [("old.c", False), ("new.c", False)]
     assert files_in("--- a/b/c\n+++ /dev/null\n", 2, "under") == [("under/c", False)]
+    assert files_in("--- a/src/c\n+++ b/src/c\n--- a/d\n+++ b/d\n", None, "", "src") == [("c", False)], "as git guesses"
     assert unquoted('"n\\303\\244 \\"me\\t"') == 'nä "me\t' and unquoted("plain") == "plain"
+
+
+# -- a lock on the repository itself ----------------------------------------------------------------
+
+
+def test_lock_git_is_the_lock_on_the_git_folder(ground):
+    mine, peer = ground.session("one"), ground.session("two")
+    inside = ground.repo / "deep"
+    inside.mkdir()
+    deep = ground.session("three", directory=str(inside), scope=ground.scope)
+    taken = ground.swarm("lock", "--git", "--note", "rebasing", "--as", mine["id"])
+    assert taken.out == f"locked {ground.repo}/.git\n"
+    for other, words in ((peer, [".git"]), (peer, ["--git"]), (deep, ["--git"]), (deep, ["../.git"])):
+        refused = ground.swarm("lock", *words, "--as", other["id"])
+        assert refused.code == 1 and "rebasing" in refused.err, words
+    assert ground.swarm("unlock", "--git", "--as", deep["id"]).code == 0
+    assert len(ground.swarm("locks", "--json").json) == 1, "only one's own goes"
+    assert ground.swarm("unlock", "--git", "--as", mine["id"]).out == f"unlocked {ground.repo}/.git\n"
+    assert ground.swarm("lock", ".git", "--as", peer["id"]).code == 0
+    assert ground.swarm("unlock", "--git", "--as", peer["id"]).code == 0
+    assert ground.swarm("locks", "--json").json == []
+
+
+def test_lock_git_wants_a_repository_and_no_file(ground, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    instance = ground.session("one", directory=str(outside))
+    for verb in ("lock", "unlock"):
+        nowhere = ground.swarm(verb, "--git", "--as", instance["id"])
+        assert (nowhere.code, nowhere.err) == (1, f"swarm-mcp {verb}: {outside} is not in a git repository\n")
+        assert "instead of a file" in ground.swarm(verb, "--git", "a.txt", "--as", instance["id"]).err

@@ -13,7 +13,7 @@ import platformdirs.unix
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sessions import ROOT, RUNTIMES, captured, fault_lines
+from sessions import ROOT, RUNTIMES, captured, fault_lines, peer_locks, ready_store, run
 
 from swarm_hook_core import settings
 from swarm_hook_core.writers import effects_of_tool, is_writer
@@ -47,6 +47,17 @@ def test_the_call_as_the_clients_hand_it_over(runtime: str, top: Path):
     payload = captured(runtime, f"PreToolUse.{NAMES[runtime]}", top)
     assert written(payload["tool_name"], payload["tool_input"], top) == ["m.txt"]
     assert written(payload["tool_name"], json.dumps(payload["tool_input"]), top) == ["m.txt"], "as mcp_tool hooks do"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_hook_denies_it_where_a_peer_holds_the_file(runtime: str, top: Path):
+    ready_store()
+    peer_locks(top, top / "m.txt", note="mine")
+    payload = captured(runtime, f"PreToolUse.{NAMES[runtime]}", top)
+    reason = run(runtime, "pre_tool_use", payload).reason
+    assert NAMES[runtime] in reason and str(top / "m.txt") in reason and "note: mine" in reason
+    payload["tool_input"]["path"] = str(top / "a.txt")
+    assert run(runtime, "pre_tool_use", payload).out == "" and fault_lines() == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from swarm_hook_core.effects.git.repository import Refused
 
 UPSTREAM = "@{upstream}"
+_PICKS = frozenset("pick p revert edit e reword r squash s fixup f".split())  # in a list of what is to be done
 
 
 def merge(q) -> None:
@@ -173,7 +174,7 @@ def _remaining(q, todo: str) -> None:
     commits = []
     for line in q.repository.note(todo).splitlines():
         words = line.split()
-        if len(words) > 1 and words[0] in ("pick", "p", "revert", "edit", "e", "reword", "r", "squash", "s", "fixup", "f"):
+        if len(words) > 1 and words[0] in _PICKS:
             commits.append(words[2] if words[1].startswith("-") and len(words) > 2 else words[1])
     if commits:
         q.hit(q.repository.changed_in(commits, q.locked))

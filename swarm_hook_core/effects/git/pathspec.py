@@ -43,9 +43,11 @@ class Pathspec:
         if "literal" not in magic and ("icase" in magic or any(letter in rest for letter in "*?[\\")):
             import re
 
-            flags = re.DOTALL | (re.IGNORECASE if "icase" in magic else 0)
+            expression, flags = _expression(path, "glob" in magic), re.DOTALL
+            if "icase" in magic:
+                expression, flags = expression + "(?:/.*)?", flags | re.IGNORECASE
             try:
-                pattern = re.compile(_expression(path, "glob" in magic) + ("(?:/.*)?" if "icase" in magic else ""), flags)
+                pattern = re.compile(expression, flags)
             except re.error:
                 pattern = None
         self._items.append(("exclude" in magic, path, pattern, None))

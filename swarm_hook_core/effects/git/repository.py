@@ -11,9 +11,10 @@ import time
 
 STRICT = (
     "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
-    "-c", "diff.autoRefreshIndex=false", "-c", "protocol.allow=never", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
-    "-c", "submodule.recurse=false", "-c", "log.showSignature=false", "-c", "diff.ignoreSubmodules=none",
-    "-c", "filter.lfs.clean=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false",
+    "-c", "diff.autoRefreshIndex=false", "-c", "protocol.allow=never", "-c", "gc.auto=0",
+    "-c", "maintenance.auto=false", "-c", "submodule.recurse=false", "-c", "log.showSignature=false",
+    "-c", "diff.ignoreSubmodules=none", "-c", "filter.lfs.clean=", "-c", "filter.lfs.process=",
+    "-c", "filter.lfs.required=false",
 )  # fmt: skip
 QUIET = {
     "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_PAGER": "cat", "LC_ALL": "C",

@@ -55,7 +55,8 @@ def _branch_or_files(q, operands, force: bool, only_branch: bool) -> None:
 
 
 def _may_be_file(q, word: str) -> bool:
-    return word[:1] == ":" or any(c in word for c in "*?[") or q.is_there(word, q.prefix) or bool(q.named(q.specs([word])))
+    looks_so = word[:1] == ":" or any(letter in word for letter in "*?[")
+    return looks_so or q.is_there(word, q.prefix) or bool(q.named(q.specs([word])))
 
 
 def switch(q) -> None:

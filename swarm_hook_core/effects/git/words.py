@@ -71,10 +71,10 @@ VALUES["stage"] = VALUES["add"]
 
 READS = frozenset(
     "status diff log show blame annotate grep ls-files ls-tree ls-remote rev-parse rev-list cat-file describe shortlog"
-    " check-ignore check-attr check-mailmap check-ref-format for-each-ref name-rev merge-base count-objects fsck version"
-    " help var whatchanged show-ref show-branch show-index diff-files diff-index diff-tree diff-pairs cherry range-diff"
-    " patch-id verify-commit verify-tag verify-pack get-tar-commit-id column stripspace fmt-merge-msg difftool gitk gui"
-    " instaweb request-pull send-email fast-export merge-tree mktree daemon upload-pack upload-archive credential"
+    " check-ignore check-attr check-mailmap check-ref-format for-each-ref name-rev merge-base count-objects fsck"
+    " version help var whatchanged show-ref show-branch show-index diff-files diff-index diff-tree diff-pairs cherry"
+    " range-diff patch-id verify-commit verify-tag verify-pack get-tar-commit-id column stripspace fmt-merge-msg difftool"
+    " gitk gui instaweb request-pull send-email fast-export merge-tree mktree daemon upload-pack upload-archive credential"
     " credential-cache check-rules web--browse citool last-modified archive bugreport diagnose mailinfo mailsplit"
     " interpret-trailers merge-file format-patch clone init init-db unpack-file".split()
 )  # of a repository that exists; the files that some of them make are named by their words
@@ -131,7 +131,7 @@ _TAG_LISTS = (
 _CONFIG_CHANGES = (
     "--add", "--unset", "--unset-all", "--replace-all", "--rename-section", "--remove-section", "-e", "--edit",
 )  # fmt: skip
-_CONFIG_READS = ("-l", "--list", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "--get-color", "--get-colorbool")
+_CONFIG_READS = ("-l", "--list", "--get", "--get-all", "--get-regexp", "--get-urlmatch", "--get-color")
 _APPLY_LOOKS = ("--check", "--stat", "--numstat", "--summary")
 
 

@@ -8,9 +8,10 @@ FAMILIES = {
     "files": "rm grm rmdir unlink mkdir touch gtouch truncate shred mknod mkfifo chmod chown chgrp chflags setfacl"
     " xattr mktemp rename prename trash trash-put gio dos2unix unix2dos",
     "copies": "cp gcp mv gmv ln gln link install ginstall rsync ditto",
-    "filters": "sdiff xsv sar cppcheck nvidia-smi trivy grype pygmentize highlight qrencode xmlstarlet ptx file tee"
-    " dd sort gsort uniq sponge split gsplit csplit tree less xxd iconv shuf gshuf base64 base32 uudecode openssl gpg"
-    " gpg2 age ssh-keygen mlr strip objcopy ranlib pdftotext m4 plutil defaults screencapture",
+    "filters": "tee dd sort gsort uniq sponge split gsplit csplit tree less xxd iconv shuf gshuf base64 base32"
+    " uudecode",
+    "outputs": "sdiff xsv sar cppcheck nvidia-smi trivy grype pygmentize highlight qrencode xmlstarlet ptx file"
+    " openssl gpg gpg2 age ssh-keygen mlr strip objcopy ranlib pdftotext m4 plutil defaults screencapture",
     "sed": "sed gsed",
     "awk": "awk gawk mawk nawk goawk",
     "perl": "perl",
@@ -31,9 +32,9 @@ FAMILIES = {
     " prek cookiecutter",
     "projects": "tox nox mocha mvn mvnw gradle gradlew rspec phpunit cypress jest vitest ava karma playwright ctest"
     " bazel bazelisk buck2 pants meson scons waf xcodebuild stack cabal sbt lein ant rake task mage turbo nx lerna"
-    " gulp grunt webpack rollup parcel next nuxt astro gatsby hugo jekyll mkdocs sphinx-build tsup tsx ts-node"
-    " ts-node-esm nodemon pm2 behave robot locust unittest nose2 invoke fab ansible-playbook molecule storybook remix"
-    " ng vue-cli-service expo react-native swift elixir erl iex julia scala kotlin kotlinc groovy java racket sbcl"
+    " gulp grunt webpack rollup parcel next nuxt astro gatsby hugo jekyll mkdocs sphinx-build tsup ts-node-esm"
+    " nodemon pm2 behave robot locust unittest nose2 invoke fab ansible-playbook molecule storybook remix ng"
+    " vue-cli-service expo react-native swift elixir erl iex julia scala kotlin kotlinc groovy java racket sbcl"
     " clojure bb octave maturin pytest py.test make gmake mypy pyright basedpyright pylint flake8 pyflakes ty pyre"
     " bandit vite prisma graphql-codegen sqlc alembic swagger-codegen openapi-generator-cli just ninja cmake tsc"
     " coverage go dotnet mix",
@@ -45,11 +46,15 @@ FAMILIES = {
     " openapi-generator pip-compile cyclonedx bison yacc flex gperf rustc javac ffmpeg protoc esbuild typst ctags"
     " etags",
     "databases": "sqlite3 sqlite duckdb pg_dump pg_dumpall mysqldump mongodump mysql mariadb redis-cli mongosh psql",
-    "interpreters": "python python3 python2 pypy pypy3 node nodejs tsx ts-node deno bun ruby php lua luajit osascript tclsh Rscript ipython",
+    "interpreters": "python python3 python2 pypy pypy3 node nodejs tsx ts-node deno bun ruby php lua luajit osascript"
+    " tclsh Rscript ipython",
     "wrappers": "env genv sudo doas sudoedit nohup nice ionice chrt taskset timeout gtimeout time gtime stdbuf gstdbuf"
-    " setsid unbuffer caffeinate chronic rlwrap xvfb-run catchsegv linux64 arch numactl systemd-run dotenv strace ltrace"
-    " dtruss valgrind flock script watch hyperfine busybox nix-shell direnv mise asdf devbox ssh mosh chroot docker podman"
-    " nerdctl docker-compose podman-compose find gfind fd fdfind xargs gxargs parallel entr bash sh zsh dash ksh ash fish"
+    " setsid unbuffer caffeinate chronic rlwrap xvfb-run catchsegv linux64 arch numactl systemd-run dotenv strace"
+    " ltrace"
+    " dtruss valgrind flock script watch hyperfine busybox nix-shell direnv mise asdf devbox ssh mosh chroot docker"
+    " podman"
+    " nerdctl docker-compose podman-compose find gfind fd fdfind xargs gxargs parallel entr bash sh zsh dash ksh ash"
+    " fish"
     " su runuser npx bunx pnpx uvx uv poetry pdm pipenv hatch rye pixi",
     "listers": "echo printf pwd ls gls cat head tail ghead gtail grep egrep fgrep ggrep zgrep rg ag ack basename dirname"
     " realpath readlink grealpath greadlink seq true false test [ which type hostname whoami id uname date gdate",

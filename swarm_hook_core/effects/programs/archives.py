@@ -6,6 +6,7 @@ from swarm_hook_core.effects.model import Stream, is_known
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.places import below, cannot_tell, seen
 
+LONGEST_LETTERS = 30  # of tar's old-style options
 MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain
 LISTING_SECONDS = 0.2  # a compressed tar has to be unpacked to be listed
 _TAR_LONG = (
@@ -17,7 +18,7 @@ _TAR_LONG = (
 
 def _tar(call) -> None:
     words = list(call.words)
-    if words and not words[0].startswith("-") and is_known(words[0]):
+    if words and words[0][:1].isalpha() and words[0].isalnum() and len(words[0]) < LONGEST_LETTERS:
         words = _old_style(words)
     options = split(words, "fCTXbgHIKLNVs", _TAR_LONG)
     has, file = options.has, options.value("-f", "--file")
@@ -52,7 +53,7 @@ def _tar(call) -> None:
         )
         return
     source = piped.file if piped else seen(call, file) if file and file != "-" else None
-    members = _Members(source if plain and strip.isdigit() else None, _tar_names, options.operands)
+    members = Members(source if plain and strip.isdigit() else None, tar_names, options.operands)
     call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps))
 
 
@@ -92,7 +93,7 @@ def _in(folder, word: str) -> str:
     return os.path.join(folder, word) if folder else word
 
 
-class _Members:
+class Members:
     """The names in the archive at absolute `source` (None: not known), read when first asked for.
 
     `chosen`: members that were asked for; a folder goes with what is in it.
@@ -170,7 +171,7 @@ class _InTime:
         return self.file.read(size)
 
 
-def _tar_names(path: str):
+def tar_names(path: str):
     import tarfile
 
     names: list = []
@@ -182,7 +183,7 @@ def _tar_names(path: str):
     return names
 
 
-def _zip_names(path: str):
+def zip_names(path: str):
     import zipfile
 
     with open(path, "rb") as file:
@@ -229,7 +230,7 @@ def _unzip(call) -> None:
     if excluded or "j" in letters:
         call.tree(folder, cannot_tell)
         return
-    call.tree(folder, _Members(source, _zip_names, operands[1:]).landing(seen(call, folder), 0, "n" in letters))
+    call.tree(folder, Members(source, zip_names, operands[1:]).landing(seen(call, folder), 0, "n" in letters))
 
 
 def _zip(call) -> None:
@@ -241,7 +242,7 @@ def _zip(call) -> None:
         if marker in call.words:
             before = call.words[: call.words.index(marker)]
             words = split(before, "bnOstUP", ("--out", "--temp-path", "--suffixes", "--password")).operands
-    if not words or options.has("-T", "--test", "-h", "-sf", "--show-files", "-v") and len(words) < 2:
+    if not words or "-sf" in call.words or options.has("-T", "--test", "-h", "--show-files", "-v") and len(words) < 2:
         return
     name = options.value("-O", "--out", "--output-file") or words[0]
     if name != "-":
@@ -284,7 +285,7 @@ def _seven(call) -> None:
     if verb in ("x", "e"):
         source = seen(call, archive) if verb == "x" and archive.endswith((".zip", ".jar", ".whl")) else None
         keeps = "-aos" in switches
-        call.tree(folder, _Members(source, _zip_names, chosen).landing(seen(call, folder), 0, keeps))
+        call.tree(folder, Members(source, zip_names, chosen).landing(seen(call, folder), 0, keeps))
     elif verb in ("a", "u", "d", "rn"):
         call.write(archive if "." in os.path.basename(archive) else archive + ".7z")
         if "-sdel" in switches:
@@ -336,12 +337,18 @@ def _jar(call) -> None:
     elif extracts:
         folder = long.value("--dir") or "."
         source = seen(call, file) if file else None
-        call.tree(folder, _Members(source, _zip_names).landing(seen(call, folder)))
+        call.tree(folder, Members(source, zip_names).landing(seen(call, folder)))
 
 
 RUN = {
     **{name: _tar for name in ("tar", "bsdtar", "gtar")},
     **{name: _seven for name in ("7z", "7za", "7zz", "7zr")},
     **{name: _unrar for name in ("rar", "unrar")},
-    **{"unzip": _unzip, "zip": _zip, "cpio": _cpio, "pax": _pax, "ar": _ar, "jar": _jar, "gar": _ar},
+    "unzip": _unzip,
+    "zip": _zip,
+    "cpio": _cpio,
+    "pax": _pax,
+    "ar": _ar,
+    "jar": _jar,
+    "gar": _ar,
 }

@@ -84,7 +84,7 @@ def actions(program: str, values=()) -> list[tuple[str, str]]:
                 while before and tokens[before - 1][0] in ("string", "name") and tokens[before - 1][1] != "while":
                     before -= 1
                 found.append(("sh", _value(tokens, before, values)))
-    return [one for one in found if one not in (("w", "-"), ("sh", ""))]
+    return [one for one in dict.fromkeys(found) if one not in (("w", "-"), ("sh", ""))]
 
 
 def _constants(tokens) -> dict:

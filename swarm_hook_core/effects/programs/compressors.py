@@ -18,8 +18,18 @@ _ENDINGS = {
     "lzip": (".lz",),
 }
 _SAME = {
-    **{"gunzip": "gzip", "pigz": "gzip", "unpigz": "gzip", "bunzip2": "bzip2", "pbzip2": "bzip2", "unxz": "xz"},
-    **{"unlzma": "lzma", "unzstd": "zstd", "unlz4": "lz4", "zstdmt": "zstd", "uncompress": "compress", "pixz": "xz"},
+    "gunzip": "gzip",
+    "pigz": "gzip",
+    "unpigz": "gzip",
+    "bunzip2": "bzip2",
+    "pbzip2": "bzip2",
+    "unxz": "xz",
+    "unlzma": "lzma",
+    "unzstd": "zstd",
+    "unlz4": "lz4",
+    "zstdmt": "zstd",
+    "uncompress": "compress",
+    "pixz": "xz",
 }
 
 

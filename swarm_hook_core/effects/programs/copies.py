@@ -134,8 +134,10 @@ def _install(call) -> None:
 
 _RSYNC_TAKES = (
     "--exclude --include --exclude-from --include-from --files-from --rsh --filter --backup-dir --suffix --temp-dir"
-    " --compare-dest --copy-dest --link-dest --log-file --log-file-format --bwlimit --max-size --min-size --chmod --chown"
-    " --partial-dir --port --timeout --contimeout --password-file --out-format --rsync-path --block-size --modify-window"
+    " --compare-dest --copy-dest --link-dest --log-file --log-file-format --bwlimit --max-size --min-size --chmod"
+    " --chown"
+    " --partial-dir --port --timeout --contimeout --password-file --out-format --rsync-path --block-size"
+    " --modify-window"
     " --skip-compress --compress-level --iconv --info --debug --usermap --groupmap --max-delete --protocol --sockopts"
     " --write-batch --only-write-batch --read-batch --stop-after --stop-at --remote-option --max-alloc --checksum-seed"
 ).split()
@@ -240,7 +242,7 @@ def _let_through(options):
 
 
 def _or_removed(root, allowed):
-    """The predicate of a destination that ``--delete`` makes the same as the source: all of it, but what is excluded."""
+    """The predicate of a destination that ``--delete`` makes the same as the source: all but what is excluded."""
 
     def admits(path: str):
         rest = path[len(root) :].strip("/") if root and path.startswith(root) else ""

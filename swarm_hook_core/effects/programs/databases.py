@@ -5,6 +5,8 @@ import os
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.places import cannot_tell, seen
 
+LONGEST = 32 * 1024  # characters of SQL that are read
+
 _SQLITE_READS = (
     "select",
     "pragma",
@@ -66,6 +68,9 @@ def _sqlite(call) -> None:
             call.tree(database, cannot_tell)
             return
         sql = [call.stdin.text]
+    if sum(map(len, sql)) > LONGEST:
+        call.tree(database, cannot_tell)
+        return
     path = seen(call, database.removeprefix("file:").split("?")[0])
     writes = path is not None and not os.path.exists(path)  # opening makes it
     for text in sql:
@@ -79,9 +84,7 @@ def _sqlite(call) -> None:
                 call.script(statement.split(None, 1)[1] if " " in statement else "")
             elif first == ".read":
                 call.guess("runs SQL of a file")
-            elif first == "pragma" and "=" in statement or first == "with" and not _only_selects(statement):
-                writes = True
-            elif (
+            elif first == "pragma" and "=" in statement or first == "with" and not _only_selects(statement) or (
                 first
                 and not first.startswith(_SQLITE_READS)
                 and first not in ("--", "begin", "commit", "end", "attach")

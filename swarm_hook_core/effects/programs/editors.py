@@ -6,7 +6,8 @@ from swarm_hook_core.effects.model import UNKNOWN, is_known
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.places import maybe
 
-MOST = 2000  # commands of one script that are read
+MOST = 200  # commands of one script that are read
+LONGEST = 4096  # characters of one of them
 
 _VIM_LONG = (
     "--cmd",
@@ -140,7 +141,7 @@ class _Editor:
         if not is_known(text) and not any(part in text for part in ("w", "x", "up", "ZZ")):
             self.all_may_be_written()
             return
-        for one in _parts(text):
+        for one in _parts(text[:LONGEST])[:MOST]:
             self.one(one.strip().lstrip(":").strip(), depth)
 
     def one(self, text: str, depth: int) -> None:
@@ -258,7 +259,7 @@ def _emacs(call) -> None:
         for file in files:
             maybe(call, file)
         return
-    text = " ".join(lisp)
+    text = " ".join(lisp)[:LONGEST]
     if "save-buffer" in text or "save-some-buffers" in text:
         for file in files:
             call.write(file)

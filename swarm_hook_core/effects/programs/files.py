@@ -90,11 +90,14 @@ def _xattr(call) -> None:
 
 def _marked(call, options, operands) -> None:
     for word in operands:
-        (call.tree if options.has("-R", "--recursive", "-r") else call.write)(word)
+        if options.has("-R", "--recursive", "-r"):
+            call.tree(word)
+        else:
+            call.write(word, keeps_text=True)
 
 
 def _mktemp(call) -> None:
-    """Makes a file under a name that was free; what it prints is such a name, so that what is written there is known."""
+    """Makes a file under a name that was free, and prints it: what is written there harms nobody."""
     options = split(call.words, "p", ("--suffix",))
     template = options.operands[-1] if options.operands else ""
     folder = options.value("-p", "--tmpdir")

@@ -4,7 +4,7 @@ import os
 
 from swarm_hook_core.effects.model import Stream, is_known
 from swarm_hook_core.effects.options import split
-from swarm_hook_core.effects.programs.places import directly_in, is_folder, seen
+from swarm_hook_core.effects.programs.places import directly_in, seen
 
 MOST_PIECES = 700  # of a file that is split, that are named one by one
 
@@ -179,167 +179,7 @@ def _uu(call) -> None:
     _write(call, split(call.words, "o").value("-o"))
 
 
-def _openssl(call) -> None:
-    words = call.words
-    for option, value in zip(words, words[1:], strict=False):
-        if option in ("-out", "-keyout", "-writerand", "-CAserial", "-noout-file", "-sigfile-out", "-signature-out"):
-            _write(call, value)
-
-
-def _gpg(call) -> None:
-    takes = (
-        "--output --local-user --recipient --homedir --passphrase --passphrase-file --keyserver --default-key".split()
-    )
-    options = split(call.words, "oruN", takes)
-    out = options.value("-o", "--output")
-    if out:
-        _write(call, out)
-        return
-    operand = options.operands[0] if options.operands else ""
-    if not operand:
-        return
-    if options.has("-e", "-s", "-c", "--encrypt", "--sign", "--symmetric"):
-        _write(call, operand + (".asc" if options.has("-a", "--armor") else ".gpg"))
-    elif options.has("-b", "--detach-sign"):
-        _write(call, operand + (".asc" if options.has("-a", "--armor") else ".sig"))
-    elif options.has("--clearsign", "--clear-sign"):
-        _write(call, operand + ".asc")
-
-
-def _age(call) -> None:
-    _write(
-        call,
-        split(call.words, "oriR", ("--output", "--recipient", "--identity", "--recipients-file")).value(
-            "-o", "--output"
-        ),
-    )
-
-
-def _ssh_keygen(call) -> None:
-    options = split(call.words, "fbtCNPFRHrsIVznDmaOwWYZJjKM")
-    name = options.value("-f")
-    if not name or options.has("-l", "-y", "-F", "-e", "-B", "-L", "-Q"):
-        return
-    _write(call, name)
-    if not options.has("-R", "-H"):
-        _write(call, name + ".pub")
-
-
-def _mlr(call) -> None:
-    """Miller edits in place with -I, the files at the end."""
-    if "-I" in call.words:
-        for word in call.words:
-            if (
-                "." in word
-                and not word.startswith("-")
-                and (not is_known(word) or os.path.isfile(seen(call, word) or ""))
-            ):
-                call.write(word)
-
-
-def _strip(call) -> None:
-    takes = ("--input-target", "--output-target", "--remove-section", "--strip-symbol", "--keep-symbol")
-    options = split(call.words, "oFIOKNRT", takes)
-    if options.has("-V", "--version", "--info", "-h"):
-        return
-    if options.value("-o"):
-        _write(call, options.value("-o"))
-        return
-    for word in options.operands[-1:] if call.name == "objcopy" else options.operands:
-        _write(call, word)
-
-
-def _pdftotext(call) -> None:
-    """Its options are words of their own; without a second operand the name is that of the first."""
-    operands, words = [], list(call.words)
-    while words:
-        word = words.pop(0)
-        if word in ("-f", "-l", "-r", "-x", "-y", "-W", "-H", "-enc", "-eol", "-opw", "-upw", "-fixed", "-cropbox"):
-            words[:1] = []
-        elif not word.startswith("-") or word == "-":
-            operands.append(word)
-    if len(operands) > 1:
-        _write(call, operands[1])
-    elif operands:
-        _write(call, os.path.splitext(operands[0])[0] + ".txt")
-
-
-def _reported(call) -> None:
-    """What a report goes to, where it does not go to the screen."""
-    options = split(
-        call.words, _REPORTS[call.name], ("--output", "--output-file", "--filename", "--output-file-path", "--file")
-    )
-    for name in options.values(
-        "-o" if "o" in _REPORTS[call.name] else "--output", "--output", "--output-file", "--filename"
-    ):
-        _write(call, name)
-    if call.name == "nvidia-smi":
-        _write(call, options.value("-f"))
-
-
-_REPORTS = {
-    **{
-        "sdiff": "owW",
-        "xsv": "odsn",
-        "sar": "osef",
-        "cppcheck": "DUIij",
-        "nvidia-smi": "filq",
-        "trivy": "ofs",
-        "grype": "o",
-    },
-    **{"pygmentize": "olfOFSNxP", "highlight": "oOiS", "qrencode": "osltvm"},
-}
-
-
-def _xmlstarlet(call) -> None:
-    if call.words[:1] in (["ed"], ["edit"]) and any(word in ("-L", "--inplace") for word in call.words):
-        _write(call, call.words[-1])
-
-
-def _ptx(call) -> None:
-    operands = split(call.words, "AFMSWbgiowx").operands
-    if any(word in ("-G", "--traditional") for word in call.words) and len(operands) > 1:
-        _write(call, operands[1])
-
-
-def _file(call) -> None:
-    if split(call.words, "fFmeP").has("-C", "--compile"):
-        call.guess("compiles a magic file")
-
-
-def _m4(call) -> None:
-    options = split(call.words, "DUIFRo", ("--define", "--include", "--freeze-state", "--debugfile"))
-    _write(call, options.value("--debugfile", "-o"))
-    _write(call, options.value("-F", "--freeze-state"))
-
-
-def _plutil(call) -> None:
-    """macOS: what does not only look is written in place, or to -o."""
-    words = call.words
-    if not words or words[0] in ("-lint", "-p", "-type", "-help") or (words[0] == "-extract" and "-o" not in words):
-        return
-    if words[0].startswith("-"):
-        out = words[words.index("-o") + 1 :][:1] if "-o" in words else words[-1:]
-        for word in out:
-            _write(call, word)
-
-
-def _defaults(call) -> None:
-    if call.words[:1] and call.words[0] in ("write", "delete", "rename", "import") and "/" in "".join(call.words[1:2]):
-        for word in (call.words[1], call.words[1] + ".plist"):
-            _write(call, word)
-
-
-def _screencapture(call) -> None:
-    if call.words and is_known(call.words[-1]) and not is_folder(call, call.words[-1]):
-        _write(call, call.words[-1] if not call.words[-1].startswith("-") else "")
-
-
 RUN = {
-    **dict.fromkeys(_REPORTS, _reported),
-    "xmlstarlet": _xmlstarlet,
-    "ptx": _ptx,
-    "file": _file,
     "tee": _tee,
     "dd": _dd,
     "sort": _sort,
@@ -358,18 +198,4 @@ RUN = {
     "base64": _base64,
     "base32": _base64,
     "uudecode": _uu,
-    "openssl": _openssl,
-    "gpg": _gpg,
-    "gpg2": _gpg,
-    "age": _age,
-    "ssh-keygen": _ssh_keygen,
-    "mlr": _mlr,
-    "strip": _strip,
-    "objcopy": _strip,
-    "ranlib": _strip,
-    "pdftotext": _pdftotext,
-    "m4": _m4,
-    "plutil": _plutil,
-    "defaults": _defaults,
-    "screencapture": _screencapture,
 }

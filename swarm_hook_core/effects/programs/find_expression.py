@@ -16,6 +16,7 @@ _OPTIONS_ONE = ("-maxdepth", "-mindepth", "-regextype")
 _OPTIONS = frozenset("-depth -d -xdev -mount -daystart -follow -warn -nowarn -noleaf -ignore_readdir_race".split())
 _PRINTS = ("-print", "-print0", "-ls")
 _TO_FILE = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
+_ASKS = frozenset("grep egrep fgrep rg test [ sh bash zsh false diff cmp git file head awk".split())  # run for their status
 RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 
 
@@ -66,7 +67,7 @@ class Expression:
             certain = True
             if self.prunes:
                 for depth in range(len(names)):
-                    cut = self._hits(operand, root, names[:depth]).get("-prune")
+                    cut = self._hits(operand, root, names[:depth]).get("-prune", False)
                     if cut is True:
                         return False
                     certain = certain and cut is not None
@@ -107,7 +108,8 @@ class Expression:
             action = node[1]
             key = "-prune" if action.kind == "-prune" else action.number
             hits[key] = True if sure else hits.get(key)
-            return None if action.kind in RUNS and action.words[-1:] != ["+"] else True
+            asks = action.kind in RUNS and action.words[-1:] != ["+"] and action.words[0].rpartition("/")[2] in _ASKS
+            return None if asks else True
         if kind == "true":
             return True
         return _holds(node[1], node[2], spelled, whole, self)
@@ -227,7 +229,11 @@ def _of_inode(test: str, value: str, whole: str, expression):
         return any(letters[letter](found.st_mode) for letter in value.split(",") if letter in letters)
     if test == "-empty":
         return not os.listdir(whole) if stat.S_ISDIR(found.st_mode) else stat.S_ISREG(found.st_mode) and not found.st_size
-    if test in ("-newer", "-newermt", "-anewer", "-cnewer"):
+    if test == "-newermt":
+        import time
+
+        return found.st_mtime > time.mktime(time.strptime(value, "%Y-%m-%d"))
+    if test in ("-newer", "-anewer", "-cnewer"):
         if test != "-newer":
             return None
         other = os.stat(os.path.join(expression.folder or "/", value))

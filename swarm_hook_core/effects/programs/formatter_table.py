@@ -83,26 +83,33 @@ class Tool:
 
 
 _RUFF_LONG = (
-    "--config --select --ignore --extend-select --extend-ignore --exclude --extend-exclude --line-length --target-version"
-    " --output-format --output-file --cache-dir --fixable --unfixable --per-file-ignores --stdin-filename --range --extension"
+    "--config --select --ignore --extend-select --extend-ignore --exclude --extend-exclude --line-length"
+    " --target-version"
+    " --output-format --output-file --cache-dir --fixable --unfixable --per-file-ignores --stdin-filename --range"
+    " --extension"
     " --color --preview"
 )
 _BLACK_LONG = (
-    "--code --line-length --target-version --config --include --exclude --extend-exclude --force-exclude --required-version"
+    "--code --line-length --target-version --config --include --exclude --extend-exclude --force-exclude"
+    " --required-version"
     " --stdin-filename --workers --line-ranges --skip-string-normalization-for --enable-unstable-feature"
 )
 _ESLINT_LONG = (
-    "--config --ext --rule --format --output-file --ignore-path --ignore-pattern --parser --plugin --cache-location --env"
-    " --global --rulesdir --max-warnings --fix-type --resolve-plugins-relative-to --parser-options --concurrency --cache-file"
+    "--config --ext --rule --format --output-file --ignore-path --ignore-pattern --parser --plugin --cache-location"
+    " --env"
+    " --global --rulesdir --max-warnings --fix-type --resolve-plugins-relative-to --parser-options --concurrency"
+    " --cache-file"
 )
 _PRETTIER_LONG = (
-    "--config --ignore-path --parser --plugin --print-width --tab-width --trailing-comma --log-level --loglevel --prose-wrap"
+    "--config --ignore-path --parser --plugin --print-width --tab-width --trailing-comma --log-level --loglevel"
+    " --prose-wrap"
     " --end-of-line --quote-props --arrow-parens --cache-location --cache-strategy --config-precedence --stdin-filepath"
     " --embedded-language-formatting --html-whitespace-sensitivity --range-start --range-end"
 )
 _ISORT_LONG = (
     "--profile --line-length --settings-path --settings-file --sp --skip --skip-glob --extend-skip --src --src-path"
-    " --multi-line --force-sort-within-sections-for --known-first-party --python-version --py --jobs --add-import --filename"
+    " --multi-line --force-sort-within-sections-for --known-first-party --python-version --py --jobs --add-import"
+    " --filename"
 )
 
 TOOLS = {

@@ -70,10 +70,9 @@ def _format(call) -> None:
 def _rustfmt(call) -> None:
     """Follows ``mod x;`` into files that are not named."""
     _format(call)
-    for write in call.words:
-        if write.endswith(".rs") and "--check" not in call.words:
-            rust = with_endings((".rs",))
-            call.tree(os.path.dirname(write) or ".", lambda path: None if rust(path) is not False else False)
+    for word in call.words:
+        if word.endswith(".rs") and "--check" not in call.words:
+            call.tree(os.path.dirname(word) or ".", lambda path: None if path.endswith(".rs") else False)
 
 
 def _terraform(call) -> None:
@@ -92,7 +91,11 @@ def _terraform(call) -> None:
     elif verb in ("init", "get", "providers"):
         call.write(".terraform.lock.hcl")
         call.tree(".terraform")
-    elif verb in ("apply", "destroy", "import", "refresh", "taint", "untaint", "state"):
+    elif verb in ("apply", "destroy", "import", "refresh", "taint", "untaint") or call.words[:2] in (
+        ["state", "mv"],
+        ["state", "rm"],
+        ["state", "push"],
+    ):
         maybe(call, "terraform.tfstate")
     elif verb == "plan":
         for word in call.words:

@@ -122,8 +122,9 @@ def _diff(call, top) -> None:
         if "--name-only" in before and shown not in (["--format="], ["--pretty="], ["--pretty=format:"]):
             return  # names between other lines
         asked = _with([word for word in asked if word not in shown], "--format=", "--name-only")
+    other = ("--stat", "--numstat", "--shortstat", "--name-status", "--raw", "--quiet")
     found = _found(call, top, asked, True)
-    if found is None or any(word.startswith(("--stat", "--numstat", "--shortstat", "--name-status", "--raw", "--quiet")) for word in before):
+    if found is None or any(word.startswith(other) for word in before):
         return
     if "--name-only" in before:
         call.says(found=found)

@@ -9,6 +9,7 @@ from swarm_hook_core.effects.words import ansi
 MOST_NAMES = 256  # that `ls` lists
 MOST_NUMBERS = 512  # that `seq` counts
 LONGEST_TEXT = 64 * 1024  # characters
+LONGEST_FLAGS = 5  # characters of a number's form in printf
 
 
 def _nothing(_call) -> None:
@@ -82,7 +83,7 @@ def _converted(flags: str, letter: str, word: str) -> str:
     if letter in "sbqc":
         text = ansi(word) if letter == "b" else word[:1] if letter == "c" and is_known(word) else word
         return text if not flags or not flags.lstrip("-").isdecimal() or not is_known(text) else _padded(text, flags)
-    if letter in "di" and is_known(word):
+    if letter in "di" and is_known(word) and len(flags) < LONGEST_FLAGS:  # a width of millions is not made
         try:
             return ("%" + flags + "d") % int(word or "0")
         except (ValueError, TypeError):

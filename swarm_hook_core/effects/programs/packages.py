@@ -119,7 +119,8 @@ def _node(call) -> None:
 
 
 _NODE_READS = (
-    "why list ls info view outdated audit config licenses search help root bin prefix whoami login logout pack store cache"
+    "why list ls info view outdated audit config licenses search help root bin prefix whoami login logout pack store"
+    " cache"
     " workspaces workspace doctor explain query ping owner docs repo bugs token team access env versions node server"
 ).split()
 
@@ -222,9 +223,7 @@ def _cargo(call) -> None:
         call.tree(options.value("--target-dir") or "target")
     elif verb == "vendor":
         call.tree(options.operands[0] if options.operands else "vendor")
-    elif verb in _CARGO_RUNS or verb == "clippy":
-        call.runs_project()
-    elif verb == "install" and options.value("--path"):
+    elif verb in _CARGO_RUNS or verb == "clippy" or verb == "install" and options.value("--path"):
         call.runs_project()
     elif verb in ("sqlx", "insta", "dist", "release", "generate", "watch", "make", "xtask", "expand", "llvm-cov"):
         if verb in ("insta", "release", "generate") or (verb == "sqlx" and words[:1] == ["prepare"]):
@@ -248,7 +247,7 @@ def _bundle(call) -> None:
 
 def _gem(call) -> None:
     if call.words[:1] == ["build"]:
-        call.tree(".", lambda path: True if path.endswith(".gem") else False)
+        call.tree(".", lambda path: path.endswith(".gem"))
     elif call.words[:1] == ["fetch"]:
         call.guess("fetches a gem")
 

@@ -6,6 +6,7 @@ from swarm_hook_core.effects.model import absolute
 from swarm_hook_core.effects.options import split
 
 LONGEST = 256 * 1024  # characters of a diff that are read
+MOST = 300  # files that it names
 _LONG = (
     "--strip --input --output --directory --fuzz --ifdef --prefix --basename-prefix --suffix --reject-file --get"
     " --version-control --quoting-style --read-only --reject-format"
@@ -34,9 +35,10 @@ def _patch(call) -> None:
         call.guess("a diff that cannot be read yet", options.value("-d", "--directory"))
         return
     strip = options.value("-p", "--strip")
-    for name in targets(
-        text, folder, int(strip) if strip and strip.isdigit() else None, options.has("-R", "--reverse")
-    ):
+    named = targets(text, folder, int(strip) if strip and strip.isdigit() else None, options.has("-R", "--reverse"))
+    if len(named) == MOST:
+        call.guess("a diff of more files than are looked at", options.value("-d", "--directory"))
+    for name in named:
         _write(call, folder, name)
         _back_up(call, folder, options, name)
 
@@ -72,6 +74,8 @@ def targets(diff: str, folder, strip, reverse=False) -> list[str]:
             old, new = (_name(rest), before) if reverse else (before, _name(rest))
             found.append(_chosen([_stripped(name, strip) for name in (old, new, index) if name != "/dev/null"], folder))
             index = ""
+        if len(found) == MOST:
+            break
         mark = kind
         before = _name(rest) if kind in ("--- ", "*** ") else ""
     return list(dict.fromkeys(name for name in found if name))

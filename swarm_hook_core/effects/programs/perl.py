@@ -1,9 +1,15 @@
 """perl: ``-i``; what inline programs write is for `scripts`."""
 
-from swarm_hook_core.effects.model import is_known
+from swarm_hook_core.effects.model import UNKNOWN, is_known
 from swarm_hook_core.effects.programs.sed import backup
 
 _TAKING = "eEIF"  # -F is attached in truth, but a lone one takes the next word since 5.20
+
+_WRITES = (
+    *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
+    *("spew", "write", "link", "chmod", "utime", "eval", "require", "do ", "store", "rmtree", "make_path", "File::"),
+    *("IO::", "Path::", "tie", "dbmopen", "syscall", "->append", "edit_file", "print {", "use "),
+)
 
 
 def _perl(call) -> None:
@@ -19,7 +25,7 @@ def _perl(call) -> None:
             codes = [text]
     elif not codes:
         call.guess(f"runs {operands.pop(0)}" if is_known(operands[0]) else "a computed program")
-    if codes:
+    if UNKNOWN in codes or any(word in code for code in codes for word in _WRITES):
         from swarm_hook_core.effects.programs.scripts.code import perl_code
 
         perl_code(call, "\n".join(codes), operands)

@@ -10,7 +10,7 @@ from swarm_hook_core.effects.model import absolute, is_known
 
 def cannot_tell(_path: str) -> None:
     """The predicate of a tree of which nothing is certain."""
-    return None
+    return
 
 
 def maybe(call, word: str) -> None:
@@ -145,7 +145,7 @@ def directly_in(root, admits_name):
 
 
 def with_endings(endings, unsure_in=("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target")):
-    """The predicate: names with one of `endings` (``.py``; a whole name does too). None in folders that tools pass by."""
+    """The predicate: names with one of `endings` (``.py``, or a whole name). None in folders that tools pass by."""
     endings = tuple(endings)
 
     def admits(path: str):

@@ -197,7 +197,7 @@ def _dotnet(call) -> None:
     verb = call.words[0] if call.words else ""
     if verb == "format":
         if not any(word in ("--verify-no-changes", "--dry-run") for word in call.words):
-            call.tree(".", lambda path: True if path.endswith((".cs", ".vb", ".fs")) else False)
+            call.tree(".", lambda path: path.endswith((".cs", ".vb", ".fs")))
     elif verb in ("add", "remove", "sln", "new", "restore", "nuget"):
         call.guess("changes project files")
     elif verb not in ("--version", "--info", "--list-sdks", "--list-runtimes", "list", "help"):
@@ -225,9 +225,11 @@ def _codegen(call) -> None:
 
 
 _RUNNERS = (
-    "tox nox mocha mvn mvnw gradle gradlew rspec phpunit cypress jest vitest ava karma playwright ctest bazel bazelisk buck2"
-    " pants meson scons waf xcodebuild stack cabal sbt lein ant rake task mage turbo nx lerna gulp grunt webpack rollup parcel"
-    " next nuxt astro gatsby hugo jekyll mkdocs sphinx-build tsup tsx ts-node ts-node-esm nodemon pm2 behave robot locust"
+    "tox nox mocha mvn mvnw gradle gradlew rspec phpunit cypress jest vitest ava karma playwright ctest bazel bazelisk"
+    " buck2"
+    " pants meson scons waf xcodebuild stack cabal sbt lein ant rake task mage turbo nx lerna gulp grunt webpack"
+    " rollup parcel"
+    " next nuxt astro gatsby hugo jekyll mkdocs sphinx-build tsup ts-node-esm nodemon pm2 behave robot locust"
     " unittest nose2 invoke fab ansible-playbook molecule storybook remix ng vue-cli-service expo react-native"
     " swift elixir erl iex julia scala kotlin kotlinc groovy java racket sbcl clojure bb octave maturin"
 )

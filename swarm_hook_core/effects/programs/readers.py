@@ -1,22 +1,25 @@
 """Programs that write nothing whatever their arguments, and need no function of their own.
 
-A program that writes only when told to (``sort -o``, ``uniq in out``, ``tree -o``, ``xxd in out``) does not belong here.
+A program that writes only when told to (``sort -o``, ``uniq in out``, ``tree -o``) does not belong here.
 """
 
 NAMES = frozenset(
     (
         # text and tables
-        "ack agrep cal cmp cksum cloc colordiff column comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff"
+        "ack agrep cal cmp cksum cloc colordiff column comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta"
+        " diff"
         " diff3 diffstat difft dwdiff egrep envsubst expand fgrep fmt fold gron hexdump hexyl icdiff join jless jo jp"
         " jq lolcat look nl od paste pcregrep pr ripgrep rev scc shellcheck sift"
         " strings sum tac tokei tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zgrep"
-        " zless zmore zstdcat zstdgrep zstdless bzcat bzdiff bzgrep bzless bzmore xzcat xzcmp xzdiff xzgrep xzless xzmore"
+        " zless zmore zstdcat zstdgrep zstdless bzcat bzdiff bzgrep bzless bzmore xzcat xzcmp xzdiff xzgrep xzless"
+        " xzmore"
         " lz4cat gzcat bat batcat glow mdcat most more gcat ghead gtail gwc gcut gtr ggrep gdate"
-        " hadolint yamllint actionlint vale proselint write-good alex commitlint checkmake tflint checkov"
+        " zipinfo identify yamllint actionlint vale proselint write-good alex commitlint checkmake tflint checkov"
         # checksums and encodings
         " b2sum b3sum cksum crc32 md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum shasum xxhsum basenc"
         # files and folders
-        " df dircolors dirname du duf dust erd exa eza findmnt fuser getfacl getfattr lsattr lsd lsof mdfind mdls mountpoint"
+        " df dircolors dirname du duf dust erd exa eza findmnt fuser getfacl getfattr lsattr lsd lsof mdfind mdls"
+        " mountpoint"
         " namei ncdu pathchk stat vdir dir whereis locate mlocate plocate"
         # numbers, dates, texts
         " bc cowsay dc expr factor figlet fortune gcal getopt locale ncal numfmt sleep tput units uuidgen yes"

@@ -5,7 +5,7 @@ import os
 from swarm_hook_core.effects.model import is_known
 from swarm_hook_core.effects.options import split
 
-LONGEST = 16 * 1024  # characters of a script that are read; a sed or awk program is a few lines
+LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 
 
 def _sed(call) -> None:
@@ -84,7 +84,7 @@ def _in_place(words):
 
 
 def _place(word: str, wanted: str, taking: str) -> int:
-    """Where in the cluster `word` one of the letters `wanted` is an option, or -1; after one of `taking` comes its value."""
+    """Where in the cluster `word` one of the letters `wanted` is an option, or -1. `taking`: letters with a value."""
     for place in range(1, len(word)):
         if word[place] in wanted:
             return place
@@ -100,7 +100,7 @@ def commands(script: str) -> list[tuple[str, str]]:
     reader = _Script(script[:LONGEST])
     while reader.step():
         pass
-    return reader.found
+    return list(dict.fromkeys(reader.found))
 
 
 class _Script:

@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.effects.model import is_known
+from swarm_hook_core.effects.model import absolute, is_known
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.walk import is_shell_script
 
@@ -43,6 +43,9 @@ def _shell(call) -> None:
 
 
 def _script_file(call, words) -> None:
+    whole = absolute(call.folder, words[0])
+    if whole is not None and call.walk.is_missing(whole):
+        return
     stream = call.walk.text_of(words[0], call.folder)
     if stream is None or stream.text is None or not is_known(words[0]):
         call.guess("an opaque script")

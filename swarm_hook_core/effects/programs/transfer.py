@@ -9,10 +9,13 @@ from swarm_hook_core.effects.programs.places import cannot_tell, is_folder, put,
 
 _CURL_SHORT = "oDcAbCdeEFHhKmMnPQrTtuUwxXyYz"
 _CURL_LONG = (
-    "--output --output-dir --dump-header --cookie-jar --user-agent --cookie --data --data-raw --data-binary --data-ascii"
+    "--output --output-dir --dump-header --cookie-jar --user-agent --cookie --data --data-raw --data-binary"
+    " --data-ascii"
     " --data-urlencode --json --referer --cert --form --form-string --header --config --max-time --range --request"
-    " --upload-file --user --proxy-user --write-out --proxy --url --connect-timeout --retry --retry-delay --retry-max-time"
-    " --cacert --capath --key --resolve --limit-rate --trace --trace-ascii --stderr --etag-save --etag-compare --interface"
+    " --upload-file --user --proxy-user --write-out --proxy --url --connect-timeout --retry --retry-delay"
+    " --retry-max-time"
+    " --cacert --capath --key --resolve --limit-rate --trace --trace-ascii --stderr --etag-save --etag-compare"
+    " --interface"
     " --max-filesize --max-redirs --netrc-file --oauth2-bearer --aws-sigv4 --unix-socket --hsts --alt-svc --libcurl"
     " --continue-at --socks5 --socks5-hostname --ciphers --tls-max --proto --proto-default --variable --parallel-max"
     " --rate --speed-limit --speed-time --time-cond --noproxy --dns-servers --cert-type --key-type --pass --engine"
@@ -201,7 +204,8 @@ def _aws(call) -> None:
 def _kubectl(call) -> None:
     """What it changes is in a cluster, but for ``cp`` and what helm makes of charts."""
     words = [word for word in call.words if not word.startswith("-")]
-    options = split(call.words, "ncfoldu", ("--output-dir", "--destination", "--namespace", "--container", "--kubeconfig"))
+    takes = ("--output-dir", "--destination", "--namespace", "--container", "--kubeconfig")
+    options = split(call.words, "ncfoldu", takes)
     if call.name == "helm":
         verb = words[0] if words else ""
         if options.value("--output-dir"):
@@ -222,6 +226,15 @@ RUN = {
     "kubectl": _kubectl,
     "oc": _kubectl,
     "helm": _kubectl,
-    **{"curl": _curl, "wget": _wget, "scp": _scp, "sftp": _sftp, "aria2c": _aria2c, "gh": _gh},
-    **{"http": _httpie, "https": _httpie, "xh": _httpie, "aws": _aws, "gsutil": _aws},
+    "curl": _curl,
+    "wget": _wget,
+    "scp": _scp,
+    "sftp": _sftp,
+    "aria2c": _aria2c,
+    "gh": _gh,
+    "http": _httpie,
+    "https": _httpie,
+    "xh": _httpie,
+    "aws": _aws,
+    "gsutil": _aws,
 }

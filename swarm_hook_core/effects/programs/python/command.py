@@ -9,7 +9,7 @@ from swarm_hook_core.effects.model import UNKNOWN, Stream, absolute, is_known
 from swarm_hook_core.effects.programs.python.code import SECONDS, Code
 
 LONGEST = 64 * 1024  # characters of code that are followed
-MOST_DENSE = 6000  # signs and words that make parsing slow: some 4 µs each
+MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
 _DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
 COMPUTED = "Python code that writes a computed path"
 OPAQUE = "an opaque script"
@@ -21,7 +21,8 @@ _READ_ONLY = frozenset(
     " pstats smtpd nntplib ftplib webbrowser".split()
 )
 _PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build", "sqlite3": "sqlite3", "build": "", "twine": ""}
-_WRITING_WORDS = ("open(", "open (", "write", "remove", "unlink", "rename", "mkdir", "rmtree", "system", "subprocess")
+# In what ``compile`` says of code that an older or a newer Python may run.
+_OF_ANOTHER_AGE = ("Missing parentheses in call", "multiple exception types", "leading zeros", "f-string", "except*")
 
 
 class Live:
@@ -155,18 +156,21 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
         call.guess("computed Python code")
         return
     source, marks = _without_marks(source)
+    started = time.thread_time()
     try:
         tree = parsed(source)
     except OverflowError:
         call.guess("Python code that is too long to follow")
         return
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        if file is None and (marks or any(word in source for word in _WRITING_WORDS)):
-            call.guess("Python code that cannot be read")  # a Python of another age may read it
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = str(error)
+        of_another_age = call.name.startswith("python2") or any(part in said for part in _OF_ANOTHER_AGE)
+        if marks or not isinstance(error, SyntaxError) or of_another_age:
+            call.guess("Python code that cannot be read")
         return
     # The walk has its own time; late in it there is little left for code.
-    late = time.thread_time() > call.walk.end
-    code = Code(Live(call, file is not None), call.folder, argv, file, stdin, seconds=SECONDS / 10 if late else SECONDS)
+    seconds = SECONDS / 10 if started > call.walk.end else max(SECONDS / 4, SECONDS - time.thread_time() + started)
+    code = Code(Live(call, file is not None), call.folder, argv, file, stdin, seconds=seconds)
     code.marks = marks
     code.run(tree)
     if file is None and code.printed is not None and not code.outlet.guessed:
@@ -230,12 +234,13 @@ def _environment_made(call, rest) -> None:
         call.tree(folder)
 
 
-def _archive(call, rest) -> None:
+def _archive(call, rest, unpacks) -> None:
     for place, word in enumerate(rest):
         if word in ("-c", "--create") and place + 1 < len(rest):
             call.write(rest[place + 1])
-        elif word in ("-e", "--extract"):
-            call.tree(rest[place + 2] if place + 2 < len(rest) else ".", lambda _path: None)
+        elif word in ("-e", "--extract") and place + 1 < len(rest):
+            where = rest[place + 2] if place + 2 < len(rest) else "."
+            call.run([*unpacks[:-1], rest[place + 1], unpacks[-1], where])
 
 
 def _gzip(call, rest) -> None:
@@ -309,8 +314,8 @@ _MODULES = {
     "json": _json_tool,
     "venv": _environment_made,
     "virtualenv": _environment_made,
-    "zipfile": _archive,
-    "tarfile": _archive,
+    "zipfile": lambda call, rest: _archive(call, rest, ("unzip", "-o", "-d")),
+    "tarfile": lambda call, rest: _archive(call, rest, ("tar", "-xf", "-C")),
     "gzip": _gzip,
     "timeit": _timed,
     "cProfile": _profiled,

@@ -9,6 +9,7 @@ import time
 
 from swarm_hook_core.effects.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.effects.programs.python.operations import tidy
+from swarm_hook_core.effects.programs.python.scope import Exit, Scope, TooLong
 from swarm_hook_core.effects.programs.python.values import ANY, Place, truth
 
 REPLAY_SECONDS = 0.005
@@ -171,8 +172,6 @@ def derived(files, change, shape):
 
 def made_of(code, files, node):
     """What a comprehension over `files` gives."""
-    from swarm_hook_core.effects.programs.python.code import Scope
-
     generator, scope = node.generators[0], code.scope
 
     def change(element) -> list:
@@ -202,8 +201,6 @@ def go_through(code, files, target, body):
 
 def _follow(code, files, target, body, node) -> None:
     """Find what a loop's body (or a comprehension `node`) writes for each of `files`."""
-    from swarm_hook_core.effects.programs.python.code import Exit, Scope, TooLong
-
     if code.reads:  # inside a replay: only what concerns its file
         for element in files.candidates(code.outlet.path):
             _lap(code, target, element, body, node)
@@ -272,7 +269,6 @@ def _lap(code, target, element, body, node) -> None:
             code.assign(target, element)
             code.block(body)
             return
-        from swarm_hook_core.effects.programs.python.code import Scope
         outside, code.scope = code.scope, Scope({}, code.scope)
         try:
             code.assign(target, element)

@@ -8,6 +8,7 @@ from swarm_hook_core.effects.programs.python.operations import join, tidy
 from swarm_hook_core.effects.programs.python.values import (
     ANY,
     MOST,
+    SCRATCH,
     Arguments,
     Function,
     Handle,
@@ -21,8 +22,6 @@ from swarm_hook_core.effects.programs.python.values import (
     truth,
     word_of,
 )
-
-SCRATCH = "/tmp/swarm-nowhere"  # stands for what ``tempfile`` makes: no name that a lock could have
 
 
 def _got_attribute(code, a):
@@ -280,7 +279,7 @@ def _walked(code, a):
 def _environment(code, a):
     known = code.variable(text_of(a.get(0, "key")))
     default = a.get(1, "default", ANY)
-    return known if known is not ANY or not a.has(1, "default") else choice([ANY, default])
+    return known if known is not ANY else default
 
 
 _SCRATCH_FILES = ("tempfile.NamedTemporaryFile", "tempfile.TemporaryFile", "tempfile.SpooledTemporaryFile")

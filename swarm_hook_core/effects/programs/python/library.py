@@ -55,7 +55,9 @@ def known_name(code, dotted: str):
 def is_in(module: str, name: str) -> bool:
     """Whether ``from module import *`` gives `name`, as far as it matters here."""
     dotted = _SAME.get(f"{module}.{name}", f"{module}.{name}")
-    return _function(dotted) is not None or dotted in writing.PATHS or dotted in writing.OPENERS or (module == "os" and name in ("path", "sep", "environ"))
+    if module == "os" and name in ("path", "sep", "environ"):
+        return True
+    return _function(dotted) is not None or dotted in writing.PATHS or dotted in writing.OPENERS
 
 
 def is_local(code, module: str) -> bool:

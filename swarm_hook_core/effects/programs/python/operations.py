@@ -17,6 +17,7 @@ from swarm_hook_core.effects.programs.python.values import (
     text_of,
 )
 
+
 def join(*parts: str) -> str:
     """``os.path.join`` of texts that may hold marks."""
     path = parts[0]

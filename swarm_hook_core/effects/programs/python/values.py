@@ -11,6 +11,7 @@ LONGEST = 64 * 1024  # characters of a text that is worked out
 MOST = 300  # elements of a list that is gone through
 
 CHOICES = 12
+SCRATCH = "/tmp/swarm-nowhere"  # stands for what ``tempfile`` makes: nothing in it is of interest
 
 class Unknown:
     """A value that nobody knows; `dotted`: the call that made it, where that is known."""

@@ -20,7 +20,6 @@ from swarm_hook_core.effects.programs.python.values import (
     truth,
 )
 
-
 COMPUTED = "Python code that writes a computed path"
 
 PATHS = {

@@ -11,13 +11,15 @@ import time
 from swarm_hook_core.effects.call import Call
 from swarm_hook_core.effects.model import UNKNOWN, absolute, is_known
 from swarm_hook_core.effects.programs.scripts.languages import language as language_called
-from swarm_hook_core.effects.programs.scripts.tokens import NAME, NUMBER, SIGN, TEXT, tokens
+from swarm_hook_core.effects.programs.scripts.tokens import NAME, NUMBER, SIGN, TEXT, TooLong, tokens
 
 LONGEST = 64 * 1024
 SECONDS = 0.02
 CHOICES = 64  # texts that one expression may stand for
 OTHER_CODE = "code that runs other code"
 
+_NO_CALL_AFTER = ("function", "def", "sub", "->", ".", "new", "&", "use", "import")
+_NO_CALL_BEFORE = ("=", "=>", ",", ")", "]", "}", ".", ";", ":", None)
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _WORDS_BEFORE_NAME = frozenset("const let var my our local final static".split())
 _SUFFIX_FOR_STATEMENT = frozenset("if unless or and do while until for foreach rescue then".split())
@@ -29,8 +31,8 @@ class Texts(list):
     elements = False
 
 
-class TooLong(Exception):
-    pass
+# Where the arguments are, and the place that the first of them has there
+_ARGUMENTS = {"process.argv": 1, "Bun.argv": 1, "ARGV": 0, "$ARGV": 0, "$argv": 1, "arg": 1, "Deno.args": 0}
 
 
 def perl_code(call, code: str, argv=()) -> None:
@@ -51,7 +53,8 @@ def scan(call, name: str, code: str, argv=()) -> None:
     language = language_called(name)
     call.walk.end += time.thread_time() - before
     try:
-        Scan(call, language, argv, title).go(tokens(code, language))
+        scan = Scan(call, language, argv, title)
+        scan.go(tokens(code, language, scan.until))
     except (TooLong, RecursionError):
         call.guess(f"{title} code that is too long to follow")
 
@@ -68,12 +71,12 @@ class Scan:
         self.known: dict = {}  # name -> Texts
         self.calls = dict(language.calls)
         self.guessed: set = set()
-        self.until = time.thread_time() + SECONDS
-        self.steps = 0
+        late = time.thread_time() > call.walk.end
+        self.until = time.thread_time() + (SECONDS / 10 if late else SECONDS)
+        self.depth = 0  # braces that are open
 
     def tick(self) -> None:
-        self.steps += 1
-        if not self.steps & 63 and time.thread_time() > self.until:
+        if time.thread_time() > self.until:
             raise TooLong
 
     def guess(self, why: str) -> None:
@@ -96,7 +99,9 @@ class Scan:
     def pass_over(self, found: list, acts: bool) -> None:
         for at, token in enumerate(found):
             self.tick()
-            if token.kind == NAME:
+            if token.kind == SIGN:
+                self.depth += (token.value == "{") - (token.value == "}")
+            elif token.kind == NAME:
                 self.binding(found, at)
                 if acts:
                     self.called(found, at)
@@ -133,17 +138,9 @@ class Scan:
         name = found[at].value
         value = self.texts(found, at + 2, self.end(found, at + 2))
         old = self.known.get(name)
-        if old is not None and self.depth_of(found, at) and UNKNOWN not in value and not value.elements:
+        if old is not None and self.depth and UNKNOWN not in value and not value.elements:
             value = _texts([*old, *value])
         self.known[name] = value
-
-    def depth_of(self, found: list, at: int) -> int:
-        """How many braces are open at `at`."""
-        depth = 0
-        for token in found[:at]:
-            if token.kind == SIGN:
-                depth += (token.value == "{") - (token.value == "}")
-        return depth
 
     def loop(self, found: list, at: int) -> None:
         """``for (const x of list)``, ``for my $x (list)``, ``foreach (list as $k => $x)``, ``for x in list``."""
@@ -357,14 +354,16 @@ class Scan:
                 return _texts([self.argv[0] if self.argv else UNKNOWN])
             return _texts([UNKNOWN])
         sign = _sign(found, start + 1)
+        if name == "require" and sign == "(" and start + 5 < stop and found[start + 2].kind == TEXT:
+            module = found[start + 2].value[0].removeprefix("node:")
+            if found[start + 4].kind == NAME and _sign(found, start + 5) == "(":
+                return self.result(module + found[start + 4].value, found, start + 5)
         if sign == "[" and self.matching(found, start + 1) == stop - 1:
             return self.element(name, found, start + 2, stop - 1)
         if sign == "(":
             end = self.matching(found, start + 1)
             if end == stop - 1:
                 return self.result(name, found, start + 1)
-            if end < stop - 1 and found[end + 1].kind == NAME and end + 2 == stop or found[end + 1].value in (".toString",):
-                return _texts([UNKNOWN])
         if name in ("ipairs", "pairs") and sign == "(":
             return self.texts(found, start + 2, stop - 1)
         if name == "array" and sign == "(":
@@ -376,7 +375,7 @@ class Scan:
         if not index.isdigit():
             return _texts([UNKNOWN])
         place = int(index)
-        offset = {"process.argv": 1, "Bun.argv": 1, "ARGV": 0, "$ARGV": 0, "$argv": 1, "arg": 1, "Deno.args": 0}.get(name)
+        offset = _ARGUMENTS.get(name)
         if offset is not None:
             place -= offset
             return _texts([self.argv[place] if 0 <= place < len(self.argv) else UNKNOWN])
@@ -441,6 +440,7 @@ class Scan:
 
     def matching(self, found: list, at: int) -> int:
         """Where the bracket at `at` closes."""
+        self.tick()
         depth = 0
         for place in range(at, len(found)):
             if found[place].kind == SIGN:
@@ -452,6 +452,7 @@ class Scan:
 
     def cuts(self, found, start, stop, signs) -> list:
         """Where one of `signs` stands outside of brackets."""
+        self.tick()
         places, depth = [], 0
         for place in range(start, min(stop, len(found))):
             if found[place].kind == SIGN:
@@ -474,6 +475,7 @@ class Scan:
 
     def end(self, found, at: int, bare=False) -> int:
         """Where the expression that starts at `at` ends."""
+        self.tick()
         depth = 0
         for place in range(at, len(found)):
             token = found[place]
@@ -507,14 +509,14 @@ class Scan:
                 return
         if act is None and name.startswith("\\"):
             act = self.calls.get(name[1:])
-        if act is None or (at and found[at - 1].value in ("function", "def", "sub", "->", ".", "new", "&", "use", "import")):
+        if act is None or (at and found[at - 1].value in _NO_CALL_AFTER):
             return
         place = at + 1
         if _sign(found, place) == "?." or (name == "eval" and self.language.name == "perl"):
             return
         needs = not self.language.bare_calls and act != "code"
-        if _sign(found, place) != "(" and (needs or _sign(found, place) in ("=", "=>", ",", ")", "]", "}", ".", ";", ":", None)):
-            if not (place < len(found) and found[place].kind in (TEXT, NAME)) or needs:
+        if _sign(found, place) != "(" and (needs or _sign(found, place) in _NO_CALL_BEFORE):
+            if not (place < len(found) and found[place].kind in (TEXT, NAME, NUMBER)) or needs:
                 return
         given = self.arguments(found, place)
         self.act(act, [self.texts(found, start, stop) for start, stop in given], found, given)
@@ -675,9 +677,10 @@ class Scan:
             for program in values[0]:
                 call.script(" ".join([program, *more])) if shell else call.run([program, *more])
             return
-        plain = [value for value, (start, _) in zip(values, given) if _sign(found, start) not in ("{", "[")]
         if self.language.name in ("ruby", "perl"):
-            plain = [value for value, (start, stop) in zip(values, given) if not self.cuts(found, start, stop, ("=>", ":"))]
+            plain = [
+                value for value, (start, stop) in zip(values, given) if not self.cuts(found, start, stop, ("=>", ":"))
+            ]
             words = [one for value in plain for one in (value if value.elements else value[:1])]
             if len(words) > 1 and not any(len(value) > 1 and not value.elements for value in plain):
                 call.run(words)
@@ -689,10 +692,9 @@ class Scan:
         """The text given to one of the options `names` in a literal map among the arguments."""
         for start, stop in given:
             for place in range(start, stop - 1):
-                if found[place].value.__class__ is str and found[place].value.rstrip(":") in names and found[place].kind == NAME:
-                    if _sign(found, place + 1) == ":":
-                        end = next((p for p in range(place + 2, stop) if _sign(found, p) in (",", "}")), stop)
-                        return self.texts(found, place + 2, end)[0]
+                if found[place].kind == NAME and found[place].value in names and _sign(found, place + 1) == ":":
+                    end = next((p for p in range(place + 2, stop) if _sign(found, p) in (",", "}")), stop)
+                    return self.texts(found, place + 2, end)[0]
         return None
 
     def has_shell(self, found, given) -> bool:

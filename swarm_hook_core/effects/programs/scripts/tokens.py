@@ -5,16 +5,18 @@ interpolation and regular expressions are read with care, and all else is one ch
 """
 
 import re
+import time
 
 from swarm_hook_core.effects.model import UNKNOWN
 
 TEXT, NAME, NUMBER, SIGN = "text", "name", "number", "sign"
-MOST = 20_000  # tokens that are read
+MOST = 6000  # tokens that are read: 20 ms
 
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "0": "", "\n": ""}
 _SIGNS = ("===", "!==", "=>", "==", "!=", "<=", ">=", "||", "&&", "..", "??", "=~", "->")
 _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _BLANK = re.compile(r"[ \t\r]+")
+_CODED = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|[xu]\{([0-9a-fA-F]{1,5})\})")
 _NUMBER = re.compile(r"\d[\w.]*")
 _BEFORE_REGEX = frozenset(
     "return typeof case in of do else void delete and or not if unless while until when split grep map join puts print"
@@ -66,12 +68,18 @@ class Language:
         self.heredoc = re.compile(more["heredoc"]) if "heredoc" in more else None
 
 
-def tokens(code: str, language, depth: int = 0) -> list:
-    """The Tokens of `code`, at most `MOST`."""
+class TooLong(Exception):
+    """There is more code than time."""
+
+
+def tokens(code: str, language, until: float, depth: int = 0) -> list:
+    """The Tokens of `code`. Raises TooLong past `MOST` of them, or when this thread has worked up to time `until`."""
     found: list = []
     skips: list = []  # (start, end) of bodies of here-documents
     at = 0
-    while at < len(code) and len(found) < MOST:
+    while at < len(code):
+        if not len(found) & 63 and (time.thread_time() > until or len(found) > MOST):
+            raise TooLong
         letter = code[at]
         if skips and at >= skips[0][0]:
             at = max(at, skips.pop(0)[1])
@@ -182,7 +190,7 @@ def _cooked(code, at, close, language, depth, opening=""):
         if letter == "\\" and at + 1 < len(code):
             after = code[at + 1]
             if after in "xu":
-                value = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|[xu]\{([0-9a-fA-F]{1,5})\})").match(code, at)
+                value = _CODED.match(code, at)
                 if value:
                     text.append(chr(int(value.group(1) or value.group(2) or value.group(3), 16) % 0x10000))
                     at = value.end()
@@ -218,7 +226,8 @@ def _hole(code, at, language, depth):
             plain = re.compile(r"[$@](?:\{\^?(\w+)\}|(\w+(?:::\w+)*))(?P<more>\[|\{|->)?").match(code, at)
             if not plain or (code[at] == "@" and language.name == "php"):
                 continue
-            if plain.group("more") and plain.group("more") != "{" or (plain.group("more") and language.name == "perl"):
+            more = plain.group("more")
+            if more and (more != "{" or language.name == "perl"):
                 return [Token(SIGN, "?")], plain.end("more")  # an element of something: not known
             end = plain.end() - len(plain.group("more") or "")
             return [Token(NAME, code[at] + (plain.group(1) or plain.group(2)))], end
@@ -229,7 +238,7 @@ def _hole(code, at, language, depth):
                 end += 1
             begin = at + len(start) - (1 if start == "{$" else 0)
             inner = code[begin : end - 1]
-            return (tokens(inner, language, depth + 1) if depth < 4 else [Token(SIGN, "?")]), end
+            return (tokens(inner, language, time.thread_time() + 0.005, depth + 1) if depth < 4 else [Token(SIGN, "?")]), end
     return None
 
 
@@ -257,7 +266,7 @@ def _special(code, at, language, found, depth) -> int:
         return end + 2
     pattern = _OWN_QUOTES.get(language.name)
     opening = re.compile(pattern).match(code, at) if pattern and letter in "qmstyr%" else None
-    if opening is None or (found and found[-1].kind == SIGN and found[-1].value in ("->", "{") and language.name == "perl"):
+    if opening is None or (found and found[-1].value in ("->", "{") and language.name == "perl"):
         return 0
     if letter == "%" and not _may_start(found, language):
         return 0
