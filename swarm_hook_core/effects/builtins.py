@@ -1,5 +1,6 @@
 """What the shell does itself: commands that change its folder, variables, or what it does next."""
 
+from swarm_hook_core.effects.assignments import assign
 from swarm_hook_core.effects.model import UNKNOWN, Stream, absolute, is_known
 from swarm_hook_core.effects.words import value
 
@@ -97,7 +98,7 @@ def declare(walk, scope, raws) -> None:
         if associative and not isinstance(scope.variables.get(variable), dict):
             scope.variables[variable] = {}
         if mark:
-            walk.assign(scope, raw)
+            assign(walk, scope, raw)
         elif local and name == "local":
             scope.variables[variable] = ""
     scope.status = True

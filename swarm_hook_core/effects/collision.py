@@ -118,7 +118,7 @@ def _touched_by_git(call, peers):
     """``((path, held, by) or None, [(held, why)])`` of one git command."""
     from swarm_hook_core.effects import git_asked
 
-    top = git_asked.work_tree(call.folder)
+    top = git_asked.tree_of(call)
     if not top:
         return None, []
     roots = keys_for(top, "/")

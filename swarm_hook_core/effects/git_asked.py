@@ -37,9 +37,9 @@ _NOBODY_KNOWS = frozenset(
 
 
 def touched(call, locked, seconds: float = SECONDS) -> Touch:
-    """What GitCall `call` would do to `locked`: absolute, resolved paths of files or folders. Changes nothing.
+    """What GitCall `call` would do to `locked`: absolute paths of files or folders, by any of their names.
 
-    Takes at most about `seconds`; what could not be asked in that time is `unsure`.
+    Changes nothing. Takes at most about `seconds`; what could not be asked in that time is `unsure`.
     """
     touch = Touch()
     top = tree_of(call)

@@ -1,35 +1,7 @@
 """What a shell knows at one point of a script: its folder, variables, functions, standard input."""
 
-from swarm_hook_core.effects.model import UNKNOWN, Stream
-
-
-class Input:
-    """What a command reads, line by line where the shell itself reads it (`read`)."""
-
-    __slots__ = ("stream", "_rest", "_was_read")
-
-    def __init__(self, stream):
-        self.stream = stream
-        self._rest = stream.text if stream is not None else None
-        self._was_read = False
-
-    def rest(self):
-        """The Stream that is left, or None where nothing is known of it."""
-        if self.stream is None or self._rest is None or self._rest is self.stream.text:
-            return self.stream
-        return Stream(self._rest)
-
-    def line(self, mark_of):
-        """(next line, whether there is one: None where that cannot be told); `mark_of(found)`: see ``Walk.mark``."""
-        if self.stream is None or (self._rest is None and self.stream.found is None):
-            return UNKNOWN, None
-        if self._rest is None:
-            done, self._was_read = self._was_read, True
-            return ("", False) if done else (mark_of(self.stream.found), True)
-        if not self._rest:
-            return "", False
-        line, _, self._rest = self._rest.partition("\n")
-        return line, True
+from swarm_hook_core.effects.model import UNKNOWN
+from swarm_hook_core.effects.streams import Input
 
 
 class Scope:

@@ -7,6 +7,7 @@ behind a redirection for part of it, and lose its way in some here-documents; in
     (a; b) > f                       ->   { w2; ( w0; w1 ); }
 """
 
+from swarm_hook_core.effects.entries import Arithmetic, Redirect, Test
 from swarm_hook_core.effects.quoting import ENDS_WORD, NAME_LETTERS, Quoted, TooLong
 
 LONGEST = 256 * 1024  # characters of a script
@@ -15,38 +16,6 @@ MOST_OPEN = 60  # compound commands within each other
 
 _OPENERS = {"if": "fi", "while": "done", "until": "done", "for": "done", "select": "done", "case": "esac", "{": "}"}
 _ENDERS = ("then", "do", "else", "elif", "fi", "done", "esac", "}")
-
-
-class Redirect:
-    """One redirection. `fd`: what stands before it, mostly empty; `word`: raw; `body`: of a here-document, as it is."""
-
-    __slots__ = ("fd", "operator", "word", "body", "of_compound")
-
-    def __init__(self, fd, operator, word):
-        self.of_compound = False  # stands first in braces that were put around what it is of
-        self.fd = fd
-        self.operator = operator
-        self.word = word
-        self.body = None
-
-
-class Test:
-    """The inside of ``[[ ]]``, raw."""
-
-    __slots__ = ("raw",)
-
-    def __init__(self, raw):
-        self.raw = raw
-
-
-class Arithmetic:
-    """The inside of ``(( ))``, raw; `step` is done after each round of the loop whose condition it is."""
-
-    __slots__ = ("raw", "step")
-
-    def __init__(self, raw, step=""):
-        self.raw = raw
-        self.step = step
 
 
 class Unit:
@@ -151,7 +120,7 @@ class _Reader(Quoted):
             self.expect, self.start = "", False
         if self.start or self.expect:
             return
-        self.emit(mark)
+        self.emit(";\n")
         self.begin()
 
     def begin(self) -> None:
@@ -306,7 +275,7 @@ class _Reader(Quoted):
             self.emit("do ")
             self.begin()
         elif raw in _OPENERS:
-            self.opened(_OPENERS[raw], awaits=_OPENERS[raw] == "done")
+            self.opened(_OPENERS[raw], awaits=raw in ("for", "select"))
             self.emit({"select": "for"}.get(raw, raw) + " ")
             self.expect = {"for": "for-name", "select": "for-name", "case": "case-word"}.get(raw, "")
             self.begin()
@@ -392,7 +361,7 @@ class _Reader(Quoted):
         at = self.blanks(at + len(operator))
         while text.startswith("\\\n", at):
             at = self.blanks(at + 2)
-        end = self.word_end(at) if at < len(text) and not text[at] in ENDS_WORD - {"<", ">"} else at
+        end = self.word_end(at) if at < len(text) and text[at] not in ENDS_WORD - {"<", ">"} else at
         self.at = end
         entry = Redirect(fd, operator, text[at:end])
         if operator in ("<<", "<<-"):

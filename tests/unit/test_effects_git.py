@@ -383,9 +383,19 @@ def test_only_what_peers_hold_is_said_and_folders_through_what_is_in_them(templa
     assert here.ask("checkout -- src", ["src"]).certain == set(), "nothing differs in it"
     assert here.ask("checkout -- src/c.py", ["src"]).certain == {"src"}, "named"
     assert here.ask("mv src lib", ["src", "lib/d.py", "lib/e.py"]).certain == {"src", "lib/d.py"}
-    assert here.ask("stash", ["."]).certain == {"."}
+    assert here.ask("stash", ["."]).certain == {"."} and here.ask("stash", [".."]).certain == {".."}
     assert here.ask("gc", [".git"]).changes_repository
     assert here.ask("stash", [".git", "../elsewhere"]).certain == set()
+
+
+def test_locks_are_found_by_any_name(checkout, tmp_path):
+    here = checkout("dirty")
+    (tmp_path / "way").symlink_to(here.top)
+    (here.top / "link.txt").symlink_to("a.txt")
+    held = [str(tmp_path / "way" / "b.txt"), str(here.top / "link.txt")]
+    call = GitCall(str(tmp_path / "way" / "src"), ["add", ".."], "")
+    assert sorted(touched(call, held, AMPLE).certain) == sorted(held)
+    assert touched(GitCall(str(here.top), ["rm", "a.txt"], ""), held, AMPLE).certain == held[1:]
 
 
 def test_words_are_seen_from_the_folder_they_are_written_in(templates):

@@ -172,6 +172,7 @@ ROWS = [
     ("sed -n -i 's/a/b/p' a.txt", "a.txt"),
     ("sed -Ei 's/(a)/b/' a.txt", "a.txt"),
     ("sed -i '' -e s/a/b/ a.txt", "a.txt"),
+    ("sed -i .bak s/a/b/ a.txt", "a.txt a.txt.bak"),
     ("sed --in-place=.old -f script.sed a.txt", "a.txt a.txt.old by-script.txt"),
     ("sed -n '1,5p' a.txt", ""),
     ("sed s/write/wide/w a.txt", ""),

@@ -515,12 +515,15 @@ WRITES = {
         "PreToolUse.Write.subagent": ["sa.md"],
         "PreToolUse.Edit": ["notes.md"],
         "PreToolUse.NotebookEdit": ["n.ipynb"],
+        "PreToolUse.Bash.heredoc": ["b.md"],
+        "PreToolUse.mcp__plugin_probe_probe__write_file": ["m.txt"],
     },
     "codex": {
         "PreToolUse.apply_patch": ["one.md"],
         "PreToolUse.apply_patch.move": ["notes.md", "moved.md"],
         "PreToolUse.apply_patch.subagent": ["sa.md"],
         "PreToolUse.Bash.heredoc": ["hd.md"],
+        "PreToolUse.mcp__probe__write_file": ["m.txt"],
     },
 }
 

@@ -34,10 +34,10 @@ class Scene:
             file.write_text(text)
         return self.told(before, kind, file)[0]
 
-    def told(self, before: str, kind: str = "changed", file: Path | None = None) -> list[int]:
+    def told(self, before: str, kind: str = "changed", file: Path | None = None, at: float = 0) -> list[int]:
         change = {"file": str(file or self.file), "holder_id": self.holder["id"], "kind": kind, "kept": before}
         with self.ground.store() as store:
-            return store.alterations.report(self.writer, "Bash", "make", [{**change, "at": time.time()}])
+            return store.alterations.report(self.writer, "Bash", "make", [{**change, "at": at or time.time()}])
 
     def restore(self, *words: str, session: str = ""):
         """The command, as this session's or a person's."""
@@ -212,9 +212,10 @@ def test_what_nobody_held_is_no_alteration(scene: Scene):
     scene.ground.sql("UPDATE events SET created_at = created_at - 10")
     assert scene.told("") == [] and scene.mail(scene.holder) == []
     scene.ground.lock(scene.holder, str(scene.file))
+    changed_at = time.time()
     with scene.ground.store() as store:
         store.locks.release(scene.holder, str(scene.file))
-    assert len(scene.told("")) == 1, "given up after the change"
+    assert len(scene.told("", at=changed_at)) == 1, "given up after the change"
 
 
 def test_a_writer_nobody_knows_is_told_of_all_the_same(scene: Scene):

@@ -144,9 +144,7 @@ def test_what_a_program_changes_is_found(start: Path, several: list[str]) -> Non
     shutil.rmtree(run, ignore_errors=True)
     roots = [str(run / str(number)) for number in range(len(several))]
     for root in roots:
-        shutil.copytree(start, root, symlinks=True)
-    before = [sandbox.Snapshot(root) for root in roots]
-    found = [effects_of(text, f"{root}/repo", sandbox.environment(root)) for text, root in zip(several, roots)]
+        shutil.copytree(start, root)
     subprocess.run(
         ["bash"],
         input="\n".join(f"(cd {single(root)}/repo && exec bash -c {single(text)})" for text, root in zip(several, roots)),
@@ -155,10 +153,10 @@ def test_what_a_program_changes_is_found(start: Path, several: list[str]) -> Non
         capture_output=True,
         timeout=60,
     )
-    for text, root, effects, snapshot in zip(several, roots, found, before):
-        changed, _git = snapshot.changed(sandbox.Snapshot(root))
-        # What is asked is asked of the disk as it was.
-        shutil.rmtree(root)
-        shutil.copytree(start, root, symlinks=True)
-        answer = met(effects, root, changed)
-        assert answer.certain == set(changed), (text, sorted(set(changed) - answer.certain))
+    before = sandbox.Snapshot(str(start))
+    for text, root in zip(several, roots):
+        changed, _git = before.changed(sandbox.Snapshot(root))
+        # The ground itself is as it was before the program.
+        effects = effects_of(text, f"{start}/repo", sandbox.environment(str(start)))
+        missed = set(changed) - met(effects, str(start), changed).certain
+        assert not missed, (text, sorted(missed))

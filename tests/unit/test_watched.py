@@ -250,10 +250,13 @@ def test_python_is_started_only_while_something_is_watched(setting: str, tmp_pat
         (tmp_path / "Library").mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", setting: str(tmp_path)}
     script = ["/bin/sh", str(ROOT / "integrations" / "after.sh"), "/bin/sh", "-c", "cat | wc -c"]
-    given = "x" * 300_000  # more than a pipe holds: a client whose payload is not read calls the hook failed
-
     def ran() -> str:
-        return subprocess.run(script, input=given, env=env, capture_output=True, text=True, check=True).stdout.strip()
+        with subprocess.Popen(script, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin and process.stdout
+            # More than a pipe holds: Codex calls a hook failed that leaves some of it unread.
+            process.stdin.write(b"x" * 300_000)
+            process.stdin.close()
+            return process.stdout.read().decode().strip()
 
     assert ran() == ""
     place = tmp_path / below / "watched"

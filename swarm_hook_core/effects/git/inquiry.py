@@ -38,20 +38,28 @@ class Inquiry:
         self.repository = repository
         self.touch = touch
         self._fold = str.casefold if repository.ignores_case else str
-        self._locked = self._by_name(locked)
-        self.nested = [path for path in self._locked if self._is_nested(path)]
-        self.locked = [path for path in self._locked if path not in self.nested]
+        self._held = self._by_name(locked)
+        names = list(self._held)
+        self.nested = [path for path in names if self._is_nested(path)]
+        self.locked = [path for path in names if path not in self.nested]
         prefix = os.path.relpath(os.path.realpath(call.folder), repository.top)
         self.prefix = "" if prefix == "." or prefix.startswith("..") else prefix
 
     def _by_name(self, locked) -> dict:
+        """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
         from swarm_hook_core.paths import contains
 
         top = self.repository.top
-        inside = {os.path.relpath(path, top): path for path in locked if contains(top, path) and path != top}
-        if any(path == top for path in locked):
-            inside[""] = top
-        return {path: whole for path, whole in inside.items() if path != ".git" and not path.startswith(".git/")}
+        held: dict = {}
+        for path in locked:
+            folder, name = os.path.split(path)
+            # git writes a link itself, other programs the file behind it; the lock is on both.
+            for real in {os.path.join(os.path.realpath(folder), name), os.path.realpath(path)}:
+                if contains(real, top):
+                    held.setdefault("", []).append(path)
+                elif contains(top, real):
+                    held.setdefault(os.path.relpath(real, top), []).append(path)
+        return {path: there for path, there in held.items() if path != ".git" and not path.startswith(".git/")}
 
     def _is_nested(self, path: str) -> bool:
         folder = os.path.dirname(path)
@@ -67,18 +75,18 @@ class Inquiry:
         """It touches these files or folders (relative): note the locks on, under and above them."""
         for path in paths:
             whole = path.rstrip("/")
-            for name, locked in self._locked.items():
-                if locked not in self.touch.certain and self._meet(whole, name):
-                    self.touch.certain.append(locked)
+            for name, held in self._held.items():
+                if self._meet(whole, name):
+                    self.touch.certain += [one for one in held if one not in self.touch.certain]
 
     def maybe(self, paths) -> None:
         """It may touch these."""
-        if any(self._meet(path.rstrip("/"), name) for path in paths for name in self._locked):
+        if any(self._meet(path.rstrip("/"), name) for path in paths for name in self._held):
             self.touch.unsure = True
 
     def cannot_tell(self) -> None:
         """It may touch any of the locked files."""
-        if self._locked:
+        if self._held:
             self.touch.unsure = True
 
     # ----------------------------------------------------------- questions

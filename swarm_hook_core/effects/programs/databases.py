@@ -84,10 +84,16 @@ def _sqlite(call) -> None:
                 call.script(statement.split(None, 1)[1] if " " in statement else "")
             elif first == ".read":
                 call.guess("runs SQL of a file")
-            elif first == "pragma" and "=" in statement or first == "with" and not _only_selects(statement) or (
-                first
-                and not first.startswith(_SQLITE_READS)
-                and first not in ("--", "begin", "commit", "end", "attach")
+            elif (
+                first == "pragma"
+                and "=" in statement
+                or first == "with"
+                and not _only_selects(statement)
+                or (
+                    first
+                    and not first.startswith(_SQLITE_READS)
+                    and first not in ("--", "begin", "commit", "end", "attach")
+                )
             ):
                 writes = True
     if writes and database != ":memory:":

@@ -16,7 +16,7 @@ _OPTIONS_ONE = ("-maxdepth", "-mindepth", "-regextype")
 _OPTIONS = frozenset("-depth -d -xdev -mount -daystart -follow -warn -nowarn -noleaf -ignore_readdir_race".split())
 _PRINTS = ("-print", "-print0", "-ls")
 _TO_FILE = {"-fprint": 1, "-fprint0": 1, "-fls": 1, "-fprintf": 2}
-_ASKS = frozenset("grep egrep fgrep rg test [ sh bash zsh false diff cmp git file head awk".split())  # run for their status
+_ASKS = frozenset("grep egrep fgrep rg test [ sh bash zsh false diff cmp git file head awk".split())
 RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 
 
@@ -228,7 +228,9 @@ def _of_inode(test: str, value: str, whole: str, expression):
         }
         return any(letters[letter](found.st_mode) for letter in value.split(",") if letter in letters)
     if test == "-empty":
-        return not os.listdir(whole) if stat.S_ISDIR(found.st_mode) else stat.S_ISREG(found.st_mode) and not found.st_size
+        if stat.S_ISDIR(found.st_mode):
+            return not os.listdir(whole)
+        return stat.S_ISREG(found.st_mode) and not found.st_size
     if test == "-newermt":
         import time
 

@@ -34,6 +34,8 @@ def _git(call) -> None:
         call.runs_project()
     effects = call.walk.effects
     after = any(earlier.words[0] in _MOVES for earlier in effects.git)
+    if any((one.folder, one.words, one.after) == (folder, words, after) for one in effects.git):
+        return  # a loop; it would only be asked again
     found = {word: call.found(word) for word in words if not is_known(word)}
     found = {word: founds for word, founds in found.items() if founds}
     effects.add(effects.git, GitCall(folder, words, call.by, top, _environment(call, folder), found, after))

@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.effects.model import UNKNOWN, Found, Stream, absolute, is_known
+from swarm_hook_core.effects.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.words import ansi
 
@@ -270,8 +270,9 @@ def _grep(call) -> None:
     files_only = rg and options.has("--files")
     if not options.has("-e", "-f", "--regexp", "--file") and not files_only:
         pattern = operands.pop(0) if operands else ""
-    lists = options.has("-l", "-L", "--files-with-matches", "--files-without-match", "--files-with-match") or files_only
-    recursive = rg or options.has("-r", "-R", "--recursive", "--dereference-recursive") or "recurse" in options.values("-d")
+    lists = files_only or options.has("-l", "-L", "--files-with-matches", "--files-without-match", "--files-with-match")
+    recursive = rg or options.has("-r", "-R", "--recursive", "--dereference-recursive")
+    recursive = recursive or "recurse" in options.values("-d", "--directories")
     if not lists:
         if not operands and call.stdin is not None and not recursive:
             _filter(call, options, pattern)
@@ -353,9 +354,12 @@ class _Asked:
         return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
 
 
+_FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--invert-match", "--ignore-case"}
+
+
 def _filter(call, options, pattern) -> None:
     """grep of what comes in: names or lines, those that match."""
-    if set(options.given) - {"-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "--invert-match", "--ignore-case", "-q"}:
+    if set(options.given) - _FILTERS:
         return
     if options.has("-q"):
         call.says("")
@@ -373,7 +377,8 @@ def _filter(call, options, pattern) -> None:
         folder = call.folder
 
         def named(path: str):
-            forms = [path] if folder is None else [path, os.path.relpath(path, folder), "./" + os.path.relpath(path, folder)]
+            inside = path if folder is None else os.path.relpath(path, folder)
+            forms = {path, inside, "./" + inside.lstrip("/")}
             answers = {keeps(form) for form in forms}
             return answers.pop() if len(answers) == 1 else None
 

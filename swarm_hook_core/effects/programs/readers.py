@@ -15,6 +15,8 @@ NAMES = frozenset(
         " xzmore"
         " lz4cat gzcat bat batcat glow mdcat most more gcat ghead gtail gwc gcut gtr ggrep gdate"
         " zipinfo identify yamllint actionlint vale proselint write-good alex commitlint checkmake tflint checkov"
+        # of the clients themselves: the files in a patch are found by ``swarm_hook_core.patch``
+        " apply_patch applypatch"
         # checksums and encodings
         " b2sum b3sum cksum crc32 md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum shasum xxhsum basenc"
         # files and folders

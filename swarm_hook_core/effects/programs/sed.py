@@ -51,8 +51,6 @@ def read(call, name: str) -> str:
 
 def _in_place(words):
     """``(whether, suffix, the other words)``: GNU attaches the suffix to -i, BSD takes the next word."""
-    from sys import platform
-
     rest, whether, suffix, at = [], False, "", 0
     words = list(words)
     while at < len(words):
@@ -77,10 +75,15 @@ def _in_place(words):
         whether, suffix = True, word[place + 1 :]
         if place > 1:
             rest.append(word[:place])
-        if not suffix and at < len(words) and (words[at] == "" or (platform == "darwin" and is_known(words[at]))):
+        if not suffix and at < len(words) and _is_suffix(words[at]):
             suffix = words[at]
             at += 1
     return whether, suffix, rest
+
+
+def _is_suffix(word: str) -> bool:
+    # What kind of sed it is, nobody says: macOS may have GNU's. A script does not look like `.bak`.
+    return word == "" or (word[0] in "._~" and is_known(word) and word[1:].replace("_", "").isalnum()) or word == "~"
 
 
 def _place(word: str, wanted: str, taking: str) -> int:

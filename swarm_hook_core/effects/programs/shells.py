@@ -4,7 +4,7 @@ import os
 
 from swarm_hook_core.effects.model import absolute, is_known
 from swarm_hook_core.effects.options import split
-from swarm_hook_core.effects.walk import is_shell_script
+from swarm_hook_core.effects.running import is_shell_script
 
 
 def _shell(call) -> None:
@@ -89,7 +89,8 @@ def _run_package(call, words) -> None:
 _UV_TAKES = (
     "--from --with --with-requirements --with-editable --python --index --default-index --index-url --extra-index-url"
     " --find-links --project --directory --package --extra --group --only-group --no-group --env-file --config-file"
-    " --cache-dir --color --resolution --prerelease --refresh-package --script --module --constraint --allow-insecure-host"
+    " --cache-dir --color --resolution --prerelease --refresh-package --script --module --constraint"
+    " --allow-insecure-host"
 ).split()
 
 
@@ -105,7 +106,8 @@ def _uv(call) -> None:
     verb, rest = top.operands[0], top.operands[1:]
     folder = top.value("--directory") or top.value("--project")
     if verb == "run":
-        options = split(rest, "pmwcf", [one for one in _UV_TAKES if one not in ("--script", "--module")], stop_early=True)
+        takes = [one for one in _UV_TAKES if one not in ("--script", "--module")]
+        options = split(rest, "pmwcf", takes, stop_early=True)
         words = options.operands
         folder = options.value("--directory") or folder
         if options.value("-m", "--module"):

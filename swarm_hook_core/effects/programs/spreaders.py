@@ -35,7 +35,7 @@ def _find(call) -> None:
             printed.append(_run_on(call, action, founds))
         elif action.kind in ("-ls", "-printf"):
             printed.append(None)
-    from swarm_hook_core.effects.walk import joined
+    from swarm_hook_core.effects.streams import joined
 
     call.output = joined(printed)
 
@@ -74,8 +74,8 @@ def _run_on(call, action, founds):
 
 
 _FD_TAKES = (
-    "--extension --type --exclude --max-depth --min-depth --exact-depth --changed-within --changed-before --size --owner"
-    " --color --threads --search-path --base-directory --format --max-results --ignore-file --path-separator"
+    "--extension --type --exclude --max-depth --min-depth --exact-depth --changed-within --changed-before --size"
+    " --owner --color --threads --search-path --base-directory --format --max-results --ignore-file --path-separator"
 ).split()
 
 
@@ -151,7 +151,8 @@ def _fd_admits(root: str, wanted, options):
 def _fd_matches(name: str, wanted: str, options):
     if not is_known(wanted):
         return None
-    folded = wanted == wanted.lower() and not options.has("-s", "--case-sensitive") or options.has("-i", "--ignore-case")
+    folded = wanted == wanted.lower() and not options.has("-s", "--case-sensitive")
+    folded = folded or options.has("-i", "--ignore-case")
     if options.has("-g", "--glob"):
         from swarm_hook_core.effects.globs import match
 
@@ -241,7 +242,7 @@ def _as_xargs(text: str) -> list[str]:
 
 def _run_each(call, items: list, words_for) -> None:
     """Run what `words_for(item)` gives for each; beyond `MOST_RUNS`, once for the rest."""
-    from swarm_hook_core.effects.walk import joined
+    from swarm_hook_core.effects.streams import joined
 
     if len(items) > MOST_RUNS and all(isinstance(one, str) and is_known(one) for one in items):
         items = [*items[: MOST_RUNS // 2], call.walk.each_of(items[MOST_RUNS // 2 :])]

@@ -87,9 +87,11 @@ class Scan:
     def go(self, found: list) -> None:
         """Scan `found`: names first, since a function may be called above or below what it is given."""
         if self.language.name == "javascript":
-            from swarm_hook_core.effects.programs.scripts.languages.javascript import bound_names
+            from swarm_hook_core.effects.programs.scripts.languages.javascript import bound_names, loads_files
 
             self.calls.update(bound_names(found))
+            if loads_files(found):
+                self.guess(OTHER_CODE)
         definitions = self.functions(found)
         self.pass_over(found, acts=False)
         self.give_parameters(found, definitions)

@@ -11,12 +11,14 @@ from swarm_hook_core.effects.model import UNKNOWN
 
 TEXT, NAME, NUMBER, SIGN = "text", "name", "number", "sign"
 MOST = 6000  # tokens that are read: 20 ms
+LONGEST_HOLE = 2000  # characters of an expression within a string
 
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "0": "", "\n": ""}
 _SIGNS = ("===", "!==", "=>", "==", "!=", "<=", ">=", "||", "&&", "..", "??", "=~", "->")
 _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _BLANK = re.compile(r"[ \t\r]+")
 _CODED = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|[xu]\{([0-9a-fA-F]{1,5})\})")
+_PLAIN = re.compile(r"[\w \t\n.,:;=+*&?-]+")  # characters that neither end a string nor mean more in one
 _NUMBER = re.compile(r"\d[\w.]*")
 _BEFORE_REGEX = frozenset(
     "return typeof case in of do else void delete and or not if unless while until when split grep map join puts print"
@@ -168,6 +170,11 @@ def _string(code, at, quote, language, found, depth) -> int:
     if quote in language.raw:
         end, text = at + 1, []
         while end < len(code) and code[end] != quote:
+            plain = _PLAIN.match(code, end)
+            if plain:
+                text.append(plain.group())
+                end = plain.end()
+                continue
             if code[end] == "\\" and end + 1 < len(code) and code[end + 1] in ("\\", quote):
                 end += 1
             text.append(code[end])
@@ -186,6 +193,11 @@ def _cooked(code, at, close, language, depth, opening=""):
     text: list = []
     nested = 0
     while at < len(code):
+        plain = _PLAIN.match(code, at)
+        if plain:
+            text.append(plain.group())
+            at = plain.end()
+            continue
         letter = code[at]
         if letter == "\\" and at + 1 < len(code):
             after = code[at + 1]
@@ -233,7 +245,8 @@ def _hole(code, at, language, depth):
             return [Token(NAME, code[at] + (plain.group(1) or plain.group(2)))], end
         if code.startswith(start, at):
             end, level = at + len(start), 1
-            while end < len(code) and level:
+            last = min(len(code), end + LONGEST_HOLE)
+            while end < last and level:
                 level += {"{": 1, "}": -1}.get(code[end], 0)
                 end += 1
             begin = at + len(start) - (1 if start == "{$" else 0)

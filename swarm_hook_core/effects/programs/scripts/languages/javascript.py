@@ -128,6 +128,17 @@ def bound_names(found: list) -> dict:
     return calls
 
 
+def loads_files(found: list) -> bool:
+    """Whether other code of the folder is run: ``require("./x")``, ``import "./x.js"``; JSON is none."""
+    for at, token in enumerate(found):
+        if at and token.kind == TEXT and len(token.value) == 1 and token.value[0].startswith((".", "/")):
+            before = found[at - 2 if found[at - 1].value == "(" and at > 1 else at - 1]
+            if before.kind == NAME and before.value in ("require", "import", "from"):
+                if not token.value[0].endswith(".json"):
+                    return True
+    return False
+
+
 def _module(token):
     if token.kind != TEXT or len(token.value) != 1:
         return None
