@@ -333,10 +333,11 @@ def _is_over(record, event: str, now: float) -> bool:
         return True
     if event == "PreToolUse":
         return False  # it may be running beside the one that begins now
-    from swarm_hook_core.targets import SHELL_TOOLS
+    from swarm_hook_core.targets import OPAQUE_TOOLS, SHELL_TOOLS
 
     # A turn begins or ends. A shell's command may outlive it, a tool's call does not.
-    return not record.facts.get("background") and (record.facts.get("tool") not in SHELL_TOOLS or age > UNTOLD_SECONDS)
+    is_shell = record.facts.get("tool") in SHELL_TOOLS | OPAQUE_TOOLS
+    return not record.facts.get("background") and (not is_shell or age > UNTOLD_SECONDS)
 
 
 def _is_background(payload: dict) -> bool:

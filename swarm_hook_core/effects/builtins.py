@@ -313,13 +313,38 @@ def let(walk, scope, words):
 
 
 def get_options(walk, scope, words):
-    """getopts: which options come, nobody follows."""
-    if len(words) > 2:
-        scope.variables[words[2]] = UNKNOWN
-        scope.variables["OPTARG"] = UNKNOWN
-        scope.variables["OPTIND"] = UNKNOWN
+    """getopts: the next option of the positional parameters."""
+    given = words[3:] or scope.words[1:]
+    letters, name = (words[1], words[2]) if len(words) > 2 else ("", "")
+    index = scope.variables.get("OPTIND", "1")
     scope.status = None
+    if not name:
+        return Stream("")
+    if not all(map(is_known, [letters, index, *given])) or not index.isdecimal():
+        for one in (name, "OPTARG", "OPTIND"):
+            scope.variables[one] = UNKNOWN
+        return Stream("")
+    at, inside = int(index) - 1, int(scope.variables.get(_INSIDE, "1"))
+    word = given[at] if at < len(given) else ""
+    if len(word) < 2 or word[0] != "-" or word == "--":
+        scope.variables[name], scope.status = "?", False
+        scope.variables["OPTIND"] = str(at + 1 + (word == "--"))
+        return Stream("")
+    letter, rest = word[inside], word[inside + 1 :]
+    place = letters.find(letter) if letter != ":" else -1
+    scope.variables[name] = letter if place >= 0 else "?"
+    scope.variables["OPTARG"] = "" if place >= 0 else letter
+    if place >= 0 and letters.startswith(":", place + 1):
+        scope.variables["OPTARG"] = rest or (given[at + 1] if at + 1 < len(given) else "")
+        at, inside = at + (1 if rest else 2), 1
+    else:
+        at, inside = (at, inside + 1) if rest else (at + 1, 1)
+    scope.variables["OPTIND"], scope.variables[_INSIDE] = str(at + 1), str(inside)
+    scope.status = True
     return Stream("")
+
+
+_INSIDE = "\0getopts"  # where in a word of several options; no script can name it
 
 
 def nothing(walk, scope, words):

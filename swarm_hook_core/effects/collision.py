@@ -1,13 +1,14 @@
 """Where the effects of a call and the locks of other sessions meet."""
 
 import os
+import time
 
 from swarm_hook_core.decision import Denial, Verdict, all_keys, first_collision, holder, reason
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import git_root, keys_for
 from swarm_hook_core.peers import above, below
 
-GIT_SECONDS = 0.5
+GIT_SECONDS = 0.5  # for all git commands of a call together
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
 NAMED = 3  # locks that the line for the model names
@@ -53,8 +54,9 @@ def _certain(session, effects, peers):
                 return (met, held, tree.by, met != path), possible
             if met is None or number == MOST_LOCKS:
                 possible.append((held, f"`{tree.by}`"))
+    end = time.monotonic() + GIT_SECONDS
     for call in effects.git:
-        met, unsure = _touched_by_git(call, peers)
+        met, unsure = _touched_by_git(call, peers, max(0.0, end - time.monotonic()))
         if met:
             return (*met, False), possible
         possible += unsure
@@ -114,7 +116,7 @@ def _files_below(folder: str):
             continue
 
 
-def _touched_by_git(call, peers):
+def _touched_by_git(call, peers, seconds: float):
     """``((path, held, by) or None, [(held, why)])`` of one git command."""
     from swarm_hook_core.effects import git_asked
 
@@ -126,7 +128,7 @@ def _touched_by_git(call, peers):
     locked = {held.file: held for held in peers.under(roots, MOST_LOCKS) + peers.on(over)}
     if not locked:
         return None, []
-    touch = git_asked.touched(call, list(locked), GIT_SECONDS)
+    touch = git_asked.touched(call, list(locked), seconds)
     repository = keys_for(os.path.join(top, ".git"), "/")
     for file, held in locked.items():
         if touch.changes_repository and any(name in repository for name in held.names):

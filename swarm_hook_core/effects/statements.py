@@ -156,7 +156,7 @@ def branches(walk, node, scope):
 
 def cases(walk, node, scope):
     subject = _word(walk, scope, node.child_by_field_name("value"))
-    printed, after, sure = [], [], False
+    printed, after, sure, falls = [], [], False, False
     for item in node.children:
         if item.type != "case_item":
             continue
@@ -169,9 +169,12 @@ def cases(walk, node, scope):
         if is_known(subject):
             wanted = [pattern(walk, scope, raw) for raw in patterns]
             hit = any(globs.match(subject, one, True) for one in wanted) if all(map(is_known, wanted)) else None
+        if hit is False and not falls:
+            continue
+        falls = item.children[-1].type in (";&", ";;&")
         inside = scope.fork()
         printed.append(sequence(walk, body, inside))
-        if not sure and hit is not False:
+        if not sure:
             after.append(inside)
             sure = hit is True or patterns == ["*"]
     if not sure:

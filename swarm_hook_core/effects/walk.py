@@ -151,7 +151,7 @@ class Walk(Marks):
     def is_missing(self, path: str) -> bool:
         """Whether nothing is at absolute `path`, and nothing that this script did so far may have put it there."""
         effects, inside = self.effects, path + "/"
-        if os.path.lexists(path) or effects.guesses or effects.git or effects.runs:
+        if path in self.contents or os.path.lexists(path) or effects.guesses or effects.git or effects.runs:
             return False
         made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
         return not any(

@@ -225,6 +225,24 @@ PYTHON = [
     "import os\nwith os.fdopen(os.open('fd.txt', os.O_RDWR | os.O_CREAT), 'w') as f: f.write('x')",
 ]
 
+PYTHON += [
+    (
+        "from dataclasses import dataclass\n@dataclass\nclass Edit:\n    path: str\n    text: str = ''\n"
+        "for e in [Edit('a.txt', 'x'), Edit(path='n.txt')]:\n    open(e.path, 'w').write(e.text)"
+    ),
+    (
+        "import threading\ndef w(p): open(p, 'w').close()\n"
+        "ts = [threading.Thread(target=w, args=(n,)) for n in ('t1', 't2')]\n[t.start() for t in ts]\n[t.join() for t in ts]"
+    ),
+    (
+        "from concurrent.futures import ThreadPoolExecutor as T\ndef w(p, t): open(p, 'w').write(t)\n"
+        "with T() as pool:\n    pool.submit(w, 's1', 'x')\n    list(pool.map(lambda p: w(p, ''), ['s2', 's3']))"
+    ),
+    "for e in [{'file': 'a.txt', 'n': 1}, {'file': 'b.txt', 'n': 2}]:\n    open(e['file'], 'a').write('x')",
+    "for name in '''\na.txt\nb.txt\n'''.strip().splitlines():\n    open(name, 'a').write('x')",
+    "from pathlib import Path\nfor p in map(Path, ['a.txt', 'docs/b.md']):\n    p.write_text(p.read_text().upper() + 'x')",
+    "from shutil import *\nfrom os import *\ncopy('a.txt', 'n.txt')\nremove('b.txt')",
+]
 PYTHON_READS = [
     "print(open('a.txt').read())",
     "import json; print(json.load(open('c.json'))['name'])",

@@ -62,7 +62,7 @@ class Found(NamedTuple):
 
 
 def environment(folder: Path) -> dict[str, str]:
-    here = os.path.dirname(sys.executable)  # not the one of a version manager
+    here = os.path.dirname(sys.executable)  # a python3 that starts at once
     return {"PATH": f"{here}:{os.environ['PATH']}", "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
 
 
@@ -179,7 +179,7 @@ def test_an_opaque_script_is_a_guess(command, tmp_path) -> None:
     assert found.guesses and not found.certain
 
 
-@pytest.mark.parametrize("command", ["python3 -m unittest", "python3 -m pytest", "node --test", "deno test", "bun test"])
+@pytest.mark.parametrize("command", ["python3 -m unittest", "python3 -m pytest -q", "node --test", "bun test"])
 def test_the_projects_own_tests_are_watched_without_a_word(command, tmp_path) -> None:
     effects = effects_of(command, str(tmp_path), environment(tmp_path))
     assert effects.runs and not effects.writes

@@ -58,10 +58,10 @@ def state() -> Path:
     return Path(os.environ["SWARM_STATE_DIR"])
 
 
-def shell(runtime: str, me: str, cwd: Path, command: str, call: str = "call-1") -> dict[str, Any]:
+def shell(runtime: str, me: str, cwd: Path, command: str) -> dict[str, Any]:
     """The payload before a shell call."""
     payload = captured(runtime, "PreToolUse.Bash", cwd)
-    return {**payload, "session_id": me, "tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": call}
+    return {**payload, "session_id": me, "tool_input": {"command": command}, "tool_use_id": "call-1"}
 
 
 def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **more: Any) -> str:
@@ -80,9 +80,12 @@ def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **m
     return str(inner["additionalContext"])
 
 
-def begun(runtime: str, me: str, repo: Path, command: str = "make gen", call: str = "call-1") -> dict[str, Any]:
-    """A shell call that the real hook has let pass; its payload."""
-    payload = shell(runtime, me, repo, command, call)
+def begun(runtime: str, me: str, repo: Path, command: str = "make gen", tool: str = "PowerShell") -> dict[str, Any]:
+    """A shell call that the real hook has let pass; its payload.
+
+    By default of a language that nobody here reads: to read another, this interpreter has to ask the coordinator.
+    """
+    payload = {**shell(runtime, me, repo, command), "tool_name": tool}
     ran = run(runtime, "pre_tool_use", payload)
     assert '"deny"' not in ran.out and fault_lines() == []
     return payload
@@ -110,7 +113,7 @@ def test_an_opaque_command_that_writes_a_locked_file_is_noticed(runtime: str, re
     me = new_session()
     assert start(runtime, me, repo).context
     holder = peer_locks(repo, repo / "f", "renumbering")
-    payload = begun(runtime, me, repo)
+    payload = begun(runtime, me, repo, tool="Bash")
     (repo / "f").write_text("mine\n")
     said = after(runtime, payload)
     for words in (str(repo / "f"), "renumbering", holder["id"], "Stop", "make gen", f"swarm-mcp restore {repo / 'f'}"):

@@ -70,13 +70,14 @@ VALUES["revert"] = VALUES["cherry-pick"]
 VALUES["stage"] = VALUES["add"]
 
 READS = frozenset(
-    "status diff log show blame annotate grep ls-files ls-tree ls-remote rev-parse rev-list cat-file describe shortlog"
-    " check-ignore check-attr check-mailmap check-ref-format for-each-ref name-rev merge-base count-objects fsck"
-    " version help var whatchanged show-ref show-branch show-index diff-files diff-index diff-tree diff-pairs cherry"
-    " range-diff patch-id verify-commit verify-tag verify-pack get-tar-commit-id column stripspace fmt-merge-msg difftool"
-    " gitk gui instaweb request-pull send-email fast-export merge-tree mktree daemon upload-pack upload-archive credential"
-    " credential-cache check-rules web--browse citool last-modified archive bugreport diagnose mailinfo mailsplit"
-    " interpret-trailers merge-file format-patch clone init init-db unpack-file".split()
+    "status diff log show blame annotate grep ls-files ls-tree ls-remote rev-parse rev-list cat-file describe"
+    " shortlog check-ignore check-attr check-mailmap check-ref-format for-each-ref name-rev merge-base count-"
+    " objects fsck version help var whatchanged show-ref show-branch show-index diff-files diff-index diff-tree"
+    " diff-pairs cherry range-diff patch-id verify-commit verify-tag verify-pack get-tar-commit-id column"
+    " stripspace fmt-merge-msg difftool gitk gui instaweb request-pull send-email fast-export merge-tree mktree"
+    " daemon upload-pack upload-archive credential credential-cache check-rules web--browse citool last-modified"
+    " archive bugreport diagnose mailinfo mailsplit interpret-trailers merge-file format-patch clone init init-db"
+    " unpack-file".split()
 )  # of a repository that exists; the files that some of them make are named by their words
 REPOSITORY_ONLY = frozenset(
     "fetch push gc tag branch config remote notes update-ref symbolic-ref prune repack pack-refs prune-packed replace"

@@ -108,24 +108,55 @@ def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=No
         call.tree(dest, cannot_tell)
         return []
     named = targets(call, source, dest, inside)
+    made = made_before(call)
     for word in named:
-        call.tree(word, counterpart(seen(call, source), seen(call, word), spared, allowed))
+        call.tree(word, counterpart(seen(call, source), seen(call, word), spared, allowed, made))
     return named
 
 
-def counterpart(source, root, spared=False, allowed=None):
-    """The predicate: whether `source`, an absolute folder (None: not known), has what `path` is under `root`."""
+def made_before(call):
+    """``made(path)``: whether the same command line has written the file at absolute `path` up to here, as `admits`."""
+    effects = call.walk.effects
+    writes, trees, known = len(effects.writes), len(effects.trees), set()
 
-    def admits(path: str):
-        if source is None or root is None or not os.path.isdir(source):
+    def made(path: str):
+        if writes and not known:
+            known.update(absolute(write.folder, write.path) for write in effects.writes[:writes])
+        if path in known:
+            return True
+        answer = False
+        for tree in effects.trees[:trees]:
+            if path == tree.root or path.startswith(tree.root.rstrip("/") + "/"):
+                # What that tree found on the disk, not what was made before it: else circles would cost too much.
+                one = getattr(tree.admits, "on_disk", tree.admits)(path)
+                if one:
+                    return True
+                answer = None if one is None else answer
+        return answer
+
+    return made
+
+
+def counterpart(source, root, spared=False, allowed=None, made=None):
+    """The predicate: whether `source`, an absolute folder (None: not known), has what `path` is under `root`.
+
+    `made` tells what the command line itself put into `source` before, see `made_before`.
+    """
+
+    def admits(path: str, made=made):
+        if source is None or root is None:
             return None
         rest = below(path, root)
         if spared and os.path.lexists(path) and not os.path.isdir(path):
             return False
-        if not os.path.lexists(os.path.join(source, rest) if rest else source):
-            return False
+        beginning = os.path.join(source, rest) if rest else source
+        if not os.path.lexists(beginning):
+            there = made(beginning) if made is not None else False
+            if not there:
+                return there if os.path.isdir(source) else None
         return True if allowed is None or not rest else allowed(rest)
 
+    admits.on_disk = lambda path: admits(path, None)
     return admits
 
 

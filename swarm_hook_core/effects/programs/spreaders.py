@@ -7,6 +7,7 @@ from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.find_expression import RUNS, Expression
 from swarm_hook_core.effects.quoting import ENDS_WORD
 
+MOST_LOOKED_AT = 400  # files under what `find -execdir` is given, before it cannot be told where it runs
 MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
 
 
@@ -67,10 +68,41 @@ def _delete(call, roots, founds) -> None:
 def _run_on(call, action, founds):
     """Run an ``-exec``, and give what it prints."""
     words = action.words[:-1] if action.words[-1:] in ([";"], ["+"]) else action.words
+    if action.kind in ("-execdir", "-okdir") and words and founds is not None:
+        paths = _on_disk(call, founds)
+        if paths is not None:
+            for path in paths:
+                folder, name = os.path.split(path)
+                call.walk.run([word.replace("{}", "./" + name) for word in words], None, folder)
+            return None
     mark = UNKNOWN if founds is None else call.walk.mark(founds)
     folder = None if action.kind in ("-execdir", "-okdir") else call.folder
     words = [word.replace("{}", mark) for word in words]
     return call.walk.run(words, None, folder) if words else None
+
+
+def _on_disk(call, founds):
+    """The paths that are found, or None where they are too many to look at, or cannot be told."""
+    paths: list[str] = []
+    looked = 0
+    for found in founds:
+        waiting = [found.root]
+        while waiting:
+            path = waiting.pop()
+            call.walk.spend()
+            answer = found.admits(path)
+            if answer is None:
+                return None
+            paths += [path] if answer else []
+            looked += 1
+            if looked > MOST_LOOKED_AT or len(paths) > MOST_RUNS:
+                return None
+            if os.path.isdir(path) and not os.path.islink(path):
+                try:
+                    waiting += [os.path.join(path, name) for name in os.listdir(path)]
+                except OSError:
+                    continue
+    return paths
 
 
 _FD_TAKES = (

@@ -24,6 +24,7 @@ from swarm_hook_core.effects.programs.python.values import (
     Name,
     alternatives,
     choice,
+    elements,
     path_of,
     spread,
 )
@@ -110,6 +111,7 @@ class Code(Statements):
             if isinstance(start, Function):
                 self.enter(Function(start.node, start.scope, made), args, named)
             else:
+                made.attributes.update(zip(callee.fields, args))
                 made.attributes.update(named)
             return made
         if isinstance(callee, Instance):
@@ -120,10 +122,16 @@ class Code(Statements):
         return ANY
 
     def let_go(self, args: list, named: dict) -> None:
-        """Functions that are handed to code nobody knows are called there, with what nobody knows."""
+        """Functions that are handed to code nobody knows may be called there, with what nobody knows."""
+        target, given = named.get("target"), elements(named.get("args", []))
+        if isinstance(target, Function) and given is not None:  # a thread's, a process's
+            self.enter(target, given, {})
+            return
+        self.doubt += 1
         for value in (*args, *named.values()):
             if isinstance(value, Function):
                 self.enter(value, None, {})
+        self.doubt -= 1
 
     def enter(self, function: Function, args, named: dict):
         """Call a function of the code; `args` None: with arguments nobody knows."""

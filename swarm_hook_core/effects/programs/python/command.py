@@ -20,7 +20,15 @@ _READ_ONLY = frozenset(
     " compileall flake8 pylint pyflakes pycodestyle pydocstyle bandit vulture mccabe radon pipdeptree pip_audit asyncio"
     " pstats smtpd nntplib ftplib webbrowser".split()
 )
-_PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build", "sqlite3": "sqlite3", "build": "", "twine": ""}
+# Modules that are programs of their own: ``python -m black`` is ``black``
+_PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build", "cmakelang": "cmake-format", "sqlite3": "sqlite3"}
+_PROGRAMS |= {
+    name: name
+    for name in (
+        "black ruff isort autopep8 yapf autoflake pyupgrade docformatter mdformat djlint sqlfluff nbstripout jupytext pip"
+        " pytest tox nox mypy pyright coverage mkdocs poetry pipenv hatch uv"
+    ).split()
+}
 # In what ``compile`` says of code that an older or a newer Python may run.
 _OF_ANOTHER_AGE = ("Missing parentheses in call", "multiple exception types", "leading zeros", "f-string", "except*")
 
@@ -211,12 +219,11 @@ def run_module(call, module: str, rest: list) -> None:
         return
     from swarm_hook_core.effects.programs import program
 
-    name = module.partition(".")[0]
-    for one in (_PROGRAMS.get(name, name), name.replace("_", "-")):
-        if one and program(one) is not None:
-            call.run([one, *rest], call.stdin)
-            return
-    call.guess(OPAQUE)
+    name = _PROGRAMS.get(module.partition(".")[0], "")
+    if name and program(name) is not None:
+        call.run([name, *rest], call.stdin)
+    else:
+        call.guess(OPAQUE)
 
 
 def _json_tool(call, rest) -> None:

@@ -12,6 +12,7 @@ from swarm_hook_core.effects.programs.python.values import (
     Arguments,
     Choice,
     Database,
+    Function,
     Handle,
     Place,
     Result,
@@ -173,6 +174,13 @@ def _of_database(code, owner, name: str, a):
 
 
 def _of_unknown(code, owner, name: str, a):
+    if a.given and isinstance(a.given[0], Function):  # of a pool, or an event loop
+        items = elements(a.get(1)) if name in ("map", "imap", "imap_unordered") and len(a.given) > 1 else None
+        if items is not None:
+            return [code.enter(a.given[0], [one], {}) for one in items]
+        if name in ("submit", "apply", "apply_async", "call_soon"):
+            code.enter(a.given[0], a.given[1:], a.named)
+            return ANY
     code.let_go(a.given, a.named)
     count = len(a.given) + len(a.named)
     if name in _WRITING and name not in ("chmod", "link_to") and count >= _WRITING[name]:
@@ -190,6 +198,8 @@ def _of_unknown(code, owner, name: str, a):
         code.writes(a.get(0, "path_or_buf", a.get(0, "fname")))
     elif name == "save" and a.given and isinstance(a.given[0], (str, Place)) and "." in text_of(a.given[0]):
         code.writes(a.given[0])
+    elif name == "dump" and len(a.given) > 1 and isinstance(a.given[1], Place):  # ruamel.yaml
+        code.writes(a.given[1])
     elif name == "write" and owner.dotted.startswith("xml.etree") and isinstance(a.get(0), (str, Place)):
         code.writes(a.get(0))
     elif name in ("parse_args", "parse_known_args") and isinstance(code.argv, list):

@@ -116,7 +116,9 @@ class Statements(Expressions):
             above = self.value(base)
             if isinstance(above, Class):
                 members = {**above.members, **members}
-        self.scope.set(node.name, Class(node.name, members))
+        declared = [part.target for part in node.body if isinstance(part, ast.AnnAssign)]
+        fields = [target.id for target in declared if isinstance(target, ast.Name)]
+        self.scope.set(node.name, Class(node.name, members, fields))
 
     def do_Global(self, node):
         self.scope.outer = (*self.scope.outer, *node.names)

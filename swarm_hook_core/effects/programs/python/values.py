@@ -73,13 +73,14 @@ class Function:
 
 
 class Class:
-    """A class of the code: what its body holds."""
+    """A class of the code: what its body holds, and the names it declares, in order (``dataclass``)."""
 
-    __slots__ = ("name", "members")
+    __slots__ = ("name", "members", "fields")
 
-    def __init__(self, name, members):
+    def __init__(self, name, members, fields):
         self.name = name
         self.members = members
+        self.fields = fields
 
 
 class Instance:

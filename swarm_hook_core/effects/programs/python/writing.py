@@ -49,6 +49,7 @@ PATHS = {
     "cv2.imwrite": ((0, "filename"),),
     "numpy.savetxt": ((0, "fname"),),
     "torch.save": ((1, "f"),),
+    "nbformat.write": ((1, "fp"),),
     "joblib.dump": ((1, "filename"),),
 }
 
