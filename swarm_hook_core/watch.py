@@ -341,8 +341,10 @@ def _is_over(record, event: str, now: float) -> bool:
 
 
 def _is_background(payload: dict) -> bool:
+    """Whether the call goes on although its end is being told: Claude Code tells that of a start as well."""
     response = payload.get("tool_response")
-    return isinstance(response, dict) and bool(response.get("backgroundTaskId"))
+    started = isinstance(response, dict) and bool(response.get("backgroundTaskId"))
+    return started or text_field(payload, "tool_name") == "Monitor"
 
 
 def _fault(config, error: BaseException) -> None:

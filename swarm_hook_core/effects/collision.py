@@ -125,7 +125,9 @@ def _touched_by_git(call, peers, seconds: float):
         return None, []
     roots = keys_for(top, "/")
     over = list(dict.fromkeys(roots + [key for root in roots for key in above(root)]))
-    locked = {held.file: held for held in peers.under(roots, MOST_LOCKS) + peers.on(over)}
+    # Git knows files by their resolved names: the key, where it has not lost its letter case.
+    found = peers.under(roots, MOST_LOCKS) + peers.on(over)
+    locked = {next((name for name in reversed(held.names) if name[:1] == "/"), held.file): held for held in found}
     if not locked:
         return None, []
     touch = git_asked.touched(call, list(locked), seconds)

@@ -157,6 +157,17 @@ def test_git_is_asked_only_beside_locks(ground: Ground, repo: Path, monkeypatch)
     assert judge(session, "Bash", call, str(other), peers, time.time()).denial is None
 
 
+def test_git_knows_a_file_that_was_locked_through_a_link(ground: Ground, repo: Path) -> None:
+    (repo / "alias").symlink_to("src")
+    subprocess.run(["git", "-C", str(repo), "add", "-A"], check=True)
+    call = effects(GitCall(str(repo), ["stash"], "git stash"))
+    subprocess.run(["git", "-C", str(repo), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"], check=True)
+    scene = Scene(ground, repo, "alias/a.py")
+    assert scene.judged(call).denial is None
+    (repo / "src/a.py").write_text("half done\n")
+    assert scene.judged(call).denial.path == str(repo / "src/a.py")
+
+
 def test_a_lock_on_the_repository_denies_what_changes_it(ground: Ground, repo: Path) -> None:
     scene = Scene(ground, repo, ".git")
     for words in (["commit", "-m", "x"], ["add", "docs/c.md"], ["stash"], ["fetch"], ["branch", "new"]):

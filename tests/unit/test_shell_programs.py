@@ -86,7 +86,14 @@ simple = st.one_of(
     st.builds(lambda path: f"mkdir -p -- {path}", folders),
     st.builds(lambda path: f"truncate -s 0 -- {path}", words),
     st.builds(here_document, st.sampled_from(["EOF", "'EOF'", '"EOF"', "\\EOF", "'END OF'"]), words, texts, st.booleans()),
-    st.builds(lambda path: f"find . -name {single('x*')} -exec touch {{}} + ; : {path}", words),
+    st.builds(lambda names: f"find . -name {single(names)} -exec touch {{}} +", st.sampled_from(["x*", "*i*", "[!-]*", "it's"])),
+    st.builds(lambda path: f"printf '%s\\0' {path} | xargs -0 touch --", words),
+    st.builds(lambda folder: f"for w in {folder}/*; do echo x >> \"$w\"; done", folders),
+    st.builds(lambda paths: f"all=({' '.join(paths)}); touch -- \"${{all[@]}}\"", st.lists(words, min_size=1, max_size=3)),
+    st.builds(lambda path: f"read -r one <<< {path}; echo x > \"$one\"", words.filter(lambda word: "back" not in word)),
+    st.builds(lambda folder: f"rm -f -- {folder}/*.txt {folder}/[i-t]*", folders),
+    st.builds(lambda path: f"cat <(echo x > {path})", words),
+    st.builds(lambda folder: f"touch -- {folder}/{{p,'q r'}}{{1..2}}", folders),
 )
 
 

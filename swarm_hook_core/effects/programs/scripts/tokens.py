@@ -12,6 +12,7 @@ from swarm_hook_core.effects.model import UNKNOWN
 TEXT, NAME, NUMBER, SIGN = "text", "name", "number", "sign"
 MOST = 6000  # tokens that are read: 20 ms
 LONGEST_HOLE = 2000  # characters of an expression within a string
+HOLE_SECONDS = 0.005
 
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "0": "", "\n": ""}
 _SIGNS = ("===", "!==", "=>", "==", "!=", "<=", ">=", "||", "&&", "..", "??", "=~", "->")
@@ -251,7 +252,9 @@ def _hole(code, at, language, depth):
                 end += 1
             begin = at + len(start) - (1 if start == "{$" else 0)
             inner = code[begin : end - 1]
-            return (tokens(inner, language, time.thread_time() + 0.005, depth + 1) if depth < 4 else [Token(SIGN, "?")]), end
+            if depth > 3:
+                return [Token(SIGN, "?")], end
+            return tokens(inner, language, time.thread_time() + HOLE_SECONDS, depth + 1), end
     return None
 
 
