@@ -6,6 +6,7 @@ MAGIC = frozenset("*?[")
 SIGNS = MAGIC | {"("}  # of a pattern, ``+(a|b)`` of extglob included
 MOST_NAMES = 256  # results that are listed one by one
 MOST_TRIES = 2000  # steps of matching one text against a pattern with ``@(a|b)``
+DEEPEST = 6  # groups within groups
 MOST_ENTRIES = 4000  # entries of folders that are looked at
 
 
@@ -38,7 +39,7 @@ def literal(pattern: str) -> str:
     return "".join(out)
 
 
-def compiled(pattern: str, extended: bool = False) -> list:
+def compiled(pattern: str, extended: bool = False, depth: int = 0) -> list:
     """`pattern` as a list of: a letter, ``None`` for ``?``, ``...`` for ``*``, a tuple for ``[]``, a list for ``@()``.
 
     `extended`: whether ``@(a|b)`` and the like mean something, as in a shell (with extglob; without, it is an error).
@@ -48,8 +49,9 @@ def compiled(pattern: str, extended: bool = False) -> list:
     while at < end:
         letter = pattern[at]
         at += 1
-        if extended and letter in "?*+@!" and pattern.startswith("(", at) and (close := _closing(pattern, at)) > 0:
-            items.append([letter, [compiled(one, True) for one in _split(pattern[at + 1 : close])]])
+        grouped = extended and letter in "?*+@!" and depth < DEEPEST and pattern.startswith("(", at)
+        if grouped and (close := _closing(pattern, at)) > 0:
+            items.append([letter, [compiled(one, True, depth + 1) for one in _split(pattern[at + 1 : close])]])
             at = close + 1
         elif letter == "\\" and at < end:
             items.append(pattern[at])

@@ -133,8 +133,9 @@ class _Reader(Quoted):
             self.redirection("")
             return
         if character == ";" and pair in (";;", ";&"):
-            self.at += 3 if text.startswith(";;&", at) else 2
-            self.emit(";;\n")
+            mark = ";;&" if text.startswith(";;&", at) else pair
+            self.at += len(mark)
+            self.emit(mark + "\n")
             self.begin()
             self.expect = "pattern"
             return

@@ -64,6 +64,8 @@ def chain(walk, node, scope):
         other = scope.fork()
         if operator == "||":
             other.folder = came_from  # a `cd` that failed has gone nowhere
+        elif scope.tried is not None:
+            other.folder = scope.tried  # `cd nowhere && rm x` names `nowhere/x`
         came_from = other.folder
         printed.append(statement(walk, right, other))
         if goes_on is True or (goes_on is None and operator == "&&" and not asked):
@@ -169,8 +171,8 @@ def cases(walk, node, scope):
         if is_known(subject):
             wanted = [pattern(walk, scope, raw) for raw in patterns]
             hit = any(globs.match(subject, one, True) for one in wanted) if all(map(is_known, wanted)) else None
-        if hit is False and not falls:
-            continue
+        if (hit is False or sure) and not falls:
+            continue  # another pattern is known to be the one
         falls = item.children[-1].type in (";&", ";;&")
         inside = scope.fork()
         printed.append(sequence(walk, body, inside))

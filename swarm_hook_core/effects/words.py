@@ -173,6 +173,7 @@ class _Scan:
         self.out = out
         self.in_document = in_document
         self.ends = ends_in(raw, walk.known)
+        self.vanished = False  # the last double quotes held a list of nothing
 
     def run(self) -> None:
         if self.in_document:
@@ -191,8 +192,10 @@ class _Scan:
                 at = close
             elif character == '"':
                 close = self.ends.double(at + 1)
-                out.put("")
+                self.vanished = False
                 self.quoted(at + 1, close - 1 if raw[close - 1] == '"' and close - 1 > at else close)
+                if not self.vanished:  # `"$@"` of nothing is no field, `""` is one
+                    out.put("")
                 at = close
             elif character in "$`":
                 at = self.expansion(at, quoted=False)
@@ -284,6 +287,7 @@ class _Scan:
         """`found`: a text, or a list for what ``$@`` stands for."""
         if isinstance(found, list):
             self.out.put_list(found, quoted)
+            self.vanished = quoted and not found
         elif quoted:
             self.out.put(found)
         else:

@@ -232,7 +232,8 @@ PYTHON += [
     ),
     (
         "import threading\ndef w(p): open(p, 'w').close()\n"
-        "ts = [threading.Thread(target=w, args=(n,)) for n in ('t1', 't2')]\n[t.start() for t in ts]\n[t.join() for t in ts]"
+        "ts = [threading.Thread(target=w, args=(n,)) for n in ('t1', 't2')]\n[t.start() for t in "
+        "ts]\n[t.join() for t in ts]"
     ),
     (
         "from concurrent.futures import ThreadPoolExecutor as T\ndef w(p, t): open(p, 'w').write(t)\n"
@@ -240,7 +241,10 @@ PYTHON += [
     ),
     "for e in [{'file': 'a.txt', 'n': 1}, {'file': 'b.txt', 'n': 2}]:\n    open(e['file'], 'a').write('x')",
     "for name in '''\na.txt\nb.txt\n'''.strip().splitlines():\n    open(name, 'a').write('x')",
-    "from pathlib import Path\nfor p in map(Path, ['a.txt', 'docs/b.md']):\n    p.write_text(p.read_text().upper() + 'x')",
+    (
+        "from pathlib import Path\nfor p in map(Path, ['a.txt', 'docs/b.md']):\n    "
+        "p.write_text(p.read_text().upper() + 'x')"
+    ),
     "from shutil import *\nfrom os import *\ncopy('a.txt', 'n.txt')\nremove('b.txt')",
 ]
 PYTHON_READS = [

@@ -63,7 +63,8 @@ class Found(NamedTuple):
 
 def environment(folder: Path) -> dict[str, str]:
     here = os.path.dirname(sys.executable)  # a python3 that starts at once
-    return {"PATH": f"{here}:{os.environ['PATH']}", "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+    path = f"{here}{os.pathsep}{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
 
 
 def files_of(folder: Path) -> dict[str, tuple[int, ...]]:

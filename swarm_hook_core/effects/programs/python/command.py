@@ -25,8 +25,8 @@ _PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build", "cmakelang": 
 _PROGRAMS |= {
     name: name
     for name in (
-        "black ruff isort autopep8 yapf autoflake pyupgrade docformatter mdformat djlint sqlfluff nbstripout jupytext pip"
-        " pytest tox nox mypy pyright coverage mkdocs poetry pipenv hatch uv"
+        "black ruff isort autopep8 yapf autoflake pyupgrade docformatter mdformat djlint sqlfluff nbstripout jupytext"
+        " pip pytest tox nox mypy pyright coverage mkdocs poetry pipenv hatch uv"
     ).split()
 }
 # In what ``compile`` says of code that an older or a newer Python may run.
