@@ -69,7 +69,7 @@ def _held(walk, scope, name: str, index):
     if not is_known(number):
         return UNKNOWN
     listed = held if isinstance(held, list) else [] if held is None else [held]
-    place = int(number)
+    place = int(number) - ("zsh" in scope.options and int(number) > 0)  # there the first element is 1
     return listed[place] if -len(listed) <= place < len(listed) else None
 
 

@@ -112,7 +112,7 @@ def _own_shell(walk, scope, text: str, words: list[str]):
     """A script file that is run."""
     inside = scope.fork()
     inside.words = list(words)
-    inside.functions, inside.aliases, inside.options = {}, {}, set()
+    inside.functions, inside.aliases, inside.options = {}, {}, set()  # sh or bash, mostly
     return walk.nested_in(inside, text)
 
 

@@ -4,6 +4,11 @@ from swarm_hook_core.effects.model import UNKNOWN
 from swarm_hook_core.effects.streams import Input
 
 
+def options_of(shell: str) -> set:
+    """Options that a shell of this name starts with. `zsh` is one here: it splits and matches no variables."""
+    return {"zsh", "globstar"} if shell == "zsh" else set()
+
+
 class Scope:
     """The state of one shell.
 

@@ -14,7 +14,7 @@ from swarm_hook_core.effects.marks import Marks
 from swarm_hook_core.effects.model import UNKNOWN, Effects, Found, Guess, Stream, Tree, Write, absolute, is_known
 from swarm_hook_core.effects.quoting import DEEPEST, TooLong
 from swarm_hook_core.effects.running import run
-from swarm_hook_core.effects.scope import Scope
+from swarm_hook_core.effects.scope import Scope, options_of
 from swarm_hook_core.effects.skeleton import unit_of
 from swarm_hook_core.effects.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.effects.statements import sequence
@@ -45,8 +45,7 @@ class Walk(Marks):
         self.effects = effects
         self.environment = environment
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"])  # None: nobody knows where it runs
-        if environment.get("SHELL", "").endswith("/zsh"):
-            self.scope.options.add("globstar")
+        self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
         self.known: dict = {}  # inner texts of substitutions -> their Units
         self.contents: dict = {}
         self.unit = None  # the Unit whose tree is being walked
@@ -71,9 +70,14 @@ class Walk(Marks):
         except Exception as error:
             self.guess(self.scope, f"not understood ({type(error).__name__})", "")
 
-    def nested(self, text: str, folder=None, words=(), stdin=None):
-        """Walk script `text` in a shell of its own (``bash -c``), and give the Stream it prints, or None."""
+    def nested(self, text: str, folder=None, words=(), stdin=None, shell=""):
+        """Walk script `text` in a shell of its own (``bash -c``), and give the Stream it prints, or None.
+
+        `shell`: its name, where it is another one than that of the script around it, without functions and aliases.
+        """
         scope = self.scope.fork()
+        if shell:
+            scope.options, scope.functions, scope.aliases = options_of(shell), {}, {}
         if folder != scope.folder:
             scope.folder = folder
         if words:
@@ -201,7 +205,7 @@ class Walk(Marks):
             return scope.last
         held = self.variable(scope, name)
         if isinstance(held, list):
-            return held[0] if held else ""
+            return held if "zsh" in scope.options else held[0] if held else ""
         if isinstance(held, dict):
             return held.get("0", "")
         return missing if held is None else held

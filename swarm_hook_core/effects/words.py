@@ -173,6 +173,7 @@ class _Scan:
         self.out = out
         self.in_document = in_document
         self.ends = ends_in(raw, walk.known)
+        self.whole = "zsh" in scope.options and "shwordsplit" not in scope.options
         self.vanished = False  # the last double quotes held a list of nothing
 
     def run(self) -> None:
@@ -262,17 +263,17 @@ class _Scan:
             from swarm_hook_core.effects.parameters import expanded
 
             inner = raw[at + 2 : close - 1]
-            found = expanded(walk, scope, inner, quoted)
+            found = expanded(walk, scope, inner.removeprefix("="), quoted)
             if isinstance(found, tuple):  # fields already
                 self.out.put_list(found, True)
             elif quoted and isinstance(found, list) and (inner.startswith("*") or "[*]" in inner):
                 self.put(" ".join(found), quoted)
             else:
-                self.put(found, quoted)
+                self.put(found, quoted, whole=self.whole and not inner.startswith("="))
             return close
         if following in _PARAMETERS:
             found = walk.parameter(scope, following)
-            self.put(" ".join(found) if quoted and following == "*" else found, quoted)
+            self.put(" ".join(found) if quoted and following == "*" else found, quoted, self.whole)
             return at + 2
         close = at + 1
         while close < len(raw) and raw[close] in NAME_LETTERS:
@@ -280,12 +281,16 @@ class _Scan:
         if close == at + 1:
             self.out.put("$")
             return close
-        self.put(walk.parameter(scope, raw[at + 1 : close]), quoted)
+        found = walk.parameter(scope, raw[at + 1 : close])
+        self.put(" ".join(found) if quoted and isinstance(found, list) else found, quoted, self.whole)
         return close
 
-    def put(self, found, quoted: bool) -> None:
-        """`found`: a text, or a list for what ``$@`` stands for."""
-        if isinstance(found, list):
+    def put(self, found, quoted: bool, whole: bool = False) -> None:
+        """`found`: a text, or a list for what ``$@`` stands for. `whole`: it is not split where it is not quoted."""
+        if whole and not quoted and not isinstance(found, list):
+            if found:
+                self.out.put(found)
+        elif isinstance(found, list):
             self.out.put_list(found, quoted)
             self.vanished = quoted and not found
         elif quoted:

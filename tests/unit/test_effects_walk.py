@@ -240,6 +240,12 @@ def test_a_variable_that_a_branch_has_set_is_possible(folder: Path) -> None:
     assert set(answers.values()) == {False}
 
 
+def test_zsh_does_not_split(folder: Path) -> None:
+    command = "x='p q'; a=(v 'w z'); rm $x ${a[1]} $a; bash -c 'rm $x'; rm **/z.py"
+    effects = effects_of(command, str(folder), {"SHELL": "/bin/zsh"})
+    assert [write.path for write in effects.writes] == ["p q", "v", "v", "w z", "p", "q", "sub/deep/z.py"]
+
+
 def test_more_names_than_are_followed_one_by_one(folder: Path) -> None:
     for number in range(400):
         (folder / f"f{number}.txt").touch()
@@ -258,15 +264,18 @@ def test_derived_names_of_files_that_were_found(folder: Path) -> None:
 
 
 WORDS = r"""
-$x "$x" '$x' \$x "\a\"b" a\ b a"b c"d'e f' $'a\nb\x41\u00e9' "$y" $y x$y"z" $e "$e" $e$x ${e:-def} "${e:-a b}" ${e:-"a b"}
+$x "$x" '$x' \$x "\a\"b" a\ b a"b c"d'e f' $'a\nb\x41\u00e9' "$y" $y x$y"z" $e "$e" $e$x ${e:-def}
+"${e:-a b}" ${e:-"a b"} ${e:-a b}
 ${p##*/} ${p#*/} ${p%/*} ${p%%/*} ${p%.*} ${p//\//_} ${p/#\/usr/X} ${p/%gz/Z} ${#p} ${p:1:3} ${p: -2} ${x^} ${x/[el]/-}
-"${arr[@]}" ${arr[@]} "${arr[*]}" ${#arr[@]} "${arr[@]:1}" ${arr[-1]} "${arr[@]/o/0}" "x${arr[@]}y" "$@" $@ "$*" ${@:2}
-$((n%4)) $((n>3?1:2)) $((2**8)) $((-7/2)) $((n==7 && !0)) $((n++))$n {a,b}{1,2} {a,{b,c}} {01..03} {a..e..2} ${x}{1,2}
+"${arr[@]}" ${arr[@]} "${arr[*]}" ${#arr[@]} "${arr[@]:1}" ${arr[-1]} "${arr[@]/o/0}" "x${arr[@]}y"
+"$@" $@ "$*" ${@:2}
+$((n%4)) $((n>3?1:2)) $((2**8)) $((-7/2)) $((n==7 && !0)) $((n++))$n
+{a,b}{1,2} {a,{b,c}} {01..03} {a..e..2} ${x}{1,2}
 *.py "*.py" $g "$g" sub/* [ab].py [!a].py ~ ~/x "~" x=~/y $(echo $(echo n)) "$(printf 'a\nb\n\n')" `echo \`echo d\``
 $(case a in a) echo yes;; esac) "$(echo "$(echo ")")")" "it's" 'a'\''b' a#b $ "$" {a} {} "${undef:-'q'}" ${y// /_} ${y%% *}
 """
 SETTING = (
-    'x=hello y="a b  c" e= p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; cap() { :; }; '
+    'x=hello y="a b  c" e= p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; '
 )
 
 
@@ -297,8 +306,10 @@ def test_patterns() -> None:
 
 HOSTILE = [
     *("(" * 5000, "$(" * 5000, '"$(' * 5000, "`" * 5000, "$((" * 3000, "((" * 1000, "{ " * 3000, "if " * 1000),
-    *("a|" * 1000 + "b", "a && " * 5000 + "b", "a;" * 20000, "a=1;" * 5000, "$x" * 20000, "${x:-" * 3000, "<<a " * 2000),
-    *("{a,b}" * 30, "{a,{b," * 200, "{1..100000000}", "*" * 5000, "a" * 200000, '"' * 99999, "\\" * 99999, "<(a " * 3000),
+    *("a|" * 1000 + "b", "a && " * 5000 + "b", "a;" * 20000, "a=1;" * 5000, "$x" * 20000, "<<a " * 2000),
+    "${x:-" * 3000,
+    *("{a,b}" * 30, "{a,{b," * 200, "{1..100000000}", "*" * 5000, "a" * 200000, '"' * 99999, "\\" * 99999),
+    "<(a " * 3000,
     *("cat <<A\n" + "A x\n" * 30000, "cat <<-A\n" + "\tAx\n" * 30000, "a=x; " + "a=$a$a; " * 60 + "rm $a"),
     *("f() { f; f; }; f", "f() { f | f & }; f", "while true; do rm a; done", "alias a=b b=a\na", "eval " * 3000 + "x"),
     "for i in {1..500}; do for j in {1..500}; do rm $i$j; done; done",
@@ -309,8 +320,10 @@ HOSTILE = [
     *("python3 - <<E\n" + "x = 1\n" * 20000 + "E", 'echo "' + "| a " * 20000 + '" > k', "shopt -s globstar; rm /**/*"),
 ]
 PIECES = [
-    *("(", ")", "{ ", " }", "$(", '"', "'", "`", "${", "}", "$((", "))", "|", "&&", "||", ";", "&", "\n", "<", ">", "<<E"),
-    *("\nE\n", "<<<", "if ", "then ", "fi", "while ", "do ", "done", "for x in ", "case x in ", "esac", ";;", "a", "rm "),
+    *("(", ")", "{ ", " }", "$(", '"', "'", "`", "${", "}", "$((", "))", "|", "&&", "||", ";", "&", "\n", "<", ">"),
+    "<<E",
+    *("\nE\n", "<<<", "if ", "then ", "fi", "while ", "do ", "done", "for x in ", "case x in ", "esac", ";;", "a"),
+    "rm ",
     *("$x", "*", "[[ ", " ]]", "=", "x=", "\\", "#", "{a,b}", "function ", "f() ", " ", "!", "cd ", "~", "/", "-"),
 ]
 

@@ -92,7 +92,9 @@ def _beside(call, source: str, dest: str):
             return False
         if found is None:
             return None
-        near = [one.admits(os.path.join(one.root, os.path.basename(path))) for one in found]
+        name = os.path.basename(path)
+        near = [one.admits(os.path.join(one.root, name)) for one in found]
+        near += [one.admits(one.root) for one in found if os.path.basename(one.root) == name]
         return True if any(near) else None
 
     return admits

@@ -30,14 +30,14 @@ def _shell(call) -> None:
         return
     if command:
         if words:
-            call.output = call.walk.nested(words[0], call.folder, words[1:] or [call.name], call.stdin)
+            call.output = call.walk.nested(words[0], call.folder, words[1:] or [call.name], call.stdin, call.name)
         return
     if words and not from_input:
         _script_file(call, words)
         return
     stdin = call.stdin
     if stdin is not None and stdin.text is not None:
-        call.output = call.walk.nested(stdin.text, call.folder, [call.name, *words])
+        call.output = call.walk.nested(stdin.text, call.folder, [call.name, *words], None, call.name)
     elif stdin is not None or not call.words or from_input:
         call.guess("a script that is not known")
 
@@ -52,7 +52,7 @@ def _script_file(call, words) -> None:
     elif stream.text.startswith("#!") and not is_shell_script(stream.text, ""):
         call.guess("an opaque script")
     else:
-        call.output = call.walk.nested(stream.text, call.folder, words, call.stdin)
+        call.output = call.walk.nested(stream.text, call.folder, words, call.stdin, call.name)
 
 
 def _su(call) -> None:
