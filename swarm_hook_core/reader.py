@@ -205,7 +205,8 @@ class StoreReader:
             # All texts that go on with a slash: "0" comes after it.
             values = [own_id, folder.rstrip("/") + "/", folder.rstrip("/") + "0"]
             rows = self._locks("c.instance_id <> ? AND c.path_key >= ? AND c.path_key < ?", values, limit)
-            unkeyed = "c.instance_id <> ? AND c.path_key IS NULL AND c.file >= ? AND c.file < ?"
+            # The plus keeps SQLite from the index of keys, where every row without one would be read.
+            unkeyed = "c.instance_id <> ? AND +c.path_key IS NULL AND c.file >= ? AND c.file < ?"
             for row in rows + self._locks(unkeyed, values, limit):
                 found[row[:3]] = Held(row[0], *row[2:6], row[6:], row[:2] if row[1] else row[:1])
         return list(found.values())
@@ -226,10 +227,13 @@ class StoreReader:
 
     def _aliased(self, keys: list[str]) -> list[tuple]:
         """Locks that another implementation stored under a path with links still in it, with their key."""
-        names = list({ascii_lower(os.path.basename(key)) for key in keys})
-        marks = ",".join("?" * len(names))
         expression = NAME_OF_FILE.replace("file", "c.file")
-        rows = self._locks(f"c.path_key IS NULL AND {expression} IN ({marks})", names, ALIAS_LIMIT)
+        rows: list[tuple] = []
+        # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
+        for name in {ascii_lower(os.path.basename(key)) for key in keys}:
+            rows += self._locks(f"c.path_key IS NULL AND {expression} = ?", [name], ALIAS_LIMIT - len(rows))
+            if len(rows) == ALIAS_LIMIT:
+                break
         if not rows:
             return rows
         from swarm_hook_core.paths import LONGEST, key_of

@@ -81,6 +81,7 @@ def asked(walk, entry, scope):
 
     words, patterns = [], {}
     for raw in words_in(entry.raw, walk.known):
+        walk.spend()
         if words and words[-1] in ("=", "==", "!="):
             patterns[len(words)] = pattern(walk, scope, raw)
         words.append(value(walk, scope, raw))

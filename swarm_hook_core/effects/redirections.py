@@ -39,9 +39,11 @@ def redirected(walk, redirects, scope, by: str, work, lasting=False):
         walk.write(target, scope.folder, _by(walk, by, kind, target))
         if kind != "<>" and one.fd in ("", "1"):
             caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
+    heard, scope.heard = scope.heard, scope.heard or bool(caught)
     try:
         stream = work()
     finally:
+        scope.heard = heard
         if not lasting:
             scope.stdin = kept
     if caught:

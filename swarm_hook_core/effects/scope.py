@@ -18,12 +18,13 @@ class Scope:
     status     of the last command: True, False, or None where only a run could tell
     predicate  whether the last command was one that asks (`test`, `grep`), and may as well have said no
     tried      the folder, not there, of a `cd` that has just failed; else None
+    heard      whether what is printed goes to another command, or into a variable or a file
     ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
     """
 
     __slots__ = (
         *("folder", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status"),
-        *("predicate", "tried", "ended", "options", "locals", "last"),
+        *("predicate", "tried", "ended", "options", "locals", "last", "heard"),
     )
 
     def __init__(self, folder, words):
@@ -41,6 +42,7 @@ class Scope:
         self.ended = ""
         self.options: set = set()
         self.locals = None  # name -> value before, in a function
+        self.heard = False
         self.last = ""  # last word of the last command
 
     def fork(self) -> "Scope":
@@ -50,6 +52,7 @@ class Scope:
         other.variables, other.functions = dict(self.variables), dict(self.functions)
         other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals
         other.status, other.predicate, other.last = self.status, self.predicate, self.last
+        other.heard = self.heard
         return other
 
     def adopt(self, other: "Scope") -> None:

@@ -79,10 +79,10 @@ def chain(walk, node, scope):
 
 def pipeline(walk, node, scope):
     stream, first, several = None, True, False
-    for one in node.children:
-        if not one.is_named:
-            continue
+    parts = [one for one in node.children if one.is_named]
+    for one in parts:
         inside = scope.fork()
+        inside.heard = scope.heard or one is not parts[-1]
         if not first:
             inside.stdin = Input(stream)
         stream = statement(walk, one, inside)

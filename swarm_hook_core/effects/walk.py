@@ -233,7 +233,9 @@ class Walk(Marks):
         """What ``$(inner)`` stands for; its effects count."""
         if inner.lstrip().startswith("<") and not inner.lstrip().startswith("<("):
             inner = "cat " + inner
-        stream = self.nested_in(scope.fork(), inner)
+        inside = scope.fork()
+        inside.heard = True
+        stream = self.nested_in(inside, inner)
         if stream is None:
             return UNKNOWN
         if stream.text is not None:
@@ -242,7 +244,9 @@ class Walk(Marks):
 
     def process(self, scope, inner: str, writes: bool) -> str:
         """A path that stands for ``<(inner)`` or ``>(inner)``."""
-        stream = self.nested_in(scope.fork(), inner)
+        inside = scope.fork()
+        inside.heard = not writes
+        stream = self.nested_in(inside, inner)
         self.fresh += 1
         path = f"/dev/fd/{63 + self.fresh}"
         if not writes:

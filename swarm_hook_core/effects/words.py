@@ -45,9 +45,30 @@ def document(walk, scope, body: str) -> str:
 def default(walk, scope, raw: str, quoted: bool):
     """What ``raw`` of ``${x:-raw}`` becomes: a text in double quotes, else a tuple of fields."""
     if quoted:
-        return document(walk, scope, raw.replace('"', "") if "\\" not in raw else raw)
+        out, inside = _Out(splits=False), _without_quotes(walk, raw)
+        _Scan(walk, scope, inside, out).quoted(0, len(inside))
+        return _bounded(literal_of(out.finish()))
     parts = words_in(raw, walk.known) if any(blank in raw for blank in _BLANK) else [raw]
     return tuple(text for part in parts for text in _one(walk, scope, part))
+
+
+def _without_quotes(walk, raw: str) -> str:
+    """`raw`, which stands in double quotes itself, without quotes of its own."""
+    if '"' not in raw and "\\" not in raw:
+        return raw
+    ends, out, at = ends_in(raw, walk.known), [], 0
+    while at < len(raw):
+        close = at + 1
+        if raw[at] == "\\":
+            close = at + 2
+        elif raw[at] in "$`":
+            close = max(close, ends.construct(at, quoted=True))
+        if raw[at:close] == "\\}":
+            out.append("}")
+        elif raw[at] != '"':
+            out.append(raw[at:close])
+        at = close
+    return "".join(out)
 
 
 def pattern(walk, scope, raw: str) -> str:
@@ -291,7 +312,7 @@ class _Scan:
             if found:
                 self.out.put(found)
         elif isinstance(found, list):
-            self.out.put_list(found, quoted)
+            self.out.put_list([text for text in found if text] if whole and not quoted else found, quoted or whole)
             self.vanished = quoted and not found
         elif quoted:
             self.out.put(found)

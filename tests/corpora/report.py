@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 import time
@@ -55,20 +54,14 @@ def analyse(blocks: Iterable[Block], record: dict[str, dict]) -> Iterator[Analys
     with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         base = os.path.realpath(folder) + "/base"
         sandbox.make(base)
+        roots = {"": base}  # set-up -> sandbox: the analysis changes none
         for block in blocks:
-            with _prepared(base, block) as root:
-                yield _one(block, root, set(record[block.key]["writes"]))
-
-
-@contextlib.contextmanager
-def _prepared(base: str, block: Block) -> Iterator[str]:
-    if not block.setup:
-        yield base
-        return
-    root = os.path.join(os.path.dirname(base), "box")
-    sandbox.copy(base, root)
-    sandbox.shell(block.at(root, PORT)[0], root, check=True)
-    yield root
+            root = roots.get(block.setup)
+            if root is None:
+                root = roots[block.setup] = f"{base}-{len(roots)}"
+                sandbox.copy(base, root)
+                sandbox.shell(block.at(root, PORT)[0], root, check=True)
+            yield _one(block, root, set(record[block.key]["writes"]))
 
 
 def _one(block: Block, root: str, real: set[str]) -> Analysed:

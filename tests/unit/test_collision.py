@@ -197,6 +197,21 @@ def test_locks_below_a_folder_are_found_through_an_index(ground: Ground, repo: P
     assert "swarm_lock_key_idx" in plans[0]["detail"], plans
 
 
+def test_rows_without_a_key_are_never_read_one_by_one(ground: Ground, repo: Path) -> None:
+    """Another implementation may have 100 000 of them: read one by one they cost a second."""
+    scene = Scene(ground, repo, "src/a.py")
+    reader, asked = StoreReader(store_path()), []
+    reader.connection.set_trace_callback(asked.append)
+    reader.locks_on([str(repo / "src/b.py"), str(repo / "src"), str(repo)])
+    reader.locks_under([str(repo / "src"), f"nocase:{repo}/src"], scene.me["id"], NEAR)
+    reader.connection.set_trace_callback(None)
+    unkeyed = [sql for sql in asked if "path_key IS NULL" in sql]
+    assert len(unkeyed) == 5
+    for sql in unkeyed:
+        plan = reader.connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()[0][3]
+        assert "swarm_lock_name_idx" in plan or "swarm_lock_file_idx" in plan, plan
+
+
 def test_a_foreign_row_without_a_key_is_found_below_its_folder(ground: Ground, repo: Path) -> None:
     scene = Scene(ground, repo, "src/a.py")
     ground.sql("UPDATE context SET path_key = NULL")

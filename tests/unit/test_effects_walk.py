@@ -150,7 +150,7 @@ CERTAIN = {
     "command rm x; \\rm y; builtin cd sub; rm z": "x y sub/z",
     "npx -y prettier@3 --write a.py; bunx @biomejs/biome format --write b.py": "a.py b.py",
     "uv run --with x black a.py; poetry run black b.py": "a.py b.py",
-    "su me -c 'rm x'; script -c 'rm y' log; watch rm z; flock l rm w": "x y log z w",
+    "su me -c 'rm x'; script -c 'rm y' log; watch rm z; flock l rm w": "x y log z w l",
     "xargs -I{} sh -c 'rm {}' < names": "a.py b.py",
     "xargs -n1 rm < names; printf 'x\\0y z\\0' | xargs -0 rm": "a.py|b.py|x|y z",
     "echo x y | xargs -n 1 -P 4 touch; xargs -a names touch": "x y a.py b.py",
@@ -168,6 +168,8 @@ CERTAIN = {
     "find . -name '*.py' | grep -v sub | xargs rm": "a.py b.py",
     "ls *.py | while read f; do touch \"$f\"; done": "a.py b.py",
     "head -1 names | xargs rm": "a.py",
+    "ls | grep 'b\\.py$' | xargs rm; ls | grep -E '^(a|z)\\.p+y' | xargs rm": "a.py b.py",
+    "ls *.py > l; xargs rm < l; cat names | grep -v a > m; xargs touch < m": "l m a.py b.py",
     "seq 2 | xargs -I% touch f%": "f1 f2",
     "fd -e js -X rm": "sub/n.js",
 }
@@ -272,7 +274,8 @@ ${p##*/} ${p#*/} ${p%/*} ${p%%/*} ${p%.*} ${p//\//_} ${p/#\/usr/X} ${p/%gz/Z} ${
 $((n%4)) $((n>3?1:2)) $((2**8)) $((-7/2)) $((n==7 && !0)) $((n++))$n
 {a,b}{1,2} {a,{b,c}} {01..03} {a..e..2} ${x}{1,2}
 *.py "*.py" $g "$g" sub/* [ab].py [!a].py ~ ~/x "~" x=~/y $(echo $(echo n)) "$(printf 'a\nb\n\n')" `echo \`echo d\``
-$(case a in a) echo yes;; esac) "$(echo "$(echo ")")")" "it's" 'a'\''b' a#b $ "$" {a} {} "${undef:-'q'}" ${y// /_} ${y%% *}
+$(case a in a) echo yes;; esac) "$(echo "$(echo ")")")" "it's" 'a'\''b' a#b $ "$"
+{a} {} "${undef:-'q'}" ${y// /_} ${y%% *}
 """
 SETTING = (
     'x=hello y="a b  c" e= p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; '

@@ -361,8 +361,8 @@ def _filter(call, options, pattern) -> None:
     """grep of what comes in: names or lines, those that match."""
     if set(options.given) - _FILTERS:
         return
-    if options.has("-q"):
-        call.says("")
+    if options.has("-q") or not call.walk.scope.heard:
+        call.says("" if options.has("-q") else None)
         return
     patterns = options.values("-e") if pattern is None else [pattern]
     extended = call.name == "egrep" or call.name == "rg" or options.has("-E", "-P")
@@ -388,10 +388,17 @@ def _filter(call, options, pattern) -> None:
 def _line_test(patterns, extended, literally, options):
     """A function of a line: whether grep keeps it; None where that cannot be told."""
     inverts = options.has("-v", "--invert-match")
+    plain = not options.has("-i", "--ignore-case", "-w", "-x") and (
+        literally or not any(mark in one.replace("\\.", "") for one in patterns for mark in "\\*[].+?(){}|")
+    )
+    if literally and plain:
+        return lambda line: any(one in line for one in patterns) != inverts if is_known(line) else None
 
     def keeps(line: str):
         if not is_known(line) or not all(map(is_known, patterns)):
             return None
+        if plain:
+            return any(_plain_match(line, one) for one in patterns) != inverts
         import re
 
         try:
@@ -408,6 +415,15 @@ def _line_test(patterns, extended, literally, options):
         return bool(found) != inverts
 
     return keeps
+
+
+def _plain_match(line: str, pattern: str) -> bool:
+    """Whether a pattern of letters, with ``^`` before or ``$`` behind, is in `line`: ``re`` takes 10 ms to be there."""
+    first, last = pattern.startswith("^"), pattern.endswith("$")
+    text = pattern[first : len(pattern) - last].replace("\\.", ".")
+    if first:
+        return line == text if last else line.startswith(text)
+    return line.endswith(text) if last else text in line
 
 
 def _extended(basic: str) -> str:

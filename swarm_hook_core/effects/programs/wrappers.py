@@ -2,6 +2,7 @@
 
 from swarm_hook_core.effects.model import absolute, is_known
 from swarm_hook_core.effects.options import split
+from swarm_hook_core.effects.programs.places import exists
 from swarm_hook_core.effects.programs.shells import RUN as SHELLS
 from swarm_hook_core.effects.programs.spreaders import RUN as SPREADERS
 
@@ -119,6 +120,9 @@ def _flock(call) -> None:
     options = split(call.words, "wEc", ("--timeout", "--wait", "--conflict-exit-code", "--command"), stop_early=True)
     command = options.value("-c", "--command")
     rest = options.operands[1:]
+    for file in options.operands[:1] if command or rest else ():
+        if not exists(call, file):
+            call.write(file)
     if rest[:1] in (["-c"], ["--command"]):
         command = rest[1] if len(rest) > 1 else None
     if command:
