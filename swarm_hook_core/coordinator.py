@@ -174,8 +174,11 @@ def _run_portably(argv: list[str], seconds: float, stdin: str, settings: dict[st
 def recorded(name: str) -> object:
     """What `swarm-mcp install` wrote down as `name` at the plugin's root; None where there is nothing readable."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = os.path.join(root, "install.json")
+    if not os.path.isfile(path):  # a pipe of that name would keep us waiting
+        return None
     try:
-        with open(os.path.join(root, "install.json"), encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
     except OSError:
         return None

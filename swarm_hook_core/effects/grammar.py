@@ -4,6 +4,7 @@ The two packages' own ``__init__`` take 25 ms for ``typing`` and ``importlib.res
 ``re`` and ``enum``, of which nothing is needed to parse; the extension modules themselves load in 1.
 """
 
+import _thread
 import os
 import sys
 import time
@@ -14,7 +15,8 @@ MOST_PIPES = 150  # the grammar takes quadratic time for a chain of these
 _CHUNK = 256
 _NAMES = ("tree_sitter", "tree_sitter_bash")
 
-_parser = None
+_loading = _thread.allocate_lock()
+_make = None  # makes a parser: one of its own for each script, since a server's threads read at the same time
 
 
 class GrammarMissing(ImportError):
@@ -26,9 +28,10 @@ def parse(script: bytes):
 
     A script that is not bash gives a tree with errors in it. Raises GrammarMissing.
     """
-    global _parser
-    if _parser is None:
-        _parser = _load()
+    global _make
+    if _make is None:
+        with _loading:
+            _make = _make or _load()
     if len(script) > LONGEST or script.count(b"|") > MOST_PIPES:
         return None
     end, cut = time.thread_time() + PARSE_SECONDS, []
@@ -39,7 +42,7 @@ def parse(script: bytes):
             return b""
         return script[offset : offset + _CHUNK]
 
-    tree = _parser.parse(read)
+    tree = _make().parse(read)
     return None if tree is None or cut else tree.root_node
 
 
@@ -48,7 +51,7 @@ def _load():
         if all(os.path.isdir(os.path.join(folder, name)) for name in _NAMES):
             try:
                 return _from(folder)
-            except (ImportError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever stands in the place of these packages
                 raise GrammarMissing(f"the grammar in {folder} cannot be loaded: {error}") from None
     raise GrammarMissing("tree-sitter and tree-sitter-bash are not installed for this interpreter")
 
@@ -62,7 +65,7 @@ def _folders() -> list[str]:
 
 
 def _from(folder: str):
-    """A parser from the packages in `folder`, past their ``__init__``."""
+    """What makes a parser, from the packages in `folder`, past their ``__init__``."""
     stand_ins = {"re": _Re, "enum": _Enum}
     for name in _NAMES:
         stand_ins[name] = type(sys)(name)
@@ -73,7 +76,9 @@ def _from(folder: str):
         from tree_sitter._binding import Language, Parser
         from tree_sitter_bash._binding import language
 
-        return Parser(Language(language()))
+        bash = Language(language())
+        Parser(bash)  # raises here what it would raise later
+        return lambda: Parser(bash)
     finally:
         for name in standing:
             del sys.modules[name]

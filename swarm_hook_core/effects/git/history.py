@@ -99,7 +99,8 @@ def pull(q) -> None:
     remote, *refs = o.operands or [""]
     name = refs[0].partition(":")[0].lstrip("+") if refs else ""
     try:
-        theirs = q.known(f"refs/remotes/{remote}/{name}" if name else UPSTREAM)
+        known = name if remote == "." else f"refs/remotes/{remote}/{name}"
+        theirs = q.known(known if name else UPSTREAM)
         rebases = o.given.get("-r", []) + o.given.get("--rebase", [])
         how = (rebases[-1] or "true") if rebases else q.repository.setting("pull.rebase")
         if how and how != "false" and not o.has("--no-rebase"):

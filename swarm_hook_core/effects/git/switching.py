@@ -16,14 +16,14 @@ def checkout(q) -> None:
         if operands:
             _move(q, operands[0], force)
         elif force:
-            q.hit(q.repository.against("HEAD", q.locked))
+            q.hit(q.repository.against(q.known("HEAD"), q.locked))
     elif o.has("--pathspec-from-file"):
         _files(q, operands[0] if operands else None, [], removes=False)
     elif after:
         _files(q, operands[0] if operands else None, after, removes=False)
     elif not operands:
         if force:
-            q.hit(q.repository.against("HEAD", q.locked))
+            q.hit(q.repository.against(q.known("HEAD"), q.locked))
     elif operands[0] in q.call.found:
         _files(q, None, operands, removes=False)
     else:
@@ -72,7 +72,7 @@ def switch(q) -> None:
             if "\0" in o.operands[0] or not _move_to_remote(q, o.operands[0], force):
                 raise
     elif force:
-        q.hit(q.repository.against("HEAD", q.locked))
+        q.hit(q.repository.against(q.known("HEAD"), q.locked))
 
 
 def restore(q) -> None:

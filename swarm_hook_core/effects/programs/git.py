@@ -6,7 +6,11 @@ from swarm_hook_core.effects.call import Call
 from swarm_hook_core.effects.git.words import only_reads, options_of, without_top
 from swarm_hook_core.effects.model import GitCall, absolute, is_known
 
-_MOVES = frozenset("bisect checkout cherry-pick commit fetch merge pull rebase reset revert stash switch am".split())
+_MOVES = frozenset(
+    "bisect checkout cherry-pick commit fetch merge pull rebase reset revert stash switch am update-ref"
+    " symbolic-ref".split()
+)
+_NAMES = frozenset("branch tag replace remote".split())  # move nothing, but may give a name another meaning
 _RUNS_HOOKS = frozenset("am checkout cherry-pick commit merge pull push rebase revert switch worktree".split())
 _ABOUT_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
@@ -33,12 +37,19 @@ def _git(call) -> None:
     if words[0] in _RUNS_HOOKS:
         call.runs_project()
     effects = call.walk.effects
-    after = any(earlier.words[0] in _MOVES for earlier in effects.git)
+    after = any(_moves(earlier.words, words) for earlier in effects.git)
     if any((one.folder, one.words, one.after) == (folder, words, after) for one in effects.git):
         return  # a loop; it would only be asked again
     found = {word: call.found(word) for word in words if not is_known(word)}
     found = {word: founds for word, founds in found.items() if founds}
     effects.add(effects.git, GitCall(folder, words, call.by, top, _environment(call, folder), found, after))
+
+
+def _moves(earlier, words) -> bool:
+    """Whether ``git <earlier>`` may have given what ``git <words>`` goes by another meaning."""
+    if earlier[0] in _MOVES:
+        return True
+    return earlier[0] in _NAMES and any(word in words[1:] for word in earlier[1:] if word[:1] != "-")
 
 
 def _made(call, words, top) -> None:
