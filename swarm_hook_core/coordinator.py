@@ -46,16 +46,15 @@ def chosen_command() -> list[str]:
 
 
 def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str = "", **settings: str) -> Result:
-    """Run `argv` on the file `stdin` (default: empty input), for at most `seconds`, `settings` added to its environment.
+    """Run `argv` on the text `stdin`, for at most `seconds`, `settings` added to its environment.
 
-    Out of time, its whole process group is killed, or left to finish where `leave_running`. Raises OSError where
-    `stdin` cannot be read.
+    Out of time, its whole process group is killed, or left to finish where `leave_running`.
     """
     if os.name != "posix":
         return _run_portably(argv, seconds, stdin, settings)
     import select
 
-    null = os.open(stdin or os.devnull, os.O_RDONLY)
+    in_read, in_write = os.pipe() if stdin else (os.open(os.devnull, os.O_RDONLY), None)
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     try:
@@ -64,23 +63,28 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str
             argv,
             {**os.environ, **settings},
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, null, 0),
+                (os.POSIX_SPAWN_DUP2, in_read, 0),
                 (os.POSIX_SPAWN_DUP2, out_write, 1),
                 (os.POSIX_SPAWN_DUP2, err_write, 2),
             ],
             setpgroup=0,
         )
     except OSError as error:
-        os.close(out_read)
-        os.close(err_read)
+        for handle in (out_read, err_read, in_write):
+            if handle is not None:
+                os.close(handle)
         return Result(None, stderr=f"{argv[0]}: {error.strerror}")
     finally:
-        for handle in (null, out_write, err_write):
+        for handle in (in_read, out_write, err_write):
             os.close(handle)
     received = {out_read: [], err_read: []}
     poll = select.poll()
     for handle in received:
         poll.register(handle, select.POLLIN | select.POLLHUP)
+    to_give = memoryview(stdin.encode("utf-8", "surrogateescape"))
+    if in_write is not None:
+        os.set_blocking(in_write, False)  # what does not read must not keep us
+        poll.register(in_write, select.POLLOUT)
     open_pipes, size = set(received), 0
     end = time.monotonic() + seconds
     while open_pipes and size <= LONGEST_OUTPUT:
@@ -88,6 +92,13 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str
         if left <= 0:
             break
         for handle, _event in poll.poll(max(1, int(left * 1000))):
+            if handle == in_write:
+                to_give = _give(in_write, to_give)
+                if not to_give:
+                    poll.unregister(in_write)
+                    os.close(in_write)
+                    in_write = None
+                continue
             chunk = os.read(handle, 65536)
             size += len(chunk)
             if chunk and size <= LONGEST_OUTPUT:
@@ -96,8 +107,9 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str
                 poll.unregister(handle)
                 open_pipes.discard(handle)
     code = _reap(pid, end)
-    os.close(out_read)
-    os.close(err_read)
+    for handle in (out_read, err_read, in_write):
+        if handle is not None:
+            os.close(handle)
     if (code is None or open_pipes) and not leave_running:
         _kill_group(pid)  # also what a wrapper that has ended left behind, holding our pipe
     text = [b"".join(parts).decode("utf-8", "surrogateescape") for parts in received.values()]
@@ -138,6 +150,16 @@ def start_detached(argv: list[str]) -> None:
         os.posix_spawnp(argv[0], argv, os.environ, file_actions=streams, setpgroup=0)
 
 
+def _give(handle: int, data):
+    """Write some of `data`; what is left of it, nothing where nobody reads any more."""
+    try:
+        return data[os.write(handle, data) :]
+    except BlockingIOError:
+        return data
+    except OSError:
+        return data[:0]
+
+
 def _reap(pid: int, end: float):
     """Exit code of `pid`, waited for until `end` (monotonic), else None."""
     while True:
@@ -161,11 +183,10 @@ def _run_portably(argv: list[str], seconds: float, stdin: str, settings: dict[st
     import subprocess
 
     try:
-        with open(stdin or os.devnull, "rb") as file:
-            done = subprocess.run(
-                argv, stdin=file, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace",
-                env={**os.environ, **settings},
-            )  # fmt: skip
+        done = subprocess.run(
+            argv, input=stdin, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace",
+            env={**os.environ, **settings},
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return Result(None, stderr=str(error))
     return Result(done.returncode, done.stdout, done.stderr)

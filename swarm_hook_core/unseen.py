@@ -10,7 +10,10 @@ from swarm_hook_core.decision import Verdict
 from swarm_hook_core.targets import OPAQUE_TOOLS, shell_text
 
 RELAY_SECONDS = 2.0
-RELAYED = "SWARM_HOOK_RELAYED"  # set for the coordinator that checks in a hook's place, so that it asks nobody else
+# For the coordinator that checks in a hook's place, so that it asks nobody else: when it was asked, in Unix seconds.
+# What a client inherited from who knows where would otherwise switch its checks off for good.
+RELAYED = "SWARM_HOOK_RELAYED"
+RELAYED_SECONDS = 60
 
 
 def verdict(core, payload: dict, session, peers, cwd: str, now: float):
@@ -27,9 +30,9 @@ def verdict(core, payload: dict, session, peers, cwd: str, now: float):
     try:
         effects = _effects(tool, tool_input, command, cwd)
     except GrammarMissing:
-        if os.environ.get(RELAYED):
+        if _is_relayed(now):
             raise
-        return _relayed(core, payload)
+        return _relayed(core, payload, now)
     if effects is None:
         return Verdict()
     from swarm_hook_core.effects.collision import judge
@@ -71,23 +74,23 @@ def _concerns(command: str, session, cwd: str, peers) -> bool:
     return bool(peers.under(roots, 1) or peers.on([*roots, *(key for root in roots for key in above(root))]))
 
 
-def _relayed(core, payload: dict):
+def _is_relayed(now: float) -> bool:
+    asked = os.environ.get(RELAYED, "")
+    return asked.isdecimal() and abs(now - int(asked[:15])) < RELAYED_SECONDS
+
+
+def _relayed(core, payload: dict, now: float):
     """The coordinator's answer to the same payload, as a Verdict; what it has to note it notes itself."""
     from swarm_hook_core import coordinator
     from swarm_hook_core.decision import Denial
     from swarm_hook_core.remote import CoordinatorUnavailable
-    from swarm_hook_core.state import state_dir, write_private
 
     argv = coordinator.command()
     if not argv:
         raise CoordinatorUnavailable("shell commands cannot be read: no grammar here, and no swarm-mcp")
-    path = os.path.join(state_dir(), core.config.scratch_dir_name, f"relay.{os.getpid()}")
-    write_private(path, payloads.dumps(payload))
-    try:
-        words = ["hook", "pre-tool-use", "--runtime", core.config.runtime_name]
-        done = coordinator.run([*argv, *words], RELAY_SECONDS, stdin=path, **{RELAYED: "1"})
-    finally:
-        os.remove(path)
+    words = ["hook", "pre-tool-use", "--runtime", core.config.runtime_name]
+    asked = {RELAYED: str(int(now))}
+    done = coordinator.run([*argv, *words], RELAY_SECONDS, stdin=payloads.dumps(payload), **asked)
     if done.code != 0:
         raise CoordinatorUnavailable(f"swarm-mcp hook: {done.stderr.strip()[:200]}")
     if not done.stdout.strip():

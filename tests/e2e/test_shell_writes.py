@@ -53,6 +53,7 @@ def test_a_denied_edit_is_denied_in_every_other_dress(client: Client) -> None:
     assert_denied(client, "work", "notes.md", before=before)
 
 
+@pytest.mark.ways("install")
 def test_loops_finds_and_commits_too(client: Client) -> None:
     checkout = client.ground.checkout
     (checkout / "notes.md").write_text("line one\nhalf done\n")
@@ -76,6 +77,7 @@ def test_reading_a_locked_file_is_free(client: Client) -> None:
     assert_untouched(client, "notes.md")
 
 
+@pytest.mark.ways("install")
 def test_writing_beside_a_lock_is_free(client: Client) -> None:
     client.ground.coordinator.peer_lock("notes.md")
     client.run("work", client.shell("sed -i s/other/another/ other.md && echo new > sub/new.md && rm sub/deep.md"))
@@ -98,6 +100,7 @@ def test_what_nobody_could_see_is_noticed_and_can_be_undone(client: Client) -> N
     assert_untouched(client, "notes.md")
 
 
+@pytest.mark.ways("install")
 def test_strict_lets_nothing_uncertain_run(client: Client) -> None:
     (client.ground.checkout / "build.py").write_text(OPAQUE)
     client.ground.coordinator.peer_lock("notes.md")
@@ -105,6 +108,7 @@ def test_strict_lets_nothing_uncertain_run(client: Client) -> None:
     assert_denied(client, "work", "notes.md")
 
 
+@pytest.mark.ways("install")
 def test_a_new_file_in_a_locked_folder(client: Client) -> None:
     client.ground.coordinator.peer_lock("sub")
     client.run("work", client.create("sub/new.md", "mine\n"), client.shell("echo mine > sub/newer.md"))
@@ -114,6 +118,7 @@ def test_a_new_file_in_a_locked_folder(client: Client) -> None:
     assert not (client.ground.checkout / "sub/newer.md").exists()
 
 
+@pytest.mark.ways("install")
 def test_a_lock_on_the_repository_s_state(client: Client) -> None:
     coordinator = client.ground.coordinator
     peer = coordinator.register_peer()
@@ -125,6 +130,7 @@ def test_a_lock_on_the_repository_s_state(client: Client) -> None:
     assert "Start" in told[1] and "one" not in told[1].split()
 
 
+@pytest.mark.ways("install")
 def test_another_server_s_tool(client: Client) -> None:
     """The table of tools that write knows the common names; reading stays free."""
     checkout = client.ground.checkout
