@@ -181,7 +181,7 @@ class HookCore:
         runtime = self.config.runtime_name
         session_id = payloads.text_field(payload, "session_id")
         store = StoreReader(store_path(), self.driver) if os.path.isfile(store_path()) else None
-        if only_beside_locks and store and not store.others_hold(""):
+        if only_beside_locks and not (store.others_hold("") if store else self._is_elsewhere(session_id)):
             return None, None
         session = store.session(runtime, session_id) if store else None
         if session is not None:
@@ -208,6 +208,13 @@ class HookCore:
         saved = scratch.load(self.config, session_id)
         view = CommandReader(max(0.05, end - time.monotonic()), str(saved.get("scope") or ""))
         return self._unregistered(payload, instance_id), view
+
+    def _is_elsewhere(self, session_id: str) -> bool:
+        """Whether the store may be one that only the coordinator's command can reach."""
+        from swarm_hook_core import scratch
+        from swarm_hook_core.coordinator import chosen_command
+
+        return bool(chosen_command() or scratch.load(self.config, session_id).get("instance_id"))
 
     def _unregistered(self, payload: dict, instance_id: str):
         """A session as its own payload and environment describe it, where the store does not."""

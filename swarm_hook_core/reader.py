@@ -186,11 +186,18 @@ class StoreReader:
         return found
 
     def others_hold(self, own_id: str) -> bool:
-        """Whether anybody but this session has a lock. Two steps into an index, however many there are."""
-        for other in ("<", ">"):
-            sql = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id {other} ? LIMIT 1"
-            if self.connection.execute(sql, (own_id,)).fetchone():
-                return True
+        """Whether anybody but this session has a lock. Two steps into an index, however many there are.
+
+        Nobody has one in a file that is only being made, or holds something else.
+        """
+        try:
+            for other in ("<", ">"):
+                sql = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id {other} ? LIMIT 1"
+                if self.connection.execute(sql, (own_id,)).fetchone():
+                    return True
+        except self.driver.OperationalError as error:
+            if "no such table" not in str(error):
+                raise
         return False
 
     def locks_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:

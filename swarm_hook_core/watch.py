@@ -85,6 +85,8 @@ def settle(config, payload: dict, now: float) -> list:
         if record is not None:
             over = _is_over(record, event, now)
             changes += _settled(config, record, now, over, record.facts.get("background"))
+    if event in _ENDS:
+        watched.sweep(now)  # what killed hooks have left must not keep everybody's hooks looking
     return changes
 
 

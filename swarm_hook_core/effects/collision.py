@@ -87,7 +87,7 @@ def _one_of(held, path: str) -> str:
 
 def _meets(tree, path: str):
     """The path at or below `path` that `tree` certainly writes; None where that cannot be told, empty where none."""
-    met = tree.admits(path)
+    met = _admits(tree, path)
     if met:
         return path
     unsure = met is None
@@ -95,11 +95,26 @@ def _meets(tree, path: str):
         for number, file in enumerate(_files_below(path)):
             if number == MOST_FILES:
                 return None
-            met = tree.admits(file)
+            met = _admits(tree, file)
             if met:
                 return file
             unsure = unsure or met is None
     return None if unsure else ""
+
+
+def _admits(tree, path: str):
+    """What `tree` says of `path`. A predicate that fails cannot tell, and must not cost what the others know."""
+    try:
+        return tree.admits(path)
+    except Exception as error:  # noqa: BLE001 - it looks at the disk, and reads what programs print
+        _fault(tree.by, error)
+        return None
+
+
+def _fault(by: str, error: BaseException) -> None:
+    from swarm_hook_core import faults
+
+    faults.record("effects", "pre_tool_use", f"`{by}`: {faults.describe(error)}")
 
 
 def _files_below(folder: str):
@@ -130,7 +145,11 @@ def _touched_by_git(call, peers, seconds: float):
     locked = {next((name for name in reversed(held.names) if name[:1] == "/"), held.file): held for held in found}
     if not locked:
         return None, []
-    touch = git_asked.touched(call, list(locked), seconds)
+    try:
+        touch = git_asked.touched(call, list(locked), seconds)
+    except Exception as error:  # noqa: BLE001 - as with predicates: a git that answers what no git should
+        _fault(call.by, error)
+        return None, [(held, f"`{call.by}`") for held in locked.values()]
     repository = keys_for(os.path.join(top, ".git"), "/")
     for file, held in locked.items():
         if touch.changes_repository and any(name in repository for name in held.names):
@@ -165,6 +184,6 @@ def _notice(why: str, locks: list, identity: str) -> str:
 def _strictly(tool: str, why: str, held, identity: str, now: float) -> str:
     who, note, ask = holder(held, identity)
     return (
-        f"swarm lock blocked {tool}: {why} may write {held.file}, held by {who} ({note}nothing uncertain may run here"
-        f" while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else, or {ask}."
+        f"swarm lock blocked {tool}: it may write {held.file} ({why}), held by {who} ({note}nothing uncertain may run"
+        f" here while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else, or {ask}."
     )

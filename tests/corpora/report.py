@@ -68,7 +68,7 @@ def _one(block: Block, root: str, real: set[str]) -> Analysed:
     started = time.process_time()
     effects = effects_of(block.at(root, PORT)[1], f"{root}/repo", sandbox.environment(root))
     seconds = time.process_time() - started
-    files = sorted(real.union(sandbox.files(root)))
+    files = sorted(real.union(sandbox.files(root), sandbox.folders(root) if block.folder == "reads" else ()))
     certain, possible = met(effects, root, files)
     guesses = [f"{guess.by}: {guess.why}" for guess in effects.guesses]
     beyond = {path for path in certain - real if os.path.relpath(os.path.realpath(f"{root}/{path}"), root) not in real}

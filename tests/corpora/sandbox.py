@@ -93,6 +93,12 @@ def files(root: str) -> list[str]:
     return sorted(path for path, _ in _walk(root) if not _is_internal(path) and not _is_cache(path))
 
 
+def folders(root: str) -> list[str]:
+    """Every folder of the sandbox below its first ones, relative to `root`, without git's own."""
+    found = {os.path.dirname(path) for path in files(root)}
+    return sorted(found | {above for path in found for above in (os.path.dirname(path),) if "/" in above})
+
+
 class Snapshot:
     """The files of a sandbox as they are now."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from corpora import sandbox
 from corpora.finding import met
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from swarm_hook_core.effects import effects_of
@@ -59,6 +59,8 @@ quoting = st.sampled_from([single, double, escaped, ansi, mixed, by_variable, by
 files = st.builds(lambda folder, name: f"{folder}/{name}", st.sampled_from([".", *FOLDERS]), st.sampled_from(NAMES))
 words = st.builds(lambda quote, path: quote(path), quoting, files)
 folders = st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(FOLDERS))
+# A folder is not put into itself, which ends half-way.
+above, below = (st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(some)) for some in (FOLDERS[:2], FOLDERS[2:]))
 texts = st.sampled_from(["hi", "a > b", "$(x)", "it's", "rm -rf a", '"', "EOF ", "<<EOF", "`x`", "\\"])
 
 
@@ -80,8 +82,8 @@ simple = st.one_of(
     st.builds(lambda path: f"rm -rf -- {path}", folders),
     st.builds(lambda one, two: f"cp -f -- {one} {two} 2>/dev/null", words, words),
     st.builds(lambda one, two: f"mv -f -- {one} {two} 2>/dev/null", words, words),
-    st.builds(lambda one, two: f"cp -r -- {one} {two} 2>/dev/null", folders, folders),
-    st.builds(lambda one, two: f"mv -- {one} {two} 2>/dev/null", folders, folders),
+    st.builds(lambda one, two: f"cp -r -- {one} {two} 2>/dev/null", above, below),
+    st.builds(lambda one, two: f"mv -- {one} {two} 2>/dev/null", above, below),
     st.builds(lambda path: f"sed -i 's/a/b/' -- {path} 2>/dev/null", words),
     st.builds(lambda path: f"mkdir -p -- {path}", folders),
     st.builds(lambda path: f"truncate -s 0 -- {path}", words),
@@ -145,7 +147,14 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+# The same programs each time, and the first that fails as it is: making it smaller would take minutes.
+@settings(
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 @given(several=st.lists(programs, min_size=SEVERAL, max_size=SEVERAL))
 def test_what_a_program_changes_is_found(start: Path, several: list[str]) -> None:
     run = start.parent / "run"
