@@ -48,6 +48,10 @@ class HookCore:
         """The Verdict on the tool call in `payload`; the files that it may write unseen are noted. Raises whatever goes wrong."""
         return self._checked(payload)[0]
 
+    def words_beside(self, verdict, payload: dict) -> str:
+        """What the model is told although the call may pass: its Verdict's notice, and what earlier calls have done."""
+        return "\n".join(filter(None, (verdict.notice, self._settle(payload))))
+
     def _checked(self, payload: dict):
         """``check``, with the session and where its locks were looked for; None where the call cannot write."""
         tool, tool_input = payloads.text_field(payload, "tool_name"), payload.get("tool_input")
@@ -142,7 +146,7 @@ class HookCore:
             return
         denial = verdict.denial
         if denial is None:
-            notice = "\n".join(filter(None, (verdict.notice, self._settle(payload))))
+            notice = self.words_beside(verdict, payload)
             if notice:
                 payloads.answer("PreToolUse", additionalContext=notice)
         else:

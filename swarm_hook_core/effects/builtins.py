@@ -81,11 +81,12 @@ def shift(walk, scope, words):
 def declare(walk, scope, raws) -> None:
     """export, local, declare, typeset, readonly: `raws` are words as they were written."""
     name, local = raws[0], raws[0] in ("local", "declare", "typeset") and scope.locals is not None
-    associative = prints = False
+    associative = prints = refers = False
     for raw in raws[1:]:
         if raw.startswith(("-", "+")):
             associative = associative or "A" in raw
             prints = prints or "p" in raw
+            refers = refers or "n" in raw
             local = local and "g" not in raw
             continue
         left, mark, _ = raw.partition("=")
@@ -97,7 +98,9 @@ def declare(walk, scope, raws) -> None:
             scope.locals[variable] = scope.variables.get(variable)
         if associative and not isinstance(scope.variables.get(variable), dict):
             scope.variables[variable] = {}
-        if mark:
+        if refers and name != "export":  # stands for another variable
+            scope.variables[variable] = UNKNOWN
+        elif mark:
             assign(walk, scope, raw)
         elif local and name == "local":
             scope.variables[variable] = ""

@@ -22,16 +22,17 @@ def expanded(walk, scope, inner: str, quoted: bool = True):
     if not name:
         return UNKNOWN
     held = _held(walk, scope, name, index)
+    # Not set here: a profile may set it (see `Walk.parameter`), but no element of an array.
+    plain = held if held is not None else "" if index is not None else walk.parameter(scope, name)
     if not rest:
-        return "" if held is None else held
+        return plain
     operator = next((one for one in _OPERATORS if rest.startswith(one)), None)
     if operator is None:
         return UNKNOWN
     argument = rest[len(operator) :]
     if operator.lstrip(":") in ("-", "=", "+", "?") and operator != ":":
         return _defaulted(walk, scope, name, held, operator, argument, quoted)
-    if held is None:
-        held = ""
+    held = plain
     if isinstance(held, list):
         if operator == ":":
             return _slice(walk, scope, [scope.words[0], *held] if name in "@*" else held, argument)

@@ -74,6 +74,8 @@ def _program(walk, scope, words):
         call.guess("a computed command")
         return None
     if words[1:] in (["--help"], ["--version"]) or not call.name:
+        if "/" in name:  # a script of the project need not know the option
+            call.runs_project()
         return None
     if "/" in name:
         script = _script_text(walk, scope, name, call.name)
@@ -82,7 +84,7 @@ def _program(walk, scope, words):
     from swarm_hook_core.effects.programs import FAMILY_OF
 
     does = _loaded(walk, call.name)
-    if does is None or (name.startswith(".") and call.name in _COMMON_NAMES):
+    if does is None or (name.startswith(".") and call.name in _COMMON_NAMES) or _is_a_script_called_so(name, does):
         call.guess(_unknown(walk, scope, name))
         return None
     if call.name in walk.met or FAMILY_OF.get(call.name) == "wrappers":  # those run what may take long
@@ -96,6 +98,13 @@ def _program(walk, scope, words):
     finally:
         walk.end = before + min(SECONDS_TO_LOAD, time.thread_time() - start)
     return call.output
+
+
+def _is_a_script_called_so(name: str, does) -> bool:
+    """Whether `name` is a file of the project that has the name of a program which writes nothing: ``./info``."""
+    from swarm_hook_core.effects.programs import reads
+
+    return does is reads and "/" in name and name[0] != "/" and "/.bin/" not in name and "venv/" not in name
 
 
 def _loaded(walk, name: str):

@@ -25,6 +25,7 @@ SECONDS = 0.025  # of this thread's processor time, so that a busy machine chang
 MOST_STEPS = 4000
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
 
+_OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not what it leads to
 _COMPUTED = frozenset(
     "RANDOM SRANDOM SECONDS LINENO BASHPID PPID EPOCHSECONDS EPOCHREALTIME BASH_SOURCE FUNCNAME REPLY"
     " PIPESTATUS".split()
@@ -38,6 +39,7 @@ class Walk(Marks):
     environment  variables that the first shell starts with
     scope        the Scope of the command that is being run
     contents     absolute path -> Stream that this script wrote there; None where that is not known
+    links        absolute path -> what the link that this script made there leads to, absolute
     """
 
     def __init__(self, effects: Effects, folder: str, environment):
@@ -48,6 +50,7 @@ class Walk(Marks):
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
         self.known: dict = {}  # inner texts of substitutions -> their Units
         self.contents: dict = {}
+        self.links: dict = {}
         self.unit = None  # the Unit whose tree is being walked
         self.depth = 0
         self.steps = 0
@@ -132,6 +135,16 @@ class Walk(Marks):
             if not keeps_text:
                 self.contents[whole] = None
             self.effects.add(self.effects.writes, Write(folder or "/", path, by))
+            behind = self._behind(whole, by)
+            if behind:
+                self.effects.add(self.effects.writes, Write("/", behind, by))
+
+    def _behind(self, whole: str, by: str):
+        """The file that absolute `whole` leads to by a link that this script made, or None."""
+        for link, target in self.links.items():
+            if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
+                return os.path.normpath(target + whole[len(link) :])
+        return None
 
     def text_of(self, path: str, folder=None):
         """The Stream of what file `path` holds: as this script has written it, else as it is on the disk; or None."""

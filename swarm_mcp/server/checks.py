@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import threading
 from functools import cache
 
 from swarm_hook_core import faults, scratch
@@ -24,6 +25,8 @@ TOOL = "check_write"
 FIELDS = ("session_id", "cwd", "tool_name", "tool_input")
 REPORT_SECONDS = 1.0
 
+_describing = threading.Lock()
+
 
 class Check:
     """One question, answered: `text` is what a hook would have printed, empty where the write may pass."""
@@ -36,9 +39,11 @@ class Check:
             faults.record("mcp", TOOL, f"no such runtime: {arguments.get('runtime')!r}")
             return
         try:
-            verdict = _core(self.runtime).check(self.payload)
+            core = _core(self.runtime)
+            verdict = core.check(self.payload)
             if verdict is not None:
-                self.denial, notice = verdict.denial, verdict.notice
+                self.denial = verdict.denial
+                notice = "" if self.denial else core.words_beside(verdict, self.payload)
         except Exception as error:  # noqa: BLE001 - as in the hook: a fault of ours must not cost a tool call
             self.failed = True
             faults.record(self.runtime, TOOL, faults.describe(error))
@@ -70,6 +75,8 @@ class Check:
 
     def _report(self) -> None:
         held = self.denial.held
+        if held is None:
+            return  # another process was asked, and has noted it
         with Store(busy_seconds=REPORT_SECONDS) as store:
             me = store.instances.of_session(self.runtime, self.payload["session_id"])
             if me:
@@ -95,8 +102,13 @@ def _payload(arguments: dict) -> dict:
     return {**payload, "hook_event_name": "PreToolUse"}
 
 
-@cache
 def _core(runtime: str) -> HookCore:
+    with _describing:  # what runs a file changes things that all threads share
+        return _described(runtime)
+
+
+@cache
+def _described(runtime: str) -> HookCore:
     """The runtime as its plugin describes it, with this process's SQLite and this installation's command."""
     from swarm_hook_core.coordinator import chosen_command
     from swarm_mcp import bundle

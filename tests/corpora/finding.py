@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ def met(effects: Effects, root: str, files: list[str]) -> Met:
     for call in effects.git:
         locked: dict[str, list[str]] = {}  # a link and what it leads to are one lock
         for path in files:
-            locked.setdefault(os.path.realpath(os.path.join(root, path)), []).append(path)
+            locked.setdefault(_resolved(os.path.join(root, path)), []).append(path)
         touch = git_asked.touched(call, list(locked), GIT_SECONDS)
         certain.update(path for key in touch.certain for path in locked[key])
         if touch.unsure:
@@ -45,8 +46,15 @@ def met(effects: Effects, root: str, files: list[str]) -> Met:
     return Met(certain, possible - certain)
 
 
+@functools.cache
+def _resolved(path: str) -> str:
+    return os.path.realpath(path)
+
+
+@functools.cache
 def _keys(path: str) -> list[str]:
     # As a lock on it would be stored; of a link also the name of its own, since it is the link that `rm` removes.
+    # Asked again and again of sandboxes that do not change.
     return list(dict.fromkeys((path, key_of(path))))
 
 

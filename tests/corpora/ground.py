@@ -17,7 +17,7 @@ _PATCH = """\
 @@ -0,0 +1,2 @@
 +# Patched
 +new file
-"""
+"""  # noqa: W293
 
 _MAIL = """\
 From 1111111111111111111111111111111111111111 Mon Sep 17 00:00:00 2001
@@ -37,9 +37,9 @@ diff --git a/docs/guide.md b/docs/guide.md
 +# The guide
  
  Install it, then run it.
--- 
+---
 2.39.0
-"""
+"""  # noqa: W293
 
 _NOTEBOOK = """\
 {"cells": [{"cell_type": "code", "execution_count": 3, "metadata": {}, "outputs": [{"name": "stdout",
@@ -120,7 +120,7 @@ FILES = {
     "home/.config/app.ini": "[app]\ncolor=blue\n",
     "home/.gitconfig": (
         "[user]\n\tname = Agent\n\temail = agent@example.invalid\n[core]\n\tcheckStat = minimal\n\ttrustctime = false\n"
-        "[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n[protocol \"file\"]\n\tallow = always\n"
+        '[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n[protocol "file"]\n\tallow = always\n'
     ),
     "home/.vimrc": "set viminfo= noswapfile\n",
     "tmp/.keep": "",
@@ -129,7 +129,8 @@ FILES = {
 MAKE_GIT = r"""
 set -e
 export GIT_AUTHOR_DATE='2024-01-01T00:00:00Z' GIT_COMMITTER_DATE='2024-01-01T00:00:00Z'
-zip -q -X vendor.zip -j ../other/pack/one.txt data/b.txt 2>/dev/null || python3 -m zipfile -c vendor.zip ../other/pack/one.txt data/b.txt
+zip -q -X vendor.zip -j ../other/pack/one.txt data/b.txt 2>/dev/null \
+  || python3 -m zipfile -c vendor.zip ../other/pack/one.txt data/b.txt
 tar -C ../other --owner=0 --group=0 -czf vendor.tar.gz pack
 printf 'compressed\n' > plain.txt && gzip -n plain.txt
 git init -q .
@@ -140,13 +141,15 @@ echo '- second' >> CHANGELOG.md && git commit -q -a -m 'Second'
 git checkout -q -b feature && echo 'FEATURE = 1' > src/feature.py && echo '# feature' >> src/app.py
 git add src/feature.py src/app.py && git commit -q -m 'Feature'
 git checkout -q -b topic main && echo 'Topic.' >> docs/guide.md && git commit -q -a -m 'Topic'
-git checkout -q -b clash main && sed -i.orig 's/1.0.0/2.0.0/' src/app.py && rm src/app.py.orig && git commit -q -a -m 'Clash'
+git checkout -q -b clash main && sed -i.orig 's/1.0.0/2.0.0/' src/app.py && rm src/app.py.orig
+git commit -q -a -m 'Clash'
 git checkout -q -b ahead main && echo 'More.' >> docs/api.md && echo new > docs/pulled.md && git add docs/pulled.md
 git commit -q -a -m 'Ahead' && git init -q --bare ../origin.git && git remote add origin ../origin.git
 git push -q origin ahead:main && git fetch -q origin
 git checkout -q main && git branch -q -D ahead && git branch -q -u origin/main
 echo 'def stashed(): pass' >> src/utils.py && git stash -q
-find . ../other ../web ../home ../tmp -path ./.git -prune -o -type f -exec touch -h -d '2023-11-14T22:13:20Z' {} +
+find . ../other ../web ../home ../tmp -path ./.git -prune -o -type f \
+  -exec touch -h -d '2023-11-14T22:13:20Z' {} +
 git update-index -q --refresh || true
 git gc -q 2>/dev/null || true
 """

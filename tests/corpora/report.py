@@ -54,22 +54,25 @@ def analyse(blocks: Iterable[Block], record: dict[str, dict]) -> Iterator[Analys
     with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         base = os.path.realpath(folder) + "/base"
         sandbox.make(base)
-        roots = {"": base}  # set-up -> sandbox: the analysis changes none
+        roots: dict[str, str] = {}  # set-up -> sandbox: the analysis changes none
+        there: dict[str, list[str]] = {}  # sandbox -> what lies in it
         for block in blocks:
             root = roots.get(block.setup)
             if root is None:
-                root = roots[block.setup] = f"{base}-{len(roots)}"
-                sandbox.copy(base, root)
-                sandbox.shell(block.at(root, PORT)[0], root, check=True)
-            yield _one(block, root, set(record[block.key]["writes"]))
+                root = roots[block.setup] = f"{base}-{len(roots)}" if block.setup else base
+                if block.setup:
+                    sandbox.copy(base, root)
+                    sandbox.shell(block.at(root, PORT)[0], root, check=True)
+                there[root] = sandbox.files(root)
+            files = there[root] + (sandbox.folders(there[root]) if block.folder == "reads" else [])
+            yield _one(block, root, files, set(record[block.key]["writes"]))
 
 
-def _one(block: Block, root: str, real: set[str]) -> Analysed:
+def _one(block: Block, root: str, files: list[str], real: set[str]) -> Analysed:
     started = time.process_time()
     effects = effects_of(block.at(root, PORT)[1], f"{root}/repo", sandbox.environment(root))
     seconds = time.process_time() - started
-    files = sorted(real.union(sandbox.files(root), sandbox.folders(root) if block.folder == "reads" else ()))
-    certain, possible = met(effects, root, files)
+    certain, possible = met(effects, root, sorted(real.union(files)))
     guesses = [f"{guess.by}: {guess.why}" for guess in effects.guesses]
     beyond = {path for path in certain - real if os.path.relpath(os.path.realpath(f"{root}/{path}"), root) not in real}
     return Analysed(block, real, certain & real, beyond, guesses, effects.runs, possible, seconds)

@@ -1,11 +1,11 @@
 """A folder as an agent finds one: a git repository, a home, a folder beside it; and what a command changed there.
 
-    root/repo       the repository, where commands run; branches, a stash, a remote that is one commit ahead
-    root/origin.git its remote
-    root/other      a plain folder
-    root/web        what the loopback server gives out
-    root/home       HOME
-    root/tmp        TMPDIR
+root/repo       the repository, where commands run; branches, a stash, a remote that is one commit ahead
+root/origin.git its remote
+root/other      a plain folder
+root/web        what the loopback server gives out
+root/home       HOME
+root/tmp        TMPDIR
 """
 
 from __future__ import annotations
@@ -90,13 +90,12 @@ def shell(text: str, root: str, check: bool = False) -> int:
 
 def files(root: str) -> list[str]:
     """Every file and link of the sandbox, relative to `root`, without git's own and without caches."""
-    return sorted(path for path, _ in _walk(root) if not _is_internal(path) and not _is_cache(path))
+    return sorted(path for path, _ in _walk(root, internal=False) if not _is_cache(path))
 
 
-def folders(root: str) -> list[str]:
-    """Every folder of the sandbox below its first ones, relative to `root`, without git's own."""
-    found = {os.path.dirname(path) for path in files(root)}
-    return sorted(found | {above for path in found for above in (os.path.dirname(path),) if "/" in above})
+def folders(files: list[str]) -> list[str]:
+    """The folders that these files lie in, below the sandbox's first ones."""
+    return sorted({"/".join(path.split("/")[:depth]) for path in files for depth in range(2, path.count("/") + 1)})
 
 
 class Snapshot:
@@ -121,16 +120,17 @@ def _is_cache(path: str) -> bool:
     return path.startswith(CACHES) or any(folder in path for folder in CACHE_FOLDERS)
 
 
-def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(root: str, internal: bool = True) -> Iterator[tuple[str, os.stat_result]]:
     stack = [root]
     while stack:
         with os.scandir(stack.pop()) as entries:
             for entry in entries:
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISDIR(status.st_mode):
-                    stack.append(entry.path)
+                    if internal or not entry.name.endswith(".git"):
+                        stack.append(entry.path)
                 else:
-                    yield os.path.relpath(entry.path, root), status
+                    yield entry.path[len(root) + 1 :], status
 
 
 def _state(path: str, status: os.stat_result):

@@ -55,7 +55,7 @@ def test_reading_is_never_denied(record: dict[str, dict]) -> None:
 
 
 def test_what_only_stages_or_commits_meets_changed_files_only(record: dict[str, dict]) -> None:
-    # A commit of everything takes up what a peer has not finished; the files that it leaves alone are nobody's business.
+    # A commit of everything takes up what a peer has not finished; files that it leaves alone are no matter.
     changed = {"repo/fix.patch", "repo/mail.patch", "repo/scratch.txt", "repo/src/new_module.py", "repo/src/app.py"}
     # Named by the command, or by what HEAD moves over.
     changed |= {"repo/data/a.txt", "repo/CHANGELOG.md"}

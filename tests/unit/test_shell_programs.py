@@ -16,11 +16,26 @@ from hypothesis import strategies as st
 from swarm_hook_core.effects import effects_of
 
 FOLDERS = ["a", "a/b", "c d", "é"]
-NAMES = ["x.txt", "two words.txt", "it's", 'say "hi"', "$dollar", "back\\slash", "star*", "-dash", "日本", "~", "#hash", "a;b", "p|q&r"]
+NAMES = [
+    "x.txt",
+    "two words.txt",
+    "it's",
+    'say "hi"',
+    "$dollar",
+    "back\\slash",
+    "star*",
+    "-dash",
+    "日本",
+    "~",
+    "#hash",
+    "a;b",
+    "p|q&r",
+]
 SEVERAL = 6  # programs that one bash runs
 
 
 # ----------------------------------------------------------------- words
+
 
 def single(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
@@ -35,7 +50,11 @@ def escaped(text: str) -> str:
 
 
 def ansi(text: str) -> str:
-    return "$'" + "".join(f"\\x{byte:02x}" if byte > 126 or chr(byte) in "'\\" else chr(byte) for byte in text.encode()) + "'"
+    return (
+        "$'"
+        + "".join(f"\\x{byte:02x}" if byte > 126 or chr(byte) in "'\\" else chr(byte) for byte in text.encode())
+        + "'"
+    )
 
 
 def mixed(text: str) -> str:
@@ -52,7 +71,7 @@ def _in_braces(text: str) -> str:
 
 
 def by_printf(text: str) -> str:
-    return f"\"$(printf %s {single(text)})\""
+    return f'"$(printf %s {single(text)})"'
 
 
 quoting = st.sampled_from([single, double, escaped, ansi, mixed, by_variable, by_printf])
@@ -60,11 +79,14 @@ files = st.builds(lambda folder, name: f"{folder}/{name}", st.sampled_from([".",
 words = st.builds(lambda quote, path: quote(path), quoting, files)
 folders = st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(FOLDERS))
 # A folder is not put into itself, which ends half-way.
-above, below = (st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(some)) for some in (FOLDERS[:2], FOLDERS[2:]))
+above, below = (
+    st.builds(lambda quote, path: quote(path), quoting, st.sampled_from(some)) for some in (FOLDERS[:2], FOLDERS[2:])
+)
 texts = st.sampled_from(["hi", "a > b", "$(x)", "it's", "rm -rf a", '"', "EOF ", "<<EOF", "`x`", "\\"])
 
 
 # -------------------------------------------------------------- commands
+
 
 def here_document(delimiter: str, path: str, text: str, tabs: bool) -> str:
     dash, tab = ("-", "\t") if tabs else ("", "")
@@ -74,7 +96,12 @@ def here_document(delimiter: str, path: str, text: str, tabs: bool) -> str:
 
 
 simple = st.one_of(
-    st.builds(lambda path, text, mark: f"echo {single(text)} {mark} {path}", words, texts, st.sampled_from([">", ">>", ">|", "&>", "1>"])),
+    st.builds(
+        lambda path, text, mark: f"echo {single(text)} {mark} {path}",
+        words,
+        texts,
+        st.sampled_from([">", ">>", ">|", "&>", "1>"]),
+    ),
     st.builds(lambda path, text: f"{{ echo {double(text)}; echo 2; }} > {path}", words, texts),
     st.builds(lambda path, text: f"echo {single(text)} | tee -- {path} > /dev/null", words, texts),
     st.builds(lambda path: f"touch -- {path}", words),
@@ -87,12 +114,19 @@ simple = st.one_of(
     st.builds(lambda path: f"sed -i 's/a/b/' -- {path} 2>/dev/null", words),
     st.builds(lambda path: f"mkdir -p -- {path}", folders),
     st.builds(lambda path: f"truncate -s 0 -- {path}", words),
-    st.builds(here_document, st.sampled_from(["EOF", "'EOF'", '"EOF"', "\\EOF", "'END OF'"]), words, texts, st.booleans()),
-    st.builds(lambda names: f"find . -name {single(names)} -exec touch {{}} +", st.sampled_from(["x*", "*i*", "[!-]*", "it's"])),
+    st.builds(
+        here_document, st.sampled_from(["EOF", "'EOF'", '"EOF"', "\\EOF", "'END OF'"]), words, texts, st.booleans()
+    ),
+    st.builds(
+        lambda names: f"find . -name {single(names)} -exec touch {{}} +",
+        st.sampled_from(["x*", "*i*", "[!-]*", "it's"]),
+    ),
     st.builds(lambda path: f"printf '%s\\0' {path} | xargs -0 touch --", words),
-    st.builds(lambda folder: f"for w in {folder}/*; do echo x >> \"$w\"; done", folders),
-    st.builds(lambda paths: f"all=({' '.join(paths)}); touch -- \"${{all[@]}}\"", st.lists(words, min_size=1, max_size=3)),
-    st.builds(lambda path: f"read -r one <<< {path}; echo x > \"$one\"", words.filter(lambda word: "back" not in word)),
+    st.builds(lambda folder: f'for w in {folder}/*; do echo x >> "$w"; done', folders),
+    st.builds(
+        lambda paths: f'all=({" ".join(paths)}); touch -- "${{all[@]}}"', st.lists(words, min_size=1, max_size=3)
+    ),
+    st.builds(lambda path: f'read -r one <<< {path}; echo x > "$one"', words.filter(lambda word: "back" not in word)),
     st.builds(lambda folder: f"rm -f -- {folder}/*.txt {folder}/[i-t]*", folders),
     st.builds(lambda path: f"cat <(echo x > {path})", words),
     st.builds(lambda folder: f"touch -- {folder}/{{p,'q r'}}{{1..2}}", folders),
@@ -117,9 +151,12 @@ def nested(inner):
         st.builds(lambda text, folder: f"(cd -- {folder} && {{ {text}\n}})", body, folders),
         st.builds(lambda text, folder: f"pushd {folder} > /dev/null || exit\n{text}\npopd > /dev/null", body, folders),
         st.builds(lambda text, number: f"f{number}() {{ {text}\n}}\nf{number}", body, st.integers(0, 2)),
-        st.builds(lambda path, text: f"g() {{ local p=\"$1\"; echo {single(text)} > \"$p\"; }}; g {path}", words, texts),
-        st.builds(lambda paths: f"for w in {' '.join(paths)}; do echo x >> \"$w\"; done", st.lists(words, min_size=1, max_size=3)),
-        st.builds(lambda path: f"W={path}; echo x > \"$W\"", words),
+        st.builds(lambda path, text: f'g() {{ local p="$1"; echo {single(text)} > "$p"; }}; g {path}', words, texts),
+        st.builds(
+            lambda paths: f'for w in {" ".join(paths)}; do echo x >> "$w"; done',
+            st.lists(words, min_size=1, max_size=3),
+        ),
+        st.builds(lambda path: f'W={path}; echo x > "$W"', words),
         st.builds(lambda path: f"W={path}\nsed -i 's/a/b/' -- \"${{W}}\" 2>/dev/null", words),
         st.builds(lambda text, path: f"while true; do {text}\nbreak; done >> {path}", body, words),
     )
@@ -129,6 +166,7 @@ programs = st.recursive(simple, nested, max_leaves=5)
 
 
 # ------------------------------------------------------------- the ground
+
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -164,7 +202,9 @@ def test_what_a_program_changes_is_found(start: Path, several: list[str]) -> Non
         shutil.copytree(start, root)
     subprocess.run(
         ["bash"],
-        input="\n".join(f"(cd {single(root)}/repo && exec bash -c {single(text)})" for text, root in zip(several, roots)),
+        input="\n".join(
+            f"(cd {single(root)}/repo && exec bash -c {single(text)})" for text, root in zip(several, roots)
+        ),
         env=sandbox.environment(roots[0]),
         text=True,
         capture_output=True,

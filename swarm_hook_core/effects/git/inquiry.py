@@ -111,9 +111,10 @@ class Inquiry:
         if file is None:
             return []
         text = None
-        if is_known(file) and file != "-":
+        path = os.path.join(self.call.folder, file)
+        if is_known(file) and file != "-" and os.path.isfile(path):  # a pipe would keep us waiting
             try:
-                with open(os.path.join(self.call.folder, file), encoding="utf-8", errors="surrogateescape") as lines:
+                with open(path, encoding="utf-8", errors="surrogateescape") as lines:
                     text = lines.read(1 << 20)
             except OSError:
                 text = None

@@ -37,7 +37,8 @@ FAMILIES = {
     " vue-cli-service expo react-native swift elixir erl iex julia scala kotlin kotlinc groovy java racket sbcl"
     " clojure bb octave maturin pytest py.test make gmake mypy pyright basedpyright pylint flake8 pyflakes ty pyre"
     " bandit vite prisma graphql-codegen sqlc alembic swagger-codegen openapi-generator-cli just ninja cmake tsc"
-    " coverage go dotnet mix",
+    " coverage go dotnet mix rails flutter django-admin flask uvicorn gunicorn celery streamlit phpstan psalm gotestsum"
+    " ginkgo wasm-pack trunk nyc c8 svelte-check vue-tsc msbuild rebar3 dune lake",
     "packages": "npm cnpm yarn pnpm pip pip3 bundle bundler apt apt-get brew dnf yum apk pacman snap port crontab"
     " dpkg systemctl service launchctl journalctl pipx rustup nvm volta corepack cargo gem composer pod conan",
     "converters": "gcc g++ cc c++ clang clang++ swiftc gfortran ghc tcc convert magick mogrify composite montage"
@@ -57,7 +58,7 @@ FAMILIES = {
     " fish"
     " su runuser npx bunx pnpx uvx uv poetry pdm pipenv hatch rye pixi",
     "listers": "echo printf pwd ls gls cat head tail ghead gtail grep egrep fgrep ggrep zgrep rg ag ack basename dirname"
-    " realpath readlink grealpath greadlink seq true false test [ which type hostname whoami id uname date gdate",
+    " realpath readlink grealpath greadlink seq true false test [ which type hostname whoami id uname date gdate swarm-mcp",
     "git": "git",
 }
 FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names.split()}
@@ -69,11 +70,11 @@ def program(name: str):
     if family is None:
         from swarm_hook_core.effects.programs.readers import NAMES
 
-        return _reads if name in NAMES else None
+        return reads if name in NAMES else None
     full = f"swarm_hook_core.effects.programs.{family}"
     module = __import__(full, fromlist=["RUN"])
     return module.RUN.get(name) or module.RUN.get(name.rstrip("0123456789.-"))
 
 
-def _reads(_call) -> None:
+def reads(_call) -> None:
     """Writes nothing."""

@@ -8,6 +8,7 @@ from swarm_hook_core.effects.programs.places import below, cannot_tell, seen
 
 LONGEST_LETTERS = 30  # of tar's old-style options
 MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain
+LARGEST_LIST = 2 << 20  # bytes of a zip's list of its members
 LISTING_SECONDS = 0.2  # a compressed tar has to be unpacked to be listed
 _TAR_LONG = (
     "--file --directory --strip-components --exclude --exclude-from --files-from --transform --xform --owner --group"
@@ -111,7 +112,8 @@ class Members:
         if not self.read:
             self.read = True
             try:
-                if self.source and all(map(is_known, self.chosen)):
+                # Of a device there is no end, and a pipe waits for whoever writes into it.
+                if self.source and os.path.isfile(self.source) and all(map(is_known, self.chosen)):
                     self.names = self.listing(self.source)
             except Exception:  # a broken archive, or one of a kind that the listing does not know
                 self.names = None
@@ -191,7 +193,8 @@ def zip_names(path: str):
         file.seek(-min(file.tell(), 66_000), os.SEEK_END)
         tail = file.read()
         mark = tail.rfind(b"PK\5\6")  # the end record: it says how many members there are
-        if mark < 0 or int.from_bytes(tail[mark + 10 : mark + 12], "little") > MOST:
+        members, size = (int.from_bytes(tail[mark + at : mark + end], "little") for at, end in ((10, 12), (12, 16)))
+        if mark < 0 or members > MOST or size > LARGEST_LIST:
             return None
         with zipfile.ZipFile(file) as archive:
             return archive.namelist()

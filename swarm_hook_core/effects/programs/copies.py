@@ -3,7 +3,7 @@
 import os
 import sys
 
-from swarm_hook_core.effects.model import is_known
+from swarm_hook_core.effects.model import absolute, is_known
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.places import (
     cannot_tell,
@@ -106,7 +106,14 @@ def _ln(call) -> None:
         path = seen(call, dest)
         inside = False if path and os.path.islink(path.rstrip("/")) else None
     for source in sources:
-        _back_up(call, options, put(call, source, dest, inside))
+        named = put(call, source, dest, inside)
+        _back_up(call, options, named)
+        for word in named:
+            path = seen(call, word)
+            base = os.path.dirname(path) if path and options.has("-s", "--symbolic") else call.folder
+            target = absolute(base, source) if path else None
+            if target:
+                call.walk.links[path] = target
 
 
 def _link(call) -> None:

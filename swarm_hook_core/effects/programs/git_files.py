@@ -149,6 +149,8 @@ def _text(call, source: str):
     if path is None or path in call.walk.contents:
         return None  # something that this script has put there
     try:
+        if not os.path.isfile(path):  # a pipe would keep us waiting
+            return None
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(LONGEST)
     except (OSError, ValueError):

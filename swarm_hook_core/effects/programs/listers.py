@@ -454,5 +454,6 @@ RUN = {
     **dict.fromkeys(("realpath", "readlink", "grealpath", "greadlink"), _realpath),
     "seq": _seq,
     **dict.fromkeys(("true", "false", "test", "["), _silent),
-    **dict.fromkeys(("which", "type", "hostname", "whoami", "id", "uname", "date", "gdate"), _nothing),
+    # swarm-mcp: `restore` writes files, when somebody was told to bring them back.
+    **dict.fromkeys(("which", "type", "hostname", "whoami", "id", "uname", "date", "gdate", "swarm-mcp"), _nothing),
 }

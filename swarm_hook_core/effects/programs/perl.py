@@ -25,6 +25,8 @@ def _perl(call) -> None:
             codes = [text]
     elif not codes:
         call.guess(f"runs {operands.pop(0)}" if is_known(operands[0]) else "a computed program")
+    if any("$^I" in code for code in codes):
+        call.guess("Perl code that edits in place")
     if UNKNOWN in codes or any(word in code for code in codes for word in _WRITES):
         from swarm_hook_core.effects.programs.scripts.code import perl_code
 

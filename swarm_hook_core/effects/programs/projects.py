@@ -5,6 +5,7 @@ Package managers, which change manifests and lock files, are in `packages`; comp
 
 import os
 
+from swarm_hook_core.effects.model import absolute
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.places import cannot_tell, fixed_part, is_pattern, with_endings
 
@@ -21,6 +22,13 @@ def _runs(call) -> None:
         call.runs_project()
 
 
+def _speaks(call) -> None:
+    if any(word in ("-e", "-E", "--eval", "-exec", "--execute") for word in call.words):
+        call.guess("code that cannot be read")
+    else:
+        _runs(call)
+
+
 def _make(call) -> None:
     takes = ("--directory", "--file", "--makefile", "--include-dir", "--old-file", "--new-file", "--eval")
     options = split(call.words, "CfIoW", takes, optional="jlO")
@@ -28,6 +36,9 @@ def _make(call) -> None:
         "-n", "--just-print", "--dry-run", "--recon", "-q", "--question", "-v", "--version", "-h", "--help"
     ):
         call.runs_project()
+        made = options.values("-f", "--file", "--makefile")
+        if any(word == "-" or absolute(call.folder, word) in call.walk.contents for word in made):
+            call.guess("a makefile of the command's own")
 
 
 def _just(call) -> None:
@@ -231,11 +242,14 @@ _RUNNERS = (
     " rollup parcel"
     " next nuxt astro gatsby hugo jekyll mkdocs sphinx-build tsup ts-node-esm nodemon pm2 behave robot locust"
     " unittest nose2 invoke fab ansible-playbook molecule storybook remix ng vue-cli-service expo react-native"
-    " swift elixir erl iex julia scala kotlin kotlinc groovy java racket sbcl clojure bb octave maturin"
+    " swift kotlinc java maturin rails flutter django-admin flask uvicorn gunicorn celery streamlit phpstan psalm"
+    " gotestsum ginkgo wasm-pack trunk nyc c8 svelte-check vue-tsc msbuild rebar3 dune lake"
 )
+_SPEAKERS = "elixir erl iex julia scala kotlin groovy racket sbcl clojure bb octave"
 
 RUN = {
     **dict.fromkeys(_RUNNERS.split(), _runs),
+    **dict.fromkeys(_SPEAKERS.split(), _speaks),
     **dict.fromkeys(("pytest", "py.test", "jest", "vitest", "playwright", "phpunit", "rspec", "cypress"), _tests),
     **dict.fromkeys(("make", "gmake"), _make),
     **dict.fromkeys(

@@ -40,7 +40,10 @@ NAMES = frozenset(
         # windows of a person, terminals
         " clear fzf open pbcopy pbpaste peco reset setterm stty wl-copy wl-paste xclip xdg-open xsel"
         # containers, clusters, clouds: what they change is elsewhere
-        " kubectx kubens stern k9s dive hadolint doctl heroku"
+        " kubectx kubens stern k9s dive hadolint doctl heroku az gcloud bq hcloud minikube kind argocd flux istioctl"
+        " eksctl vault etcdctl rabbitmqctl createdb dropdb pg_isready cqlsh"
+        # measurements of code and servers
+        " vulture radon xenon interrogate staticcheck lychee depcheck hey wrk grpcurl pv inotifywait fswatch"
         # shells' own
         " bg disown fg hash jobs logout suspend times ulimit umask wait bind complete compgen compopt help let enable"
     ).split()

@@ -71,6 +71,13 @@ class Live:
         else:
             call.tree(path, admits)
 
+    def has_made(self, path: str) -> bool:
+        """Whether the command line has put something at absolute `path`."""
+        return path in self.call.walk.contents
+
+    def runs_project(self) -> None:
+        self.call.runs_project()
+
     def guess(self, why: str) -> None:
         if why not in self.guessed:
             self.guessed.add(why)
@@ -151,7 +158,10 @@ def _text(stream):
 
 def run_file(call, words) -> None:
     """A script file: opaque, but what a small one writes by name is as certain as in the command."""
-    call.guess(OPAQUE)
+    if words[1:] in (["--help"], ["-h"]):
+        call.runs_project()
+    else:
+        call.guess(OPAQUE)
     path = absolute(call.folder, words[0])
     stream = None if path is None else call.walk.text_of(path)
     if stream is not None and stream.text is not None:

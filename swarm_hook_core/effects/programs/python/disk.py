@@ -53,6 +53,8 @@ class Replay:
     def __init__(self, outer, path):
         self.mark = outer.mark
         self.variable = outer.variable
+        self.has_made = outer.has_made
+        self.runs_project = outer.runs_project
         self.path = path
         self.written: dict = {}
         self.unclear = False

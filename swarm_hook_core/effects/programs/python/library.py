@@ -60,20 +60,24 @@ def is_in(module: str, name: str) -> bool:
     return _function(dotted) is not None or dotted in writing.PATHS or dotted in writing.OPENERS
 
 
-def is_local(code, module: str) -> bool:
-    """Whether `module` is code of the folder rather than of a library."""
+def imported(code, module: str) -> None:
+    """Import `module`: one of the project is its own code, one that the same command has made is code nobody knows."""
     import sys
 
     first = module.partition(".")[0]
     if not first or first in sys.stdlib_module_names or first in ("__future__",) or not is_known(first):
-        return False
+        return
     folders = [code.folder] if code.file is None else [os.path.dirname(code.file)]
     folders += [absolute(code.folder, folder) for folder in code.search]
-    return any(
-        folder is not None
-        and (os.path.isfile(os.path.join(folder, first + ".py")) or os.path.isdir(os.path.join(folder, first)))
-        for folder in folders
-    )
+    folders += [absolute(code.folder, folder or ".") for folder in (code.outlet.variable("PYTHONPATH") or "").split(":")]
+    for folder in folders:
+        if folder is None:
+            continue
+        path = os.path.join(folder, first)
+        if code.outlet.has_made(path + ".py") or code.outlet.has_made(os.path.join(path, "__init__.py")):
+            code.outlet.guess("Python code that runs other code")
+        elif os.path.isfile(path + ".py") or os.path.isdir(path):
+            code.outlet.runs_project()
 
 
 def call(code, dotted: str, args: list, named: dict):

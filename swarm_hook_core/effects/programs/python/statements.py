@@ -77,7 +77,7 @@ class Statements(Expressions):
 
     def do_Import(self, node):
         for alias in node.names:
-            self.imports(alias.name)
+            library.imported(self, alias.name)
             if alias.asname:
                 self.scope.set(alias.asname, Name(alias.name))
             else:
@@ -89,16 +89,12 @@ class Statements(Expressions):
         if node.level:
             self.outlet.guess("Python code that runs other code")
         else:
-            self.imports(module)
+            library.imported(self, module)
         for alias in node.names:
             if alias.name == "*":
                 self.stars.append(module)
             else:
                 self.scope.set(alias.asname or alias.name, Name(f"{module}.{alias.name}"))
-
-    def imports(self, module: str) -> None:
-        if library.is_local(self, module):
-            self.outlet.guess("Python code that runs other code")
 
     def do_FunctionDef(self, node):
         self.scope.set(node.name, Function(node, self.scope))

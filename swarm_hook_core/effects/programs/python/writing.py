@@ -120,7 +120,9 @@ def _copy_of(code, full: str, target):
     to = absolute(code.folder, path_of(target) if not isinstance(target, Choice) else UNKNOWN)
     if to is None:
         return None
-    return lambda path: os.path.lexists(os.path.join(full, os.path.relpath(path, to)))
+    # A source that is not there yet is made by the code itself, who knows with what in it.
+    missing = False if os.path.isdir(full) else None
+    return lambda path: os.path.lexists(os.path.join(full, os.path.relpath(path, to))) or missing
 
 
 def _into(code, source, target):

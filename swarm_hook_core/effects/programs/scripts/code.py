@@ -71,7 +71,12 @@ class Scan(Names):
 
             self.calls.update(bound_names(found))
             if loads_files(found):
-                self.guess(OTHER_CODE)
+                self.guess(OTHER_CODE) if self.call.walk.contents else self.call.runs_project()
+        elif self.language.name == "ruby":
+            from swarm_hook_core.effects.programs.scripts.languages.ruby import writes_by_pathname
+
+            if writes_by_pathname(found):
+                self.computed()
         definitions = self.functions(found)
         self.pass_over(found, acts=False)
         self.give_parameters(found, definitions)

@@ -1,6 +1,8 @@
 """Ruby."""
 
-from swarm_hook_core.effects.programs.scripts.tokens import Language
+from swarm_hook_core.effects.programs.scripts.tokens import NAME, Language
+
+_OF_PATHNAMES = ("write", "binwrite", "delete", "unlink", "rmtree", "rename", "truncate", "make_link", "make_symlink")
 
 _RUBY_UTILS = {
     "rm": "writes",
@@ -85,3 +87,12 @@ LANGUAGE = Language(
     newline_ends=True,
     heredoc=r"<<[~-]?(?P<q>['\"`]?)(?P<word>[A-Z_a-z]\w*)(?P=q)",
 )
+
+
+def writes_by_pathname(found: list) -> bool:
+    """Whether a method of a ``Pathname`` may write: nobody follows what the path is."""
+    names = [token.value for token in found if token.kind == NAME]
+    return any(name.startswith("Pathname") for name in names) and any(
+        last in _OF_PATHNAMES and owner not in ("File", "IO", "FileUtils")
+        for owner, _, last in (name.rpartition(".") for name in names)
+    )
