@@ -1,5 +1,5 @@
-"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, settings,
-git hooks, faults.
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, shell grammar,
+settings, git hooks, faults.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ RECENT_SECONDS = 86400
 
 
 def findings(scope_flag: str) -> list[Finding]:
-    """The contract's eight checks, then the journal mode, a person's settings, git hooks and recorded faults."""
+    """The contract's eight checks, then journal mode, shell grammar, a person's settings, git hooks, recorded faults."""
     scope = current_scope(scope_flag)
     found = [_binary(), _database(), _scope(scope_flag, scope)]
     found += _instances(scope)
-    found += [_skills(), _plugins(), _environment(), _journal(), _settings(), _guard(), _faults()]
+    found += [_skills(), _plugins(), _environment(), _journal(), _grammar(), _settings(), _guard(), _faults()]
     return found
 
 
@@ -142,6 +142,18 @@ def _journal() -> Finding:
     text = f"SQLite {release} can lose commits in the write-ahead-log mode this store is in"
     mend = "pip install pysqlite3, or close all sessions and run swarm-mcp cleanup"
     return Finding("sqlite", "warn", text, mend, details)
+
+
+def _grammar() -> Finding:
+    from swarm_hook_core.effects.grammar import GrammarMissing, parse
+
+    details = {"folder": bundle.grammar_folder()}
+    try:
+        parse(b"true")
+    except GrammarMissing as error:
+        text = f"what shell commands write cannot be told, so they are not denied: {error}"
+        return Finding("grammar", "warn", text, "pip install tree-sitter tree-sitter-bash", details)
+    return Finding("grammar", "ok", "shell commands are read by tree-sitter's bash grammar", details=details)
 
 
 def _settings() -> Finding:

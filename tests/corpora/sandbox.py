@@ -24,7 +24,15 @@ from collections.abc import Iterator
 from corpora.ground import FILES, MAKE_GIT
 
 # What tools keep for themselves; nobody locks it.
-CACHES = ("home/.cache/", "home/.npm/", "home/.viminfo", "home/.wget-hsts", "home/.local/share/", "home/.config/go/")
+CACHES = (
+    "home/.cache/",
+    "home/.npm/",
+    "home/.viminfo",
+    "home/.wget-hsts",
+    "home/.local/share/",
+    "home/.config/go/",
+    "home/.terraform.d/",
+)
 CACHE_FOLDERS = ("/.ruff_cache/", "/.pytest_cache/", "/.mypy_cache/", "/__pycache__/")
 LONG_AGO = 1_700_000_000
 SECONDS = 30

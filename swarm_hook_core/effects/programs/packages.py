@@ -129,6 +129,9 @@ def _run_tool(call, words) -> None:
     """A tool of the project by its name (``yarn prettier --write .``); a script of the manifest where it is none."""
     from swarm_hook_core.effects.programs import program
 
+    if words[:1] in (["-c"], ["--call"]) and len(words) > 1:
+        call.script(words[1])
+        return
     words = [word for at, word in enumerate(words) if word != "--" or at > 0]
     while words and words[0].startswith("-"):
         words.pop(0)

@@ -2,13 +2,20 @@
 
 usage: swarm-mcp uninstall [--client claude-code|codex|all] [--dry-run] [--json]
 
-With all clients served, the marketplace folder goes too. The store with its locks and messages stays.
+With all clients served, the marketplace folder goes too. What is yours stays: the store with its locks and
+messages, contents kept for `swarm-mcp restore`, config.json; and the git hooks of repositories, which go with
+`swarm-mcp guard uninstall` in each.
 
 example: swarm-mcp uninstall
 """
 
 from __future__ import annotations
 
+import os
+
+from swarm_hook_core import kept
+from swarm_hook_core.settings import config_path
+from swarm_hook_core.state import store_path
 from swarm_mcp import bundle
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.clients import NAMES, chosen, client
@@ -62,6 +69,8 @@ def run(args) -> int:
             say(f"{result['client']}: {step}")
     if removed:
         say(f"removed {folder}")
+        for path in filter(os.path.exists, (store_path(), kept.folder(), config_path())):
+            say(f"left, for you to keep or to remove: {path}")
     elif not results:
         say("no agent client was found on PATH, and none has the plugin: nothing to do")
     return 0 if fine else 1

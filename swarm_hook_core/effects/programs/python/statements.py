@@ -77,7 +77,7 @@ class Statements(Expressions):
 
     def do_Import(self, node):
         for alias in node.names:
-            library.imported(self, alias.name)
+            self.imports(alias.name)
             if alias.asname:
                 self.scope.set(alias.asname, Name(alias.name))
             else:
@@ -89,12 +89,15 @@ class Statements(Expressions):
         if node.level:
             self.outlet.guess("Python code that runs other code")
         else:
-            library.imported(self, module)
+            self.imports(module)
         for alias in node.names:
             if alias.name == "*":
                 self.stars.append(module)
             else:
                 self.scope.set(alias.asname or alias.name, Name(f"{module}.{alias.name}"))
+
+    def imports(self, module: str) -> None:
+        library.imported(self, module)
 
     def do_FunctionDef(self, node):
         self.scope.set(node.name, Function(node, self.scope))

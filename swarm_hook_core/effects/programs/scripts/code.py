@@ -67,11 +67,14 @@ class Scan(Names):
     def go(self, found: list) -> None:
         """Scan `found`: names first, since a function may be called above or below what it is given."""
         if self.language.name == "javascript":
-            from swarm_hook_core.effects.programs.scripts.languages.javascript import bound_names, loads_files
+            from swarm_hook_core.effects.programs.scripts.languages.javascript import bound_names, loaded_files
 
             self.calls.update(bound_names(found))
-            if loads_files(found):
-                self.guess(OTHER_CODE) if self.call.walk.contents else self.call.runs_project()
+            loaded = loaded_files(found)
+            if loaded:
+                self.call.runs_project()
+            if "script" in loaded or (loaded and self.call.walk.contents):
+                self.guess(OTHER_CODE)
         elif self.language.name == "ruby":
             from swarm_hook_core.effects.programs.scripts.languages.ruby import writes_by_pathname
 

@@ -128,15 +128,27 @@ def bound_names(found: list) -> dict:
     return calls
 
 
-def loads_files(found: list) -> bool:
-    """Whether other code of the folder is run: ``require("./x")``, ``import "./x.js"``; JSON is none."""
+def loaded_files(found: list) -> set:
+    """How other code of the folder is run: ``script`` for its own sake (``require("./x")``), or ``module`` for what it
+    gives (``a = require("./x")``, ``import a from "./x"``). JSON is no code."""
+    ways = set()
     for at, token in enumerate(found):
         if at and token.kind == TEXT and len(token.value) == 1 and token.value[0].startswith((".", "/")):
-            before = found[at - 2 if found[at - 1].value == "(" and at > 1 else at - 1]
-            if before.kind == NAME and before.value in ("require", "import", "from"):
+            called = found[at - 1].value == "(" and at > 1
+            place = at - 2 if called else at - 1
+            if found[place].kind == NAME and found[place].value in ("require", "import", "from"):
                 if not token.value[0].endswith(".json"):
-                    return True
-    return False
+                    ways.add("script" if _stands_alone(found, place, at + 2 if called else at + 1) else "module")
+    return ways
+
+
+def _stands_alone(found: list, first: int, after: int) -> bool:
+    """Whether what begins at `first` and ends before `after` is a statement whose value nobody takes."""
+    if found[first].value == "from":
+        return False
+    ends = (";", "\n", "}")
+    begun = first == 0 or found[first - 1].value in (*ends, "{", "await")
+    return begun and (after >= len(found) or found[after].value in ends)
 
 
 def _module(token):
