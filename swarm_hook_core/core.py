@@ -45,7 +45,7 @@ class HookCore:
         return self._run("post_tool_use", stdin, self._post_tool_use)
 
     def check(self, payload: dict):
-        """The Verdict on the tool call in `payload`; the files that it may write unseen are noted. Raises whatever goes wrong."""
+        """The Verdict on the tool call in `payload`; what it may write unseen is noted. Raises whatever goes wrong."""
         return self._checked(payload)[0]
 
     def words_beside(self, verdict, payload: dict) -> str:

@@ -41,7 +41,7 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
 
 
 def _certain(session, effects, peers):
-    """The first lock that is certainly met, as ``(path, held, by, within)`` or None, and ``[(held, why)]`` that may be."""
+    """``(path, held, by, within)`` of the first lock that is certainly met, or None; ``[(held, why)]`` that may be."""
     possible: list = []
     collision = first_collision(session, [(write.folder, write.path) for write in effects.writes], peers.on)
     if collision:
@@ -185,5 +185,6 @@ def _strictly(tool: str, why: str, held, identity: str, now: float) -> str:
     who, note, ask = holder(held, identity)
     return (
         f"swarm lock blocked {tool}: it may write {held.file} ({why}), held by {who} ({note}nothing uncertain may run"
-        f" here while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else, or {ask}."
+        f" here while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else,"
+        f" or {ask}."
     )

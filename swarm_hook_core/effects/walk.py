@@ -232,7 +232,7 @@ class Walk(Marks):
         self.spend(2)
         names = globs.expand(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
-            return names
+            return names + self._made(wanted, scope, names) if self.contents else names
         if scope.folder is None and not wanted.startswith("/"):
             return [UNKNOWN]
         parts = wanted.split("/")
@@ -241,6 +241,16 @@ class Walk(Marks):
             fixed += 1
         root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
         return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
+
+    def _made(self, wanted: str, scope, names) -> list[str]:
+        """The names of files made by this script that a shell pattern stands for, but for `names`."""
+        if scope.folder is None:
+            return []
+        self.spend(1 + len(self.contents) // 8)
+        admits = globs.admits(wanted, scope.folder, scope.options)
+        made = [path for path in self.contents if admits(path)]
+        start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
+        return [path[len(start) :] for path in made if path[len(start) :] not in names]
 
     def substituted(self, scope, inner: str) -> str:
         """What ``$(inner)`` stands for; its effects count."""

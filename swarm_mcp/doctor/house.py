@@ -28,7 +28,7 @@ RECENT_SECONDS = 86400
 
 
 def findings(scope_flag: str) -> list[Finding]:
-    """The contract's eight checks, then journal mode, shell grammar, a person's settings, git hooks, recorded faults."""
+    """The contract's eight checks, then journal mode, shell grammar, settings, git hooks and recorded faults."""
     scope = current_scope(scope_flag)
     found = [_binary(), _database(), _scope(scope_flag, scope)]
     found += _instances(scope)

@@ -315,3 +315,28 @@ def test_the_proof_leaves_nothing_behind(ground: Ground, fakes: Fakes, monkeypat
     assert checks(ground)["claude-code enforcement"]["status"] == "ok"
     assert list(scratch.iterdir()) == []
     assert before == (ground.sql("SELECT * FROM instances"), ground.sql("SELECT * FROM events"))
+
+
+def test_a_missing_grammar_is_told(ground: Ground, alone, monkeypatch):
+    from swarm_hook_core.effects import grammar
+
+    assert checks(ground)["grammar"]["status"] == "ok"
+
+    def nowhere(_script):
+        raise grammar.GrammarMissing("not installed for this interpreter")
+
+    monkeypatch.setattr(grammar, "parse", nowhere)
+    check = checks(ground)["grammar"]
+    assert check["status"] == "warn" and "pip install tree-sitter" in check["mend"], check
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_a_hook_that_cannot_read_shell_commands_is_found_out(ground: Ground, fakes: Fakes, name: str):
+    root = fakes.claude() if name == "claude-code" else fakes.codex()
+    record = json.loads((root / "install.json").read_text())
+    (root / "install.json").write_text(json.dumps({**record, "grammar": None}))
+    proof = checks(ground)[f"{name} enforcement"]
+    assert proof["status"] == "warn" and "asks swarm-mcp" in proof["message"], proof
+    (root / "install.json").write_text(json.dumps({**record, "grammar": None, "coordinator": None}))
+    proof = checks(ground)[f"{name} enforcement"]
+    assert proof["status"] == "fail" and "shell commands cannot be read" in proof["message"], proof

@@ -176,6 +176,8 @@ CERTAIN = {
 
 POSSIBLE = {
     "rm $nowhere": "a computed path",
+    "rm ${nowhere}/x": "a computed path",
+    "rm ${nowhere%.py}": "a computed path",
     "rm \"$(frob)\"": "a computed path",
     "$tool x": "a computed command",
     "frob x": "frob is not known",

@@ -28,6 +28,7 @@ from sessions import (
     write_payload,
 )
 
+from swarm_hook_core.decision import Denial, Verdict
 from swarm_hook_core.process import start_time
 from swarm_mcp import bundle, transport
 from swarm_mcp.server.checks import Check
@@ -144,6 +145,97 @@ def test_what_the_session_holds_itself_passes_also_where_nobody_registered_it(ru
     wait_for(lambda: [row for row in instances() if row["session_id"] == me])
     (row,) = [row for row in instances() if row["session_id"] == me]
     assert (row["runtime"], row["scope"]) == (runtime, str(repo))
+
+
+# -- calls that do not say what they write ---------------------------------------------------------------
+
+
+def unseen(runtime: str, me: str, repo: Path, tool: str, tool_input: Any) -> dict[str, Any]:
+    payload = {**captured(runtime, "PreToolUse.Bash", repo), "session_id": me, "cwd": str(repo)}
+    return {**payload, "tool_name": tool, "tool_input": tool_input}
+
+
+UNSEEN: list[tuple[str, Any, str]] = [
+    ("Bash", {"command": "sed -i s/x/y/ f"}, "deny"),
+    ("Bash", {"command": "cat f | grep x > g"}, ""),
+    ("Bash", {"command": "find . -name 'f*' -delete"}, "deny"),
+    ("Bash", {"command": "git clean -f"}, "deny"),
+    ("Bash", {"command": "./build"}, "notice"),
+    ("Bash", {"command": ["bash", "-lc", "echo > f"]}, "deny"),
+    ("Bash", {"command": 3}, ""),
+    ("mcp__filesystem__write_file", {"path": "f", "content": "x"}, "deny"),
+    ("mcp__filesystem__write_file", {"content": "x"}, "notice"),
+    ("mcp__filesystem__read_file", {"path": "f"}, ""),
+]
+
+
+@pytest.mark.parametrize("strict", ["", "1"])
+def test_what_is_found_out_gets_the_hook_s_own_answer(
+    runtime: str, strict: str, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    (repo / "f").write_text("x\n")
+    (repo / "build").write_text("\0no script\n")
+    monkeypatch.setenv("SWARM_STRICT", strict)
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f", "why not")
+    let_time_pass()
+    for tool, tool_input, expected in UNSEEN:
+        payload = unseen(runtime, me, repo, tool, tool_input)
+        answer = Check(asked(runtime, payload)).text
+        assert answer == run(runtime, "pre_tool_use", payload).out.strip(), tool_input
+        wanted = "deny" if strict and expected == "notice" else expected
+        assert ("deny" if '"deny"' in answer else "notice" if answer else "") == wanted, tool_input
+    assert fault_lines() == []
+
+
+def test_what_the_server_watches_the_hooks_compare(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    (repo / "f").write_text("x\n")
+    peer_locks(repo, repo / "f")
+    payload = unseen(runtime, me, repo, "Bash", {"command": "./build", "timeout": 1000})
+    assert "additionalContext" in Check(asked(runtime, payload)).text
+    (repo / "f").write_text("overwritten\n")
+    ended = {**payload, "hook_event_name": "PostToolUse", "tool_response": {}}
+    script = ROOT / "integrations" / runtime / "hooks" / "post_tool_use.py"
+    done = subprocess.run(
+        [sys.executable, str(script)], input=json.dumps(ended), capture_output=True, text=True, check=True
+    )
+    assert str(repo / "f") in done.stdout and "changed" in done.stdout and done.stderr == ""
+
+
+def test_the_server_tells_what_earlier_calls_did_whose_end_nobody_told(
+    runtime: str, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from swarm_hook_core import watch
+
+    monkeypatch.setattr(watch, "FRESH_SECONDS", 0)
+    me = new_session()
+    start(runtime, me, repo)
+    (repo / "f").write_text("x\n")
+    peer_locks(repo, repo / "f")
+    Check(asked(runtime, unseen(runtime, me, repo, "Bash", {"command": "./build"})))
+    (repo / "f").write_text("overwritten\n")
+    text = Check(asked(runtime, unseen(runtime, me, repo, "Bash", {"command": "cat f"}))).text
+    assert "since your command began" in text and str(repo / "f") in text
+
+
+def test_a_refusal_by_another_process_is_its_own_to_note(
+    runtime: str, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_hook_core.core.HookCore.check", lambda *_: Verdict(Denial("", None, "no")))
+    check = Check(asked(runtime, unseen(runtime, new_session(), repo, "Bash", {"command": "x"})))
+    check.follow_up()
+    assert '"no"' in check.text and fault_lines() == []
+
+
+def test_the_server_may_be_told_what_hooks_are_told() -> None:
+    """Codex hands its servers only the variables that they ask for."""
+    given = json.loads((ROOT / "integrations/codex/mcp.json").read_text())["mcpServers"]["swarm"]["env_vars"]
+    assert {"SWARM_STRICT", "SWARM_CODEX_STRICT", "SWARM_CONFIG_DIR", "SWARM_STATE_DIR"} <= set(given)
+
 
 
 # -- afterwards --------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def checkout_index(q) -> None:
     o = q.options
     if o.has("--prefix", "--temp"):
         return
-    if o.has("--stdin"):
+    if o.has("--stdin") or q.call.after:
         q.cannot_tell()
     specs = q.specs([] if o.has("-a", "--all") else o.operands)
     if specs.is_empty and not o.has("-a", "--all"):
@@ -151,6 +151,8 @@ def _files(q, tree, words, removes: bool) -> None:
     q.hit(q.named(specs))
     if tree is None:
         q.hit(q.chosen(specs, q.repository.modified))
+        if q.call.after:  # the index may be another by then
+            q.maybe(q.chosen(specs, list))
     else:
         revision = q.known(tree)
         q.hit(q.chosen(specs, lambda paths: q.repository.against(revision, paths, removes)))

@@ -66,6 +66,8 @@ def _cp(call) -> None:
             if is_folder(call, source):
                 continue
         named = put(call, source, dest, inside, spared)
+        if options.has("-l", "--link", "-s", "--symbolic-link"):
+            _linked(call, source, named, options.has("-s", "--symbolic-link"))
         if deep and not is_known(source):
             call.tree(dest, cannot_tell)
         _back_up(call, options, named)
@@ -108,12 +110,16 @@ def _ln(call) -> None:
     for source in sources:
         named = put(call, source, dest, inside)
         _back_up(call, options, named)
-        for word in named:
-            path = seen(call, word)
-            base = os.path.dirname(path) if path and options.has("-s", "--symbolic") else call.folder
-            target = absolute(base, source) if path else None
-            if target:
-                call.walk.links[path] = target
+        _linked(call, source, named, options.has("-s", "--symbolic"))
+
+
+def _linked(call, source: str, named, symbolic: bool) -> None:
+    """What is written to `named` from here on goes to `source`."""
+    for word in named:
+        path = seen(call, word)
+        target = absolute(os.path.dirname(path) if symbolic else call.folder, source) if path else None
+        if target:
+            call.walk.links[path] = target
 
 
 def _link(call) -> None:

@@ -76,6 +76,8 @@ def _sqlite(call) -> None:
     for text in sql:
         for statement in _statements(text):
             first = statement.split(None, 1)[0].lower() if statement.split() else ""
+            if "writefile(" in statement.lower():
+                call.guess("SQL that writes files")
             if first in (".output", ".once", ".backup", ".save", ".clone", ".excel", ".log"):
                 names = [word.strip("\"'") for word in statement.split()[1:] if not word.startswith("-")]
                 if names and names[-1] not in ("stdout", "off") and not names[-1].startswith("|"):

@@ -184,6 +184,8 @@ class _Editor:
             self.call.script(rest.lstrip("!"))
         elif name in ("so", "source", "lua", "luafile", "py", "python", "py3", "pyfile", "ru", "runtime"):
             self.call.guess("runs a script of its own")
+        elif any(one in rest for one in ("writefile(", "delete(", "rename(", "system(", "execute(", "setline(")):
+            self.call.guess("calls functions that write")
 
     def written(self, rest: str) -> None:
         if rest.startswith("!"):

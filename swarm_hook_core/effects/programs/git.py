@@ -49,6 +49,10 @@ def _moves(earlier, words) -> bool:
     """Whether ``git <earlier>`` may have given what ``git <words>`` goes by another meaning."""
     if earlier[0] in _MOVES:
         return True
+    if earlier[0] in ("read-tree", "update-index"):  # what is checked out of the index is not known any more
+        return True
+    if earlier[0] in ("restore", "apply") and options_of(earlier).has("-S", "--staged", "--cached", "--index", "-3"):
+        return True
     return earlier[0] in _NAMES and any(word in words[1:] for word in earlier[1:] if word[:1] != "-")
 
 

@@ -44,6 +44,10 @@ def _curl(call) -> None:
     ):
         if name not in ("-", "%"):
             call.write(name)
+    if options.has("-T", "--upload-file"):
+        for address in options.operands + options.values("--url"):
+            if address.startswith("file://"):
+                call.write(address[7:])
     if options.has("-K", "--config"):
         call.guess("its options are in a file")
 

@@ -88,16 +88,22 @@ class Live:
         if self.minds_doubt and code.is_doubtful():
             return None
         call = self.here(code)
-        call.run(words, None if stdin is None else Stream(stdin), folder)
+        call.run(words, self._given(stdin, code), folder)
         return call.output.text if call.output is not None else None
 
-    def script(self, text: str, folder, code):
+    def script(self, text: str, folder, code, stdin=None):
         """Run shell text; what it prints, or None."""
         if self.minds_doubt and code.is_doubtful():
             return None
         call = self.here(code, folder)
-        call.script(text)
+        call.script(text, (), self._given(stdin, code))
         return call.output.text if call.output is not None else None
+
+    def _given(self, stdin, code):
+        """The Stream that a command of the code reads: `stdin`, or where it is None what the code left of its own."""
+        if stdin is None:
+            return None if code.stdin is None else Stream(code.stdin)
+        return Stream(stdin if is_known(stdin) else None)
 
     def here(self, code, folder=None) -> Call:
         """The call, in the folder that the code has moved to."""

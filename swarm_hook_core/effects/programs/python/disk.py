@@ -75,7 +75,7 @@ class Replay:
     def run(self, words, stdin, folder, code):
         return ANY
 
-    def script(self, text, folder, code):
+    def script(self, text, folder, code, stdin=None):
         return ANY
 
 

@@ -69,7 +69,8 @@ def imported(code, module: str) -> None:
         return
     folders = [code.folder] if code.file is None else [os.path.dirname(code.file)]
     folders += [absolute(code.folder, folder) for folder in code.search]
-    folders += [absolute(code.folder, folder or ".") for folder in (code.outlet.variable("PYTHONPATH") or "").split(":")]
+    search = (code.outlet.variable("PYTHONPATH") or "").split(":")
+    folders += [absolute(code.folder, folder or ".") for folder in search]
     for folder in folders:
         if folder is None:
             continue

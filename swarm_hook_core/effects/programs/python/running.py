@@ -24,8 +24,11 @@ def _run(code, a):
     folder = a.get(99, "cwd")
     folder = None if folder is None else path_of(folder) if not isinstance(folder, Choice) else UNKNOWN
     shell = truth(a.get(99, "shell", False))
-    stdin = a.get(99, "input")
-    stdin = stdin if isinstance(stdin, str) and is_known(stdin) else None
+    stdin, source = a.get(99, "input"), a.get(99, "stdin")
+    if isinstance(source, Name) and source.dotted == "subprocess.DEVNULL":
+        stdin = ""
+    elif source is not None or (stdin is not None and not (isinstance(stdin, str) and is_known(stdin))):
+        stdin = UNKNOWN
     return Result(started(code, words, folder, stdin, shell is not False))
 
 
@@ -36,12 +39,15 @@ def started(code, words, folder=None, stdin=None, shell=False):
         if isinstance(one, (list, tuple)) and one:
             texts = [word_of(part) for part in one]
             if shell:
-                output = code.outlet.script(texts[0], folder, code)
+                output = code.outlet.script(texts[0], folder, code, stdin)
             else:
                 output = code.outlet.run(texts, stdin, folder, code)
         elif isinstance(one, (str, Place)):
             text = text_of(one)
-            output = code.outlet.script(text, folder, code) if shell else code.outlet.run([text], stdin, folder, code)
+            if shell:
+                output = code.outlet.script(text, folder, code, stdin)
+            else:
+                output = code.outlet.run([text], stdin, folder, code)
         else:
             code.outlet.guess("a computed command")
     return ANY if output is None or isinstance(words, Choice) else output

@@ -67,7 +67,11 @@ class Scan(Names):
     def go(self, found: list) -> None:
         """Scan `found`: names first, since a function may be called above or below what it is given."""
         if self.language.name == "javascript":
-            from swarm_hook_core.effects.programs.scripts.languages.javascript import bound_names, loaded_files
+            from swarm_hook_core.effects.programs.scripts.languages.javascript import (
+                bound_names,
+                hands_on,
+                loaded_files,
+            )
 
             self.calls.update(bound_names(found))
             loaded = loaded_files(found)
@@ -75,6 +79,8 @@ class Scan(Names):
                 self.call.runs_project()
             if "script" in loaded or (loaded and self.call.walk.contents):
                 self.guess(OTHER_CODE)
+            if hands_on(found):
+                self.computed()
         elif self.language.name == "ruby":
             from swarm_hook_core.effects.programs.scripts.languages.ruby import writes_by_pathname
 
@@ -115,7 +121,9 @@ class Scan(Names):
                 return
         if act is None and name.startswith("\\"):
             act = self.calls.get(name[1:])
-        if act is None or (at and found[at - 1].value in _NO_CALL_AFTER):
+        if name == "->new" and at and found[at - 1].value == "IO::File":
+            act = "open 1"
+        if act is None or (at and found[at - 1].value in _NO_CALL_AFTER and name != "SplFileObject"):
             return
         place = at + 1
         if sign_at(found, place) == "?." or (name == "eval" and self.language.name == "perl"):
@@ -241,7 +249,7 @@ class Scan(Names):
             if not is_known(mode):
                 if not (names and any("RDONLY" in name or name.startswith(("encoding", "external")) for name in names)):
                     self.computed()
-            elif any(letter in mode.partition(":")[0] for letter in "wax+c") and not mode.startswith("utf"):
+            elif any(letter in mode.partition(":")[0] for letter in "wax+c>") and not mode.startswith("utf"):
                 self.each_path(values[0], self.write)
 
     def open_perl(self, values, given, found) -> None:

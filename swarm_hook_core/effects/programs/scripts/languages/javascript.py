@@ -151,6 +151,30 @@ def _stands_alone(found: list, first: int, after: int) -> bool:
     return begun and (after >= len(found) or found[after].value in ends)
 
 
+_FILES_WRITTEN = frozenset("writeFile appendFile createWriteStream copyFile truncate unlink".split())
+
+
+def hands_on(found: list) -> bool:
+    """Whether a function that writes is named rather than called: ``w = fs.writeFile``, ``fs["writeFile"]``."""
+    has_files = any(token.kind == TEXT and token.value[:1] in (["fs"], ["node:fs"]) for token in found)
+    for at, token in enumerate(found):
+        if token.kind == NAME and "." in token.value:
+            following = found[at + 1].value if at + 1 < len(found) else ";"
+            if _writes(token.value.rpartition(".")[2]) and following in (";", ",", "\n", ")"):
+                return True
+        elif token.kind == TEXT and at and found[at - 1].value == "[" and len(token.value) == 1:
+            closed = at + 1 < len(found) and found[at + 1].value == "]"
+            if closed and isinstance(token.value[0], str) and _writes(token.value[0]):
+                return True
+        elif token.value == "]" and has_files and at + 1 < len(found) and found[at + 1].value == "(":
+            return True
+    return False
+
+
+def _writes(name: str) -> bool:
+    return name.removesuffix("Sync") in _FILES_WRITTEN
+
+
 def _module(token):
     if token.kind != TEXT or len(token.value) != 1:
         return None

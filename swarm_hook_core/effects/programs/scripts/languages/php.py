@@ -15,6 +15,7 @@ LANGUAGE = Language(
         "file_put_contents": "write 0",
         "fopen": "open 1",
         "gzopen": "open 1",
+        "SplFileObject": "open 1",
         "unlink": "write 0",
         "rename": "move",
         "copy": "write 1",

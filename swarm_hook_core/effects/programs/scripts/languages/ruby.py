@@ -63,6 +63,7 @@ LANGUAGE = Language(
         **{f"IO.{name}": act for name, act in _RUBY_FILE.items() if name in ("write", "binwrite")},
         **{f"FileUtils.{name}": act for name, act in _RUBY_UTILS.items()},
         "open": "open 1",
+        ".reopen": "open 1",
         "Kernel.open": "open 1",
         "Dir.mkdir": "make 0",
         "Dir.rmdir": "write 0",
