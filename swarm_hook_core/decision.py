@@ -103,11 +103,12 @@ def reason(tool: str, path: str, held, viewer_identity: str, now: float, by: str
     who, why, ask = holder(held, viewer_identity)
     age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
     through = f" (in the locked folder {held.file})" if within else ""
-    which = f" (`{by}`)" if by else ""
+    which = f" (`{by}`)" if by and not tool.endswith(f"__{by}") else ""
+    without = "leave it out of the command, " if which else ""
     return (
         f"swarm lock blocked {tool}{which} for {path}{through}: held by {who} ({why}{age},"
         f" until it is released or that session ends)."
-        f" Do not write this file another way: work on something else, {ask}, or wait"
+        f" Do not write this file another way: {without}work on something else, {ask}, or wait"
         f" (wait_for_activity tells you when it is free) and then try again."
     )
 

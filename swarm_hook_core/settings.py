@@ -4,15 +4,13 @@
      "writers": [{"tool": "mcp__wiki__*", "paths": ["target", "pages[].path"], "unless": {"dryRun": true}},
                  {"tool": "mcp__box__run", "command": "line", "folder": "cwd"}]}
 
-The folder follows platformdirs' ``user_config_dir("swarm-mcp")``, restated here because hooks have the standard
-library only; a test holds the two together. What is wrong in the file is left out, and recorded once as a fault.
+What is wrong in the file is left out, and recorded once as a fault.
 """
 
 import os
-import sys
 
 from swarm_hook_core.environment import first_set
-from swarm_hook_core.state import absolute_setting, state_dir
+from swarm_hook_core.state import config_dir, state_dir
 
 LARGEST = 256 * 1024
 MOST_WRITERS = 500
@@ -51,22 +49,6 @@ class Writer:
         self.command = command
         self.folder = folder
         self.unless = unless or {}
-
-
-def config_dir() -> str:
-    """The folder of ``config.json`` (``SWARM_CONFIG_DIR`` overrides). It need not exist."""
-    override = absolute_setting("SWARM_CONFIG_DIR")
-    if override:
-        return override
-    base = os.environ.get("XDG_CONFIG_HOME", "").strip()
-    if os.path.isabs(base) and os.name != "nt":
-        return os.path.join(base, "swarm-mcp")
-    if sys.platform == "darwin":
-        return os.path.expanduser("~/Library/Application Support/swarm-mcp")
-    if os.name == "nt":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
-        return os.path.join(base, "swarm-mcp", "swarm-mcp")
-    return os.path.expanduser("~/.config/swarm-mcp")
 
 
 def config_path() -> str:

@@ -1,7 +1,7 @@
-"""Where this user's state lives, and the small private files in it.
+"""Where this user's state and settings live, and the small private files of the state.
 
-The folders follow platformdirs' ``user_state_dir("swarm-mcp")``, restated here because hooks have
-the standard library only; a test holds the two together. Everything is created with mode 0700.
+The folders follow platformdirs' ``user_state_dir("swarm-mcp")`` and ``user_config_dir``, restated here because
+hooks have the standard library only; tests hold them together. Everything is created with mode 0700.
 """
 
 import os
@@ -10,18 +10,31 @@ import sys
 
 def state_dir() -> str:
     """The private state folder (``SWARM_STATE_DIR`` overrides). It need not exist yet."""
-    override = absolute_setting("SWARM_STATE_DIR")
-    if override:
-        return override
-    base = os.environ.get("XDG_STATE_HOME", "").strip()
-    if os.path.isabs(base) and os.name != "nt":
-        return os.path.join(base, "swarm-mcp")
+    return user_folder("SWARM_STATE_DIR", "XDG_STATE_HOME", "~/.local/state")
+
+
+def config_dir() -> str:
+    """The folder of ``config.json`` (``SWARM_CONFIG_DIR`` overrides). It need not exist."""
+    return user_folder("SWARM_CONFIG_DIR", "XDG_CONFIG_HOME", "~/.config")
+
+
+def user_folder(override: str, base_variable: str, base: str) -> str:
+    """Our folder of one kind: as the variable `override` says, else in the platform's place for it.
+
+    On Linux that is the folder in `base_variable`, where it is absolute, else `base`.
+    """
+    chosen = absolute_setting(override)
+    if chosen:
+        return chosen
+    given = os.environ.get(base_variable, "").strip()
+    if os.path.isabs(given) and os.name != "nt":
+        return os.path.join(given, "swarm-mcp")
     if sys.platform == "darwin":
         return os.path.expanduser("~/Library/Application Support/swarm-mcp")
     if os.name == "nt":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
-        return os.path.join(base, "swarm-mcp", "swarm-mcp")
-    return os.path.expanduser("~/.local/state/swarm-mcp")
+        given = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
+        return os.path.join(given, "swarm-mcp", "swarm-mcp")
+    return os.path.expanduser(f"{base}/swarm-mcp")
 
 
 def store_path() -> str:

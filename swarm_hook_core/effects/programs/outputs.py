@@ -169,8 +169,19 @@ def _screencapture(call) -> None:
         _write(call, call.words[-1] if not call.words[-1].startswith("-") else "")
 
 
+_TMUX_LOOKS = ("ls", "capture-pane", "capturep", "display-message", "display", "has-session", "has", "show-options")
+_TMUX_LOOKS += ("attach", "attach-session", "a", "kill-session", "kill-pane", "kill-window", "kill-server", "info")
+
+
+def _tmux(call) -> None:
+    verbs = [word for word in call.words if not word.startswith("-")]
+    if not verbs or not (verbs[0] in _TMUX_LOOKS or verbs[0].startswith("list-")):
+        call.guess("may type into a terminal")
+
+
 RUN = {
     **dict.fromkeys(_REPORTS, _reported),
+    "tmux": _tmux,
     "xmlstarlet": _xmlstarlet,
     "ptx": _ptx,
     "file": _file,

@@ -2,7 +2,7 @@
 
 from swarm_hook_core.effects.model import absolute, is_known
 from swarm_hook_core.effects.options import split
-from swarm_hook_core.effects.programs.places import exists
+from swarm_hook_core.effects.programs.places import cannot_tell, exists
 from swarm_hook_core.effects.programs.shells import RUN as SHELLS
 from swarm_hook_core.effects.programs.spreaders import RUN as SPREADERS
 
@@ -237,10 +237,17 @@ def _mounts(call, words) -> None:
             if not inside or inside.endswith(":ro") or ":ro," in inside:
                 continue
             if not is_known(host) or host.startswith(("/", ".", "~")):
-                call.guess("a container with a folder of yours", host if is_known(host) else None)
+                _mounted(call, host)
         elif option == "--mount" and "type=bind" in value and "readonly" not in value and ",ro" not in value:
             host = next((one.partition("=")[2] for one in value.split(",") if one.startswith(("source=", "src="))), "")
-            call.guess("a container with a folder of yours", host if host and is_known(host) else None)
+            _mounted(call, host)
+
+
+def _mounted(call, host: str) -> None:
+    if host and is_known(host):
+        call.tree(host, cannot_tell)
+    else:
+        call.guess("a container with a folder of yours")
 
 
 RUN = {
