@@ -155,6 +155,12 @@ class StoreReader:
         self.connection = connect_read_only(self.driver, path, BUSY_SECONDS)
         self.is_ours = True
 
+    def __del__(self):
+        try:
+            self.connection.close()  # Python 3.13 complains of one that is left to the garbage collector
+        except Exception:  # noqa: BLE001 - never opened, or of another thread
+            return
+
     def session(self, runtime: str, session_id: str):
         """The Session registered under this id, or None.
 

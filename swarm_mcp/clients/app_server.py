@@ -59,10 +59,10 @@ class AppServer:
         complaints = [str(text) for entry in data for text in [*entry.get("warnings", []), *entry.get("errors", [])]]
         return [hook for hook in hooks.values() if hook.get("pluginId") == plugin_id], complaints
 
-    def trusted_anything(self) -> bool:
-        """Whether the user's configuration still holds the trust in any hook."""
+    def trusted(self) -> list[str]:
+        """The keys of all hooks that the user's configuration has a word on, there or not."""
         config = self.call("config/read", {}).get("config") or {}
-        return bool((config.get("hooks") or {}).get("state"))
+        return list((config.get("hooks") or {}).get("state") or {})
 
     def edit(self, *edits: tuple[str, object, str]) -> None:
         """Change the user's configuration: ``(key path, value, upsert or replace)`` each."""

@@ -43,8 +43,10 @@ class Codex(Client):
     def uninstall(self) -> list[str]:
         done = []
         with AppServer(self.program()) as server:
-            keys = [hook["key"] for hook in server.hooks(PLUGIN_ID)[0]]
-        if keys or self._copy() is not None:
+            hooks = server.hooks(PLUGIN_ID)[0]
+            # With those that another transport had, and this one has not.
+            keys = [key for key in server.trusted() if key.startswith(f"{PLUGIN_ID}:")]
+        if hooks or self._copy() is not None:
             self._call("plugin", "remove", PLUGIN_ID, "--json")
             done.append(f"removed {PLUGIN_ID}")
         code, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json", accept=(0, 1))
@@ -53,7 +55,7 @@ class Codex(Client):
         if keys:
             with AppServer(self.program()) as server:
                 server.edit(*[(f'hooks.state."{key}"', None, "replace") for key in keys])
-                if not server.trusted_anything():
+                if not server.trusted():
                     server.edit(("hooks.state", None, "replace"))
             done.append("withdrew the trust in its hooks")
         shutil.rmtree(self._home() / "plugins/cache" / MARKETPLACE, ignore_errors=True)

@@ -186,7 +186,6 @@ POSSIBLE = {
     'cd "$nowhere" && rm x': "a path in a folder that is not known",
     "if then fi": "not understood as shell",
     "eval \"$nowhere\"": "a computed command",
-    "docker run -v $PWD:/w image": "a container with a folder of yours",
 }
 
 READS = """
