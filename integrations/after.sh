@@ -1,5 +1,5 @@
 # After a shell or MCP call: starts the hook given as arguments, unless no call is being watched (see
-# swarm_hook_core/watch.py). That is nearly always so, and then nothing but this shell has run.
+# swarm_hook_core/watching/watch.py). That is nearly always so, and then nothing but this shell has run.
 case ${SWARM_STATE_DIR:-} in
     /*) state=$SWARM_STATE_DIR ;;
     ?*) state= ;;

@@ -116,14 +116,14 @@ class HookCore:
         from swarm_hook_core.state import state_dir
 
         if session.instance_id and os.path.isdir(os.path.join(state_dir(), "watched")):
-            from swarm_hook_core import watch
+            from swarm_hook_core.watching import watch
 
             writes = tool in self.config.write_tools
             files = self.write_paths_for_tool(tool, payload.get("tool_input"), cwd) if writes else ()
             watch.note_own(session.instance_id, files, self.config, payload)
 
     def _post_tool_use(self, payload: dict) -> None:
-        from swarm_hook_core import watch
+        from swarm_hook_core.watching import watch
 
         changes = watch.finish(self.config, payload, time.time())
         text = watch.report(self.config, payload, changes, self.coordinator, self.driver)
@@ -133,9 +133,9 @@ class HookCore:
 
     def _settle(self, payload: dict) -> str:
         """Tell of what earlier calls changed whose end nobody told; the words for this session's model."""
-        from swarm_hook_core import watch, watched
+        from swarm_hook_core.watching import records, watch
 
-        if not watched.is_watching():
+        if not records.is_watching():
             return ""
         changes = watch.settle(self.config, payload, time.time())
         return watch.report(self.config, payload, changes, self.coordinator, self.driver)

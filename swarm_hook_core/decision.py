@@ -97,8 +97,8 @@ def moved_by(session, spelled: list[str]) -> list[str]:
 def reason(tool: str, path: str, held, viewer_identity: str, now: float, by: str = "", within: bool = False) -> str:
     """Why the call was refused, for the model that reads it: who, why, since and until when, what now.
 
-    `by`: the part of a longer command that would do it; `within`: the lock is on a folder over `path`. A holder of another identity stays unnamed and its note
-    unsaid; that it holds is never hidden.
+    `by`: the part of a longer command that would do it; `within`: the lock is on a folder over `path`. A holder of
+    another identity stays unnamed and its note unsaid; that it holds is never hidden.
     """
     who, why, ask = holder(held, viewer_identity)
     age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"

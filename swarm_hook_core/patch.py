@@ -153,7 +153,7 @@ def shell_patches(command: str) -> list[tuple[str | None, str]]:
     """
     if "Begin Patch" not in command or not any(name in command for name in (*_NAMES, "-apply-patch")):
         return []
-    from swarm_hook_core.shell import PATCHERS, SHELLS, base_name, commands, program
+    from swarm_hook_core.patch_shell import PATCHERS, SHELLS, base_name, commands, program
 
     found: dict = {}
     loose: list[str] = []  # what other commands were given: a patch that comes by file, pipe or variable is among it

@@ -62,5 +62,5 @@ def above(key: str) -> list[str]:
 
 
 def below(key: str, root: str) -> str | None:
-    """What `key` adds to the key `root` of a folder over it: ``/a.py``; empty where they are one, None where it is not."""
+    """What `key` adds to `root`, the key of a folder over it: ``/a.py``; empty where they are one, None where not."""
     return key[len(root) :] if contains(root, key) else None

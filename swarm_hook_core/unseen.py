@@ -40,7 +40,7 @@ def verdict(core, payload: dict, session, peers, cwd: str, now: float):
 
     found = judge(session, tool, effects, cwd, peers, now, strict(core.config.env_prefix))
     if found.watched:
-        from swarm_hook_core import watch
+        from swarm_hook_core.watching import watch
 
         watch.begin(core.config, payload, found.watched, now)
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.kept import Kept, NotKept, Version, content_of
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.snapshot import full, glance
+from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
+from swarm_hook_core.watching.snapshot import full, glance
 from swarm_mcp.circle import may_meet
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import clean, current_scope, file_of

@@ -122,6 +122,8 @@ class Walk(Marks):
             if found is None:
                 start, slash, _ = path.partition("\0")[0].rpartition("/")
                 where = absolute(folder, start + slash) if slash else folder
+                if (where or "").startswith("/proc/"):
+                    where = ""  # `/proc/$$/cwd/...`: anywhere
                 if not (where or "").startswith("/dev/"):
                     self.effects.add(self.effects.guesses, Guess("a computed path", where or "", by))
                 return
@@ -135,6 +137,8 @@ class Walk(Marks):
             if not keeps_text:
                 self.contents[whole] = None
             self.effects.add(self.effects.writes, Write(folder or "/", path, by))
+            if whole.startswith("/proc/") and not {"cwd", "root"}.isdisjoint(whole.split("/")):
+                self.effects.add(self.effects.guesses, Guess("a path through a process", "", by))
             behind = self._behind(whole, by)
             if behind:
                 self.effects.add(self.effects.writes, Write("/", behind, by))

@@ -1,15 +1,15 @@
 """Locked files that changed under their holders, and what was restored of them.
 
 A row says which file changed while whose call ran, and where the content before that is kept
-(``swarm_hook_core.kept``). It goes when the kept content does.
+(``swarm_hook_core.watching.kept``). It goes when the kept content does.
 """
 
 from __future__ import annotations
 
-from swarm_hook_core.breach import quoted
 from swarm_hook_core.decision import duration
-from swarm_hook_core.kept import AGE_SECONDS
 from swarm_hook_core.paths import contains, key_of
+from swarm_hook_core.watching.breach import quoted
+from swarm_hook_core.watching.kept import AGE_SECONDS
 from swarm_mcp.circle import may_meet
 from swarm_mcp.store import events
 

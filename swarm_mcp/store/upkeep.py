@@ -189,7 +189,7 @@ def _drop_old_contents() -> None:
     """Remove kept contents of locked files past their age: hooks do so only when they keep another."""
     import time
 
-    from swarm_hook_core.kept import Kept, forget_broken
+    from swarm_hook_core.watching.kept import Kept, forget_broken
 
     try:
         now = time.time()

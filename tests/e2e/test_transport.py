@@ -159,8 +159,10 @@ def test_install_keeps_the_transport_and_doctor_names_it(newcomer: Client) -> No
 
 
 def test_uninstall_leaves_nothing(newcomer: Client) -> None:
-    ground = newcomer.ground
-    for words in (("install", "--client", newcomer.name, "--transport", "mcp_tool"), ("uninstall",)):
+    ground, install = newcomer.ground, ("install", "--client", newcomer.name, "--transport")
+    for words in ((*install, "mcp_tool"), (*install, "command"), ("uninstall",)):
         done = ground.run(["swarm-mcp", *words])
         assert done.returncode == 0, done.stdout + done.stderr
+    config = ground.home / ".codex" / "config.toml"
+    assert not config.exists() or "swarm@swarm" not in config.read_text(), "trust in a hook of the other transport"
     assert shutil.which("swarm-mcp", path=str(ground.bin)) and not list(ground.home.rglob("stand-in.sh"))

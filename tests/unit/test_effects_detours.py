@@ -70,6 +70,9 @@ def test_a_detour_that_can_be_followed_is_certain(command: str, folder: Path) ->
         "python3 -c \"import shutil, tempfile; d = tempfile.mkdtemp(); shutil.copytree(d + '/s', 'src')\"",
         "printf '#!/usr/bin/env python3\\n' > info; ./info",
         """elixir -e 'File.write!("src/app.py", "x")'""",
+        "echo x > /proc/$$/cwd/src/app.py",
+        "sed -i s/a/b/ /proc/self/cwd/src/app.py",
+        "python3 -c 'import ctypes; ctypes.CDLL(None).open(name, 1)'",
         "docker run -v $PWD:/w alpine sh -c 'echo x > /w/src/app.py'",
     ],
 )

@@ -209,7 +209,7 @@ def test_what_the_server_watches_the_hooks_compare(runtime: str, repo: Path) -> 
 def test_the_server_tells_what_earlier_calls_did_whose_end_nobody_told(
     runtime: str, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swarm_hook_core import watch
+    from swarm_hook_core.watching import watch
 
     monkeypatch.setattr(watch, "FRESH_SECONDS", 0)
     me = new_session()

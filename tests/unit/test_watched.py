@@ -28,7 +28,7 @@ from sessions import (
     write,
 )
 
-from swarm_hook_core import kept, snapshot, watch, watched
+from swarm_hook_core.watching import kept, records, snapshot, watch
 from swarm_hook_core.reader import Held
 from swarm_mcp.store import Store
 
@@ -359,7 +359,7 @@ def test_a_call_that_is_running_is_not_settled_away(files: list[Path]) -> None:
     assert calls.settle("Stop", later) == [("b", "changed")], "a shell's command may outlive its turn"
     files[2].write_text("x")
     compacted = calls.payload("", "SessionStart", source="compact")
-    assert seen(watch.settle(Config, compacted, later)) == [("c", "changed")] and watched.is_watching()
+    assert seen(watch.settle(Config, compacted, later)) == [("c", "changed")] and records.is_watching()
     assert calls.finish("1") == [], "each file is told once for each call"
     calls.begin("2", tool_name="mcp__x__y")
     assert calls.settle("Stop", later) == []
@@ -372,10 +372,10 @@ def test_records_do_not_stay_for_ever(files: list[Path], state: Path) -> None:
     gone.begin("")
     folder = state / "watched" / "s-2"
     os.utime(folder, (time.time() - 90000,) * 2)
-    for number in range(watched.RECORDS_AT_ONCE + 5):
+    for number in range(records.RECORDS_AT_ONCE + 5):
         calls.begin(str(number))
     assert not folder.exists()
-    assert len(list((state / "watched" / "s-1").iterdir())) == watched.RECORDS_AT_ONCE
+    assert len(list((state / "watched" / "s-1").iterdir())) == records.RECORDS_AT_ONCE
     assert calls.settle("Stop", time.time() + watch.UNTOLD_SECONDS + 1) == []
     assert not (state / "watched").exists()
 
@@ -383,8 +383,8 @@ def test_records_do_not_stay_for_ever(files: list[Path], state: Path) -> None:
 def test_a_hook_that_is_killed_while_it_compares_leaves_the_record_to_the_next(files: list[Path], state: Path) -> None:
     calls = Calls(*files)
     calls.begin("1")
-    (name,) = watched.names_of("s-1")
-    assert watched.take("s-1", name) is not None  # and no more is heard of it
+    (name,) = records.names_of("s-1")
+    assert records.take("s-1", name) is not None  # and no more is heard of it
     files[0].write_text("x")
     assert calls.finish("1") == [] and calls.settle("Stop") == []
     assert calls.settle("Stop", time.time() + 120) == [("a", "changed")]

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core import kept
 from swarm_hook_core.settings import config_path
 from swarm_hook_core.state import store_path
+from swarm_hook_core.watching import kept
 from swarm_mcp import bundle
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.clients import NAMES, chosen, client

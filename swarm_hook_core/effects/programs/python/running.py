@@ -126,6 +126,8 @@ def _ran_module(code, a):
 
 
 CALLS = {
+    "ctypes.CDLL": lambda code, a: code.outlet.guess(OTHER_CODE),
+    "ctypes.PyDLL": lambda code, a: code.outlet.guess(OTHER_CODE),
     "subprocess.run": _run,
     "subprocess.check_output": _check_output,
     "subprocess.getoutput": _getoutput,

@@ -1,6 +1,7 @@
-"""Reads a shell command line into simple commands, each with the directories it may run in.
+"""Finds patches in a shell command line: simple commands, each with the directories it may run in.
 
-One pass, no recursion, a bounded number of steps. It knows quoting, here-documents, subshells,
+What else a command writes is found by ``effects``, with a real grammar. This is apart from it because a patch in a
+shell is the clients' own write tool, read as Codex itself reads it (a test compares), and needs no grammar. One pass, no recursion, a bounded number of steps. It knows quoting, here-documents, subshells,
 substitutions and `cd`; words whose text only a shell could know keep a `$`. Where a `cd` may or may
 not have happened, both directories are given.
 

@@ -14,8 +14,8 @@ whoever has renamed it, so two hooks that end at once never take the same one.
 import os
 
 from swarm_hook_core.payload import dumps, loads
-from swarm_hook_core.snapshot import digest_of
 from swarm_hook_core.state import make_private, state_dir, write_private
+from swarm_hook_core.watching.snapshot import digest_of
 
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
 RECORDS_AT_ONCE = 16  # of one session; more would only be calls whose end nobody tells

@@ -11,10 +11,10 @@ holder's that had begun before anything was watched has no mark, nor has a perso
 import os
 import time
 
-from swarm_hook_core import watched
 from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.payload import text_field
-from swarm_hook_core.snapshot import Snapshot, difference, full, glance, parse
+from swarm_hook_core.watching import records
+from swarm_hook_core.watching.snapshot import Snapshot, difference, full, glance, parse
 
 FILES_IN_FOLDER = 200  # of a locked folder, in order of their names
 FILES_AT_ONCE = 400
@@ -57,12 +57,12 @@ def begin(config, payload: dict, held, now: float) -> None:
 def finish(config, payload: dict, now: float) -> list:
     """The call in `payload` has ended: the Changes while it ran. Its record goes."""
     session_id = text_field(payload, "session_id")
-    key = watched.call_key(config.runtime_name, payload)
+    key = records.call_key(config.runtime_name, payload)
     goes_on = _is_background(payload)
     if not goes_on:
-        watched.mark_end(key, time.time_ns())
-    for name in watched.ended(session_id, key, text_field(payload, "tool_use_id")):
-        record = watched.take(session_id, name)
+        records.mark_end(key, time.time_ns())
+    for name in records.ended(session_id, key, text_field(payload, "tool_use_id")):
+        record = records.take(session_id, name)
         if record is not None:  # else another hook was faster: of calls alike, each end takes one
             return _settled(config, record, now, not goes_on, goes_on)
     return []
@@ -73,20 +73,20 @@ def settle(config, payload: dict, now: float) -> list:
     session_id, event = text_field(payload, "session_id"), text_field(payload, "hook_event_name")
     if text_field(payload, "source") == "compact":
         event = "Stop"  # the session goes on, and so may its commands
-    if not session_id or not watched.is_watching():
+    if not session_id or not records.is_watching():
         return []
     changes: list = []
-    for name in watched.names_of(session_id):
-        if event == "PreToolUse" and watched.age_of(name, now) < FRESH_SECONDS:
+    for name in records.names_of(session_id):
+        if event == "PreToolUse" and records.age_of(name, now) < FRESH_SECONDS:
             continue
-        if watched.is_taken(name) and not watched.is_stale(name, now):
+        if records.is_taken(name) and not records.is_stale(name, now):
             continue  # a hook is at it
-        record = watched.take(session_id, name)
+        record = records.take(session_id, name)
         if record is not None:
             over = _is_over(record, event, now)
             changes += _settled(config, record, now, over, record.facts.get("background"))
     if event in _ENDS:
-        watched.sweep(now)  # what killed hooks have left must not keep everybody's hooks looking
+        records.sweep(now)  # what killed hooks have left must not keep everybody's hooks looking
     return changes
 
 
@@ -97,9 +97,9 @@ def note_own(instance_id: str, files=(), config=None, payload=None) -> None:
     while nobody is watched. Never raises.
     """
     try:
-        if instance_id and watched.is_watching():
-            call = watched.call_key(config.runtime_name, payload) if payload else ""
-            watched.mark_own(instance_id, files, call, time.time_ns())
+        if instance_id and records.is_watching():
+            call = records.call_key(config.runtime_name, payload) if payload else ""
+            records.mark_own(instance_id, files, call, time.time_ns())
     except Exception as error:  # noqa: BLE001 - as in `begin`
         _fault(config, error)
 
@@ -113,7 +113,7 @@ def report(config, payload: dict, changes: list, coordinator=None, driver=None) 
     if not changes:
         return ""
     try:
-        from swarm_hook_core import breach
+        from swarm_hook_core.watching import breach
 
         return breach.report(config, payload, changes, coordinator, driver)
     except Exception as error:  # noqa: BLE001 - as in `begin`
@@ -125,14 +125,14 @@ def report(config, payload: dict, changes: list, coordinator=None, driver=None) 
 
 
 def _begin(config, payload: dict, held, now: float) -> None:
-    from swarm_hook_core.kept import Kept
+    from swarm_hook_core.watching.kept import Kept
 
     session_id = text_field(payload, "session_id")
     if not session_id or not held:
         return
-    names = watched.names_of(session_id)
-    for name in names[: max(0, len(names) - watched.RECORDS_AT_ONCE + 1)]:
-        watched.drop(os.path.join(watched.folder_of(session_id), name))
+    names = records.names_of(session_id)
+    for name in names[: max(0, len(names) - records.RECORDS_AT_ONCE + 1)]:
+        records.drop(os.path.join(records.folder_of(session_id), name))
     now_ns, left = time.time_ns(), FILES_AT_ONCE
     keeper = _Keeper(Kept(now))
     locks = []
@@ -158,9 +158,9 @@ def _begin(config, payload: dict, held, now: float) -> None:
         "background": False,
         "locks": locks,
     }
-    key = watched.call_key(config.runtime_name, payload)
-    watched.write(session_id, key, text_field(payload, "tool_use_id"), facts, now_ns)
-    watched.sweep(now)
+    key = records.call_key(config.runtime_name, payload)
+    records.write(session_id, key, text_field(payload, "tool_use_id"), facts, now_ns)
+    records.sweep(now)
 
 
 class _Keeper:
@@ -172,7 +172,7 @@ class _Keeper:
 
     def look_at(self, path: str, key: str) -> list:
         """``[str(snapshot), name of the kept version or "", why it was not kept or ""]``."""
-        from swarm_hook_core.kept import FILE_BYTES, NotKept
+        from swarm_hook_core.watching.kept import FILE_BYTES, NotKept
 
         seen = glance(path)
         why = ""
@@ -275,11 +275,11 @@ def _settled(config, record, now: float, ends: bool, background) -> list:
         _fault(config, error)
         changes, ends = [], True
     if ends:
-        watched.drop(record.path)
+        records.drop(record.path)
         return changes
     record.facts["background"] = bool(background)
     try:
-        watched.put_back(record)
+        records.put_back(record)
     except OSError as error:
         _fault(config, error)
     return changes
@@ -287,7 +287,7 @@ def _settled(config, record, now: float, ends: bool, background) -> list:
 
 def _compare(facts: dict, ends: bool) -> list:
     """What has changed since these facts were noted, which are brought up to the present."""
-    from swarm_hook_core.kept import folder
+    from swarm_hook_core.watching.kept import folder
 
     changes, kept_in = [], folder()
     for lock in facts["locks"]:
@@ -302,7 +302,7 @@ def _compare(facts: dict, ends: bool) -> list:
                 continue
             at_ns = present.ctime_ns or time.time_ns()
             first_ns = at_ns - SLACK_NS if present.exists else facts["began"]  # nothing says when a file went
-            if watched.acted(lock["holder"], path, facts["began"], first_ns, at_ns + SLACK_NS):
+            if records.acted(lock["holder"], path, facts["began"], first_ns, at_ns + SLACK_NS):
                 entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
             lock["entries"].remove(entry)  # told once for each call

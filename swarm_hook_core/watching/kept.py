@@ -11,8 +11,8 @@ nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds.
 
 import os
 
-from swarm_hook_core.snapshot import HASHED_BYTES, Snapshot, digest_of, read
 from swarm_hook_core.state import make_private, state_dir
+from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, digest_of, read
 
 FILE_BYTES = HASHED_BYTES  # a larger file is not kept
 TOTAL_BYTES = 64 * 1024 * 1024
