@@ -1,9 +1,10 @@
 """Finds patches in a shell command line: simple commands, each with the directories it may run in.
 
 What else a command writes is found by ``effects``, with a real grammar. This is apart from it because a patch in a
-shell is the clients' own write tool, read as Codex itself reads it (a test compares), and needs no grammar. One pass, no recursion, a bounded number of steps. It knows quoting, here-documents, subshells,
-substitutions and `cd`; words whose text only a shell could know keep a `$`. Where a `cd` may or may
-not have happened, both directories are given.
+shell is the clients' own write tool, read as Codex itself reads it (a test compares), and needs no grammar. One
+pass, no recursion, a bounded number of steps. It knows quoting, here-documents, subshells, substitutions and `cd`;
+words whose text only a shell could know keep a `$`. Where a `cd` may or may not have happened, both directories
+are given.
 
 Only imported for commands that name apply_patch and hold an envelope, hence free to use `re`.
 """
