@@ -25,13 +25,13 @@ from sessions import (
     write_payload,
 )
 
-from swarm_hook_core.watching import records
 from swarm_hook_core.effects import collision, grammar
 from swarm_hook_core.effects.model import Effects, GitCall, Tree
 from swarm_hook_core.peers import Peers
 from swarm_hook_core.reader import Session, StoreReader
 from swarm_hook_core.state import store_path
 from swarm_hook_core.unseen import RELAY_SECONDS, RELAYED
+from swarm_hook_core.watching import records
 from swarm_mcp import bundle
 
 NAMES = ("tree_sitter", "tree_sitter_bash")

@@ -57,9 +57,9 @@ FAMILIES = {
     " nerdctl docker-compose podman-compose find gfind fd fdfind xargs gxargs parallel entr bash sh zsh dash ksh ash"
     " fish"
     " su runuser npx bunx pnpx uvx uv poetry pdm pipenv hatch rye pixi",
-    "listers": "echo printf pwd ls gls cat head tail ghead gtail grep egrep fgrep ggrep zgrep rg ag ack basename"
-    " dirname realpath readlink grealpath greadlink seq true false test [ which type hostname whoami id uname date"
-    " gdate swarm-mcp",
+    "listers": "echo printf pwd ls gls cat head tail ghead gtail basename dirname realpath readlink grealpath greadlink"
+    " seq true false test [ which type hostname whoami id uname date gdate swarm-mcp",
+    "searchers": "grep egrep fgrep ggrep zgrep rg ag ack",
     "git": "git",
 }
 FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names.split()}
