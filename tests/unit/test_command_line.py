@@ -279,9 +279,11 @@ def test_an_interrupt_of_a_real_process_is_130_and_silent(ground: Ground):
     def queued() -> list:
         return ground.sql("SELECT 1 FROM ui_commands")
 
+    # What a shell starts in the background ignores the signal, and so would its children.
     process = subprocess.Popen(
-        [*SWARM, "ui", "organize", "--wait", "60"], cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+        [*SWARM, "ui", "organize", "--wait", "60"], cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     try:
         wait_for(queued)
         process.send_signal(signal.SIGINT)
