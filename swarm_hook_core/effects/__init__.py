@@ -1,11 +1,11 @@
 """What a shell command would write, found out without running it.
 
-    command ── grammar ── walk, words ── programs ──▶ Effects
+    command ── skeleton, grammar ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
 
-`grammar` loads tree-sitter's bash grammar and parses within limits. `walk` goes through the syntax tree
-as a shell would: folders, variables, pipes, loops; `words` says what a word stands for. `programs` knows
-what each program does with its arguments. What comes out (`model.Effects`) is compared with peers' locks by
-``swarm_hook_core.decision``.
+`skeleton` sets words aside and gives what is left to tree-sitter's bash grammar (`grammar`). `walk` goes through the
+statements as a shell would: folders, variables, pipes, loops; `words` says what a word stands for. `programs` knows
+what each program does with its arguments (to add one: a function in a family's ``RUN`` and its name in ``FAMILIES``).
+What comes out (`model.Effects`) meets the locks of others in `collision`.
 
 Loaded only when a peer holds a lock, so what it imports counts less than in the modules around it; it is
 still on the way of a tool call: no ``typing``, ``dataclasses``, ``pathlib``, ``subprocess``.
