@@ -28,6 +28,14 @@ for line in sys.stdin:
 """
 
 
+SHELL_TRIES = (
+    "for f in *.sql; do sed -i.bak 's/orders/sales/' \"$f\"; done",
+    "echo 'drop table orders;' | tee schema.sql",
+    "python3 -c \"open('schema.sql', 'w').write('')\"",
+    "cd .. && mv shop/schema.sql shop/old.sql",
+)
+
+
 class Session:
     """One agent session: its client process and the hooks that process runs."""
 
@@ -60,6 +68,14 @@ class Session:
         reason = self.hook("PreToolUse", **call).get("permissionDecisionReason", "")
         if not reason:
             path.write_text(text, encoding="utf-8")
+        return reason
+
+    def shell(self, command: str) -> str:
+        """Run a command as this session's shell tool would; why it was refused, empty where it ran."""
+        call = {"tool_name": "Bash", "tool_input": {"command": command}}
+        reason = self.hook("PreToolUse", **call).get("permissionDecisionReason", "")
+        if not reason:
+            subprocess.run(["/bin/sh", "-c", command], cwd=self.folder, check=True)
         return reason
 
     def kill(self) -> None:
@@ -118,6 +134,12 @@ def _scene(say, root: Path, first: Session, second: Session, database: Path) -> 
     say(f"   {short(reason) or 'nothing'}")
     untouched = (second.folder / "schema.sql").read_bytes() == before
     check(f"denied in {took:.0f} ms, file untouched", bool(reason) and untouched)
+    say(f"\nIt tries the shell:\n   $ {SHELL_TRIES[0]}")
+    refused = [second.shell(command) for command in SHELL_TRIES]
+    say(f"   {short(refused[0]).partition(': held by')[0] or 'nothing'} ...")
+    untouched = (second.folder / "schema.sql").read_bytes() == before
+    check(f"that, and {len(SHELL_TRIES) - 1} other ways, denied; file untouched", all(refused) and untouched)
+    check("reading it is free", second.shell("grep -c 'orders' schema.sql >/dev/null") == "")
     check("another file is written as if swarm were not there", second.write("notes.md", "hello\n") == "")
     check("the holder itself writes freely", first.write("schema.sql", "create table sales (id integer);\n") == "")
     say("\nThe Claude Code session is killed with the lock still held:")
