@@ -1,8 +1,8 @@
 """Fixtures: every scenario runs in each client, installed in each way a person installs it.
 
 `client` is a real client on a fresh checkout and store. `@pytest.mark.only("codex")` narrows the
-clients, `@pytest.mark.ways("none")` replaces the ways of installing, `@pytest.mark.from_clone`
-adds the clone of this repository. What is missing on the machine fails the test, it never skips.
+clients, `@pytest.mark.ways("none")` replaces the ways of installing, `@pytest.mark.from_git` and
+`@pytest.mark.from_clone` add to them. What is missing on the machine fails the test, it never skips.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ WAYS: tuple[Kind, ...] = ("install", "git")
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only(*clients): run in these clients only")
     config.addinivalue_line("markers", "ways(*kinds): install in these ways instead of the usual ones")
+    config.addinivalue_line("markers", "from_git: where one way would do, run from a git marketplace as well")
     config.addinivalue_line("markers", "from_clone: run from a clone of this repository as well")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     named = metafunc.definition.get_closest_marker("ways")
     ways: tuple[Kind, ...] = named.args if named else WAYS
-    if not named and metafunc.definition.get_closest_marker("from_clone"):
+    if ways == ("install",) and metafunc.definition.get_closest_marker("from_git"):
+        ways = WAYS
+    if ways == WAYS and metafunc.definition.get_closest_marker("from_clone"):
         ways += ("clone",)
     if "newcomer" in metafunc.fixturenames:
         metafunc.parametrize("newcomer", tuple(CLIENTS), indirect=True)

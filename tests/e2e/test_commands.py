@@ -12,6 +12,9 @@ from .clients import Codex
 from .coordinator import PEER_NAME
 from .models import play
 
+# What does not hang on the way of installing runs in one of them; a few in both, as a sample.
+pytestmark = pytest.mark.ways("install")
+
 TYPED = {"claude-code": "/swarm status", "codex": "$swarm:swarm status"}
 
 
@@ -24,6 +27,7 @@ def ask_for_status(client: Client, *extra: str, first: str = "true") -> str:
     return client.last_result("status")
 
 
+@pytest.mark.from_git
 @pytest.mark.from_clone
 def test_the_status_command(client: Client) -> None:
     """S5."""

@@ -9,7 +9,7 @@ from .clients import Codex
 from .ground import wait_for
 from .models import Gate, Step, play
 
-pytestmark = pytest.mark.only("codex")
+pytestmark = [pytest.mark.only("codex"), pytest.mark.ways("install")]
 SHARED = ["codex"]
 
 

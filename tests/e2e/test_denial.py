@@ -36,7 +36,8 @@ NOTEBOOK = {
 }
 
 
-@pytest.mark.ways("install", "git", "clone")
+@pytest.mark.from_git
+@pytest.mark.from_clone
 def test_a_locked_file_stays_as_it_is(client: Client) -> None:
     """S3, S26: holder, note and advice are in what the model reads."""
     client.ground.coordinator.peer_lock("notes.md", note="renaming the parser, back at 15:00")
@@ -44,7 +45,7 @@ def test_a_locked_file_stays_as_it_is(client: Client) -> None:
     assert_denied(client, "work", "notes.md", note="renaming the parser, back at 15:00")
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 def test_a_locked_name_cannot_be_created(client: Client) -> None:
     """A lock covers a file that does not exist yet."""
     client.ground.coordinator.peer_lock("plan.md")
@@ -53,7 +54,7 @@ def test_a_locked_name_cannot_be_created(client: Client) -> None:
     assert "swarm lock blocked" in client.last_result("work")
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 def test_another_identity_hides_who_but_not_whether(client: Client) -> None:
     coordinator = client.ground.coordinator
     holder = coordinator.register_peer("identity:employer secret-name")
@@ -96,7 +97,7 @@ def test_own_lock_does_not_block(client: Client) -> None:
     assert_text(client, "notes.md", "line two\n")
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 def test_sub_agents_are_denied(client: Client) -> None:
     """S15."""
     if isinstance(client, Codex):
@@ -136,7 +137,7 @@ def test_a_session_started_in_a_sub_folder(client: Client) -> None:
     assert_denied(client, "work", "notes.md")
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 def test_a_heredoc_patch_in_the_shell(client: Client) -> None:
     """S11, as far as it is a patch: in Claude Code there may be an `apply_patch` on PATH as well."""
     client.ground.coordinator.peer_lock("notes.md")
@@ -175,7 +176,7 @@ def test_a_deletion(client: Codex) -> None:
     assert_denied(client, "work", "notes.md")
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 @pytest.mark.only("codex")
 def test_a_patch_with_one_locked_file_is_denied_whole(client: Codex) -> None:
     """S24."""
@@ -194,7 +195,7 @@ def test_a_heredoc_patch_from_another_folder(client: Codex) -> None:
     assert_denied(client, "work", "notes.md")
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 @pytest.mark.only("codex")
 def test_code_mode(client: Codex) -> None:
     """S17: the patch is a call inside the model's JavaScript."""
@@ -222,7 +223,7 @@ def test_whole_file_writes(client: ClaudeCode) -> None:
     assert_denied(client, "work", "notes.md")
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 @pytest.mark.only("claude-code")
 def test_notebooks(client: ClaudeCode) -> None:
     """S25."""

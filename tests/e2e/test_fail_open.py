@@ -15,6 +15,9 @@ from .checks import assert_text
 from .client import Client
 from .ground import Ground
 
+# What does not hang on the way of installing runs in one of them; a few in both, as a sample.
+pytestmark = pytest.mark.ways("install")
+
 CALL_LIMIT = 2.0  # seconds for one write, our 250 ms and a busy machine's delays included
 DELAY_LIMIT = 3.0  # seconds that all the hooks of a session of one turn may add together
 Broken = dict[str, str]  # what to change in the client's environment
@@ -111,6 +114,7 @@ def test_the_write_lands(client: Client, fault: Callable[[Ground], AbstractConte
     assert done.seconds < 2 * usual.seconds + DELAY_LIMIT, f"{done.seconds:.1f} s instead of {usual.seconds:.1f} s"
 
 
+@pytest.mark.from_git
 def test_faults_can_be_looked_up(client: Client) -> None:
     """A fault is silent for the agent, and `doctor` tells of it later."""
     with store_is_garbage(client.ground):

@@ -20,7 +20,8 @@ PANE = "p_77"
 GONE = 6.0  # seconds that an interactive client may take for its end after its screen is gone
 
 
-@pytest.mark.ways("install", "git", "clone")
+@pytest.mark.from_git
+@pytest.mark.from_clone
 def test_registered_before_the_first_tool_call(client: Client) -> None:
     """S1: one row, labelled, named to the model, and gone after the session's end."""
     coordinator = client.ground.coordinator
@@ -54,7 +55,7 @@ def test_a_lone_session_leaves_no_locks(client: Client) -> None:
     assert coordinator.locks() == []
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 def test_the_checkout_holds_nothing_of_ours(client: Client) -> None:
     ground = client.ground
     client.run("work", client.create("new.md", "new\n"))
@@ -85,7 +86,7 @@ def test_the_pane_is_published_for_as_long_as_the_session_lives(client: Client) 
     assert coordinator.sessions() == []
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 def test_a_resumed_session_is_checked(client: Client) -> None:
     """S8."""
     first = client.run("first", client.create("new.md", "new\n"))
@@ -122,7 +123,7 @@ def test_sessions_started_together_are_told_apart(client: Client) -> None:
     assert_text(client, "new.md", "new\n")
 
 
-@pytest.mark.ways("install", "git")
+@pytest.mark.from_git
 def test_a_killed_session_frees_its_locks(client: Client) -> None:
     """S28: death is proven, not waited for; the next check already passes."""
     coordinator = client.ground.coordinator

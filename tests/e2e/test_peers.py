@@ -8,6 +8,9 @@ from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import CLIENTS
 
+# What does not hang on the way of installing runs in one of them; a few in both, as a sample.
+pytestmark = pytest.mark.ways("install")
+
 PAIRS = [(holder, writer) for holder in CLIENTS for writer in CLIENTS if holder != writer]
 
 
