@@ -14,7 +14,7 @@ from corpora import blocks, report, truth
 
 GOAL = 0.98
 WRITING, READING = 250, 300  # commands that the corpus holds at least
-ONE_IN = 25  # commands that are run again, to see that the record still holds
+ONE_IN = 50  # commands that are run again, to see that the record still holds
 GUESSED_READS = 0.05  # of the read-only commands that may cost a line of context at most
 
 
