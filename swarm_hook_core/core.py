@@ -113,9 +113,7 @@ class HookCore:
 
     def _note_own(self, payload: dict, session, tool: str, cwd: str) -> None:
         """While calls of others are being watched: what this session does itself is not theirs."""
-        from swarm_hook_core.state import state_dir
-
-        if session.instance_id and os.path.isdir(os.path.join(state_dir(), "watched")):
+        if session.instance_id and _is_watching():
             from swarm_hook_core.watching import watch
 
             writes = tool in self.config.write_tools
@@ -133,10 +131,10 @@ class HookCore:
 
     def _settle(self, payload: dict) -> str:
         """Tell of what earlier calls changed whose end nobody told; the words for this session's model."""
-        from swarm_hook_core.watching import records, watch
-
-        if not records.is_watching():
+        if not _is_watching():
             return ""
+        from swarm_hook_core.watching import watch
+
         changes = watch.settle(self.config, payload, time.time())
         return watch.report(self.config, payload, changes, self.coordinator, self.driver)
 
@@ -230,3 +228,10 @@ class HookCore:
         label = f"identity:{identity}" if identity else ""
         file_root = environment.file_root(self.config.env_prefix)
         return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", file_root)
+
+
+def _is_watching() -> bool:
+    """As ``watching.records.is_watching``, without loading it: nearly always there is nothing to load it for."""
+    from swarm_hook_core.state import watched_dir
+
+    return os.path.isdir(watched_dir())

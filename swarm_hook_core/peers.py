@@ -30,6 +30,14 @@ class Peers:
         """The Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
         return self._live(self.view.locks_under(folders, self.own_id, limit))
 
+    def over(self, roots) -> list:
+        """The Held locks on any of these, and on the folders over them."""
+        return self.on(list(dict.fromkeys([*roots, *(key for root in roots for key in above(root))])))
+
+    def around(self, roots, limit: int = NEAR) -> list:
+        """`under` and `over`, each lock once."""
+        return list({held.file: held for held in self.under(roots, limit) + self.over(roots)}.values())
+
     def _live(self, found) -> list:
         rows = [held for held in found if held.instance_id != self.own_id]
         if not rows:

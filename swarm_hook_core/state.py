@@ -37,6 +37,11 @@ def user_folder(override: str, base_variable: str, base: str) -> str:
     return os.path.expanduser(f"{base}/swarm-mcp")
 
 
+def watched_dir() -> str:
+    """Where calls that are being watched have their records (``watching.records``): there only while some are."""
+    return os.path.join(state_dir(), "watched")
+
+
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
     return absolute_setting("SWARM_DB_PATH") or os.path.expanduser("~/.swarm-mcp/swarm.db")
@@ -82,9 +87,7 @@ def write_private(path: str, text: str) -> None:
     try:
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            data = memoryview(text.encode("utf-8", "surrogateescape"))
-            while data:
-                data = data[os.write(handle, data) :]
+            write_all(handle, text.encode("utf-8", "surrogateescape"))
         finally:
             os.close(handle)
         os.replace(scratch, path)
@@ -92,3 +95,10 @@ def write_private(path: str, text: str) -> None:
         if os.path.lexists(scratch):
             os.remove(scratch)
         raise
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write all of `data`: one call to the system may take less."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]

@@ -11,9 +11,7 @@ def shell_text(tool: str, tool_input) -> str:
     """The shell text that this call runs, empty where it runs none."""
     if tool not in SHELL_TOOLS:
         return ""
-    command = tool_input
-    if isinstance(tool_input, dict):
-        command = tool_input.get("command", tool_input.get("cmd"))
+    command = _command_in(tool_input)
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
         import shlex
 
@@ -49,13 +47,18 @@ def absolute_paths(config, tool: str, tool_input, cwd: str = "") -> list[str]:
     return found
 
 
+def _command_in(tool_input):
+    """What a shell tool is to run, text or argv, wherever clients put it."""
+    if isinstance(tool_input, dict):
+        return tool_input.get("command", tool_input.get("cmd"))
+    return tool_input
+
+
 def _patched_by_shell(tool_input, cwd: str) -> list[tuple[str, str]]:
     """Both clients' shells run ``apply_patch <<EOF``: to the file it is a patch like any other."""
     from swarm_hook_core.patch import patch_paths, patches_in, shell_patches
 
-    command = tool_input
-    if isinstance(tool_input, dict):
-        command = tool_input.get("command", tool_input.get("cmd"))
+    command = _command_in(tool_input)
     if isinstance(command, str):
         patches = shell_patches(command) if PATCH_MARKER in command else []
     else:

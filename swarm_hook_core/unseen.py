@@ -68,10 +68,9 @@ def _concerns(command: str, session, cwd: str, peers) -> bool:
         return True
     from swarm_hook_core.decision import all_keys
     from swarm_hook_core.paths import git_root
-    from swarm_hook_core.peers import above
 
     roots = all_keys(session, git_root(cwd), "/")
-    return bool(peers.under(roots, 1) or peers.on([*roots, *(key for root in roots for key in above(root))]))
+    return bool(peers.under(roots, 1) or peers.over(roots))
 
 
 def _is_relayed(now: float) -> bool:

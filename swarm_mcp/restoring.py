@@ -6,6 +6,7 @@ import os
 import time
 
 from swarm_hook_core.paths import key_of
+from swarm_hook_core.state import write_all
 from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
 from swarm_hook_core.watching.snapshot import full, glance
 from swarm_mcp.circle import may_meet
@@ -154,9 +155,7 @@ def _replace(path: str, data: bytes, mode: int) -> None:
     handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
+            write_all(handle, data)
             os.fchmod(handle, mode & 0o777)
             os.fsync(handle)
         finally:

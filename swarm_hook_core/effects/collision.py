@@ -6,7 +6,7 @@ import time
 from swarm_hook_core.decision import Denial, Verdict, all_keys, first_collision, holder, reason
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import git_root, keys_for
-from swarm_hook_core.peers import above, below
+from swarm_hook_core.peers import below
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
@@ -27,9 +27,13 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
         return Verdict(Denial(path, held, reason(tool, path, held, identity, now, by, within)))
     why = possible[0][1] if possible else ""
     near: dict = {held.file: held for held, _why in possible}
+    looked_up: dict = {}  # many guesses are about one folder
     for guess in effects.guesses:
-        for held in _around(session, guess.folder or cwd, peers):
-            near.setdefault(held.file, held)
+        folder = guess.folder or cwd
+        if folder not in looked_up:
+            looked_up[folder] = _around(session, folder, peers)
+            near.update({held.file: held for held in looked_up[folder] if held.file not in near})
+        if looked_up[folder]:
             why = why or (f"`{guess.by}`: {guess.why}" if guess.by else guess.why)
     if near:
         locks = list(near.values())
@@ -72,8 +76,7 @@ def _in_tree(session, root: str, peers):
         if rest is not None and held.file not in seen:
             seen.add(held.file)
             yield _one_of(held, root + rest), held
-    over = list(dict.fromkeys(roots + [key for root_key in roots for key in above(root_key)]))
-    for held in peers.on(over):
+    for held in peers.over(roots):
         if held.file not in seen:
             seen.add(held.file)
             yield root, held
@@ -138,10 +141,8 @@ def _touched_by_git(call, peers, seconds: float):
     top = git_asked.tree_of(call)
     if not top:
         return None, []
-    roots = keys_for(top, "/")
-    over = list(dict.fromkeys(roots + [key for root in roots for key in above(root)]))
     # Git knows files by their resolved names: the key, where it has not lost its letter case.
-    found = peers.under(roots, MOST_LOCKS) + peers.on(over)
+    found = peers.around(keys_for(top, "/"), MOST_LOCKS)
     locked = {next((name for name in reversed(held.names) if name[:1] == "/"), held.file): held for held in found}
     if not locked:
         return None, []
@@ -163,9 +164,7 @@ def _touched_by_git(call, peers, seconds: float):
 
 def _around(session, folder: str, peers):
     """Locks of others in the work tree around `folder`, and on folders over it."""
-    roots = all_keys(session, git_root(folder), "/")
-    over = list(dict.fromkeys(roots + [key for root in roots for key in above(root)]))
-    return list({held.file: held for held in peers.under(roots) + peers.on(over)}.values())
+    return peers.around(all_keys(session, git_root(folder), "/"))
 
 
 def _notice(why: str, locks: list, identity: str) -> str:

@@ -11,7 +11,7 @@ nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds.
 
 import os
 
-from swarm_hook_core.state import make_private, state_dir
+from swarm_hook_core.state import make_private, state_dir, write_all
 from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, digest_of, read
 
 FILE_BYTES = HASHED_BYTES  # a larger file is not kept
@@ -199,9 +199,7 @@ def _write(path: str, data: bytes) -> None:
     handle = os.open(scratch, flags, 0o600)
     try:
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
+            write_all(handle, data)
         finally:
             os.close(handle)
         os.replace(scratch, path)

@@ -14,7 +14,7 @@ whoever has renamed it, so two hooks that end at once never take the same one.
 import os
 
 from swarm_hook_core.payload import dumps, loads
-from swarm_hook_core.state import make_private, state_dir, write_private
+from swarm_hook_core.state import make_private, watched_dir, write_private
 from swarm_hook_core.watching.snapshot import digest_of
 
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
@@ -27,19 +27,14 @@ _OWN, _ENDED, _TAKEN = "_own", "_ended", ".taken"
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 
-def base() -> str:
-    """The folder of all records."""
-    return os.path.join(state_dir(), "watched")
-
-
 def is_watching() -> bool:
     """Whether anybody's call is being watched. Costs one look at the disk."""
-    return os.path.isdir(base())
+    return os.path.isdir(watched_dir())
 
 
 def folder_of(session_id: str) -> str:
     """The folder of this session's records."""
-    return os.path.join(base(), _name_of(session_id))
+    return os.path.join(watched_dir(), _name_of(session_id))
 
 
 def call_key(runtime: str, payload: dict) -> str:
@@ -154,11 +149,11 @@ def drop(path: str) -> None:
 def sweep(now: float) -> None:
     """Drop the records of sessions that have been silent for a day."""
     try:
-        names = os.listdir(base())
+        names = os.listdir(watched_dir())
     except OSError:
         return
     for name in names:
-        folder = os.path.join(base(), name)
+        folder = os.path.join(watched_dir(), name)
         try:
             if name != _OWN and os.lstat(folder).st_mtime < now - DROPPED_SECONDS:
                 for entry in os.listdir(folder):
@@ -180,7 +175,7 @@ def mark_own(instance_id: str, files, call: str, now_ns: int) -> None:
 
 def mark_end(call: str, now_ns: int) -> None:
     """Note that `call` has ended, whoever made it; nothing where nobody marks his own. Raises OSError."""
-    if os.path.isdir(os.path.join(base(), _OWN)):
+    if os.path.isdir(os.path.join(watched_dir(), _OWN)):
         _append(_ENDED, [f"{now_ns} {call} -\n"])
 
 
@@ -206,7 +201,7 @@ def acted(instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: in
 
 
 def _append(name: str, lines: list) -> None:
-    path = os.path.join(base(), _OWN, name)
+    path = os.path.join(watched_dir(), _OWN, name)
     make_private(os.path.dirname(path))
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
@@ -221,7 +216,7 @@ def _append(name: str, lines: list) -> None:
 
 def _lines(name: str) -> list:
     try:
-        with open(os.path.join(base(), _OWN, name), encoding="ascii", errors="replace") as file:
+        with open(os.path.join(watched_dir(), _OWN, name), encoding="ascii", errors="replace") as file:
             parts = [line.split() for line in file]
     except OSError:
         return []
@@ -238,15 +233,15 @@ def _mark_of(file: str) -> str:
 def _close() -> None:
     """Remove the folder of all records where no session has one any more."""
     try:
-        left = os.listdir(base())
+        left = os.listdir(watched_dir())
         if any(name != _OWN for name in left):
             return
-        own = os.path.join(base(), _OWN)
+        own = os.path.join(watched_dir(), _OWN)
         if left:
             for name in os.listdir(own):
                 os.remove(os.path.join(own, name))
             os.rmdir(own)
-        os.rmdir(base())
+        os.rmdir(watched_dir())
     except OSError:
         return  # somebody has begun another
 

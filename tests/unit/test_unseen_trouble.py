@@ -29,7 +29,7 @@ from swarm_hook_core.effects import collision, grammar
 from swarm_hook_core.effects.model import Effects, GitCall, Tree
 from swarm_hook_core.peers import Peers
 from swarm_hook_core.reader import Session, StoreReader
-from swarm_hook_core.state import store_path
+from swarm_hook_core.state import store_path, watched_dir
 from swarm_hook_core.unseen import RELAY_SECONDS, RELAYED
 from swarm_hook_core.watching import records
 from swarm_mcp import bundle
@@ -266,10 +266,10 @@ def test_the_grammar_is_loaded_once_for_all_threads(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_killed_hooks_have_left_goes_with_the_next_session(me: str, tmp_path: Path) -> None:
-    left = Path(records.base(), "long-gone")
+    left = Path(watched_dir(), "long-gone")
     left.mkdir(parents=True)
     (left / "key.0-0-0.taken.1.tmp").write_text("{")
     os.utime(left, (time.time() - 2 * records.DROPPED_SECONDS,) * 2)
     ended = {**captured("claude-code", "SessionEnd", tmp_path), "session_id": me}
     assert run("claude-code", "session_end", ended).code == 0
-    assert not os.path.exists(records.base())
+    assert not os.path.exists(watched_dir())

@@ -93,15 +93,16 @@ def _sudo(call) -> None:
 
 
 def _time(call) -> None:
-    options = split(call.words, "fo", ("--format", "--output"), stop_early=True)
-    if options.value("-o", "--output"):
-        call.write(options.value("-o", "--output"))
-    if options.operands:
-        call.run(options.operands, call.stdin)
+    _reporting(call, "fo", ("--format", "--output"))
 
 
 def _strace(call) -> None:
-    options = split(call.words, "oeEpsuaIPOSXbU", ("--output", "--trace"), stop_early=True)
+    _reporting(call, "oeEpsuaIPOSXbU", ("--output", "--trace"))
+
+
+def _reporting(call, short: str, long: tuple) -> None:
+    """Runs a command, and writes what it saw of it where `-o` says."""
+    options = split(call.words, short, long, stop_early=True)
     if options.value("-o", "--output"):
         call.write(options.value("-o", "--output"))
     if options.operands:
