@@ -1,0 +1,134 @@
+"""What an adapter provides: only what differs between harnesses. The runner (``run``) does the rest."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from swarm_mcp.harness import outcome
+from swarm_mcp.harness.checks import Check
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.query import HarnessQuery
+
+
+class Launch(NamedTuple):
+    """How the child is started: argv, what its environment has besides, and what it reads on standard input.
+
+    `drop` names variables of this process that the child must not see, beside those of ``environment.FOREIGN``.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = {}
+    stdin: str = ""
+    drop: tuple[str, ...] = ()
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens, as published on `dated` (ISO date)."""
+
+    input: float
+    cached: float
+    output: float
+    dated: str
+    cache_write: float | None = None  # None: as `input`
+
+
+class Capabilities(NamedTuple):
+    """What a harness can do. Each flag that is true has a test that shows it."""
+
+    resume: bool = False
+    fork: bool = False
+    read_only: bool = False
+    system_prompt: bool = False  # instead of its own
+    append_system_prompt: bool = False
+    mcp: bool = False
+    client_tools: bool = False
+    native_skills: bool = False
+    output_schema: bool = False
+    streaming_tokens: bool = False
+    cost: bool = False  # says itself what a run cost
+    locks: bool = False  # its writes are checked against locks before they happen
+
+
+class HarnessAdapter(ABC):
+    """One harness.
+
+    Class attributes: `name` (a short word), `label` for people, `program` (the command on PATH; ``""`` where it is
+    part of this package), `doc` (plain text; has the lines "Use when ..." and "Do not use when ...", and names every
+    setting with its default), `instructions` (how to install it and sign in), `models` (short name -> name; the first
+    is no default), `prices` (model -> Price), `capabilities`, `cumulative` (which of ``"cost"``, ``"tokens"`` the
+    harness counts over a resumed session's whole life), `session_pattern` (regular expression that a session id of
+    this harness fits; what does not is never handed to argv).
+    """
+
+    name = ""
+    label = ""
+    program = ""
+    doc = ""
+    instructions = ""
+    models: Mapping[str, str] = {}
+    prices: Mapping[str, Price] = {}
+    capabilities = Capabilities()
+    cumulative: frozenset[str] = frozenset()
+    session_pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+    @abstractmethod
+    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+        """How to start a child for `query`.
+
+        `folder` is private to this run (mode 0700, outside the checkout) and removed when the run is over, whatever
+        happens: configuration files, skills and schemas go there. Nothing else is written.
+        """
+
+    @abstractmethod
+    def parse(self, line: str, state: dict) -> list[Event]:
+        """The events of one line of standard output; `state` (empty at first) is this run's, to remember things in.
+
+        Never raises: what is not understood becomes ``custom`` (known format, unknown kind) or nothing. ``raw_log``
+        is the runner's own doing. A ``result`` may come more than once; the last one counts.
+        """
+
+    def finish(self, state: dict) -> list[Event]:
+        """What is left to say once standard output has ended. Never raises."""
+        return []
+
+    def error_of(self, ending: Ending) -> tuple[str, str] | None:
+        """Error code and one line saying why, None for a run that went well.
+
+        Not asked where the runner itself ended the run (abort, timeout, tool loop), nor where the program is missing.
+        """
+        from swarm_mcp.harness.errors_of import error_of
+
+        return error_of(ending)
+
+    def unknown_session(self, ending: Ending) -> bool:
+        """Whether the run failed because the session to be resumed does not exist (any more)."""
+        found = self.error_of(ending)
+        return bool(found) and found[0] == outcome.SESSION_NOT_FOUND
+
+    def can_resume(self, session_id: str, cwd: str) -> bool | None:
+        """Whether that session can be continued; None where only trying would tell. Never runs the harness."""
+        return None
+
+    def format_command(self, name: str) -> str:
+        """How a prompt invokes the skill or command `name`."""
+        return f"/{name}"
+
+    def checks(self, config: Mapping[str, object]) -> list[Check]:
+        """What can be seen of this harness on this machine, beside what ``checks.common`` looks at: free of side
+        effects, well under 5 s. `config` has ``cwd`` and what a query has. Never raises for what it looks for."""
+        return []
+
+    def listed_models(self) -> list[dict]:
+        """Models to choose from: ``{"name", "short", "context_tokens"}``, without the network."""
+        return [{"name": name, "short": short, "context_tokens": None} for short, name in self.models.items()]
+
+    def model(self, query: HarnessQuery) -> str:
+        """The model to ask for: the query's, else ``<NAME>_DEFAULT_MODEL``, short names expanded; empty: its own."""
+        from swarm_hook_core.environment import first_set
+
+        chosen = query.model.strip() or first_set(f"{self.name.upper().replace('-', '_')}_DEFAULT_MODEL")
+        return self.models.get(chosen, chosen)

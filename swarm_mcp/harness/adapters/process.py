@@ -1,0 +1,45 @@
+"""Any command: what it prints is the answer; lines of JSON that are events of ours are taken as such."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.harness.events import KINDS, RAW_LOG, Event, message
+from swarm_mcp.harness.query import HarnessQuery
+
+
+class Process(HarnessAdapter):
+    """The harness ``process``."""
+
+    name = "process"
+    label = "Any command"
+    instructions = "Name the command: swarm-mcp run --harness process --command 'make check'"
+    capabilities = Capabilities()
+    doc = """\
+Runs one command and watches it like any other worker. The prompt is its standard input; what it prints is the
+answer. A line that is a JSON object with a "type" among our events counts as that event.
+Use when the work is a script, a build, a test run, or an agent that has no adapter.
+Do not use when the program has an adapter: its sessions, costs and locks are then known.
+Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: none), grace_seconds (15)."""
+
+    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+        if not query.command:
+            raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
+        return Launch((*query.command, *query.additional_args), stdin=query.prompt)
+
+    def parse(self, line: str, state: dict) -> list[Event]:
+        try:
+            found = json.loads(line) if line.lstrip().startswith("{") else None
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, dict) and found.get("type") in KINDS and found["type"] != RAW_LOG:
+            return [Event(found["type"], {k: v for k, v in found.items() if k not in ("type", "timestamp")})]
+        state.setdefault("lines", []).append(line)
+        return []
+
+    def finish(self, state: dict) -> list[Event]:
+        text = "\n".join(state.get("lines", ())).strip("\n")
+        return [message("assistant", text)] if text.strip() else []
