@@ -41,6 +41,13 @@ def compose(
     return " ".join(words)
 
 
+def merged(label: str, more: str) -> str:
+    """The words of `label`, then those of `more` that it says nothing about; the session is that of `more`."""
+    words = [word for word in label.split() if not (word.startswith("session:") and token(more, "session"))]
+    keys = {word.partition(":")[0] for word in words}
+    return " ".join([*words, *(word for word in more.split() if word.partition(":")[0] not in keys)])
+
+
 def token(label: str, key: str) -> str:
     """The value of the first ``key:value`` word of `label`; empty where there is none."""
     prefix = key + ":"

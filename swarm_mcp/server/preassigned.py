@@ -7,7 +7,7 @@ import os
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.process import start_time
 from swarm_mcp.scope import here
-from swarm_mcp.server.session import LEASE_SECONDS
+from swarm_mcp.server.session import LEASE_SECONDS, of_run
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration, new_id
 
@@ -24,6 +24,9 @@ def register_preassigned(store: Store, client: tuple[int, str], session_id: str 
         return None
     client = client if client[0] else (os.getpid(), start_time(os.getpid()))
     if store.instances.live(wanted):
+        row = of_run(store, wanted, client)
+        if row:
+            return row
         if any(row["id"] == wanted for row in store.instances.of_client(*client)):
             return store.instances.get(wanted)  # its hooks were here first
         if store.instances.is_session(wanted):

@@ -20,6 +20,12 @@ LEASE_SECONDS = 86400
 NAMES = ("sessionId", "threadId")  # what Codex calls a session in a call's metadata
 
 
+def of_run(store: Store, instance_id: str, client: tuple[int, str]) -> dict | None:
+    """The instance `instance_id`, if it is that of a run under way and `client` its child; else None."""
+    run = store.runs.admit(instance_id, client)
+    return store.instances.live(run["instance_id"]) if run else None
+
+
 class CallingSession:
     """The session behind one connection, looked up anew for each call: clients change it under us."""
 
@@ -34,7 +40,7 @@ class CallingSession:
             known = self._named(store, meta)
         else:
             known = self._of_client(store)
-        return known or self._own(store) or self._waiting(store)
+        return known or self._of_run(store) or self._own(store) or self._waiting(store)
 
     def register(self, store: Store, meta: dict, arguments: dict) -> dict:
         """The session's instance; where hooks have registered none, a new one for this connection."""
@@ -80,6 +86,11 @@ class CallingSession:
 
     def _own(self, store: Store) -> dict | None:
         return store.instances.of_session(SERVER_RUNTIME, self._own_id)
+
+    def _of_run(self, store: Store) -> dict | None:
+        """The instance of the run whose child started this server."""
+        reserved = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+        return of_run(store, reserved, self.client) if reserved else None
 
     def _named(self, store: Store, meta: dict) -> dict | None:
         # A sub-agent has a thread of its own in its parent's session.

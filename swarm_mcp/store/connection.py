@@ -27,6 +27,7 @@ GROUPS = {
     "alterations": ("alterations", "Alterations"),  # locked files that changed under their holders
     "messages": ("messages", "Messages"),  # mail between sessions
     "tasks": ("tasks", "Tasks"),  # work handed over: request, claim, complete
+    "runs": ("runs", "Runs"),  # children that agent command lines were started as
     "kv": ("kv", "KeyValues"),  # shared values
     "planner": ("planner", "Planner"),  # which planner owns the scope's plan
     "tracker": ("tracker", "Tracker"),  # the work tracker of an identity, and a task's entry in it

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.labels import merged, same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, departed
 from swarm_hook_core.process import gone
 from swarm_hook_core.reader import COLUMNS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, git_root, inside_any
 from swarm_mcp.store import events, panes, removal
-from swarm_mcp.store.registration import Registration, new_id
+from swarm_mcp.store.registration import RUN_RUNTIME, Registration, new_id
 
 SUMMARY_LIMIT = 4
 
@@ -161,6 +161,13 @@ class Instances:
                     removal.announce(self.store, row, by)
         return row is not None
 
+    def end_session(self, row: dict) -> None:
+        """The session that works as instance `row` has ended. The instance goes with it, unless it is a run's."""
+        # Hooks end every session here; few are of runs, and need the module that knows what those are.
+        of_run = self.store.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row["id"],))
+        if not (of_run and self.store.runs.take_back(row["id"])):
+            self.remove(row["id"])
+
     def reclaim(self, spare: str = "") -> list[dict]:
         """Inside a transaction: remove every session that has gone, bar instance `spare`; their rows."""
         rows = [row for row in self.gone() if row["id"] != spare]
@@ -217,7 +224,15 @@ class Instances:
             " WHERE runtime = ? AND session_id = ?",
             (request.runtime, request.session_id),
         )
+        run = self._run_of(request)
+        if run and not (known and known["instance_id"] == run["instance_id"]):
+            known = self._adopt_run(request, run)
         known = known or self._joined_by_server(request)
+        if run:
+            # The supervisor answers for the instance, whatever becomes of its child.
+            request.client = (run["supervisor_pid"], run["supervisor_start"])
+            given = self.get(run["instance_id"]) or {}
+            request.label = merged(given.get("label") or "", request.label or "")
         now = self.store.now()
         lease_until = now + request.lease_seconds if request.lease_seconds else None
         row = self.get(known["instance_id"]) if known else self._reserved(request)
@@ -280,6 +295,23 @@ class Instances:
             (request.runtime, request.session_id, rows[0]["instance_id"]),
         )
         return rows[0]
+
+    def _run_of(self, request: Registration) -> dict | None:
+        """The run whose child this session is; None for every other session. Costs nothing where none is named."""
+        if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
+            return None
+        return self.store.runs.admit(request.preassigned_id, request.client)
+
+    def _adopt_run(self, request: Registration, run: dict) -> dict | None:
+        """The run's registration, from now on in the name of the session that its child has reported."""
+        values = (request.runtime, request.session_id, run["instance_id"])
+        self.store.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
+        if not self.store.change(
+            "UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values
+        ):
+            return None
+        client = {"client_pid": run["supervisor_pid"], "client_start": run["supervisor_start"]}
+        return {"instance_id": run["instance_id"], "host": run["host"], **client}
 
     def _move(self, row: dict, request: Registration, known: dict) -> None:
         """Session `row` works in another scope from now on. Its unread mail comes along.

@@ -6,6 +6,8 @@ import os
 
 from swarm_mcp.scope import clean, scope_of
 
+RUN_RUNTIME = "run"  # of the instance of a run (``runs``) whose child has not reported a session of its own
+
 
 class Registration:
     """What a session says of itself when it registers. Empty values count as not given.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from swarm_hook_core.reader import NAME_OF_FILE
 
-OUR_VERSION = 3  # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations
+OUR_VERSION = 4  # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs
 
 TABLES = {
     "instances": """
@@ -69,6 +69,13 @@ TABLES = {
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, file TEXT NOT NULL, path_key TEXT NOT NULL,
         writer_id TEXT, writer_label TEXT, holder_id TEXT NOT NULL, tool TEXT, command TEXT, kind TEXT NOT NULL,
         kept TEXT, altered_at INTEGER NOT NULL""",
+    # Children that agent command lines were started as, and who supervises them (``runs``).
+    "swarm_runs": """
+        id TEXT PRIMARY KEY, scope TEXT NOT NULL, task_id TEXT, instance_id TEXT NOT NULL, requester TEXT,
+        harness TEXT NOT NULL, model TEXT, cwd TEXT NOT NULL, state TEXT NOT NULL, control TEXT, session_id TEXT,
+        session_params TEXT, record TEXT, host TEXT, supervisor_pid INTEGER, supervisor_start TEXT,
+        child_pid INTEGER, child_start TEXT, client_pid INTEGER, client_start TEXT, cost_usd REAL, usage TEXT,
+        result TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, ended_at INTEGER""",
     # When each kind of housekeeping was last done, and how far it came.
     "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL, place TEXT",
     "swarm_schema": "version INTEGER NOT NULL",
@@ -130,6 +137,10 @@ INDEXES = {
     "swarm_denial_key_idx": "swarm_denials(path_key)",
     "swarm_alteration_key_idx": "swarm_alterations(path_key, id)",
     "swarm_alteration_time_idx": "swarm_alterations(altered_at)",
+    "swarm_run_task_idx": "swarm_runs(task_id, started_at) WHERE task_id IS NOT NULL",
+    "swarm_run_time_idx": "swarm_runs(started_at)",
+    "swarm_run_live_idx": "swarm_runs(instance_id) WHERE state <> 'ended'",
+    "swarm_run_ended_idx": "swarm_runs(ended_at) WHERE ended_at IS NOT NULL",
     # Ours: what falls due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",
     "swarm_kv_key_idx": "kv(key, scope)",

@@ -69,6 +69,7 @@ class Upkeep:
         store.denials.settle(AT_ONCE)
         due.old_denials(store, AT_ONCE)
         store.alterations.forget_old(AT_ONCE)
+        store.runs.forget_old(AT_ONCE)
         self._walk("deliveries", lambda after: ((), due.lost_deliveries(store, after, AT_ONCE)))
         self._settle(scopes)
         return any(sum(found.values()) >= AT_ONCE for found in gone)

@@ -34,7 +34,9 @@ def run(args) -> int:
             if args.value("--as") and not args.has("--force") and not _may_go(store, args, row):
                 error = f"{row['id']} is a live session and not this one; --force removes it all the same"
                 return refused(args, "deregister", {"error": error})
-        if row:
+        if row and session_id:
+            store.instances.end_session(row)
+        elif row:
             store.instances.remove(row["id"])
     if args.json:
         show({"ok": True, "id": row and row["id"], "scope": row and row["scope"]})

@@ -1,0 +1,123 @@
+"""The MCP servers of a child: swarm's own, those of the project's ``.mcp.json``, and those of the query.
+
+``.mcp.json`` is Claude Code's format for a project (``{"mcpServers": {name: {"command", "args", "env", "cwd"} or
+{"type": "http", "url", "headers"}}}``, with ``${NAME}`` and ``${NAME:-default}`` in its texts). It is read, never
+written: what a run adds to it is in the run's own private files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from swarm_mcp.harness.query import HarnessQuery, McpServer
+
+OURS = "swarm"
+PROJECT_FILE = ".mcp.json"
+LARGEST_FILE = 1 << 20
+# ``SWARM_HARNESS_PROJECT_SERVERS=0`` leaves them out: they are commands that a checkout brings along.
+SWITCH = "SWARM_HARNESS_PROJECT_SERVERS"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_SECRET = re.compile(r"key|token|secret|password|authorization|cookie|credential", re.IGNORECASE)
+# Where a server of ours finds the same store, state and settings as this process. Codex gives servers nearly nothing.
+_PASSED_ON = ("SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_MCP_PROFILE_DIR", "AGENT_IDENTITY",
+              "SWARM_IDENTITY", "SWARM_HERMES_IDENTITY", "SWARM_MCP_FILE_ROOT", "SWARM_MCP_ALLOW_SPAWN",
+              "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")  # fmt: skip
+
+
+def servers_for(query: HarnessQuery) -> dict[str, McpServer]:
+    """Name -> server. The query's come before ours, ours before the project's; a file that cannot be read is none."""
+    return {**project_servers(query.cwd, query.env), OURS: own_server(query), **query.mcp_servers}
+
+
+def own_server(query: HarnessQuery) -> McpServer:
+    """The coordinator's server, speaking for the child: it adopts the instance that the run reserved."""
+    from swarm_mcp.bundle import coordinator_command
+
+    command, *args = [*coordinator_command(), "serve"]
+    env = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name, "").strip()}
+    env.update({name: query.env[name] for name in _PASSED_ON if query.env.get(name, "").strip()})
+    env.update(swarm_variables(query))
+    return McpServer(command, tuple(args), env)
+
+
+def swarm_variables(query: HarnessQuery) -> dict[str, str]:
+    """The variables that say who a child is in the swarm; those that the query leaves empty are not there."""
+    said = {
+        "SWARM_MCP_INSTANCE_ID": query.instance_id,
+        "SWARM_MCP_SCOPE": query.scope,
+        "SWARM_MCP_DIRECTORY": query.cwd,
+        "SWARM_MCP_LABEL": query.label,
+        "SWARM_AGENT_ROLE": query.role,
+        "SWARM_TASK_ID": query.task_id,
+        "SWARM_RUN_ID": query.run_id,
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def swarm_headers(query: HarnessQuery) -> dict[str, str]:
+    """The same for servers behind HTTP that are ours to call: who calls, and for which task."""
+    said = {"X-Agent-ID": query.instance_id, "X-Source-Task-Id": query.task_id}
+    return {name: value for name, value in said.items() if value}
+
+
+def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServer]:
+    """The servers of the nearest ``.mcp.json`` at or above `cwd`; variables come from `env`, then this process."""
+    if os.environ.get(SWITCH, "").strip().lower() in ("0", "false", "no", "off"):
+        return {}
+    path = project_file(cwd)
+    try:
+        tree = json.loads(path.read_bytes()[:LARGEST_FILE]) if path else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    listed = tree.get("mcpServers") if isinstance(tree, dict) else None
+    values = {**os.environ, **env}
+    found = {}
+    for name, entry in listed.items() if isinstance(listed, dict) else ():
+        server = _server(entry, values)
+        if server and name != OURS:
+            found[name] = server
+    return found
+
+
+def project_file(cwd: str) -> Path | None:
+    """The nearest ``.mcp.json`` at or above `cwd`; None where there is none."""
+    folder = Path(os.path.abspath(cwd))
+    return next((path for path in (parent / PROJECT_FILE for parent in (folder, *folder.parents)) if path.is_file()), None)
+
+
+def _server(entry: object, values: Mapping[str, str]) -> McpServer | None:
+    """One entry of the file; None where it is of a kind that not every harness can have (sse, ws)."""
+    if not isinstance(entry, dict):
+        return None
+    kind = entry.get("type") or ("stdio" if entry.get("command") else "http")
+    if kind == "stdio" and isinstance(entry.get("command"), str):
+        args = entry.get("args")
+        return McpServer(
+            command=_plain(entry["command"], values),
+            args=tuple(_plain(str(word), values) for word in args) if isinstance(args, list) else (),
+            env=_expanded(entry.get("env"), values),
+            cwd=_plain(str(entry.get("cwd") or ""), values),
+        )
+    if kind in ("http", "streamable-http", "streamableHttp") and isinstance(entry.get("url"), str):
+        return McpServer(url=_plain(entry["url"], values), headers=_expanded(entry.get("headers"), values))
+    return None
+
+
+def _expanded(table: object, values: Mapping[str, str]) -> dict[str, str]:
+    """The texts of an object with their variables put in; they travel by environment, so secrets may be in them."""
+    items = table.items() if isinstance(table, dict) else ()
+    return {str(name): _VARIABLE.sub(lambda m: _value(m, values), str(text)) for name, text in items}
+
+
+def _plain(text: str, values: Mapping[str, str]) -> str:
+    """`text` with its variables put in, but for those that are named like secrets: this may be seen in argv."""
+    return _VARIABLE.sub(lambda m: m.group() if _SECRET.search(m.group(1)) else _value(m, values), text)
+
+
+def _value(match: re.Match, values: Mapping[str, str]) -> str:
+    default = match.group(2)
+    return values.get(match.group(1)) or (match.group() if default is None else default)

@@ -1,0 +1,220 @@
+"""Runs: children that agent command lines are started as, and who answers for them.
+
+A row is written by the run's supervisor and read by whoever asks. While the supervisor lives, the run's
+instance is the supervisor's: sessions that the child's hooks and MCP server report are its guests, who
+come and go without taking the instance, its locks or its task along.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from swarm_hook_core.process import gone, start_time
+from swarm_mcp.errors import Refused
+from swarm_mcp.store.registration import RUN_RUNTIME
+
+QUEUED, STARTING, RUNNING, PAUSED, ENDED = "queued", "starting", "running", "paused", "ended"
+STATES = (QUEUED, STARTING, RUNNING, PAUSED, ENDED)
+CANCEL, PAUSE, RESUME = "cancel", "pause", "resume"
+CONTROLS = (CANCEL, PAUSE, RESUME)
+KEPT_SECONDS = 30 * 86400  # an ended run and its record
+ABANDONED = "its supervisor was killed"
+_JSON = ("session_params", "usage", "result")
+COLUMNS = (
+    "id", "scope", "task_id", "instance_id", "requester", "harness", "model", "cwd", "state", "control", "session_id",
+    "session_params", "record", "host", "supervisor_pid", "supervisor_start", "child_pid", "child_start", "client_pid",
+    "client_start", "cost_usd", "usage", "result", "started_at", "updated_at", "ended_at",
+)  # fmt: skip
+
+
+class Runs:
+    """The embedded store's record of runs. Rows are dicts with `COLUMNS`; JSON columns come decoded."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def begin(self, spec: dict) -> dict:
+        """Write down a run that this process will supervise; its row.
+
+        `spec` has at least ``id``, ``scope``, ``instance_id``, ``harness`` and ``cwd``.
+        """
+        now = self.store.now()
+        values: dict = {"state": STARTING, "started_at": now, "updated_at": now, "host": self.store.here}
+        values.update(supervisor_pid=os.getpid(), supervisor_start=start_time(os.getpid()))
+        values.update(_encoded(spec))
+        with self.store.writing():
+            self.store.change(
+                f"INSERT OR REPLACE INTO swarm_runs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+                list(values.values()),
+            )
+        return self.get(values["id"]) or {}
+
+    def update(self, run_id: str, **columns: object) -> dict | None:
+        """Change columns of a run; its row, None where there is none."""
+        values = {**_encoded(columns), "updated_at": self.store.now()}
+        if columns.get("state") == ENDED:
+            values.setdefault("ended_at", self.store.now())
+        with self.store.writing():
+            self.store.change(
+                f"UPDATE swarm_runs SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?",
+                (*values.values(), run_id),
+            )
+        return self.get(run_id)
+
+    def ask(self, run_id: str, control: str) -> dict:
+        """Ask the supervisor for something (`CONTROLS`, empty takes it back); the row. Raises Refused."""
+        row = self.get(run_id)
+        if row is None or row["state"] == ENDED:
+            raise Refused(f"run {run_id} has ended" if row else f"there is no run {run_id}")
+        return self.update(run_id, control=control or None) or row
+
+    def get(self, run_id: str) -> dict | None:
+        """One run."""
+        found = self._rows("WHERE id = ?", (run_id,))
+        return found[0] if found else None
+
+    def find(self, scope: str, reference: str) -> dict:
+        """The newest run that `reference` names: its id, its task's id, or a unique beginning of either.
+
+        Whole ids name runs of any scope. Raises Refused where it names none, or runs of several tasks.
+        """
+        exact = self._rows("WHERE id = ? OR task_id = ?", (reference, reference))
+        if exact:
+            return exact[0]
+        pattern = reference.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        found = self._rows(
+            "WHERE scope = ? AND (id LIKE ? ESCAPE '\\' OR task_id LIKE ? ESCAPE '\\')", (scope, pattern, pattern)
+        )
+        if not reference or not found:
+            raise Refused(f"no run here has {reference[:60]!r} for its id or its task's")
+        if len({row["task_id"] or row["id"] for row in found}) > 1:
+            raise Refused(f"{reference[:60]!r} is how several runs begin: {', '.join(row['id'] for row in found[:5])}")
+        return found[0]
+
+    def of_task(self, scope: str, task_id: str) -> list[dict]:
+        """The runs of a task, newest first."""
+        return self._rows("WHERE scope = ? AND task_id = ?", (scope, task_id))
+
+    def recent(self, scope: str = "", limit: int = 50) -> list[dict]:
+        """The newest runs, of one scope or of all, newest first."""
+        where, values = ("WHERE scope = ?", (scope,)) if scope else ("", ())
+        return self._rows(where, values, limit)
+
+    def live(self, scope: str = "") -> list[dict]:
+        """Runs that have not ended, newest first."""
+        where, values = (" AND scope = ?", (scope,)) if scope else ("", ())
+        return [row for row in self._rows(f"WHERE state <> 'ended'{where}", values) if row["state"] != ENDED]
+
+    def session_of(self, task_id: str, harness: str) -> dict | None:
+        """What it takes to continue the last session of a task in that harness (``RunResult.session_params``)."""
+        for row in self._rows("WHERE task_id = ? AND harness = ?", (task_id, harness)):
+            if row["result"] and row["result"].get("clear_session") and not row["session_params"]:
+                return None
+            if row["session_params"]:
+                return row["session_params"]
+        return None
+
+    # ---------------------------------------------------------------- guests
+
+    def of_instance(self, instance_id: str) -> dict | None:
+        """The run under way whose instance this is."""
+        rows = self._rows("WHERE instance_id = ? AND state <> 'ended'", (instance_id,))
+        return rows[0] if rows and rows[0]["state"] != ENDED else None
+
+    def admit(self, instance_id: str, client: tuple[int, str]) -> dict | None:
+        """The run under way of that instance, if the process `client` (pid, start time) is its child.
+
+        The first client that reports is: others that it starts inherit its environment, and are sessions of
+        their own. None where it is not, or there is no such run.
+        """
+        run = self.of_instance(instance_id)
+        if run is None or not client[0]:
+            return run
+        known = [(run[f"{who}_pid"], run[f"{who}_start"]) for who in ("supervisor", "child", "client")]
+        if client in known:
+            return run
+        pid, started = known[2]
+        if pid and not gone(run["host"] or "", pid, started or "", self.store.here):
+            return None
+        if self.store.connection.in_transaction:
+            return self._note(run, client)
+        with self.store.writing():
+            return self._note(run, client)
+
+    def _note(self, run: dict, client: tuple[int, str]) -> dict:
+        self.store.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run["id"]))
+        return {**run, "client_pid": client[0], "client_start": client[1]}
+
+    def take_back(self, instance_id: str) -> bool:
+        """A session of the run's child has ended: the instance is the supervisor's alone. Whether it is a run's."""
+        run = self.of_instance(instance_id)
+        if run is None:
+            return False
+        with self.store.writing():
+            self.store.change(
+                "UPDATE swarm_sessions SET runtime = ?, session_id = ?, state = 'idle' WHERE instance_id = ?",
+                (RUN_RUNTIME, run["id"], instance_id),
+            )
+            self.store.change("UPDATE swarm_runs SET client_pid = NULL, client_start = NULL WHERE id = ?", (run["id"],))
+        return True
+
+    # ---------------------------------------------------------------- upkeep
+
+    def forget_old(self, limit: int) -> None:
+        """Inside a transaction: drop runs that ended a month ago, with their records; end those left behind."""
+        for row in self.store.rows(f"SELECT * FROM swarm_runs WHERE state <> '{ENDED}' LIMIT ?", (limit,)):
+            if self._is_abandoned(row):
+                self.store.change(
+                    "UPDATE swarm_runs SET state = ?, ended_at = ?, control = NULL, result = ? WHERE id = ?",
+                    (ENDED, self.store.now(), json.dumps(_abandoned(row)), row["id"]),
+                )
+        before = self.store.now() - KEPT_SECONDS
+        old = self.store.rows("SELECT id, record FROM swarm_runs WHERE ended_at < ? LIMIT ?", (before, limit))
+        for row in old:
+            folder = os.path.dirname(row["record"] or "")
+            if os.path.basename(folder) == row["id"]:  # nothing but a run's own folder
+                import shutil
+
+                shutil.rmtree(folder, ignore_errors=True)
+            self.store.change("DELETE FROM swarm_runs WHERE id = ?", (row["id"],))
+
+    # --------------------------------------------------------------- innards
+
+    def _rows(self, where: str, values: tuple, limit: int = -1) -> list[dict]:
+        rows = self.store.rows(
+            f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC LIMIT ?",
+            (*values, limit),
+        )
+        return [self._decoded(row) for row in rows]
+
+    def _decoded(self, row: dict) -> dict:
+        for name in _JSON:
+            try:
+                found = json.loads(row[name]) if row[name] else None
+            except (ValueError, TypeError, RecursionError):
+                found = None
+            row[name] = found if isinstance(found, dict) else None
+        if row["state"] != ENDED and self._is_abandoned(row):
+            row.update(state=ENDED, control=None, result=_abandoned(row))
+        return row
+
+    def _is_abandoned(self, row: dict) -> bool:
+        supervisor = (row["supervisor_pid"] or 0, row["supervisor_start"] or "")
+        return gone(row["host"] or "", *supervisor, self.store.here)
+
+
+def _abandoned(row: dict) -> dict:
+    return {
+        "run_id": row["id"], "harness": row["harness"], "is_error": True, "error_category": "process_crashed",
+        "error_message": ABANDONED, "output": "", "record": row["record"] or "",
+    }  # fmt: skip
+
+
+def _encoded(columns: dict) -> dict:
+    unknown = set(columns) - set(COLUMNS)
+    if unknown:
+        raise AssertionError(f"a run has no {', '.join(sorted(unknown))}")
+    return {
+        name: json.dumps(value) if name in _JSON and value is not None else value for name, value in columns.items()
+    }
