@@ -1,7 +1,7 @@
 # Everything that is built or downloaded goes into SWARM_DEV, outside the checkout.
 PYTHON    ?= python3
 SWARM_DEV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swarm-mcp/dev/$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
-CLIENTS   ?= @openai/codex@0.169.0 @anthropic-ai/claude-code@2.1.330
+CLIENTS   ?= @openai/codex@0.169.0 @anthropic-ai/claude-code@2.1.330 @earendil-works/pi-coding-agent@0.74.2
 WORKERS   ?= 3
 
 BIN       := $(SWARM_DEV)/venv/bin

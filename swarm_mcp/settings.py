@@ -14,7 +14,7 @@ from swarm_hook_core.labels import token
 from swarm_mcp.errors import Refused
 
 LARGEST_PROFILE = 65536
-DEFAULT_SPAWNER = "herdr"
+DEFAULT_SPAWNER = "process"
 # The word with which a session's label names its runtime -> the harness that starts such a session.
 HARNESS_OF = {"claude-code": "claude", "codex": "codex", "opencode": "opencode", "hermes": "hermes"}
 
@@ -41,7 +41,7 @@ class Settings:
 
     def harness(self, label: str = "") -> str:
         """Name of the harness to start where a call names none: the setting's, else that of a session with `label`."""
-        chosen = self.first("SWARM_DISPATCH_HARNESS", "SWARM_WORKER_HARNESS")
+        chosen = self.first("SWARM_DISPATCH_HARNESS", "SWARM_WORKER_HARNESS", "HARNESS_PROVIDER")
         return chosen or HARNESS_OF.get(token(label, "origin"), "claude")
 
     def harness_command(self, name: str) -> list[str]:

@@ -50,15 +50,12 @@ class HerdrPanes:
 
 def command_line(worker: Worker) -> str:
     """The line that starts the worker in a shell: what it is to be goes into its environment."""
-    identity = token(worker.requester["label"] or "", "identity")
-    words = [f"identity:{identity}"] if identity else []
-    words += [f"role:{worker.role}", *worker.label.split()]
     variables = {
         "SWARM_MCP_INSTANCE_ID": worker.instance_id,
         "SWARM_MCP_SCOPE": worker.requester["scope"],
-        "SWARM_MCP_LABEL": " ".join(words),
+        "SWARM_MCP_LABEL": worker.words,
         "SWARM_AGENT_ROLE": worker.role,
-        "AGENT_IDENTITY": identity,
+        "AGENT_IDENTITY": token(worker.requester["label"] or "", "identity"),
     }
     given = [f"{name}={value}" for name, value in variables.items() if value]
     return shlex.join(["env", *given, *worker.command])

@@ -17,7 +17,10 @@ class Order(NamedTuple):
     """One dispatch. Empty values count as not given; `wait_seconds` None means the spawner's own patience.
 
     `promote` is True, False, or None to leave the work tracker to its policy; `files` are as the requester
-    spells them. With `spawn` off nobody is started; `force_spawn` passes live workers over.
+    spells them. With `spawn` off nobody is started; `force_spawn` passes live workers over. `resume` is a task that
+    is there already (its id or the beginning of it), to be gone on with. `model` to `fresh` are for the run of a
+    worker that this package supervises itself: `command` is a line for a shell-like splitting, `fresh` leaves the
+    task's earlier session alone.
     """
 
     title: str
@@ -45,6 +48,14 @@ class Order(NamedTuple):
     force: bool = False
     promote: bool | None = None
     promote_identifier: str = ""
+    resume: str = ""
+    model: str = ""
+    mode: str = ""
+    effort: str = ""
+    timeout_seconds: float = 0.0
+    max_cost_usd: float = 0.0
+    command: str = ""
+    fresh: bool = False
 
     def key(self, requester: dict) -> str:
         """What makes two dispatches the same one: the given key, else scope, identity, type, title and role."""
@@ -69,8 +80,12 @@ def checked(order: Order) -> Order:
         harness=order.harness.strip(),
         label=" ".join(order.label.split()),
         name=" ".join(order.name.split()),
+        resume=order.resume.strip(),
+        model=order.model.strip(),
+        mode=order.mode.strip(),
+        effort=order.effort.strip(),
     )
-    if not order.title:
+    if not order.title and not order.resume:
         raise Refused("a dispatch needs a title")
     if not is_word(order.role):
         raise Refused(f"{order.role[:40]!r} is not a role (letters, digits, _ . -)")

@@ -9,11 +9,19 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple, Protocol
 
+from swarm_hook_core.labels import token
 from swarm_mcp.errors import Refused, SwarmError
 
 # Name -> (module here, class). Each class is a `Spawner`.
-SPAWNERS = {"herdr": ("herdr_panes", "HerdrPanes"), "swarm-ui": ("ui_shells", "UiShells")}
+SPAWNERS = {
+    "process": ("processes", "Processes"),
+    "tmux": ("tmux_windows", "TmuxWindows"),
+    "herdr": ("herdr_panes", "HerdrPanes"),
+    "swarm-ui": ("ui_shells", "UiShells"),
+}
 ALIASES = {"ui": "swarm-ui"}
+# These start a supervisor of ours (``supervision``), which gives the worker its instructions and ends its task.
+SUPERVISED = ("process", "tmux")
 
 
 class SpawnFailed(SwarmError):
@@ -27,7 +35,10 @@ class Worker(NamedTuple):
     task_id      what it is started for
     instance_id  reserved for it: it is to register with ``SWARM_MCP_INSTANCE_ID`` set to this
     role, harness, cwd, label, name, message, placement   as in a dispatch
-    command      the words that start the harness
+    command      the words that start the harness; empty for a harness that knows its own
+    title        of the task
+    lock         name of the spawn lock under which it is started
+    run          for supervised workers: ``model, mode, effort, timeout_seconds, max_cost_usd, fresh``
     """
 
     requester: dict
@@ -41,6 +52,15 @@ class Worker(NamedTuple):
     name: str = ""
     message: str = ""
     placement: dict = {}
+    title: str = ""
+    lock: str = ""
+    run: dict = {}
+
+    @property
+    def words(self) -> str:
+        """The words of its label that say whose it is and what it is for."""
+        identity = token(self.requester["label"] or "", "identity")
+        return " ".join([*([f"identity:{identity}"] if identity else []), f"role:{self.role}", *self.label.split()])
 
 
 class Spawner(Protocol):

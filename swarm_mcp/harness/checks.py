@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from swarm_mcp.harness.adapter import HarnessAdapter
 
 INFO, WARN, ERROR = "info", "warn", "error"
+VERSION_SECONDS = 3.0
+URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
+# Where the clients keep what even `--version` may write (codex makes a folder of helper programs).
+_SCRATCH = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
 class Check(NamedTuple):
@@ -25,3 +33,145 @@ def status_of(checks: list[Check]) -> str:
     """``fail`` where anything is an error, ``warn`` where anything is a warning, else ``pass``."""
     levels = {check.level for check in checks}
     return "fail" if ERROR in levels else "warn" if WARN in levels else "pass"
+
+
+def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> dict:
+    """Everything that can be seen of a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
+
+    `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises for what it looks for;
+    warnings never keep anybody from running.
+    """
+    import time
+
+    found = common(adapter, config)
+    try:
+        found += adapter.checks(config)
+    except Exception as error:  # noqa: BLE001 - one look that fails must not hide the others
+        from swarm_hook_core.faults import describe
+
+        found.append(Check("checks_failed", WARN, f"{adapter.label or adapter.name} could not be looked at", "",
+                           describe(error)))  # fmt: skip
+    return {
+        "adapter_type": adapter.name,
+        "status": status_of(found),
+        "checks": [check.to_dict() for check in found],
+        "tested_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def common(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
+    """What every harness needs: its folder, its command, and addresses that are addresses."""
+    return [_folder(config), *_command(adapter, config), *_addresses(adapter, config)]
+
+
+def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tuple[str, ...]:
+    """The words that start the harness: the configuration's, ``SWARM_HARNESS_<NAME>``, its program. Raises Refused."""
+    import shlex
+
+    from swarm_mcp.errors import Refused
+    from swarm_mcp.harness.configuration import as_string_array
+    from swarm_mcp.settings import Settings
+
+    given = config.get("command")
+    if isinstance(given, str):
+        try:
+            return tuple(shlex.split(given))
+        except ValueError as error:
+            raise Refused(f"the command cannot be split into words: {error}") from None
+    words = as_string_array(given) or tuple(Settings().harness_command(adapter.name))
+    return words if words != (adapter.name,) else ((adapter.program,) if adapter.program else ())
+
+
+def _folder(config: Mapping[str, object]) -> Check:
+    import os
+
+    from swarm_mcp.harness.configuration import as_string
+    from swarm_mcp.scope import here
+
+    cwd = as_string(config.get("cwd")) or here()
+    if not os.path.isabs(cwd):
+        return Check("cwd_relative", ERROR, f"the working folder {cwd} is not absolute", "give its whole path")
+    try:
+        os.listdir(cwd)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return Check("cwd_missing", ERROR, f"there is no folder {cwd}", "make it, or name another with --directory")
+    except OSError as error:
+        return Check("cwd_unreadable", ERROR, f"the folder {cwd} cannot be read", "", error.strerror or str(error))
+    return Check("cwd_ok", INFO, f"works in {cwd}")
+
+
+def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
+    import shutil
+
+    from swarm_mcp.errors import Refused
+    from swarm_mcp.harness.configuration import as_string, parse_object
+
+    try:
+        words = command_of(adapter, config)
+    except Refused as refusal:
+        return [Check("command_invalid", ERROR, str(refusal))]
+    if not words:
+        return [] if adapter.name == "process" else [Check("command_builtin", INFO, "part of this installation")]
+    program = shutil.which(words[0], path=as_string(parse_object(config.get("env")).get("PATH")) or None)
+    if not program:
+        return [Check("command_missing", ERROR, f"there is no command {words[0][:200]} on PATH", adapter.instructions)]
+    found = [Check("command_ok", INFO, f"{words[0]} is {program}")]
+    if adapter.program:
+        found.append(_version(adapter, (program, *words[1:])))
+    return found
+
+
+def _version(adapter: HarnessAdapter, words: tuple[str, ...]) -> Check:
+    """What the harness calls its version. It is run in, and with the settings of, an empty folder."""
+    import os
+    import subprocess
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="swarm-version-", ignore_cleanup_errors=True) as scratch:
+        env = {**os.environ, **dict.fromkeys(_SCRATCH, scratch)}
+        try:
+            done = subprocess.run(
+                [*words, "--version"], cwd=scratch, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                timeout=VERSION_SECONDS, encoding="utf-8", errors="replace", start_new_session=True,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Check("version_slow", WARN, f"{adapter.name} did not tell its version in {VERSION_SECONDS:g} s")
+        except OSError as error:
+            return Check("command_broken", ERROR, f"{words[0]} cannot be run", adapter.instructions, error.strerror or "")
+    lines = [line.strip() for line in (done.stdout or done.stderr).splitlines() if line.strip()]
+    if done.returncode or not lines:
+        return Check("version_unknown", WARN, f"{adapter.name} --version failed", "", " ".join(lines)[-200:])
+    return Check("version", INFO, lines[0][:200])
+
+
+def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
+    import os
+
+    from swarm_mcp.harness.configuration import parse_object
+
+    named = {name: value for name, value in config.items() if name == "url" or name.endswith("_url")}
+    env = parse_object(config.get("env"))
+    if adapter.name != "process":
+        named.update({name: os.environ[name] for name in URL_VARIABLES if os.environ.get(name, "").strip()})
+    named.update({name: value for name, value in env.items() if name.endswith(("_BASE_URL", "_API_URL"))})
+    servers = config.get("mcp_servers")
+    for name, server in servers.items() if isinstance(servers, Mapping) else ():
+        url = server.get("url") if isinstance(server, Mapping) else getattr(server, "url", "")
+        if url:
+            named[f"the server {name}"] = url
+    return [
+        Check("url_invalid", ERROR, f"{name} is no address: {str(url)[:100]}", "it begins with http:// or https://")
+        for name, url in named.items()
+        if not is_address(url)
+    ]
+
+
+def is_address(url: object) -> bool:
+    """Whether this is an http or https address with a host."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+        return bool(parts and parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1))
+    except ValueError:
+        return False

@@ -68,8 +68,8 @@ def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServe
     """The servers of the nearest ``.mcp.json`` at or above `cwd`; variables come from `env`, then this process."""
     if os.environ.get(SWITCH, "").strip().lower() in ("0", "false", "no", "off"):
         return {}
-    path = project_file(cwd)
     try:
+        path = project_file(cwd)
         tree = json.loads(path.read_bytes()[:LARGEST_FILE]) if path else {}
     except (OSError, ValueError, RecursionError):
         return {}
@@ -84,9 +84,13 @@ def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServe
 
 
 def project_file(cwd: str) -> Path | None:
-    """The nearest ``.mcp.json`` at or above `cwd`; None where there is none."""
+    """The nearest ``.mcp.json`` at or above `cwd` that is this user's own (or root's); None where there is none."""
     folder = Path(os.path.abspath(cwd))
-    return next((path for path in (parent / PROJECT_FILE for parent in (folder, *folder.parents)) if path.is_file()), None)
+    for path in (parent / PROJECT_FILE for parent in (folder, *folder.parents)):
+        # It names commands to run: one that somebody else left in a shared folder above must not be taken.
+        if path.is_file() and path.stat().st_uid in (os.getuid(), 0):
+            return path
+    return None
 
 
 def _server(entry: object, values: Mapping[str, str]) -> McpServer | None:

@@ -202,6 +202,43 @@ class Alterations(Protocol):
         """All that happened to a file, newest first."""
 
 
+class Runs(Protocol):
+    """Children that agent command lines were started as."""
+
+    def begin(self, spec: dict) -> dict:
+        """Write down a run that this process will supervise; its row."""
+
+    def update(self, run_id: str) -> dict | None:
+        """Change columns of a run, given by name; its row."""
+
+    def ask(self, run_id: str, control: str) -> dict:
+        """Ask the supervisor to cancel, pause or resume; the row. Raises Refused."""
+
+    def get(self, run_id: str) -> dict | None:
+        """One run."""
+
+    def find(self, scope: str, reference: str) -> dict:
+        """The newest run with this id, of this task, or whose id or task's begins so. Raises Refused."""
+
+    def of_task(self, scope: str, task_id: str) -> list[dict]:
+        """The runs of a task, newest first."""
+
+    def recent(self, scope: str, limit: int) -> list[dict]:
+        """The newest runs, of one scope or of all, newest first."""
+
+    def live(self, scope: str) -> list[dict]:
+        """Runs that have not ended, newest first."""
+
+    def session_of(self, task_id: str, harness: str) -> dict | None:
+        """What it takes to continue the last session of a task in that harness."""
+
+    def admit(self, instance_id: str, client: tuple[int, str]) -> dict | None:
+        """The run under way of that instance, if that process is its child."""
+
+    def take_back(self, instance_id: str) -> bool:
+        """A session of the run's child has ended; whether the instance is a run's."""
+
+
 class UiCommands(Protocol):
     """Orders to an external user interface."""
 

@@ -1,0 +1,91 @@
+/**
+ * The plugin's hooks, as `hooks.json` beside this file has them: short processes that read a payload and may answer.
+ * Whatever goes wrong in one counts as no answer.
+ */
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+export type Payload = { session_id: string; cwd: string; hook_event_name: string; tool_name?: string; [more: string]: unknown };
+export type Answer = { permissionDecision?: string; permissionDecisionReason?: string; additionalContext?: string };
+type Hook = { command: string; timeout: number };
+type Group = { matcher?: string; hooks: Hook[] };
+
+const LONGEST = 1024 * 1024; // characters of an answer; what says more than this is not answering
+
+export class Hooks {
+	private readonly root: string;
+	private wired: Record<string, Group[]> = {};
+	private last: Promise<unknown> = Promise.resolve();
+
+	constructor(folder: string) {
+		this.root = resolve(folder, "..", "..");
+		try {
+			this.wired = JSON.parse(readFileSync(join(folder, "hooks.json"), "utf8")).hooks;
+		} catch {
+			this.wired = {}; // `swarm-mcp doctor` tells of it
+		}
+	}
+
+	/** Run the hooks of this payload's event; the first answer that decides or says something. */
+	async run(payload: Payload, signal?: AbortSignal): Promise<Answer> {
+		try {
+			for (const group of this.wired[payload.hook_event_name] ?? []) {
+				if (group.matcher && !new RegExp(group.matcher).test(payload.tool_name ?? "")) continue;
+				for (const hook of group.hooks) {
+					const answer = understood(await this.ask(hook, payload, signal));
+					if (Object.keys(answer).length) return answer;
+				}
+			}
+		} catch {
+			// falls through to no answer
+		}
+		return {};
+	}
+
+	/** As `run`, after all that were asked for in order before: a session joins before it works, and leaves last. */
+	inOrder(payload: Payload): Promise<Answer> {
+		const answer = this.last.then(() => this.run(payload));
+		this.last = answer;
+		return answer;
+	}
+
+	private ask(hook: Hook, payload: Payload, signal?: AbortSignal): Promise<string> {
+		return new Promise((done) => {
+			const child = spawn("/bin/sh", ["-c", hook.command], {
+				env: { ...process.env, SWARM_PLUGIN_ROOT: this.root },
+				stdio: ["pipe", "pipe", "ignore"],
+			});
+			let text = "";
+			const end = (answer: string) => {
+				clearTimeout(timer);
+				signal?.removeEventListener("abort", stop);
+				done(answer);
+			};
+			const stop = () => {
+				child.kill("SIGKILL");
+				child.stdout.destroy();
+				child.unref();
+				end("");
+			};
+			const timer = setTimeout(stop, hook.timeout * 1000);
+			signal?.addEventListener("abort", stop, { once: true });
+			child.on("error", () => end(""));
+			child.on("close", () => end(text));
+			child.stdout.setEncoding("utf8");
+			child.stdout.on("data", (chunk: string) => {
+				text += chunk;
+				if (text.length > LONGEST) stop();
+			});
+			child.stdin.on("error", () => {}); // it has ended without reading
+			child.stdin.end(JSON.stringify(payload));
+			if (signal?.aborted) stop();
+		});
+	}
+}
+
+function understood(text: string): Answer {
+	if (!text.trim()) return {};
+	const output = JSON.parse(text).hookSpecificOutput;
+	return output && typeof output === "object" ? output : {};
+}

@@ -1,0 +1,84 @@
+/**
+ * swarm in pi: every write is checked against the locks of other sessions before it happens, and the tools of the
+ * swarm's server are at hand. What fails in here lets the call pass: pi blocks a call whose handler throws.
+ */
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import { Hooks, type Answer, type Payload } from "./hooks.ts";
+import { Servers } from "./servers.ts";
+
+const FOLDER = dirname(fileURLToPath(import.meta.url));
+const ACTING = Symbol.for("swarm-mcp.acting");
+const TOOLS: Record<string, string> = { bash: "Bash" }; // pi's name of a tool, where the hooks have another
+const SOURCES: Record<string, string> = { reload: "resume", new: "clear" };
+
+export default function swarm(pi: ExtensionAPI) {
+	// Installed and named on the command line as well: only the copy loaded first acts, so that no hook runs twice.
+	const process_ = globalThis as { [ACTING]?: string };
+	if (process_[ACTING] && process_[ACTING] !== FOLDER) return;
+	process_[ACTING] = FOLDER;
+
+	const hooks = new Hooks(FOLDER);
+	const servers = new Servers(pi, FOLDER);
+	const notices = new Map<string, string>(); // call -> what its result is to say besides
+	let greeting: Promise<Answer> = Promise.resolve({});
+
+	const payload = (ctx: ExtensionContext, event: string, more: object = {}): Payload => ({
+		session_id: ctx.sessionManager.getSessionId(),
+		cwd: ctx.cwd,
+		hook_event_name: event,
+		...more,
+	});
+	const call = (ctx: ExtensionContext, event: string, of: { toolName: string; toolCallId: string; input: unknown }) =>
+		payload(ctx, event, { tool_name: TOOLS[of.toolName] ?? of.toolName, tool_input: of.input, tool_use_id: of.toolCallId });
+
+	pi.on("session_start", (event, ctx) => {
+		const joined = hooks.inOrder(payload(ctx, "SessionStart", { source: SOURCES[event.reason] ?? event.reason }));
+		if (event.reason !== "reload") greeting = joined; // after a reload the model has it still
+		servers.start(ctx);
+	});
+
+	pi.on("session_compact", (_event, ctx) => {
+		greeting = hooks.inOrder(payload(ctx, "SessionStart", { source: "compact" }));
+	});
+
+	pi.on("before_agent_start", async (_event, ctx) => {
+		const turn = hooks.inOrder(payload(ctx, "UserPromptSubmit"));
+		const answers = [await greeting, await turn];
+		greeting = Promise.resolve({});
+		await servers.ready;
+		const content = answers.map((answer) => answer.additionalContext).filter(Boolean).join("\n\n");
+		return content ? { message: { customType: "swarm", content, display: false } } : undefined;
+	});
+
+	pi.on("tool_call", async (event, ctx) => {
+		try {
+			const answer = await hooks.run(call(ctx, "PreToolUse", event), ctx.signal);
+			const reason = answer.permissionDecisionReason;
+			if (answer.permissionDecision === "deny" && reason) return { block: true, reason };
+			if (answer.additionalContext) notices.set(event.toolCallId, answer.additionalContext);
+		} catch {
+			// the call passes
+		}
+		return undefined;
+	});
+
+	pi.on("tool_result", async (event, ctx) => {
+		const after = await hooks.run(call(ctx, event.isError ? "PostToolUseFailure" : "PostToolUse", event));
+		const text = [notices.get(event.toolCallId), after.additionalContext].filter(Boolean).join("\n");
+		notices.delete(event.toolCallId);
+		return text ? { content: [...event.content, { type: "text" as const, text }] } : undefined;
+	});
+
+	pi.on("agent_end", (_event, ctx) => {
+		hooks.inOrder(payload(ctx, "Stop"));
+	});
+
+	pi.on("session_shutdown", async (event, ctx) => {
+		servers.stop();
+		if (process_[ACTING] === FOLDER) delete process_[ACTING];
+		// Reloading extensions is no end: what the session holds stays its own.
+		if (event.reason !== "reload") await hooks.inOrder(payload(ctx, "SessionEnd", { reason: event.reason }));
+	});
+}

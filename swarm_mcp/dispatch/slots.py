@@ -1,0 +1,133 @@
+"""How many workers run at once on this machine: a place for each, and a line for those that wait.
+
+A place is a file in the state folder that the worker's supervisor holds locked (``flock``), so that it is free the
+moment the supervisor is gone, however it went. Whoever finds none leaves a locked ticket, named by the time, and
+only the oldest ticket's holder may take a place: nobody is overtaken for ever.
+
+A worker that starts workers itself and waits for them would wait for ever if all places were taken by its like.
+So each worker has one more place, for one worker of its own at a time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+from swarm_hook_core.environment import first_set
+from swarm_hook_core.state import make_private, state_dir
+
+DEFAULT_MOST = 4
+VARIABLE = "SWARM_MAX_WORKERS"
+
+
+def most() -> int:
+    """How many may run at once: ``SWARM_MAX_WORKERS``, 0 for any number; what is no number counts as not set."""
+    text = first_set(VARIABLE)
+    return int(text) if text.isascii() and text.isdigit() else DEFAULT_MOST
+
+
+class Slot:
+    """One worker's place. `within` names the worker that it was started by, empty where that is none.
+
+    Not for two threads. Raises OSError where the state folder cannot be used.
+    """
+
+    def __init__(self, within: str = ""):
+        self._folder = os.path.join(state_dir(), "slots")
+        self._within = within
+        self._held = self._ticket = -1
+        self._ticket_path = ""
+        self.taken = False
+
+    def take(self) -> bool:
+        """Take a place, if there is one and nobody has waited longer; whether this worker has one now."""
+        if self.taken or not most():
+            self.taken = True
+            return True
+        make_private(self._folder)
+        self._draw_ticket()
+        if self._is_first():
+            self._held = next((file for file in map(self._lock, map(str, range(1, most() + 1))) if file >= 0), -1)
+        if self._held < 0 and self._within:
+            self._held = self._lock(f"within-{self._within}")
+        self.taken = self._held >= 0
+        if self.taken:
+            self._drop_ticket()
+        return self.taken
+
+    def release(self) -> None:
+        """Give the place back, or stop waiting for one. Safe to call twice."""
+        self._drop_ticket()
+        held, self._held, self.taken = self._held, -1, False
+        if held >= 0:
+            os.close(held)
+
+    def _lock(self, name: str) -> int:
+        """An open file that is locked by us now, -1 where somebody else has it."""
+        path = os.path.join(self._folder, name)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not _locked(file):
+            os.close(file)
+            return -1
+        return file
+
+    # --------------------------------------------------------------- the line
+
+    def _draw_ticket(self) -> None:
+        if self._ticket >= 0:
+            return
+        line = os.path.join(self._folder, "line")
+        make_private(line)
+        name = f"{time.time_ns():020d}-{os.getpid()}"
+        new = os.path.join(line, f".{name}")  # not seen before it is locked: it would count as left behind
+        self._ticket = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._ticket, fcntl.LOCK_EX)
+        self._ticket_path = os.path.join(line, name)
+        os.rename(new, self._ticket_path)
+
+    def _drop_ticket(self) -> None:
+        ticket, self._ticket = self._ticket, -1
+        if ticket >= 0:
+            _remove(self._ticket_path)
+            os.close(ticket)
+
+    def _is_first(self) -> bool:
+        """Whether nobody who still waits has waited longer."""
+        folder, own = os.path.split(self._ticket_path)
+        for name in sorted(os.listdir(folder)):
+            if name == own:
+                return True
+            if not name.startswith(".") and _is_held(os.path.join(folder, name)):
+                return False
+        return True  # somebody has cleaned the folder
+
+
+def _is_held(path: str) -> bool:
+    """Whether the holder of a ticket still waits; one that was left behind is removed."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if not _locked(file):
+            return True
+        _remove(path)
+        return False
+    finally:
+        os.close(file)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove(path: str) -> None:
+    try:
+        os.remove(path)
+    except OSError:
+        pass

@@ -1,0 +1,188 @@
+"""What a worker is told: its task, what it finds in its environment, and what stands before its own instructions.
+
+A template has ``{{path.to.value}}`` in it; what a path leads to is put in as text, and nothing where it leads nowhere.
+What was put in is not looked at again, so no task can reach a value by naming it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness.query import HarnessQuery
+
+SECTION_LIMIT = 20_000  # characters of one section of the system prompt
+TOTAL_LIMIT = 150_000
+CUT = "\n[... cut: {} characters more]"
+_PLACE = re.compile(r"\{\{\s*([\w.-]{1,200})\s*\}\}")
+DEFAULT_TEMPLATE = """\
+You are worker {{agentId}} in {{companyId}}. This is run {{runId}}, for task {{task.id}} ({{task.type}}): {{task.title}}
+
+{{message}}
+
+{{details}}
+
+Use the swarm-mcp skill: locks hold for you as for everyone, and what it says of tasks applies to this one.
+Report progress on the task as you go. When you are through, close with one paragraph that says what you did and \
+what is left; it becomes the result of the task.
+"""
+
+
+def filled(template: str, values: Mapping[str, object]) -> str:
+    """The template with values put in. A path names members of objects and places in lists."""
+    return _PLACE.sub(lambda match: _text(_found(values, match.group(1))), template)
+
+
+def template_values(query: HarnessQuery, harness: str = "", **more: object) -> dict:
+    """What templates can name: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
+    return {
+        "agentId": query.instance_id,
+        "companyId": query.scope,
+        "runId": query.run_id,
+        "company": {"id": query.scope, "name": os.path.basename(query.scope)},
+        "agent": {"id": query.instance_id, "label": query.label, "role": query.role, "company_id": query.scope},
+        "run": {"id": query.run_id, "harness": harness, "cwd": query.cwd, "mode": query.mode, "model": query.model},
+        **more,
+    }
+
+
+def task_prompt(
+    task: Mapping[str, object],
+    message: str = "",
+    previous_progress: str = "",
+    *,
+    query: HarnessQuery | None = None,
+    context: Mapping[str, object] = {},
+    template: str = "",
+) -> str:
+    """What a worker is told to do.
+
+    `task` is the task's row, `message` the words of whoever hands it over. `previous_progress` is what an earlier
+    run of the task had reached. `template`: else the file that ``SWARM_WORKER_TEMPLATE`` names, else
+    DEFAULT_TEMPLATE; beside `template_values` it can name task, context, message, details, progress. Raises Refused
+    where that file cannot be read.
+    """
+    told = message.strip() or str(task.get("title") or "")
+    values = template_values(
+        query or HarnessQuery("", ""),
+        task=task,
+        context=context,
+        message=told,
+        progress=previous_progress.strip(),
+        details=_details(task, told, previous_progress.strip()),
+    )
+    text = filled(template or chosen_template(), values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def chosen_template() -> str:
+    """The template that this user has set, else DEFAULT_TEMPLATE. Raises Refused where it cannot be read."""
+    path = os.path.expanduser(os.environ.get("SWARM_WORKER_TEMPLATE", "").strip())
+    if not path:
+        return DEFAULT_TEMPLATE
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(TOTAL_LIMIT)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"SWARM_WORKER_TEMPLATE: {path} cannot be read: {error}") from None
+
+
+def system_prompt(
+    query: HarnessQuery, *, skills: Iterable[str] = (), tools: Iterable[str] = (), extra: str = ""
+) -> str:
+    """What stands behind a harness's own instructions, in this order; what there is nothing to say of is left out.
+
+    Role, identity, the skills in these folders (name and description; for harnesses that do not list them
+    themselves), tools, the text in ``SYSTEM_PROMPT``, and `extra`, which is about this task. No section has more
+    than SECTION_LIMIT characters, the whole not more than TOTAL_LIMIT.
+    """
+    from swarm_mcp.harness.skills import described
+
+    who = [f"You are session {query.instance_id} of the swarm in {query.scope}."] if query.instance_id else []
+    who += [f"Your label: {query.label}"] if query.label else []
+    who += [f"Your task: {query.task_id}"] if query.task_id else []
+    listed = [f"- {name}: {about} ({os.path.join(folder, 'SKILL.md')})" for folder in skills
+              for name, about in [described(folder)]]  # fmt: skip
+    sections = (
+        ("Role", _role(query.role)),
+        ("Identity", "\n".join(who)),
+        ("Skills", "\n".join(["Read a skill's file before you do what it is about.", *listed]) if listed else ""),
+        ("Tools", "\n".join(f"- {name}" for name in tools)),
+        ("", os.environ.get("SYSTEM_PROMPT", "").strip()),
+        ("", extra.strip()),
+    )
+    shown = [_capped(f"# {title}\n{text}" if title else text, SECTION_LIMIT) for title, text in sections if text]
+    return _capped("\n\n".join(shown), TOTAL_LIMIT)
+
+
+def run_environment(
+    query: HarnessQuery, context: Mapping[str, object] = {}, token: str = ""
+) -> dict[str, str]:
+    """The environment of a worker, in layers of which the later win: who it is, why it runs, what the user set.
+
+    `context` may have wake_reason, message_id, approval_id, approval_status and linked_task_ids (a list).
+    `token` becomes SWARM_API_KEY where the user has not set that.
+    """
+    from swarm_mcp.harness.servers import swarm_variables
+
+    linked = context.get("linked_task_ids")
+    why = {
+        "SWARM_WAKE_REASON": context.get("wake_reason"),
+        "SWARM_WAKE_MESSAGE_ID": context.get("message_id"),
+        "SWARM_APPROVAL_ID": context.get("approval_id"),
+        "SWARM_APPROVAL_STATUS": context.get("approval_status"),
+        "SWARM_LINKED_TASK_IDS": ",".join(map(str, linked)) if isinstance(linked, (list, tuple)) else linked,
+    }
+    known = {name: str(value) for name, value in why.items() if value not in (None, "")}
+    made = {**swarm_variables(query), **known, **query.env}
+    if token:
+        made.setdefault("SWARM_API_KEY", token)
+    return made
+
+
+# --------------------------------------------------------------------------------------------- innards
+
+
+def _role(role: str) -> str:
+    from swarm_hook_core.environment import is_word
+
+    return f"You work as {role}. The swarm-mcp skill says what that role does." if is_word(role) else ""
+
+
+def _details(task: Mapping[str, object], told: str, progress: str) -> str:
+    """What the task says beside its title and what the worker has been told already."""
+    about = str(task.get("description") or "").strip()
+    files = task.get("files")
+    parts = [about] if about and about not in (told, str(task.get("title") or "").strip()) else []
+    parts += ["Files: " + ", ".join(map(str, files))] if isinstance(files, (list, tuple)) and files else []
+    parts += [f"An earlier run of this task was interrupted. What it had reached:\n{progress}"] if progress else []
+    return "\n\n".join(parts)
+
+
+def _found(values: object, path: str) -> object:
+    for name in path.split("."):
+        if isinstance(values, Mapping):
+            values = values.get(name)
+        elif isinstance(values, (list, tuple)) and name.isascii() and name.isdigit() and int(name) < len(values):
+            values = values[int(name)]
+        else:
+            return None
+    return values
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (dict, list, tuple, bool)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def _capped(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    room = limit - len(CUT.format(len(text)))
+    return text[:room] + CUT.format(len(text) - room)
