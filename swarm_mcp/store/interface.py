@@ -208,8 +208,8 @@ class Runs(Protocol):
     def begin(self, spec: dict) -> dict:
         """Write down a run that this process will supervise; its row."""
 
-    def update(self, run_id: str) -> dict | None:
-        """Change columns of a run, given by name; its row."""
+    def update(self, run_id: str, **columns: object) -> dict | None:
+        """Change columns of a run; its row."""
 
     def ask(self, run_id: str, control: str) -> dict:
         """Ask the supervisor to cancel, pause or resume; the row. Raises Refused."""
