@@ -24,7 +24,11 @@ LAUNCHER = "bin/swarm-mcp"
 AFTER = "integrations/after.sh"  # what PostToolUse hooks are started through
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "mcp", "pydantic_core")
 _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
-PARTS = (".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "skills")
+PACKAGE = "package.json"  # what makes the folder a package of pi's
+PARTS = (
+    ".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "integrations/pi",
+    "skills",
+)  # fmt: skip
 
 
 def write(target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None) -> bool:
@@ -105,7 +109,7 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
     """Every file of a bundle by its relative name. `transports`: client -> how its check asks, if not by command."""
     by_tool = [name for name, value in (transports or {}).items() if value == transport.MCP_TOOL]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    files = {name: (source / name).read_bytes() for name in ("LICENSE", AFTER)}
+    files = {name: (source / name).read_bytes() for name in ("LICENSE", AFTER, PACKAGE)}
     for part in PARTS:
         for path in sorted((source / part).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

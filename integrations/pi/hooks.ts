@@ -28,12 +28,12 @@ export class Hooks {
 	}
 
 	/** Run the hooks of this payload's event; the first answer that decides or says something. */
-	async run(payload: Payload, signal?: AbortSignal): Promise<Answer> {
+	async run(payload: Payload): Promise<Answer> {
 		try {
 			for (const group of this.wired[payload.hook_event_name] ?? []) {
 				if (group.matcher && !new RegExp(group.matcher).test(payload.tool_name ?? "")) continue;
 				for (const hook of group.hooks) {
-					const answer = understood(await this.ask(hook, payload, signal));
+					const answer = understood(await this.ask(hook, payload));
 					if (Object.keys(answer).length) return answer;
 				}
 			}
@@ -50,7 +50,7 @@ export class Hooks {
 		return answer;
 	}
 
-	private ask(hook: Hook, payload: Payload, signal?: AbortSignal): Promise<string> {
+	private ask(hook: Hook, payload: Payload): Promise<string> {
 		return new Promise((done) => {
 			const child = spawn("/bin/sh", ["-c", hook.command], {
 				env: { ...process.env, SWARM_PLUGIN_ROOT: this.root },
@@ -59,7 +59,6 @@ export class Hooks {
 			let text = "";
 			const end = (answer: string) => {
 				clearTimeout(timer);
-				signal?.removeEventListener("abort", stop);
 				done(answer);
 			};
 			const stop = () => {
@@ -69,7 +68,6 @@ export class Hooks {
 				end("");
 			};
 			const timer = setTimeout(stop, hook.timeout * 1000);
-			signal?.addEventListener("abort", stop, { once: true });
 			child.on("error", () => end(""));
 			child.on("close", () => end(text));
 			child.stdout.setEncoding("utf8");
@@ -79,7 +77,6 @@ export class Hooks {
 			});
 			child.stdin.on("error", () => {}); // it has ended without reading
 			child.stdin.end(JSON.stringify(payload));
-			if (signal?.aborted) stop();
 		});
 	}
 }

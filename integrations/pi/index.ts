@@ -54,7 +54,7 @@ export default function swarm(pi: ExtensionAPI) {
 
 	pi.on("tool_call", async (event, ctx) => {
 		try {
-			const answer = await hooks.run(call(ctx, "PreToolUse", event), ctx.signal);
+			const answer = await hooks.run(call(ctx, "PreToolUse", event));
 			const reason = answer.permissionDecisionReason;
 			if (answer.permissionDecision === "deny" && reason) return { block: true, reason };
 			if (answer.additionalContext) notices.set(event.toolCallId, answer.additionalContext);

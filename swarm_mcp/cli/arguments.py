@@ -14,19 +14,21 @@ LARGEST = 10**12
 VALUE_FLAGS = frozenset(
     {
         "--adopt-instance-id", "--as", "--assignee", "--at", "--backend", "--client", "--command",
-        "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--file", "--file-root",
-        "--from", "--harness", "--holder", "--hook", "--host", "--id", "--idempotency-key", "--kept", "--kind",
-        "--label", "--lease-seconds", "--limit", "--message", "--name", "--note", "--pane", "--parent-task",
-        "--patience", "--prefix", "--priority", "--remote", "--role", "--runtime", "--scope", "--session-id",
-        "--since", "--source", "--spawner", "--state", "--status", "--target", "--task", "--timeout", "--to",
-        "--tool", "--transport", "--type", "--wait", "--wait-for-completion", "--x", "--y",
+        "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--effort", "--env",
+        "--file", "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id",
+        "--idempotency-key", "--kept", "--kind", "--label", "--lease-seconds", "--limit", "--message", "--mode",
+        "--model", "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix", "--priority",
+        "--remote", "--resume", "--role", "--runtime", "--schema", "--scope", "--session-id", "--since",
+        "--skill", "--source", "--spawner", "--state", "--status", "--system-prompt", "--target", "--task",
+        "--timeout", "--to", "--tool", "--transport", "--type", "--wait", "--wait-for-completion", "--x", "--y",
     }
 )  # fmt: skip
-REPEATABLE = frozenset({"--at", "--file", "--holder", "--kept", "--kind"})
+REPEATABLE = frozenset({"--at", "--env", "--file", "--holder", "--kept", "--kind", "--skill"})
 SWITCHES = frozenset(
     {
-        "--approval-required", "--dry-run", "--exclusive", "--force", "--force-spawn", "--git", "--help", "--json",
-        "--list", "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill", "--no-skills", "--no-spawn",
+        "--approval-required", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn", "--git",
+        "--help", "--json", "--list", "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill",
+        "--no-skills", "--no-spawn", "--watch",
     }
 )  # fmt: skip
 

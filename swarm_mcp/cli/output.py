@@ -34,7 +34,7 @@ def show(value: object) -> None:
 def complain(text: str) -> None:
     """One line on standard error."""
     try:
-        print(_encodable(one_line(text), sys.stderr), file=sys.stderr)
+        print(encodable(one_line(text), sys.stderr), file=sys.stderr)
     except (OSError, ValueError):
         pass  # nobody is listening; the exit code still tells
 
@@ -182,7 +182,7 @@ def _write(text: str) -> None:
     if stream is None:  # started with standard output closed
         return
     try:
-        stream.write(_encodable(text, stream))
+        stream.write(encodable(text, stream))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -206,7 +206,7 @@ def forget_output() -> None:
         pass
 
 
-def _encodable(text: str, stream) -> str:
+def encodable(text: str, stream) -> str:
     """`text` with what the stream's encoding lacks escaped, so that it is not fatal."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)

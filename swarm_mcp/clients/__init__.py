@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_mcp.clients.base import Client, Finding
 from swarm_mcp.errors import UsageError
 
-NAMES = ("claude-code", "codex")
+NAMES = ("claude-code", "codex", "pi")
 
 
 def client(name: str) -> Client:
@@ -18,6 +18,10 @@ def client(name: str) -> Client:
         from swarm_mcp.clients.codex import Codex
 
         return Codex()
+    if name == "pi":
+        from swarm_mcp.clients.pi import Pi
+
+        return Pi()
     raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
 
 

@@ -21,10 +21,19 @@ ANSWER_SECONDS = 30
 class AppServer:
     """One running app-server, ended on exit of the ``with`` block."""
 
-    def __init__(self, program: str):
+    def __init__(
+        self,
+        program: str,
+        *words: str,
+        env: dict[str, str] | None = None,
+        cwd: str | None = None,
+        seconds: float = ANSWER_SECONDS,
+    ):
+        """`words` follow the command's name; `seconds` is how long one answer may take."""
+        self._seconds = seconds
         try:
             self._process = subprocess.Popen(
-                [program, "app-server"],
+                [program, "app-server", *words], env=env, cwd=cwd,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 encoding="utf-8", errors="replace", start_new_session=True,
             )  # fmt: skip
@@ -74,7 +83,7 @@ class AppServer:
         self._count += 1
         number = self._count
         self._send({"id": number, "method": method, "params": params})
-        end = time.monotonic() + ANSWER_SECONDS
+        end = time.monotonic() + self._seconds
         while time.monotonic() < end:
             try:
                 answer = self._answers.get(timeout=max(0.01, end - time.monotonic()))

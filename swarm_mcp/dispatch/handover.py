@@ -15,7 +15,7 @@ from swarm_mcp.circle import may_meet
 from swarm_mcp.dispatch import promotion
 from swarm_mcp.dispatch.completion import CompletionWait
 from swarm_mcp.dispatch.order import GENERALIST, Order, checked, require_gateway
-from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, canonical, spawner
+from swarm_mcp.dispatch.spawners import SUPERVISED, SpawnFailed, Worker, canonical, spawner
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
 from swarm_mcp.settings import Settings
@@ -25,6 +25,9 @@ from swarm_mcp.store.task_states import OPEN, TERMINAL
 from swarm_mcp.store.tracker_links import entry_in
 from swarm_mcp.workspace.prompting import deliver
 
+# Of an order, what is for the run of a supervised worker.
+RUN = ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh")
+TERMINAL_ORIGIN = "terminal"
 TRIES = 3  # at naming a worker who may leave at that very moment
 
 
@@ -38,10 +41,12 @@ class Handover:
         settings = Settings(token(requester["label"] or "", "identity"))
         self.spawner_name = canonical(self.order.spawner or settings.spawner)
         self.harness = self.order.harness or settings.harness(requester["label"] or "")
-        self.command = tuple(settings.harness_command(self.harness))
+        self.command = self._words(settings)
         self.cwd = clean(self.order.cwd, requester["directory"]) if self.order.cwd else requester["directory"]
         if self.order.spawn and not os.path.isdir(self.cwd):
             raise Refused(f"a worker cannot be started in {self.cwd}: there is no such folder")
+        if self.order.spawn and self.spawner_name in SUPERVISED:
+            self._require_meaning(settings)
         self.key = self.order.key(requester)
         self.task: dict = {}
         self._answer: dict = {}
@@ -79,6 +84,29 @@ class Handover:
             return self._completion.left()
         return max(0.0, self._until - time.monotonic())
 
+    # ------------------------------------------------------- what is asked for
+
+    def _words(self, settings: Settings) -> tuple[str, ...]:
+        """The words that start the harness; empty for a supervised one that nothing else is said of."""
+        if self.order.command:
+            return split_command(self.order.command)
+        words = tuple(settings.harness_command(self.harness))
+        return () if self.spawner_name in SUPERVISED and words == (self.harness,) else words
+
+    def _require_meaning(self, settings: Settings) -> None:
+        """Raises Refused where a supervised worker could not be meant like this."""
+        from swarm_mcp.harness.query import EFFORTS, MODES, YOLO
+        from swarm_mcp.harness.registry import chosen_name
+
+        order = self.order
+        self.harness = chosen_name(self.harness)
+        if order.mode not in ("", *MODES):
+            raise Refused(f"unknown mode {order.mode[:40]!r}; choose from {', '.join(MODES)}")
+        if order.effort not in EFFORTS:
+            raise Refused(f"unknown effort {order.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
+        if order.mode == YOLO and not may_go_wild(self.requester, settings):
+            raise Refused("only a person at a terminal may start a worker in mode yolo, or SWARM_ALLOW_YOLO=1 allows it")
+
     # -------------------------------------------------------------- the task
 
     def _begin(self, store) -> None:
@@ -95,6 +123,8 @@ class Handover:
     def _request(self, store) -> None:
         """Find or make the task."""
         order, requester = self.order, self.requester
+        if order.resume:
+            return self._recall(store)
         self._decision = promotion.decide(self._work(store))
         spec = {
             "type": order.type,
@@ -122,6 +152,13 @@ class Handover:
         self._link(store)
         if made["existing"]:
             self._decision = {}
+
+    def _recall(self, store) -> None:
+        """Find the task to be gone on with; what is not said anew is as it was."""
+        self.task = named_task(store, self.requester, self.order.resume)
+        self.key = self.task["idempotency_key"] or f"task:{self.task['id']}"
+        words = self.order.message or self.task["description"] or self.task["title"]
+        self.order = self.order._replace(title=self.task["title"], message=words)
 
     def _work(self, store) -> promotion.Work:
         """The facts of the promotion decision."""
@@ -163,10 +200,15 @@ class Handover:
 
     def _find_worker(self, store) -> dict | None:
         """The first live session with the role, else the first that is good for anything."""
+        # A supervised worker has one task and ends with it; a person's shell works on none.
+        busy = {run["instance_id"] for run in store.runs.live(self.requester["scope"])}
         peers = [
             row
             for row in store.instances.in_scope(self.requester["scope"])
-            if row["id"] != self.requester["id"] and may_meet(self.requester["label"], row["label"])
+            if row["id"] != self.requester["id"]
+            and row["id"] not in busy
+            and token(row["label"] or "", "origin") != TERMINAL_ORIGIN
+            and may_meet(self.requester["label"], row["label"])
         ]
         for roles in ((self.order.role,), ("", GENERALIST)):
             for row in peers:
@@ -194,13 +236,17 @@ class Handover:
         self._answered("dispatched", recipient=worker["id"], prompt=sent)
 
     def _tell(self, store, worker: dict) -> dict:
-        """Leave the instructions in the worker's inbox and wake it; not twice while they lie there unread."""
+        """Leave the instructions in the worker's inbox and wake it; not twice while they lie there unread.
+
+        A supervised worker had them with its start, and is told what is new only.
+        """
         content = f"[task:{self.task['id']}] {self.order.message}"
         requester = self.requester
+        told = 1 if store.runs.of_instance(worker["id"]) else 0
         with store.writing():
             waiting = store.row(
-                "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read = 0 AND sender = ? AND content = ?",
-                (requester["scope"], worker["id"], requester["id"], content),
+                "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read <= ? AND sender = ? AND content = ?",
+                (requester["scope"], worker["id"], told, requester["id"], content),
             )
             if not waiting and worker["id"] != requester["id"]:
                 store.messages.post(requester["scope"], requester["id"], worker["id"], content)
@@ -251,6 +297,9 @@ class Handover:
             name=order.name,
             message=order.message,
             placement=order.placement,
+            title=self.task["title"],
+            lock=spawn_locks.name_of(order.role, self.key),
+            run={name: getattr(order, name) for name in RUN if getattr(order, name)},
         )
 
     def _assigned(self, store) -> dict | None:
@@ -278,6 +327,10 @@ class Handover:
             worker = store.instances.live(seen.get("instance_id") or "")
             if worker:
                 self._welcome(store, worker)
+            elif self.spawner_name in SUPERVISED:
+                self._release(store, lock, "worker_through")  # it was quicker than this look
+            if self.spawner_name in SUPERVISED:
+                self.task = store.tasks.get(self.requester["scope"], self.task["id"]) or self.task
             self._answered("spawned", **{**details, **seen}, spawn_lock=lock["file"])
         self._lock = {}
         return True
@@ -286,7 +339,8 @@ class Handover:
         """Give the task to a worker that has come up, and let the next dispatch start another."""
         if self.task["status"] == OPEN:
             self._reserve(store, worker)
-        self._tell(store, worker)
+        if self.spawner_name not in SUPERVISED:
+            self._tell(store, worker)
         if self.task["assignee"] == worker["id"]:
             self._release(store, self._lock, "worker_arrived")
 

@@ -75,16 +75,16 @@ class Slot:
     # --------------------------------------------------------------- the line
 
     def _draw_ticket(self) -> None:
-        if self._ticket >= 0:
-            return
-        line = os.path.join(self._folder, "line")
-        make_private(line)
-        name = f"{time.time_ns():020d}-{os.getpid()}"
-        new = os.path.join(line, f".{name}")  # not seen before it is locked: it would count as left behind
-        self._ticket = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._ticket, fcntl.LOCK_EX)
-        self._ticket_path = os.path.join(line, name)
-        os.rename(new, self._ticket_path)
+        folder = os.path.join(self._folder, "line")
+        while self._ticket < 0:
+            make_private(folder)
+            path = os.path.join(folder, f"{time.time_ns():020d}-{os.getpid()}")
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if os.path.exists(path):
+                self._ticket, self._ticket_path = file, path
+            else:  # somebody saw it before it was locked, and took it for one that was left behind
+                os.close(file)
 
     def _drop_ticket(self) -> None:
         ticket, self._ticket = self._ticket, -1
@@ -98,9 +98,14 @@ class Slot:
         for name in sorted(os.listdir(folder)):
             if name == own:
                 return True
-            if not name.startswith(".") and _is_held(os.path.join(folder, name)):
+            if _is_held(os.path.join(folder, name)):
                 return False
         return True  # somebody has cleaned the folder
+
+
+def forget(worker: str) -> None:
+    """Remove what a worker that has ended leaves behind: the place within its own."""
+    _remove(os.path.join(state_dir(), "slots", f"within-{worker}"))
 
 
 def _is_held(path: str) -> bool:

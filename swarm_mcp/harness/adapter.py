@@ -18,12 +18,14 @@ class Launch(NamedTuple):
     """How the child is started: argv, what its environment has besides, and what it reads on standard input.
 
     `drop` names variables of this process that the child must not see, beside those of ``environment.FOREIGN``.
+    `notes` are lines for the person who watches, as if the child had written them to standard error.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = {}
     stdin: str = ""
     drop: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Price(NamedTuple):
@@ -85,11 +87,17 @@ class HarnessAdapter(ABC):
 
     @abstractmethod
     def parse(self, line: str, state: dict) -> list[Event]:
-        """The events of one line of standard output; `state` (empty at first) is this run's, to remember things in.
+        """The events of one line of standard output; `state` is this run's, to remember things in.
+
+        `state` begins with ``query`` (the HarnessQuery that was launched) and ``folder`` (the run's private folder).
 
         Never raises: what is not understood becomes ``custom`` (known format, unknown kind) or nothing. ``raw_log``
         is the runner's own doing. A ``result`` may come more than once; the last one counts.
         """
+
+    def parse_stderr(self, line: str, state: dict) -> list[Event]:
+        """What one line of standard error says besides being one (``raw_stderr`` is the runner's). Never raises."""
+        return []
 
     def finish(self, state: dict) -> list[Event]:
         """What is left to say once standard output has ended. Never raises."""

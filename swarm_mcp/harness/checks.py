@@ -60,7 +60,11 @@ def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> d
 
 
 def common(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
-    """What every harness needs: its folder, its command, and addresses that are addresses."""
+    """What every harness needs: its folder, its command, and addresses that are addresses.
+
+    Codes: cwd_ok, cwd_relative, cwd_missing, cwd_unreadable; command_ok, command_builtin, command_invalid,
+    command_missing, command_broken; version, version_unknown, version_slow; url_invalid.
+    """
     return [_folder(config), *_command(adapter, config), *_addresses(adapter, config)]
 
 
@@ -80,6 +84,12 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
             raise Refused(f"the command cannot be split into words: {error}") from None
     words = as_string_array(given) or tuple(Settings().harness_command(adapter.name))
     return words if words != (adapter.name,) else ((adapter.program,) if adapter.program else ())
+
+
+def version_of(adapter: HarnessAdapter) -> str | None:
+    """The line that an installed harness calls its version; None where it tells none in VERSION_SECONDS."""
+    found = _command(adapter, {})[-1:]
+    return found[0].message if found and found[0].code == "version" else None
 
 
 def _folder(config: Mapping[str, object]) -> Check:
@@ -111,7 +121,8 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
     except Refused as refusal:
         return [Check("command_invalid", ERROR, str(refusal))]
     if not words:
-        return [] if adapter.name == "process" else [Check("command_builtin", INFO, "part of this installation")]
+        told = "runs the command that it is given" if adapter.name == "process" else "part of this installation"
+        return [Check("command_builtin", INFO, told)]
     program = shutil.which(words[0], path=as_string(parse_object(config.get("env")).get("PATH")) or None)
     if not program:
         return [Check("command_missing", ERROR, f"there is no command {words[0][:200]} on PATH", adapter.instructions)]
@@ -124,24 +135,37 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
 def _version(adapter: HarnessAdapter, words: tuple[str, ...]) -> Check:
     """What the harness calls its version. It is run in, and with the settings of, an empty folder."""
     import os
+    import signal
     import subprocess
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="swarm-version-", ignore_cleanup_errors=True) as scratch:
         env = {**os.environ, **dict.fromkeys(_SCRATCH, scratch)}
-        try:
-            done = subprocess.run(
-                [*words, "--version"], cwd=scratch, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=VERSION_SECONDS, encoding="utf-8", errors="replace", start_new_session=True,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return Check("version_slow", WARN, f"{adapter.name} did not tell its version in {VERSION_SECONDS:g} s")
-        except OSError as error:
-            return Check("command_broken", ERROR, f"{words[0]} cannot be run", adapter.instructions, error.strerror or "")
-    lines = [line.strip() for line in (done.stdout or done.stderr).splitlines() if line.strip()]
-    if done.returncode or not lines:
-        return Check("version_unknown", WARN, f"{adapter.name} --version failed", "", " ".join(lines)[-200:])
+        # Files, not pipes, which whoever it leaves behind would keep open; pi says it on standard error.
+        with open(os.path.join(scratch, "out"), "w+b") as out, open(os.path.join(scratch, "err"), "w+b") as err:
+            try:
+                child = subprocess.Popen(
+                    [*words, "--version"], cwd=scratch, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                    start_new_session=True,
+                )  # fmt: skip
+                code = child.wait(VERSION_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+                return Check("version_slow", WARN, f"{adapter.name} told no version in {VERSION_SECONDS:g} s")
+            except OSError as error:
+                why = error.strerror or str(error)
+                return Check("command_broken", ERROR, f"{words[0]} cannot be run", adapter.instructions, why)
+            said = [_beginning(out), _beginning(err)]
+    lines = [line.strip() for text in said for line in text.splitlines() if line.strip()]
+    if code or not lines:
+        return Check("version_unknown", WARN, f"{adapter.name} --version failed", "", f"exit code {code}")
     return Check("version", INFO, lines[0][:200])
+
+
+def _beginning(file) -> str:
+    file.seek(0)
+    return file.read(4096).decode("utf-8", "replace")
 
 
 def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:

@@ -2,9 +2,68 @@
 
 from __future__ import annotations
 
-from swarm_mcp.harness.outcome import Ending
+import re
+
+from swarm_mcp.harness import outcome
+from swarm_mcp.harness.outcome import ERRORS, Ending
+
+LONGEST_LINE = 500
+# In this order: what is said more precisely comes first.
+PATTERNS = tuple(
+    (code, re.compile(pattern, re.I))
+    for code, pattern in (
+        (outcome.SESSION_IN_USE, r"session (?:id )?\S* ?is already in use|session.{0,60}locked by another"),
+        (outcome.SESSION_NOT_FOUND,
+         r"no (?:conversation|session|rollout|thread)s? found|(?:session|conversation|thread)\b.{0,80}\bnot found"
+         r"|no such (?:session|thread|conversation)|unknown (?:session|thread)"),
+        (outcome.CONTEXT_OVERFLOW,
+         r"context[ _](?:length|window)[ _]?(?:exceeded|overflow)|prompt is too long|maximum context length"
+         r"|input.{0,20}exceeds the context"),
+        (outcome.BUDGET,
+         r"max[_ -]?budget|budget (?:exceeded|limit)|credit balance is too low|insufficient_quota|quota exceeded"
+         r"|exceeded your current quota|max[_ -]?turns"),
+        (outcome.RATE_LIMITED,
+         r"\b429\b|rate[ _-]?limit|too many requests|overloaded|\b529\b|usage limit|server is busy"),
+        (outcome.AUTH_FAILED,
+         r"\b401\b|\b403\b|unauthori[sz]ed|authentication|invalid (?:x-)?api[- _]?key|incorrect api key"
+         r"|not logged in|please (?:run /)?log ?in|no api key|missing api key"),
+    )
+)  # fmt: skip
 
 
 def error_of(ending: Ending) -> tuple[str, str] | None:
     """See ``HarnessAdapter.error_of``."""
-    raise NotImplementedError
+    result = ending.result or {}
+    if not ending.exit_code and not ending.signal and not result.get("is_error"):
+        return None
+    said = [str(found.get("message") or "") for found in ending.errors]
+    own = str(result.get("error_message") or (result.get("output") if result.get("is_error") else "") or "")
+    for text in (own, *reversed(said), ending.stderr, ending.stdout if ending.result is None else ""):
+        code = code_of(text)
+        if code:
+            return code, line_of(text, code)
+    named = [result.get("error_category"), *(found.get("category") for found in reversed(ending.errors))]
+    code = next((name for name in named if name in ERRORS), outcome.UNKNOWN)
+    words = next((line_of(text) for text in (own, *reversed(said), ending.stderr, ending.stdout) if text.strip()), "")
+    if code == outcome.UNKNOWN and (ending.result is None or ending.signal):
+        code = outcome.PROCESS_CRASHED
+    return code, words or _how(ending)
+
+
+def code_of(text: str) -> str:
+    """The error code that `text` speaks of; empty where it speaks of none."""
+    return next((code for code, pattern in PATTERNS if pattern.search(text)), "")
+
+
+def line_of(text: str, code: str = "") -> str:
+    """The line of `text` that says why: the one that speaks of `code`, else the last one that says anything."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    pattern = dict(PATTERNS).get(code)
+    found = next((line for line in lines if pattern.search(line)), "") if pattern else ""
+    return (found or (lines[-1] if lines else ""))[:LONGEST_LINE]
+
+
+def _how(ending: Ending) -> str:
+    if ending.signal:
+        return f"the process was ended by signal {ending.signal}"
+    return f"the process ended with exit code {ending.exit_code}"

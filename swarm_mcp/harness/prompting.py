@@ -10,9 +10,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import HarnessQuery
+
+if TYPE_CHECKING:
+    from swarm_mcp.harness.adapter import HarnessAdapter
 
 SECTION_LIMIT = 20_000  # characters of one section of the system prompt
 TOTAL_LIMIT = 150_000
@@ -118,15 +122,25 @@ def system_prompt(
     return _capped("\n\n".join(shown), TOTAL_LIMIT)
 
 
-def run_environment(
-    query: HarnessQuery, context: Mapping[str, object] = {}, token: str = ""
-) -> dict[str, str]:
+def with_system_prompt(query: HarnessQuery, adapter: HarnessAdapter) -> HarnessQuery:
+    """The query with `system_prompt` behind its own words; unchanged where the harness has no place for any."""
+    from swarm_mcp.harness.skills import skill_folders
+
+    if not adapter.capabilities.append_system_prompt:
+        return query
+    skills = () if adapter.capabilities.native_skills else skill_folders(query)
+    tools = [getattr(tool, "__name__", "") for tool in query.client_tools]
+    text = system_prompt(query, skills=skills, tools=tools, extra=query.append_system_prompt)
+    return query._replace(append_system_prompt=text)
+
+
+def run_environment(query: HarnessQuery, context: Mapping[str, object] = {}, token: str = "") -> dict[str, str]:
     """The environment of a worker, in layers of which the later win: who it is, why it runs, what the user set.
 
     `context` may have wake_reason, message_id, approval_id, approval_status and linked_task_ids (a list).
     `token` becomes SWARM_API_KEY where the user has not set that.
     """
-    from swarm_mcp.harness.servers import swarm_variables
+    from swarm_mcp.harness.environment import swarm_variables
 
     linked = context.get("linked_task_ids")
     why = {

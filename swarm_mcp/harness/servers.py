@@ -36,26 +36,13 @@ def servers_for(query: HarnessQuery) -> dict[str, McpServer]:
 def own_server(query: HarnessQuery) -> McpServer:
     """The coordinator's server, speaking for the child: it adopts the instance that the run reserved."""
     from swarm_mcp.bundle import coordinator_command
+    from swarm_mcp.harness.environment import swarm_variables
 
     command, *args = [*coordinator_command(), "serve"]
     env = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name, "").strip()}
     env.update({name: query.env[name] for name in _PASSED_ON if query.env.get(name, "").strip()})
-    env.update(swarm_variables(query))
+    env.update(swarm_variables(query), SWARM_MCP_DIRECTORY=query.cwd)
     return McpServer(command, tuple(args), env)
-
-
-def swarm_variables(query: HarnessQuery) -> dict[str, str]:
-    """The variables that say who a child is in the swarm; those that the query leaves empty are not there."""
-    said = {
-        "SWARM_MCP_INSTANCE_ID": query.instance_id,
-        "SWARM_MCP_SCOPE": query.scope,
-        "SWARM_MCP_DIRECTORY": query.cwd,
-        "SWARM_MCP_LABEL": query.label,
-        "SWARM_AGENT_ROLE": query.role,
-        "SWARM_TASK_ID": query.task_id,
-        "SWARM_RUN_ID": query.run_id,
-    }
-    return {name: value for name, value in said.items() if value}
 
 
 def swarm_headers(query: HarnessQuery) -> dict[str, str]:

@@ -67,10 +67,16 @@ def holder(store, scope: str, name: str) -> dict | None:
     return next((row for row in store.locks.on(name) if row["scope"] == scope), None)
 
 
+def reserved_in(row: dict) -> str:
+    """The instance id that is reserved for the worker that is started under a lock; empty where none is noted."""
+    reserved = _read(row).get("instance_id")
+    return reserved if isinstance(reserved, str) else ""
+
+
 def worker_of(store, row: dict) -> dict | None:
     """The worker that was started under a lock, where it has come up."""
-    reserved = _read(row).get("instance_id")
-    return store.instances.live(reserved) if isinstance(reserved, str) else None
+    reserved = reserved_in(row)
+    return store.instances.live(reserved) if reserved else None
 
 
 def is_void(store, row: dict) -> bool:
@@ -82,10 +88,9 @@ def is_void(store, row: dict) -> bool:
     if worker_of(store, row):
         return False
     if note.get("stage") == STARTING:
-        by = note.get("by")
-        if not (isinstance(by, list) and [type(part) for part in by] == [str, int, str]):
-            return False
-        return gone(*by, store.here)
+        return _is_gone(store, note.get("by"))
+    if _is_gone(store, note.get("supervisor")):
+        return True
     command = note.get("ui_command_id")
     if isinstance(command, int):
         found = store.row("SELECT status FROM ui_commands WHERE id = ?", (command,))
@@ -102,6 +107,12 @@ def _delete(store, scope: str, name: str, reason: str) -> None:
         (scope, name),
     ):
         release(store, row, reason)
+
+
+def _is_gone(store, process: object) -> bool:
+    """Whether a process ``[host, pid, start time]`` has provably ended."""
+    known = isinstance(process, list) and [type(part) for part in process] == [str, int, str]
+    return known and gone(*process, store.here)
 
 
 def _note(stage: str, facts: dict) -> str:

@@ -57,9 +57,13 @@ def complete(store, actor: dict, task_id: str, record: dict, status: str = state
 
 
 def report_progress(
-    store, actor: dict, task_id: str, summary: str, blocked_reason=UNCHANGED, expected_next_update_at=UNCHANGED
-) -> dict:
-    """Say how far a task is: its progress columns. What is left out stays as it was, None clears it."""
+    store, actor: dict, task_id: str, summary: str, blocked_reason=UNCHANGED, expected_next_update_at=UNCHANGED,
+    begun: bool = True,
+) -> dict:  # fmt: skip
+    """Say how far a task is: its progress columns. What is left out stays as it was, None clears it.
+
+    Without `begun` also of a task that its assignee has yet to begin: why it does not.
+    """
     given = {"blocked_reason": blocked_reason, "expected_next_update_at": expected_next_update_at}
     changed = {name: value for name, value in given.items() if value is not UNCHANGED}
     due = changed.get("expected_next_update_at")
@@ -72,7 +76,7 @@ def report_progress(
         task = _seen(store, actor, task_id)
         if task["assignee"] != actor["id"]:
             raise Refused("Only the assignee can report progress on this task")
-        if task["status"] != states.IN_PROGRESS:
+        if task["status"] != states.IN_PROGRESS and (begun or task["status"] != states.CLAIMED):
             raise Refused(f"Task is {task['status']}, not in_progress")
         now = store.now()
         progress = {"progress_summary": summary, "progress_updated_at": now}

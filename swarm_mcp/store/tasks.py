@@ -95,11 +95,15 @@ class Tasks:
     # ------------------------------------------------------------- go on, end
 
     def report_progress(
-        self, actor: dict, task_id: str, summary: str, blocked_reason=UNCHANGED, expected_next_update_at=UNCHANGED
-    ) -> dict:
-        """Say how far a task is; its four progress columns. What is not given stays, None clears it."""
+        self, actor: dict, task_id: str, summary: str, blocked_reason=UNCHANGED, expected_next_update_at=UNCHANGED,
+        begun: bool = True,
+    ) -> dict:  # fmt: skip
+        """Say how far a task is; its four progress columns. What is not given stays, None clears it.
+
+        Without `begun` also of a task that its assignee has yet to begin.
+        """
         return task_endings.report_progress(
-            self.store, actor, task_id, summary, blocked_reason, expected_next_update_at
+            self.store, actor, task_id, summary, blocked_reason, expected_next_update_at, begun
         )
 
     def approve(self, actor: dict, task_id: str) -> dict:

@@ -1,7 +1,7 @@
 """hook: run one of the plugin's hooks here, on standard input and output
 
 usage: swarm-mcp hook session-start|session-end|pre-tool-use|post-tool-use|turn
-                      --runtime claude-code|codex
+                      --runtime claude-code|codex|pi
 
 Exactly what the plugin runs: the client's JSON payload on standard input, its answer on standard
 output, exit code 0 whatever happens. For debugging, and for clients that have no plugin of ours.

@@ -1,6 +1,6 @@
 """install: put the plugin into the agent clients found here
 
-usage: swarm-mcp install [--client claude-code|codex|all] [--transport command|mcp_tool] [--dry-run] [--json]
+usage: swarm-mcp install [--client claude-code|codex|pi|all] [--transport command|mcp_tool] [--dry-run] [--json]
 
   --client NAMES  one client or several with commas between; --host is another name for it
   --transport     how the check before a write is asked in these clients: by a command of its own, or (faster)
@@ -26,7 +26,7 @@ from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.doctor import canary
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.server.priming import prime
-from swarm_mcp.transport import COMMAND, known
+from swarm_mcp.transport import CLIENTS, COMMAND, MCP_TOOL, known
 
 WORDS = 0
 
@@ -80,7 +80,11 @@ def _transports(args, clients, folder) -> dict[str, str]:
     """How each client's check is to ask: as told now, else as it does already."""
     wanted = known(args.value("--transport")) if args.given("--transport") else ""
     kept = bundle.transports_of(bundle.read_record(folder))
-    return {**kept, **({client.name: wanted for client in clients} if wanted else {})}
+    able = [client.name for client in clients if client.name in CLIENTS]
+    for client in clients:
+        if wanted == MCP_TOOL and client.name not in able:
+            complain(f"swarm-mcp install: {client.title} has no transport {wanted}; its check is a command")
+    return {**kept, **({name: wanted for name in able} if wanted else {})}
 
 
 def _dry_run(args, clients, folder, transports) -> int:

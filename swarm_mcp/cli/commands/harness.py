@@ -1,0 +1,141 @@
+"""harness: which agent command lines can be run here
+
+usage: swarm-mcp harness list [--json]
+       swarm-mcp harness doctor [NAME] [--directory DIR] [--command WORDS] [--json]
+       swarm-mcp harness models [NAME] [--json]
+
+list says which are installed and what each can do; doctor looks whether one, or every one that is installed,
+could run in DIR (default: here), changes nothing, and exits 1 where one could not; models lists what can be
+asked for with --model, as far as that is known without asking anybody. SWARM_HARNESS_<NAME> has the words that
+start a harness where its own name does not; <NAME>_DEFAULT_MODEL its model.
+
+example: swarm-mcp harness doctor claude
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.output import complain, listing, say, show
+from swarm_mcp.scope import clean, here
+
+WORDS = 2
+ACTIONS = ("list", "doctor", "models")
+
+
+def run(args) -> int:
+    """List, look, or list models."""
+    action = one_of(args.word(0, f"what to do: {', '.join(ACTIONS)}"), ACTIONS, "action")
+    if action == "list":
+        return _list(args)
+    chosen = args.words[1] if len(args.words) > 1 else ""
+    return (_doctor if action == "doctor" else _models)(args, chosen)
+
+
+def _adapters(chosen: str = "") -> list:
+    """All adapters that can be loaded, or the one that was named. One that is broken is complained of."""
+    from swarm_mcp.harness import registry
+
+    if chosen:
+        return [registry.get(chosen)]
+    found = []
+    for name in registry.names():
+        try:
+            found.append(registry.get(name))
+        except Exception as error:  # noqa: BLE001 - one broken module must not hide the others
+            from swarm_hook_core.faults import describe
+
+            complain(f"swarm-mcp harness: {name} cannot be loaded: {describe(error)}")
+    return found
+
+
+def _list(args) -> int:
+    from concurrent.futures import ThreadPoolExecutor
+
+    adapters = _adapters()
+    programs = {adapter.name: _program(adapter) for adapter in adapters}
+    with ThreadPoolExecutor() as pool:  # some take a second or two to tell their version
+        versions = pool.map(lambda adapter: _version(adapter) if programs[adapter.name] else None, adapters)
+    found = []
+    for adapter, version in zip(adapters, versions):
+        program = programs[adapter.name]
+        found.append({
+            "name": adapter.name,
+            "label": adapter.label,
+            "installed": bool(program) or not adapter.program,
+            "program": program or None,
+            "version": version,
+            "capabilities": adapter.capabilities._asdict(),
+            "doc": adapter.doc,
+            "instructions": adapter.instructions,
+        })  # fmt: skip
+    if args.json:
+        show(found)
+        return 0
+    cells, plain = [], []
+    for one in found:
+        can = ", ".join(name.replace("_", " ") for name, value in one["capabilities"].items() if value)
+        state = (one["version"] or "built in") if one["installed"] else "not installed"
+        cells.append((one["name"], state, can or None))
+        plain.append(f"  {one['name']}  [{state}]  {can or '-'}")
+    listing(("name", "version", "can"), cells, plain)
+    return 0
+
+
+def _program(adapter) -> str:
+    """The whole path of what starts it; empty where there is none."""
+    import shutil
+
+    from swarm_mcp.errors import Refused
+    from swarm_mcp.harness.checks import command_of
+
+    try:
+        words = command_of(adapter)
+    except Refused:
+        return ""
+    return (shutil.which(words[0]) or "") if words and adapter.program else ""
+
+
+def _version(adapter) -> str | None:
+    from swarm_mcp.harness.checks import version_of
+
+    return version_of(adapter)
+
+
+def _doctor(args, chosen: str) -> int:
+    from swarm_mcp.harness.checks import environment_test
+
+    config: dict = {"cwd": clean(args.value("--directory") or here())}
+    if args.value("--command"):
+        config["command"] = args.value("--command")
+    adapters = _adapters(chosen)
+    if not chosen:
+        adapters = [adapter for adapter in adapters if _program(adapter) or not adapter.program]
+    reports = [environment_test(adapter, config) for adapter in adapters]
+    if args.json:
+        show(reports[0] if chosen else reports)
+    else:
+        for report in reports:
+            say(f"{report['adapter_type']}: {report['status']}")
+            for check in report["checks"]:
+                detail = f" ({check['detail']})" if check.get("detail") else ""
+                say(f"  [{check['level'].upper():<5}] {check['code']}: {check['message']}{detail}")
+                if check.get("hint") and check["level"] != "info":
+                    say(f"          {' '.join(check['hint'].split())}")
+        if not reports:
+            say("No harness is installed.")
+    return 1 if any(report["status"] == "fail" for report in reports) else 0
+
+
+def _models(args, chosen: str) -> int:
+    listed = {adapter.name: adapter.listed_models() for adapter in _adapters(chosen)}
+    if args.json:
+        show(listed[chosen] if chosen else listed)
+        return 0
+    cells, plain = [], []
+    for harness, models in listed.items():
+        for model in models:
+            short = model.get("short") if model.get("short") != model["name"] else None
+            cells.append((harness, model["name"], short, model.get("context_tokens")))
+            plain.append(f"  {harness}  {model['name']}" + (f"  short={short}" if short else ""))
+    listing(("harness", "model", "short", "context tokens"), cells, plain, empty="(none are known)")
+    return 0

@@ -1,0 +1,107 @@
+"""logs: what an agent that was run did, from its record
+
+usage: swarm-mcp logs TASK|RUN [--follow] [--scope DIR] [--json]
+
+  TASK|RUN          a task, of which the newest run is shown, or a run (swarm-mcp runs lists them); the
+                    beginning of an id will do
+  --follow, -f      go on until the run has ended
+
+Prints the transcript as `run --watch` does, and last where the record is. --json prints the run and its
+transcript; with --follow one entry of the transcript on each line. SWARM_DEBUG=1 shows also what has no
+meaning to us.
+
+example: swarm-mcp logs 4f1c2b7e -f
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from swarm_mcp.cli.arguments import UsageError
+from swarm_mcp.cli.output import flush, say, show
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.scope import current_scope
+
+WORDS = 2  # the second is -f
+POLL_SECONDS = 1.0
+
+
+def run(args) -> int:
+    """Print the transcript of one run."""
+    from swarm_mcp.harness.playback import events_in
+
+    words = [word for word in args.words if word != "-f"]
+    if len(words) != 1:
+        raise UsageError("missing the task or the run: swarm-mcp logs TASK|RUN" if not words else "one run at a time")
+    follow = args.has("--follow") or "-f" in args.words
+    row = _found(current_scope(args.value("--scope")), words[0])
+    if follow:
+        row = _begun(row)
+    if not row["record"]:
+        raise SwarmError(f"run {row['id']} has no record" + ("" if row["state"] == "ended" else " yet; --follow waits"))
+    events = events_in(row["record"], _Alive(row["id"]) if follow else lambda: False)
+    if args.json:
+        return _as_json(row, events, follow)
+    from swarm_mcp.cli import colour
+    from swarm_mcp.harness.live import Live
+
+    live = Live(sys.stdout, colour=colour.wanted(), debug=bool(os.environ.get("SWARM_DEBUG")))
+    for event in events:
+        live.show(event)
+        if live.is_closed:
+            return 0
+    state = row["state"] if not follow else "ended"
+    say(f"run {row['id']} ({row['harness']}, {state}), record: {row['record']}")
+    return 0
+
+
+def _as_json(row: dict, events, follow: bool) -> int:
+    from swarm_hook_core.payload import dumps
+    from swarm_mcp.harness.transcript import transcript
+
+    if not follow:
+        show({"run": row, "record": row["record"], "transcript": list(transcript(events))})
+        return 0
+    for entry in transcript(events):
+        say(dumps(entry))
+        flush()
+    return 0
+
+
+def _found(scope: str, reference: str) -> dict:
+    from swarm_mcp.store import Store
+
+    with Store(read_only=True) as store:
+        return store.runs.find(scope, reference)
+
+
+def _begun(row: dict) -> dict:
+    """The row once it says where the record is, or the run has ended."""
+    while row["state"] != "ended" and not row["record"]:
+        time.sleep(POLL_SECONDS / 4)
+        row = _row(row["id"]) or row
+    return row
+
+
+def _row(run_id: str) -> dict | None:
+    from swarm_mcp.store import Store
+
+    with Store(read_only=True) as store:
+        return store.runs.get(run_id)
+
+
+class _Alive:
+    """Whether the run goes on; looked up no more than once a second."""
+
+    def __init__(self, run_id: str):
+        self._run_id, self._looked, self._alive = run_id, 0.0, True
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if self._alive and now - self._looked >= POLL_SECONDS:
+            self._looked = now
+            row = _row(self._run_id)
+            self._alive = row is not None and row["state"] != "ended"
+        return self._alive

@@ -1,0 +1,227 @@
+"""run: have an agent do one thing, here and now, and print its answer
+
+usage: swarm-mcp run [--harness NAME] [--watch] [--model M] [--mode read-only|edit|yolo]
+                     [--effort low|medium|high|max] [--timeout S] [--grace S] [--directory DIR]
+                     [--command WORDS] [--resume SESSION] [--schema FILE] [--system-prompt TEXT]
+                     [--skill DIR]... [--env KEY=VALUE]... [--role ROLE] [--label TEXT] [--json] [--] PROMPT...
+
+  PROMPT                what the agent is told; - reads it from standard input
+  --harness NAME        claude, codex, pi, hs, loop or process (default: HARNESS_PROVIDER, else claude)
+  --watch               show what happens meanwhile, on a terminal with a line that counts
+  --mode MODE           read-only may write no file, edit (default) may, yolo skips the harness's own checks;
+                        locks hold in all three
+  --timeout S           end it after S seconds (default: no limit); --grace S: from TERM to KILL (15)
+  --directory DIR       where it works (default: here)
+  --command WORDS       what to start: the whole command of the harness process, else instead of its own name
+  --resume SESSION      go on with a session: its id, or a run's (swarm-mcp runs)
+  --schema FILE         a JSON schema that the answer is to follow
+  --system-prompt TEXT  more instructions, behind the harness's own
+  --skill DIR           a folder with a SKILL.md that the agent is to find
+  --env KEY=VALUE       for the agent alone
+  --role, --label       how the session is called among the others (default: role:run)
+
+The agent is registered as a session of its own, and locks hold for it as for everyone. --json prints all that is
+known of the run; what is watched then goes to standard error. Ctrl-C ends the agent with all it has started.
+Exit 0 where it went well, 1 where it failed (one line says how), 124 after --timeout, 130 interrupted.
+
+example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from swarm_mcp.cli.output import complain, one_line, say_text, show
+from swarm_mcp.errors import Refused, SwarmError, UsageError
+from swarm_mcp.scope import clean, here, scope_of
+
+WORDS = None
+TIMED_OUT = 124  # as timeout(1) has it
+POLL_SECONDS = 0.25
+DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
+
+
+def run(args) -> int:
+    """Run the agent to its end; print its answer."""
+    from swarm_mcp.harness import registry
+    from swarm_mcp.harness.query import checked
+
+    adapter = registry.get(args.value("--harness"))
+    query = checked(_query(args, adapter))
+    previous = None
+    if args.value("--resume"):
+        query, previous = _resumed(args, adapter, query)
+    result, ended_by = _supervised(args, adapter, query, previous)
+    if args.json:
+        show(result.to_dict())
+    elif not result.is_error and not (args.has("--watch") and result.output):
+        say_text(result.output.rstrip("\n"))
+    if result.is_error and not args.json:
+        complain(f"swarm-mcp run: {result.error_category}: {one_line(result.error_message or '')}"
+                 f" (swarm-mcp logs {result.run_id[:8]})")  # fmt: skip
+    if ended_by:
+        return 128 + ended_by
+    return TIMED_OUT if result.timed_out else 1 if result.is_error else 0
+
+
+# ------------------------------------------------------------------------------------------- the query
+
+
+def _query(args, adapter):
+    """The query of this command line. Raises SwarmError."""
+    from swarm_hook_core.environment import identity, is_word
+    from swarm_mcp.harness.checks import command_of
+    from swarm_mcp.harness.configuration import build_config, query_of
+    from swarm_mcp.settings import HARNESS_OF
+    from swarm_mcp.store.registration import new_id
+
+    cwd = clean(args.value("--directory") or here())
+    role = args.value("--role").strip().lower() or DEFAULT_ROLE
+    if not is_word(role):
+        raise UsageError(f"{role[:40]!r} is not a role (letters, digits, _ . -)")
+    config = build_config({
+        "cwd": cwd,
+        "model": args.value("--model"),
+        "mode": args.value("--mode"),
+        "effort": args.value("--effort"),
+        "append_system_prompt": args.value("--system-prompt"),
+        "timeout_seconds": args.seconds("--timeout"),
+        "grace_seconds": args.seconds("--grace", 15.0),
+        "output_schema": _schema(args.value("--schema")),
+        "skills": tuple(clean(folder) for folder in args.all("--skill")),
+        "env": dict(_pair(text) for text in args.all("--env")),
+    })  # fmt: skip
+    words = command_of(adapter, {"command": args.value("--command")} if args.value("--command") else {})
+    runtimes = {harness: runtime for runtime, harness in HARNESS_OF.items()}
+    labels = [f"identity:{identity('MCP')}" if identity("MCP") else "", "platform:cli", f"role:{role}",
+              f"origin:{runtimes.get(adapter.name, adapter.name)}", args.value("--label")]  # fmt: skip
+    return query_of(_prompt(args), config)._replace(
+        command=words if words != (adapter.program,) else (),
+        instance_id=new_id(),
+        run_id=new_id(),
+        scope=scope_of(cwd, args.value("--scope") or os.environ.get("SWARM_MCP_SCOPE", "")),
+        role=role,
+        label=" ".join(" ".join(labels).split()),
+    )
+
+
+def _prompt(args) -> str:
+    if args.words == ["-"]:
+        if sys.stdin is None:
+            raise UsageError("standard input is closed")
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    if not args.words and not args.value("--command"):
+        raise UsageError("missing the prompt: swarm-mcp run PROMPT..., or - for standard input")
+    return " ".join(args.words)
+
+
+def _schema(path: str) -> dict:
+    from swarm_mcp.harness.configuration import parse_json
+
+    if not path:
+        return {}
+    try:
+        with open(clean(path), encoding="utf-8") as file:
+            found = parse_json(file.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--schema: {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not isinstance(found, dict) or not found:
+        raise UsageError(f"--schema: {path} holds no JSON schema")
+    return found
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise UsageError("--env wants KEY=VALUE")  # without what was given: it may be a secret
+    return name, value
+
+
+def _resumed(args, adapter, query):
+    """The query and what is known of the session that it goes on with. Raises Refused."""
+    import re
+
+    from swarm_mcp.store import Store
+
+    reference = args.value("--resume").strip()
+    params = None
+    try:
+        with Store(read_only=True) as store:
+            row = store.runs.find(query.scope, reference)
+        params = row["session_params"]
+        if not params:
+            raise SwarmError(f"run {row['id']} has no session that could be gone on with")
+    except Refused:
+        if not re.fullmatch(adapter.session_pattern, reference):
+            raise SwarmError(f"{reference[:60]!r} is neither a run here nor a session of {adapter.name}") from None
+    if params is None:
+        return query._replace(resume_session_id=reference), None
+    if params.get("harness", adapter.name) != adapter.name:
+        raise SwarmError(f"that session is one of {params['harness']}: add --harness {params['harness']}")
+    return query._replace(resume_session_id=str(params.get("session_id") or "")), params
+
+
+# ------------------------------------------------------------------------------------------- the run
+
+
+def _supervised(args, adapter, query, previous):
+    """The result, and the number of the signal that ended it (0 for none)."""
+    import signal
+
+    from swarm_mcp.harness.account import Account
+    from swarm_mcp.harness.membership import Membership
+    from swarm_mcp.harness.prompting import with_system_prompt
+    from swarm_mcp.harness.run import Run
+    from swarm_mcp.store.runs import CANCEL
+
+    spec = {"id": query.run_id, "scope": query.scope, "harness": adapter.name, "model": query.model or None,
+            "cwd": query.cwd}  # fmt: skip
+    member = Membership(spec, query.label, query.instance_id)
+    run = Run(adapter, with_system_prompt(query, adapter), membership=member, previous=previous)
+    member.spec["record"] = run.record
+    account, live = Account(query.run_id), _live(args)
+    run.on_event(account.note)
+    if live:
+        run.on_event(live.show)
+    caught: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        caught.append(number)
+        run.abort(f"ended by {signal.Signals(number).name}")
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        run.start()
+        while (result := run.wait(POLL_SECONDS)) is None:
+            if live:
+                live.tick()
+            if account.asked() == CANCEL:
+                run.abort("cancelled")
+    except BaseException:
+        run.abort("its supervisor failed")
+        run.wait()
+        raise
+    finally:
+        if live:
+            live.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    account.close(result)
+    return result, caught[0] if caught else 0
+
+
+def _live(args):
+    """What shows the run while it goes on; None where nobody watches."""
+    if not args.has("--watch"):
+        return None
+    from swarm_mcp.cli import colour
+    from swarm_mcp.harness.live import Live
+
+    stream = sys.stderr if args.json else sys.stdout
+    if stream is None:
+        return None
+    shown = stream.isatty()
+    wanted = colour.wanted() if stream is sys.stdout else shown and not os.environ.get("NO_COLOR")
+    plain = os.environ.get("TERM") == "dumb"
+    return Live(stream, colour=wanted, progress=shown and not plain, debug=bool(os.environ.get("SWARM_DEBUG")))

@@ -1,0 +1,119 @@
+"""Workers in the background: a supervisor of ours, which outlives whoever dispatched, runs the harness."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+from swarm_hook_core.process import gone, start_time
+from swarm_hook_core.state import make_private, state_dir
+from swarm_mcp.dispatch.assignment import assignment_of
+from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.store.registration import new_id
+from swarm_mcp.store.runs import ENDED
+
+# The supervisor becomes nobody's child, in a session of its own: what ends the dispatcher, its terminal or its
+# process group does not end it. An asynchronous list would read /dev/null, hence the detour of its input.
+DETACH = 'exec 3<&0; log=$1; shift; "$@" <&3 3<&- >/dev/null 2>>"$log" & echo $!'
+HAND_OVER_SECONDS = 30.0
+KEPT_LOG_SECONDS = 7 * 86400
+# Where the dispatcher is seen; who it is, ``without_session`` leaves out.
+PLACE = ("SWARM_MCP_DIRECTORY", "HERDR_TAB_ID", "HERDR_WORKSPACE_ID")
+
+
+class Processes:
+    """The spawner ``process``."""
+
+    patience = 30.0
+
+    def start(self, store, worker: Worker) -> dict:
+        """See ``spawners.Spawner``."""
+        from swarm_mcp.bundle import coordinator_command
+
+        require_startable(store, worker)
+        log = _log_file(worker.instance_id)
+        run_id = new_id()
+        text = assignment_of(worker, run_id, log=log).to_text()
+        words = ["/bin/sh", "-c", DETACH, "sh", log, *coordinator_command(), "work"]
+        try:
+            shell = subprocess.Popen(
+                words, cwd="/", env=environment(), start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            said, _ = shell.communicate(text.encode(), HAND_OVER_SECONDS)
+        except subprocess.TimeoutExpired:
+            shell.kill()
+            shell.communicate()
+            raise SpawnFailed("the worker's supervisor did not take its instructions") from None
+        except OSError as error:
+            raise SpawnFailed(f"the worker's supervisor cannot be started: {error.strerror or error}") from None
+        pid = int(said) if said.strip().isdigit() else 0
+        if not pid:
+            raise SpawnFailed("the worker's supervisor cannot be started")
+        facts = {"instance_id": worker.instance_id, "run_id": run_id}
+        return {**facts, "supervisor": [store.here, pid, start_time(pid)], "log": log}
+
+    def look(self, store, facts: dict) -> dict | None:
+        """See ``spawners.Spawner``."""
+        return look(store, facts)
+
+
+def look(store, facts: dict) -> dict | None:
+    """What is known of a supervised worker that was set going, None while it is on its way. Raises SpawnFailed."""
+    worker = facts["instance_id"]
+    run = store.runs.get(facts["run_id"])
+    if run and (run["result"] or {}).get("declined"):
+        raise SpawnFailed(run["result"]["declined"])
+    if run and (run["state"] == ENDED or store.instances.live(worker)):
+        return {"instance_id": worker, "run_id": run["id"]}
+    if gone(*facts["supervisor"], store.here) or facts["supervisor"][2] == "":
+        raise SpawnFailed(f"the worker's supervisor ended at once: {_last_words(facts.get('log', ''))}")
+    return None
+
+
+def require_startable(store, worker: Worker) -> None:
+    """Raises SpawnFailed where it is plain that the worker would do nothing."""
+    import shutil
+
+    from swarm_mcp.harness.registry import get
+
+    task = store.tasks.get(worker.requester["scope"], worker.task_id)
+    holder = store.instances.live(task["assignee"]) if task and task["assignee"] else None
+    if holder and holder["id"] != worker.instance_id:
+        raise SpawnFailed(f"{holder['label'] or holder['id']} works on it already")
+    adapter = get(worker.harness)
+    if adapter.program and not worker.command and not shutil.which(adapter.program):
+        raise SpawnFailed(f"{adapter.program} is not installed. {' '.join(adapter.instructions.split())}".strip())
+
+
+def environment() -> dict[str, str]:
+    """What a supervisor has of this process's environment: all but who and where its dispatcher is."""
+    from swarm_mcp.harness.environment import without_session
+
+    return without_session(drop=PLACE)
+
+
+def _log_file(instance_id: str) -> str:
+    """A new supervisor's standard error; empty ones go with their supervisors, others after a week."""
+    folder = os.path.join(state_dir(), "work")
+    try:
+        make_private(folder)
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if name.endswith(".log") and time.time() - os.path.getmtime(path) > KEPT_LOG_SECONDS:
+                os.remove(path)
+    except FileNotFoundError:
+        pass  # another dispatch cleans as well
+    except OSError as error:
+        raise SpawnFailed(f"the state folder cannot be used: {error}") from None
+    return os.path.join(folder, f"{instance_id}.log")
+
+
+def _last_words(log: str) -> str:
+    try:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file.read()[-2000:].splitlines() if line.strip()]
+    except OSError:
+        lines = []
+    return lines[-1][:300] if lines else "it did not say why"

@@ -1,0 +1,100 @@
+"""What Claude Code's failures mean.
+
+API errors come as ``result`` lines with subtype ``success``, ``is_error`` true and ``api_error_status``; what the
+client refuses by itself has a subtype of its own and ``errors``; command-line mistakes are on stderr alone. Without
+a ``result`` line a run has failed, whatever its exit code: SIGINT leaves 0.
+"""
+
+from __future__ import annotations
+
+import re
+
+from swarm_mcp.harness import outcome
+from swarm_mcp.harness.outcome import Ending
+
+# What ``error`` of an assistant line or ``api_error_type`` of a result says.
+KINDS = {
+    "authentication_failed": outcome.AUTH_FAILED,
+    "authentication_error": outcome.AUTH_FAILED,
+    "oauth_org_not_allowed": outcome.AUTH_FAILED,
+    "permission_error": outcome.AUTH_FAILED,
+    "rate_limit": outcome.RATE_LIMITED,
+    "rate_limit_error": outcome.RATE_LIMITED,
+    "overloaded": outcome.RATE_LIMITED,
+    "overloaded_error": outcome.RATE_LIMITED,
+    "server_error": outcome.RATE_LIMITED,
+    "api_error": outcome.RATE_LIMITED,
+    "billing_error": outcome.BUDGET,
+    "request_too_large": outcome.CONTEXT_OVERFLOW,
+    "error_max_budget_usd": outcome.BUDGET,
+    "error_max_turns": outcome.BUDGET,
+}
+STATUSES = {
+    401: outcome.AUTH_FAILED, 402: outcome.BUDGET, 403: outcome.AUTH_FAILED, 413: outcome.CONTEXT_OVERFLOW,
+    429: outcome.RATE_LIMITED, 529: outcome.RATE_LIMITED,
+}  # fmt: skip
+# What sentences say. Those about sessions come first: they quote an id or a title that may hold any word.
+SENTENCES = tuple(
+    (re.compile(pattern, re.IGNORECASE), code)
+    for pattern, code in (
+        (r"no conversation found with session id|--resume requires a valid session id|does not match any session "
+         r"title", outcome.SESSION_NOT_FOUND),
+        (r"session id \S+ is already in use", outcome.SESSION_IN_USE),
+        (r"prompt is too long|context (window|limit)|input is too long|too many tokens", outcome.CONTEXT_OVERFLOW),
+        (r"credit balance is too low|maximum budget|maximum number of turns", outcome.BUDGET),
+        (r"not logged in|run /login|invalid (api key|authentication)|oauth token|authentication_error|"
+         r"api error: 40[13]\b", outcome.AUTH_FAILED),
+        (r"rate limit|usage limit|hit your .*limit|limit reached|overloaded|api error: (429|5\d\d)\b",
+         outcome.RATE_LIMITED),
+    )
+)  # fmt: skip
+
+
+def code_of(text: str = "", kind: object = None, status: object = None) -> str:
+    """The error code for what a line says: its sentence, its `kind` of error, the HTTP status behind it."""
+    said = next((code for pattern, code in SENTENCES if pattern.search(text)), "")
+    # An overflow is a plain 400, and a request of a session that is no more none at all: sentences know better.
+    if said in (outcome.CONTEXT_OVERFLOW, outcome.SESSION_NOT_FOUND, outcome.SESSION_IN_USE):
+        return said
+    if isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind]
+    if isinstance(status, int):
+        if 500 <= status < 600:
+            return outcome.RATE_LIMITED
+        if status in STATUSES:
+            return STATUSES[status]
+    return said or outcome.UNKNOWN
+
+
+def error_of(ending: Ending) -> tuple[str, str] | None:
+    """See ``HarnessAdapter.error_of``."""
+    result = ending.result
+    if result is None:
+        return _without_result(ending)
+    if result.get("is_error"):
+        text = str(result.get("error_message") or "it failed")
+        return str(result.get("error_category") or outcome.UNKNOWN), _line(text)
+    # A run whose sub-agents are still at work gives a result and goes on: ended from outside, it has failed.
+    if ending.signal or (ending.exit_code or 0) > 128:
+        return outcome.PROCESS_CRASHED, f"claude was ended by {_how(ending)} while it went on working"
+    return None
+
+
+def _without_result(ending: Ending) -> tuple[str, str]:
+    for error in reversed(ending.errors):
+        if error.get("category") not in (None, outcome.UNKNOWN):
+            return str(error["category"]), _line(str(error.get("message") or ""))
+    lines = [line.strip() for line in ending.stderr.splitlines() if line.strip()]
+    text = _line(" ".join(lines[-3:])) or _line(ending.stdout)
+    code = code_of(text)
+    if code != outcome.UNKNOWN:
+        return code, text
+    return outcome.PROCESS_CRASHED, f"claude ended without a result ({_how(ending)}){': ' if text else ''}{text}"
+
+
+def _how(ending: Ending) -> str:
+    return f"signal {ending.signal}" if ending.signal else f"exit code {ending.exit_code}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:500]

@@ -1,0 +1,182 @@
+"""How Claude Code is started: its flags, and the files that a run has for itself.
+
+What flags do was measured on 2.1.330:
+
+- ``--plugin-dir`` takes the place of an installed plugin of the same name, also of one that is switched off, so that
+  every hook runs once and is ours.
+- A server of ``--mcp-config`` comes before one of the same name in the user's or the project's files, and a plugin's
+  server that runs the same command is left out. ``--strict-mcp-config`` would take away the user's own servers.
+- ``${NAME}`` in that file is expanded from the environment, once; ``cwd`` in it is ignored.
+- ``--tools`` takes tools away from sub-agents as well, whatever the user's settings allow.
+- A resumed session repeats the system prompt it began with unless ``--system-prompt-snapshot off``.
+- ``--max-turns``, ``--system-prompt-file`` and ``--append-system-prompt-file`` are there, though ``--help`` does not
+  list them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from swarm_hook_core.environment import first_set
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness.adapter import Launch
+from swarm_mcp.harness.plugin import plugin_folder
+from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
+from swarm_mcp.harness.servers import OURS, SWITCH, project_servers
+
+STREAM = ("-p", "--output-format", "stream-json", "--verbose")
+# What a run that may write nothing has: reading, searching, and errands of the same kind.
+READING = ("Read", "Grep", "Glob", "Agent", "Skill", "ToolSearch", "WebFetch", "WebSearch")
+# The plugin's own server, where the user's copy of the plugin starts it by another command than ours.
+PLUGIN_SERVER = "plugin_swarm_swarm"
+CLIENT_TOOLS = "client_tools"
+ALLOW = "SWARM_HARNESS_CLAUDE_ALLOW"
+# No update in the middle of a run, nor in twenty at once.
+CALM = {"DISABLE_AUTOUPDATER": "1"}
+LONGEST_WORD = 128 * 1024 - 1  # bytes of one word of argv (Linux: MAX_ARG_STRLEN)
+# Starts a server in its own folder, which the client's format cannot say.
+IN_FOLDER = 'cd "$1" || exit 1; shift; exec "$@"'
+
+
+def launch(query: HarnessQuery, folder: Path, model: str) -> Launch:
+    """See ``HarnessAdapter.launch``. Raises Refused where the schema is too long to be handed over."""
+    servers, env = _servers(query)
+    argv = [*(query.command or ("claude",)), *STREAM, "--plugin-dir", str(plugin_folder())]
+    argv += ["--mcp-config", _write(folder / "mcp.json", json.dumps({"mcpServers": servers}))]
+    if query.mode == READ_ONLY or first_set(SWITCH).lower() in ("0", "false", "no", "off"):
+        argv.append("--strict-mcp-config")
+    argv += _permissions(query)
+    if model:
+        argv += ["--model", model]
+    if query.effort:
+        argv += ["--effort", query.effort]
+    argv += _prompts(query, folder)
+    argv += _session(query)
+    directories = [*query.additional_directories, *_skills(query, folder)]
+    if directories:
+        argv += ["--add-dir", *directories]
+    if query.output_schema is not None:
+        argv += ["--json-schema", _word(json.dumps(query.output_schema))]
+    if query.max_cost_usd > 0:
+        argv += ["--max-budget-usd", f"{query.max_cost_usd:g}"]
+    if query.max_turns > 0:
+        argv += ["--max-turns", str(query.max_turns)]
+    env.update({name: value for name, value in CALM.items() if not (query.env.get(name) or os.environ.get(name))})
+    return Launch((*argv, *query.additional_args), env, query.prompt)
+
+
+def _permissions(query: HarnessQuery) -> list[str]:
+    if query.mode == YOLO:
+        return ["--dangerously-skip-permissions"]
+    if query.mode == READ_ONLY:
+        allowed = [*READING, _all_of(OURS), _all_of(PLUGIN_SERVER), _all_of(CLIENT_TOOLS)]
+        # A reader must not have a writer started.
+        return [
+            "--permission-mode", "dontAsk", "--tools", ",".join(READING), "--allowedTools", ",".join(allowed),
+            "--disallowedTools", f"mcp__{OURS}__dispatch,mcp__{PLUGIN_SERVER}__dispatch",
+        ]  # fmt: skip
+    # The project's servers are commands that a checkout brings along: the user's own rules decide on them.
+    foreign = project_servers(query.cwd, query.env)
+    given = [name for name, server in query.mcp_servers.items() if foreign.get(name) != server]
+    allowed = [_all_of(name) for name in dict.fromkeys([OURS, PLUGIN_SERVER, *given])]
+    more = first_set(ALLOW)
+    return ["--permission-mode", "acceptEdits", "--allowedTools", ",".join([*allowed, *([more] if more else [])])]
+
+
+def _all_of(server: str) -> str:
+    return f"mcp__{_plain(server)}__*"
+
+
+def _plain(name: str) -> str:
+    """A server's name as the client has it in the names of tools."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+
+
+def _prompts(query: HarnessQuery, folder: Path) -> list[str]:
+    """The system prompts, in files: they may be longer than a word of argv, and are nobody else's to read."""
+    words = []
+    if query.system_prompt:
+        words += ["--system-prompt-file", _write(folder / "system.md", query.system_prompt)]
+    if query.append_system_prompt:
+        words += ["--append-system-prompt-file", _write(folder / "append.md", query.append_system_prompt)]
+    if words and query.resume_session_id:
+        words += ["--system-prompt-snapshot", "off"]
+    return words
+
+
+def _session(query: HarnessQuery) -> list[str]:
+    if not query.resume_session_id:
+        return []
+    return ["--resume", query.resume_session_id, *(["--fork-session"] if query.fork_session else [])]
+
+
+def _skills(query: HarnessQuery, folder: Path) -> list[str]:
+    """A folder of links that the client finds skills in. Those that the plugin brings need no second mention."""
+    brought = os.path.realpath(plugin_folder() / "skills")
+    wanted = [path for path in query.skills if not _is_ours(path, brought)]
+    if not wanted:
+        return []
+    home = folder / "skills" / ".claude" / "skills"
+    home.mkdir(parents=True, mode=0o700)
+    for path in wanted:
+        (home / os.path.basename(os.path.normpath(path))).symlink_to(path)
+    return [str(folder / "skills")]
+
+
+def _is_ours(path: str, brought: str) -> bool:
+    """Whether the plugin has a skill of that name with the same words in it."""
+    try:
+        ours = Path(brought, os.path.basename(os.path.normpath(path)), "SKILL.md").read_bytes()
+        return Path(path, "SKILL.md").read_bytes() == ours
+    except OSError:
+        return False
+
+
+def _servers(query: HarnessQuery) -> tuple[dict[str, dict], dict[str, str]]:
+    """The servers as the client's file has them, and the variables that hold what is secret in it."""
+    names = [OURS, CLIENT_TOOLS] if query.mode == READ_ONLY else list(query.mcp_servers)
+    servers: dict[str, dict] = {}
+    env: dict[str, str] = {}
+    for name in names:
+        if name in query.mcp_servers:
+            servers[name] = _entry(name, query.mcp_servers[name], env)
+    return servers, env
+
+
+def _entry(name: str, server: McpServer, env: dict[str, str]) -> dict:
+    if server.url:
+        headers = {key: _hidden(name, key, value, env) for key, value in server.headers.items()}
+        return {"type": "http", "url": server.url, "headers": headers}
+    words = [server.command, *server.args]
+    if server.cwd:
+        words = ["/bin/sh", "-c", IN_FOLDER, "sh", server.cwd, *words]
+    variables = {key: _hidden(name, key, value, env) for key, value in server.env.items()}
+    return {"type": "stdio", "command": words[0], "args": words[1:], "env": variables}
+
+
+def _hidden(server: str, key: str, value: str, env: dict[str, str]) -> str:
+    """A reference to a new variable with `value`; its name ends as `key` does, so that scrubbers know what it is."""
+    stem = re.sub(r"\W", "_", f"SWARM_CHILD_{server}_{key}").upper()
+    if re.search(r"authorization|cookie", key, re.IGNORECASE):
+        stem += "_TOKEN"
+    name, count = stem, 1
+    while name in env:
+        count += 1
+        name = stem.replace("SWARM_CHILD_", f"SWARM_CHILD{count}_", 1)
+    env[name] = value
+    return f"${{{name}}}"
+
+
+def _write(path: Path, text: str) -> str:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    return str(path)
+
+
+def _word(text: str) -> str:
+    if len(text.encode()) > LONGEST_WORD:
+        raise Refused(f"the output schema is too long for Claude Code's command line ({LONGEST_WORD} bytes at most)")
+    return text

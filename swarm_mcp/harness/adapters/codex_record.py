@@ -1,0 +1,82 @@
+"""Codex's own record of a session: ``$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<time>-<session>.jsonl``.
+
+Written by Codex, line by line, and only read here, for what its stream does not say: which model it was, how full its
+context is, and in which folder the session began (codex-rs/protocol: ``RolloutItem``; seen with 0.169).
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+LARGEST = 64 << 20  # bytes of the end of a record that are looked at
+
+
+class Told(NamedTuple):
+    """What a record says of its newest turn; None: nothing."""
+
+    model: str | None = None
+    used_tokens: int | None = None
+    window_tokens: int | None = None
+
+
+def home(env: Mapping[str, str] = {}) -> str:
+    """Codex's home folder, for a child that has `env` besides."""
+    return (
+        env.get("CODEX_HOME")
+        or os.environ.get("CODEX_HOME")
+        or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".codex")
+    )
+
+
+def path_of(session_id: str, codex_home: str) -> str | None:
+    """The record of a session; None where there is none. `session_id` fits the session pattern."""
+    pattern = os.path.join(glob.escape(codex_home), "sessions", "*", "*", "*", f"rollout-*-{session_id}.jsonl*")
+    return max(glob.glob(pattern), default=None)
+
+
+def folder_of(path: str) -> str | None:
+    """Where the session began; None where its record does not say so."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            first = json.loads(file.readline(1 << 20))
+        return str(first["payload"]["cwd"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def told(path: str) -> Told:
+    """What the record at `path` says of the newest turn."""
+    model, usage, window = None, None, None
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST))
+            for line in file:
+                if b'"turn_context"' in line:
+                    model = _dict(_payload(line, "turn_context")).get("model") or model
+                elif b'"token_count"' in line:
+                    info = _dict(_dict(_payload(line, "event_msg")).get("info"))
+                    usage = _dict(info.get("last_token_usage")).get("total_tokens", usage)
+                    window = info.get("model_context_window", window)
+    except OSError:
+        return Told()
+    return Told(model if isinstance(model, str) else None, _count(usage), _count(window))
+
+
+def _payload(line: bytes, kind: str) -> object:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found.get("payload") if isinstance(found, dict) and found.get("type") == kind else None
+
+
+def _dict(value: object) -> dict:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,130 @@
+"""MCP servers as Codex takes them for one run: ``-c mcp_servers={NAME = {...}}``.
+
+What a server's environment and headers hold counts as secret, so argv carries names of variables only: a server of
+its own process gets its variables through a shell that renames them (Codex passes variables on under their own names
+alone, and Codex itself must not run under a server's PATH), one behind HTTP through ``bearer_token_env_var`` and
+``env_http_headers``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness.query import McpServer
+from swarm_mcp.harness.toml_words import word
+
+# The environment that Codex gives a server by itself is next to nothing; the shell only puts names right.
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BEARER = re.compile(r"Bearer +(\S.*)", re.IGNORECASE)
+_TELLING = re.compile(r"key|token|secret|passw|pwd|auth|cookie|credential|dsn|_url$", re.IGNORECASE)
+START_SECONDS = 30  # swarm's server is up within one; a user's own may be fetched first
+
+
+class Servers(NamedTuple):
+    """The ``-c`` values, and the variables that they name."""
+
+    overrides: tuple[str, ...]
+    env: dict[str, str]
+
+
+def rendered(servers: Mapping[str, McpServer], approved: bool, taken: Mapping[str, str]) -> Servers:
+    """`servers` for one run. Raises Refused for one that cannot be handed over.
+
+    approved    whether every tool may be called unasked (nobody is there to ask); swarm's own always may
+    taken       name -> ``"command"`` or ``"url"`` of the servers in the user's settings: Codex joins two tables of
+                one name, and a server that is both kinds keeps it from starting, so ours gets another name then
+    """
+    env: dict[str, str] = {}
+    tables: dict[str, dict] = {}
+    for given, server in servers.items():
+        kind = "url" if server.url else "command"
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", given) or "server"
+        while name in tables or taken.get(name, kind) != kind:
+            name += "_run"
+        table = _remote(server, name, env) if server.url else _local(server, given, name, env)
+        table.update(enabled=True, required=False, startup_timeout_sec=START_SECONDS)
+        if approved or given in ALWAYS_APPROVED:
+            table["default_tools_approval_mode"] = "approve"
+        tables[name] = table
+    if not tables:
+        return Servers((), {})
+    # The agent's own commands have no business with them. This table is joined with the user's, `exclude` is not.
+    blank = {"set": {variable: "" for variable in env}} if env else {}
+    settings = [f"mcp_servers={word(tables)}", *([f"shell_environment_policy={word(blank)}"] if blank else [])]
+    return Servers(tuple(settings), env)
+
+
+ALWAYS_APPROVED = ("swarm", "client_tools")
+
+
+def _remote(server: McpServer, name: str, env: dict[str, str]) -> dict:
+    table: dict = {"url": server.url}
+    headers = {}
+    for header, value in server.headers.items():
+        bearer = _BEARER.fullmatch(value.strip()) if header.lower() == "authorization" else None
+        if bearer:
+            table["bearer_token_env_var"] = _hidden(bearer.group(1), header, name, env)
+        else:
+            headers[header] = _hidden(value, header, name, env)
+    if headers:
+        table["env_http_headers"] = headers
+    return table
+
+
+def _local(server: McpServer, given: str, name: str, env: dict[str, str]) -> dict:
+    table: dict = {"command": server.command, "args": list(server.args)}
+    if server.cwd:
+        table["cwd"] = server.cwd
+    if server.env:
+        odd = next((variable for variable in server.env if not _VARIABLE.fullmatch(variable)), None)
+        if odd is not None:
+            raise Refused(f"the MCP server {given[:40]!r} cannot have a variable called {odd[:40]!r}")
+        names = {variable: _hidden(value, variable, name, env) for variable, value in server.env.items()}
+        renaming = "".join(f'export {variable}="${hidden}"; unset {hidden}; ' for variable, hidden in names.items())
+        table.update(
+            command="/bin/sh",
+            args=["-c", renaming + 'exec "$0" "$@"', server.command, *server.args],
+            env_vars=list(names.values()),
+        )
+    return table
+
+
+def _hidden(value: str, purpose: str, name: str, env: dict[str, str]) -> str:
+    """A variable of a new name that holds `value`. Only a secret's ends like one: scrubbing goes by that, and would
+    take the name of a folder out of every line that has it."""
+    end = "SECRET" if _TELLING.search(purpose) else "VALUE"
+    variable = f"SWARM_RUN_{re.sub(r'[^A-Za-z0-9]', '_', name).upper()}_{len(env) + 1}_{end}"
+    env[variable] = value
+    return variable
+
+
+def configured(*files: str) -> dict[str, str]:
+    """Name -> ``"command"`` or ``"url"`` of the MCP servers in these TOML files; what cannot be read has none.
+
+    A look at section headers, no parser: Python 3.10 has none, and it only decides whether a name is free.
+    """
+    found: dict[str, str] = {}
+    for path in files:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines = file.readlines()
+        except OSError:
+            continue
+        name = ""
+        for line in lines:
+            header = re.match(r"""\s*\[\s*mcp_servers\s*\.\s*["']?([^"'\].]+?)["']?\s*\]""", line)
+            if header or line.lstrip().startswith("["):
+                name = header.group(1) if header else ""
+            kind = re.match(r"\s*(command|url)\s*=", line)
+            if name and kind:
+                found[name] = kind.group(1)
+    return found
+
+
+def settings_files(home: str, cwd: str) -> tuple[str, str]:
+    """The user's settings and the project's."""
+    return os.path.join(home, "config.toml"), os.path.join(cwd, ".codex", "config.toml")

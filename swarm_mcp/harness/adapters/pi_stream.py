@@ -1,0 +1,178 @@
+"""What pi writes with ``--mode json``: a header, then one event a line (``docs/json.md`` of its package, 0.74).
+
+Only ends are taken: ``message_end`` has the whole message, ``message_update`` the same so far and one delta.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from swarm_mcp.harness import outcome
+from swarm_mcp.harness.errors_of import code_of
+from swarm_mcp.harness.events import COMPACTION, CONTEXT_USAGE, Event, custom, error, message, result, session_init
+from swarm_mcp.harness.events import tool_end as tool_ended
+from swarm_mcp.harness.events import tool_start as tool_started
+from swarm_mcp.harness.outcome import Cost
+
+OUR_DENIAL = "swarm lock blocked"
+_SILENT = frozenset({"agent_start", "turn_start", "turn_end", "message_start", "message_update", "queue_update"})
+# What pi itself and the providers it knows say beside what errors_of has.
+_AUTH = re.compile(r"no models available|no credentials|permission.?denied|re-authenticate", re.IGNORECASE)
+_OVERFLOW = re.compile(
+    r"request_too_large|prompt too long|too many tokens|token limit|reduce the length of the messages"
+    r"|maximum prompt length|available context size|greater than the context length|exceeds the limit of \d+",
+    re.IGNORECASE,
+)
+
+
+def events_of(line: str, state: dict) -> list[Event]:
+    """The events of one line. `state` has the session's numbers, see `cost_of`. Never raises."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(told, dict):
+        return []
+    kind = told.get("type")
+    try:
+        read = _READERS.get(kind) if isinstance(kind, str) else None
+        if read:
+            return read(told, state)
+        return [] if kind in _SILENT else [custom(f"pi.{kind}", told)]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return [custom(f"pi.{kind}", told)]
+
+
+def cost_of(state: dict) -> Cost:
+    """What the answers of this run took, one after another. A model without a price makes the sum unknown."""
+    used = state.get("used")
+    if not used:
+        return Cost(num_turns=state.get("turns"), model=state.get("model"))
+    return Cost(
+        None if state.get("unpriced") else round(used["cost"], 10),
+        used["input"], used["output"], used["cacheRead"], used["cacheWrite"], state["turns"], state.get("model"),
+    )  # fmt: skip
+
+
+def category_of(text: str) -> str:
+    """The error code that this complaint of pi or of a model's API stands for."""
+    found = code_of(text)
+    if not found and _OVERFLOW.search(text):
+        return outcome.CONTEXT_OVERFLOW
+    return found or (outcome.AUTH_FAILED if _AUTH.search(text) else outcome.UNKNOWN)
+
+
+def _session(told: dict, state: dict) -> list[Event]:
+    name = told.get("id")
+    if state.get("session") or not isinstance(name, str):
+        return [custom("pi.session", told)]
+    state["session"] = name
+    return [session_init(name, cwd=told.get("cwd"))]
+
+
+def _update(told: dict, state: dict) -> list[Event]:
+    piece = told["assistantMessageEvent"]
+    if piece.get("type") in ("text_delta", "thinking_delta"):
+        return [custom(f"pi.{piece['type']}", {"delta": str(piece.get("delta", ""))})]
+    return []
+
+
+def _message(told: dict, state: dict) -> list[Event]:
+    said = told["message"]
+    role = said.get("role")
+    if role == "user":
+        return [message("user", _text(said.get("content")))]
+    if role == "toolResult":
+        return []  # tool_execution_end has told it
+    if role != "assistant":
+        return [custom(f"pi.message.{role}", said)]
+    content = said.get("content")
+    found = []
+    for block in content if isinstance(content, list) else ():
+        if block.get("type") == "thinking" and block.get("thinking"):
+            found.append(message("assistant", str(block["thinking"]), thinking=True))
+    text = _text(content)
+    if text:
+        found.append(message("assistant", text))
+    state["last"] = {"text": text, "reason": said.get("stopReason"), "complaint": said.get("errorMessage")}
+    return found + _count(said, state)
+
+
+def _count(said: dict, state: dict) -> list[Event]:
+    """Add one answer to the run's numbers; how full the context is now."""
+    model = "/".join(str(said[part]) for part in ("provider", "model") if said.get(part))
+    state["model"] = model or state.get("model")
+    state["turns"] = state.get("turns", 0) + 1
+    usage = said.get("usage") or {}
+    tokens = {name: _number(usage.get(name)) for name in ("input", "output", "cacheRead", "cacheWrite")}
+    if not any(tokens.values()):
+        return []  # it failed before it was counted
+    price = _number((usage.get("cost") or {}).get("total"))
+    state["unpriced"] = state.get("unpriced", False) or not price
+    used = state.setdefault("used", dict.fromkeys((*tokens, "cost"), 0))
+    for name, value in (*tokens.items(), ("cost", price)):
+        used[name] += value
+    full = _number(usage.get("totalTokens")) or sum(tokens.values())
+    facts = {"context_used_tokens": full, "context_total_tokens": None, "context_percent": None}
+    return [Event(CONTEXT_USAGE, {**facts, "output_tokens": tokens["output"]})]
+
+
+def _start(told: dict, state: dict) -> list[Event]:
+    return [tool_started(str(told["toolCallId"]), str(told["toolName"]), told.get("args"))]
+
+
+def _end(told: dict, state: dict) -> list[Event]:
+    gave = told.get("result")
+    text = _text(gave.get("content")) if isinstance(gave, dict) else "" if gave is None else str(gave)
+    failed = told.get("isError") is True
+    found = [tool_ended(str(told["toolCallId"]), str(told["toolName"]), text, failed)]
+    if failed and text.startswith(OUR_DENIAL):
+        found.append(custom("lock_denied", {"message": text, "call": str(told["toolName"]), "harness": "pi"}))
+    return found
+
+
+def _progress(told: dict, state: dict) -> list[Event]:
+    return []  # what a tool has printed so far, again and again
+
+
+def _agent_end(told: dict, state: dict) -> list[Event]:
+    last = state.get("last") or {}
+    failed = last.get("reason") in ("error", "aborted")
+    if not failed:
+        return [result(last.get("text"), cost=cost_of(state).to_dict())]
+    complaint = " ".join(str(last.get("complaint") or f"the model's answer ended with {last['reason']}").split())
+    category = outcome.ABORTED if last["reason"] == "aborted" else category_of(complaint)
+    ended = result(last.get("text") or None, True, category, cost=cost_of(state).to_dict(), error_message=complaint)
+    return [error(complaint, category), ended]
+
+
+def _compacted(told: dict, state: dict) -> list[Event]:
+    done = told.get("result")
+    if not isinstance(done, dict):
+        return [custom("pi.compaction_end", told)]
+    trigger = "manual" if told.get("reason") == "manual" else "auto"
+    before = done.get("tokensBefore")
+    facts = {"pre_compact_tokens": before, "compact_trigger": trigger, "context_total_tokens": None}
+    return [Event(COMPACTION, facts)]
+
+
+_READERS = {
+    "session": _session, "message_update": _update, "message_end": _message, "tool_execution_start": _start,
+    "tool_execution_update": _progress, "tool_execution_end": _end, "agent_end": _agent_end,
+    "compaction_end": _compacted,
+}  # fmt: skip
+
+
+def _text(content: object) -> str:
+    """The text of a message or a result; what is no text in it is named."""
+    if isinstance(content, str):
+        return content
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    shown = [str(block.get("text", "")) if block.get("type") == "text" else "" for block in blocks]
+    shown += ["[image]" for block in blocks if block.get("type") == "image"]
+    return "\n".join(text for text in shown if text)
+
+
+def _number(value: object) -> float | int:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else 0

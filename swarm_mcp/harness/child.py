@@ -1,0 +1,112 @@
+"""One child process: a group of its own, on a leash, its prompt on standard input."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+
+from swarm_hook_core.process import start_time
+from swarm_mcp.harness import strays
+from swarm_mcp.harness.environment import RUN_ID
+from swarm_mcp.harness.leash import GATE, Leash
+
+PATIENCE_SECONDS = 0.5  # for what closes down by itself once the child is gone: MCP servers, pipes
+STRAY_GRACE_SECONDS = 3.0
+PIECE = 65536
+
+
+def found(program: str, environment: Mapping[str, str], cwd: str) -> str | None:
+    """The whole path of a program as the child would find it; None where there is none that can be run."""
+    if os.path.dirname(program):
+        path = os.path.join(cwd, os.path.expanduser(program))
+        return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
+    return shutil.which(program, path=environment.get("PATH", os.defpath))
+
+
+class Child:
+    """A child that runs. `pid` is also its process group; `started` its start time (``process.start_time``).
+
+    Raises OSError, or ValueError for an environment that no process can have, where it cannot be started.
+    """
+
+    def __init__(self, argv: list[str], cwd: str, environment: Mapping[str, str], prompt: str = ""):
+        self.run_id = environment.get(RUN_ID, "")
+        self._unsent = memoryview(b"go\n" + prompt.encode("utf-8", "replace"))
+        self._leash = Leash()
+        try:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", GATE, "swarm-gate", *argv], bufsize=0, cwd=cwd, env=dict(environment),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+        except BaseException:
+            self._leash.release()
+            raise
+        self.pid = self._process.pid
+        self.started = start_time(self.pid)
+        self._leash.fasten(self.pid, self.run_id)
+        self.input, self.output, self.errors = (
+            stream.fileno() for stream in (self._process.stdin, self._process.stdout, self._process.stderr)
+        )
+        for handle in (self.input, self.output, self.errors):
+            os.set_blocking(handle, False)
+
+    # ------------------------------------------------------------------ streams
+
+    def feed(self) -> bool:
+        """Give the child as much of its prompt as it takes now; whether there is more. Closes its input at the end."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self.input, self._unsent[:PIECE]) :]
+        except BlockingIOError:
+            return True
+        except OSError:
+            self._unsent = self._unsent[:0]  # it does not want to read
+        self._process.stdin.close()
+        return False
+
+    def read(self, handle: int) -> bytes | None:
+        """What has come on `handle`; empty at its end, None where nothing has come."""
+        try:
+            return os.read(handle, PIECE)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    # --------------------------------------------------------------------- end
+
+    def ended(self) -> bool:
+        """Whether the child itself is over (its descendants may not be)."""
+        return self._process.poll() is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code, the negative number of the signal that ended it, None while it runs."""
+        return self._process.returncode
+
+    @property
+    def signal(self) -> int:
+        """The signal that ended it, 0 for none."""
+        return max(0, -(self._process.returncode or 0))
+
+    def terminate(self) -> None:
+        """Ask the group, and what left it, to end."""
+        strays.send(self.pid, self.run_id, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End them."""
+        strays.send(self.pid, self.run_id, signal.SIGKILL)
+
+    def close(self) -> int:
+        """End whatever is left, and give everything back. How many were left. Idempotent."""
+        if not self.ended():
+            self.kill()
+            self._process.wait()
+        left = strays.end(self.pid, self.run_id, PATIENCE_SECONDS, STRAY_GRACE_SECONDS)
+        self._leash.release()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            stream.close()
+        return left

@@ -1,0 +1,91 @@
+"""A folder for one run, for its eyes only, that is gone when the run is.
+
+A supervisor that is killed cannot remove its folder; the next run does, on proof that the process is gone. The folder
+lies in the state folder, never in a checkout: what is in it may hold addresses, configuration, and a prompt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from swarm_hook_core.process import gone, host_id, start_time
+from swarm_hook_core.state import make_private, state_dir, write_private
+
+OWNER = "owner"
+FORGOTTEN_SECONDS = 3600  # a folder that never came to have an owner
+
+
+def place() -> str:
+    """Where these folders lie."""
+    return os.path.join(state_dir(), "running")
+
+
+@contextlib.contextmanager
+def private_folder() -> Iterator[Path]:
+    """A folder of mode 0700, removed at the end, whatever happened. Raises OSError where there can be none."""
+    make_private(place())
+    sweep()
+    outer = tempfile.mkdtemp(prefix="run-", dir=place())
+    try:
+        pid = os.getpid()
+        write_private(os.path.join(outer, OWNER), f"{pid}\n{start_time(pid)}\n{host_id()}\n")
+        inner = os.path.join(outer, "files")
+        os.mkdir(inner, 0o700)
+        yield Path(inner)
+    finally:
+        remove(outer)
+
+
+def sweep() -> list[str]:
+    """Remove the folders of supervisors that are provably gone. The paths that were removed."""
+    removed, here = [], host_id()
+    try:
+        names = os.listdir(place())
+    except OSError:
+        return []
+    for name in names:
+        folder = os.path.join(place(), name)
+        if name.startswith("run-") and _left(folder, here):
+            remove(folder)
+            removed.append(folder)
+    return removed
+
+
+def remove(folder: str) -> None:
+    """Remove a folder and what is in it, also what was made unwritable. Never raises, never follows a link."""
+
+    def insist(_function, path, _error):
+        with contextlib.suppress(OSError):
+            os.chmod(os.path.dirname(path), stat.S_IRWXU)
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.chmod(path, stat.S_IRWXU)
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
+
+    for _ in range(3):
+        if not os.path.lexists(folder):
+            return
+        try:
+            shutil.rmtree(folder, onerror=insist)
+        except OSError:
+            time.sleep(0.02)  # somebody is still writing there
+
+
+def _left(folder: str, here: str) -> bool:
+    try:
+        with open(os.path.join(folder, OWNER), encoding="utf-8") as file:
+            pid, started, host = file.read(4096).splitlines()[:3]
+        return gone(host, int(pid), started, here)
+    except (OSError, ValueError):
+        try:
+            return os.stat(folder).st_mtime < time.time() - FORGOTTEN_SECONDS
+        except OSError:
+            return False

@@ -1,0 +1,122 @@
+"""The record of a run: a private file of JSON lines, metadata first, then every event as it happened.
+
+Events stand there as ``Event.to_dict`` gives them, but lines of standard error, which are
+``{"type": "stderr", "content", "timestamp"}``. Everything is scrubbed before it gets here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+
+from swarm_hook_core.state import make_private, state_dir, write_all
+from swarm_mcp.harness.events import RAW_LOG, RAW_STDERR, Event
+
+METADATA, STDERR = "metadata", "stderr"
+LARGEST_RECORD = 256 * 1024 * 1024  # bytes; beyond, raw lines are left out
+FLUSH_BYTES = 65536
+
+
+def default_folder() -> str:
+    """Where records lie when nobody says otherwise."""
+    return os.path.join(state_dir(), "runs")
+
+
+class Record:
+    """One file, ``<folder>/<run id>/<time>-<first 8 of the task's or run's id>.jsonl``, mode 0600.
+
+    Nothing here raises: a disk that is full must not end a run. `fault` says what went wrong first.
+    """
+
+    def __init__(self, folder: str, run_id: str, name: str):
+        self.path = ""
+        self.fault = ""
+        self._handle = -1
+        self._waiting: list[bytes] = []
+        self._bytes = 0
+        self._written = 0
+        self._full = False
+        place = os.path.join(folder or default_folder(), run_id)
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        try:
+            make_private(place)
+            for number in range(1, 1000):
+                more = f"-{number}" if number > 1 else ""
+                path = os.path.join(place, f"{stamp}-{name[:8]}{more}.jsonl")
+                try:
+                    self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+                except FileExistsError:
+                    continue
+                self.path = path
+                break
+        except OSError as error:
+            self.fault = str(error)
+
+    def metadata(self, found: dict) -> None:
+        """The first line."""
+        self._add({"type": METADATA, **found})
+        self.flush()
+
+    def event(self, event: Event) -> None:
+        """One event; written with the next `flush`, or when enough has come together."""
+        if self._full and event.kind in (RAW_LOG, RAW_STDERR):
+            return
+        shown = event.to_dict()
+        if event.kind == RAW_STDERR:
+            shown["type"] = STDERR
+        self._add(shown)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        data, self._waiting, self._bytes = b"".join(self._waiting), [], 0
+        if not data or self._handle < 0:
+            return
+        try:
+            write_all(self._handle, data)
+        except OSError as error:
+            self.fault = self.fault or str(error)
+        self._written += len(data)
+        if self._written > LARGEST_RECORD and not self._full:
+            self._full = True
+            self._add({"type": "custom", "name": "swarm.record_full", "data": {"bytes": self._written}})
+
+    def close(self) -> None:
+        """Write what waits, and close the file. Idempotent."""
+        self.flush()
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+    def _add(self, shown: dict) -> None:
+        try:
+            line = json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        except (TypeError, ValueError, RecursionError) as error:
+            line = json.dumps({"type": "custom", "name": "swarm.unwritten", "data": str(error)[:200]}).encode() + b"\n"
+        self._waiting.append(line)
+        self._bytes += len(line)
+        if self._bytes >= FLUSH_BYTES:
+            self.flush()
+
+
+def read(path: str) -> Iterator[dict]:
+    """The lines of a record, as objects; the last one may still be in the writing and is then left out."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(found, dict):
+                yield found
+
+
+def event_of(line: dict) -> Event | None:
+    """The event that a line of a record has; None for metadata."""
+    kind = line.get("type")
+    if kind == METADATA or not isinstance(kind, str):
+        return None
+    data = {name: value for name, value in line.items() if name not in ("type", "timestamp")}
+    at = line.get("timestamp")
+    return Event(RAW_STDERR if kind == STDERR else kind, data, at if isinstance(at, (int, float)) else 0.0)

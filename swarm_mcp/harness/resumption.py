@@ -1,0 +1,110 @@
+"""Whether an earlier session is continued, and what is kept of one so that it can be.
+
+Claude Code and Codex continue a session from any folder without a word; files that it speaks of are then others. Codex
+takes a name that it does not know for the wish to begin anew. So all of that is looked at here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.usage import cost_of
+
+LONGEST_ID = 200
+
+
+class Session(NamedTuple):
+    """What resuming a session takes. `cost` is what its harness had counted by then."""
+
+    harness: str
+    session_id: str
+    cwd: str = ""
+    cost: Cost = Cost()
+
+
+class Resumption(NamedTuple):
+    """`session_id` to continue, empty for a new session; `refused` says why one that was asked for is not continued;
+    `forget` that it never can be; `before` what it had cost."""
+
+    session_id: str = ""
+    refused: str = ""
+    forget: bool = False
+    before: Cost = Cost()
+
+
+def serialize(session: Session) -> dict:
+    """A session as a JSON object."""
+    return {**session._asdict(), "cost": session.cost.to_dict()}
+
+
+def deserialize(found: object) -> Session | None:
+    """The session that a JSON object, or its text, describes; None for anything else."""
+    if isinstance(found, (str, bytes)):
+        try:
+            found = json.loads(found)
+        except (ValueError, RecursionError):
+            return None
+    if isinstance(found, Session):
+        return found
+    if not isinstance(found, Mapping):
+        return None
+    harness, session_id, cwd = found.get("harness"), found.get("session_id"), found.get("cwd") or ""
+    if not (isinstance(harness, str) and isinstance(session_id, str) and isinstance(cwd, str)):
+        return None
+    if not harness or not 0 < len(session_id) <= LONGEST_ID or "\0" in session_id + cwd:
+        return None
+    return Session(harness, session_id, cwd, cost_of(found.get("cost")))
+
+
+def display_id(found: object) -> str | None:
+    """How people name that session; None for what is none."""
+    session = deserialize(found)
+    return session.session_id if session else None
+
+
+def fits(adapter: HarnessAdapter, session_id: str) -> bool:
+    """Whether this can be an id of that harness: whatever else it is, it must not be taken for an option."""
+    return (
+        0 < len(session_id) <= LONGEST_ID
+        and not session_id.startswith("-")
+        and re.fullmatch(adapter.session_pattern, session_id) is not None
+    )
+
+
+def decide(adapter: HarnessAdapter, query: HarnessQuery, previous: object = None) -> Resumption:
+    """What becomes of the wish to continue `query.resume_session_id`, else the session of `previous`."""
+    known = deserialize(previous)
+    wanted = query.resume_session_id or (known.session_id if known else "")
+    if not wanted:
+        return Resumption()
+    if known and known.session_id != wanted:
+        known = None  # it speaks of another one
+    if known and known.harness != adapter.name:
+        return Resumption(refused=f"session {wanted[:60]} is one of {known.harness}, not of {adapter.name}")
+    if not adapter.capabilities.resume:
+        return Resumption(refused=f"{adapter.name} cannot continue a session")
+    if not fits(adapter, wanted):
+        return Resumption(refused=f"{wanted[:60]!r} is no session id of {adapter.name}", forget=True)
+    if known and known.cwd and not _same_folder(known.cwd, query.cwd):
+        return Resumption(refused=f"session {wanted} worked in {known.cwd}, this run works in {query.cwd}")
+    if _can(adapter, wanted, query.cwd) is False:
+        return Resumption(refused=f"session {wanted} does not exist any more", forget=True)
+    return Resumption(wanted, before=known.cost if known else Cost())
+
+
+def _can(adapter: HarnessAdapter, session_id: str, cwd: str) -> bool | None:
+    try:
+        return adapter.can_resume(session_id, cwd)
+    except Exception:
+        return None  # only trying tells
+
+
+def _same_folder(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)

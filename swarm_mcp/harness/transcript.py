@@ -1,0 +1,150 @@
+"""Events as entries of a transcript, which is what people read and what user interfaces show.
+
+| kind | fields besides ``kind`` and ``ts`` (Unix seconds) |
+|---|---|
+| ``init`` | ``session_id``, ``model`` |
+| ``assistant``, ``thinking``, ``user`` | ``text`` |
+| ``tool_call`` | ``id``, ``name``, ``input`` |
+| ``tool_result`` | ``id``, ``name``, ``content``, ``is_error`` |
+| ``result`` | ``text``, ``input_tokens``, ``output_tokens``, ``cached_tokens``, ``cost_usd`` (None: not known), ``subtype``, ``is_error``, ``errors`` |
+| ``stderr``, ``stdout`` | ``text``: a line that was not understood |
+| ``system`` | ``text``, ``name``: anything else |
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from swarm_mcp.harness import events
+from swarm_mcp.harness.events import Event
+
+KINDS = (
+    "init", "assistant", "thinking", "user", "tool_call", "tool_result", "result", "stderr", "system", "stdout",
+)  # fmt: skip
+
+
+def to_transcript(event: Event) -> list[dict]:
+    """The entries that one event makes: mostly one. Never raises, whatever its data is.
+
+    A line that the harness wrote makes an entry only where it is not JSON: else its events say what was in it.
+    """
+    data = event.data if isinstance(event.data, dict) else {}
+    maker = _MAKERS.get(event.kind)
+    kind, fields = maker(data) if maker else ("system", {"name": event.kind, "text": _text(data)})
+    return [{"kind": kind, "ts": event.at, **fields}] if kind else []
+
+
+def transcript(source: Iterable[Event]) -> Iterator[dict]:
+    """The entries of many events, in order."""
+    for event in source:
+        yield from to_transcript(event)
+
+
+# --------------------------------------------------------------------------------------------- one kind
+
+
+def _init(data: dict) -> tuple[str, dict]:
+    return "init", {"session_id": _text(data.get("session_id")), "model": _text(data.get("model"))}
+
+
+def _message(data: dict) -> tuple[str, dict]:
+    kind = "thinking" if data.get("thinking") else "user" if data.get("role") == "user" else "assistant"
+    return kind, {"text": _text(data.get("content"))}
+
+
+def _tool_call(data: dict) -> tuple[str, dict]:
+    return "tool_call", {
+        "id": _text(data.get("tool_call_id")), "name": _text(data.get("tool_name")), "input": data.get("args"),
+    }  # fmt: skip
+
+
+def _tool_result(data: dict) -> tuple[str, dict]:
+    return "tool_result", {
+        "id": _text(data.get("tool_call_id")),
+        "name": _text(data.get("tool_name")),
+        "content": _text(data.get("result")),
+        "is_error": bool(data.get("is_error")),
+    }
+
+
+def _result(data: dict) -> tuple[str, dict]:
+    cost = data.get("cost")
+    cost = cost if isinstance(cost, dict) else cost._asdict() if hasattr(cost, "_asdict") else {}
+    category, is_error = data.get("error_category"), bool(data.get("is_error"))
+    return "result", {
+        "text": _text(data.get("output")),
+        "input_tokens": cost.get("input_tokens"),
+        "output_tokens": cost.get("output_tokens"),
+        "cached_tokens": cost.get("cache_read_tokens"),
+        "cost_usd": cost.get("total_cost_usd"),
+        "subtype": _text(category) or ("error" if is_error else "success"),
+        "is_error": is_error,
+        "errors": [_text(data.get("error_message") or category)] if is_error else [],
+    }
+
+
+def _error(data: dict) -> tuple[str, dict]:
+    category = _text(data.get("category")) or "error"
+    return "system", {"name": "error", "text": f"{category}: {_text(data.get('message'))}"}
+
+
+def _raw(data: dict) -> tuple[str, dict]:
+    text = _text(data.get("content"))
+    if not text.strip():
+        return "", {}
+    if text.lstrip().startswith("{"):
+        try:
+            if isinstance(json.loads(text), dict):
+                return "", {}
+        except (ValueError, RecursionError):
+            pass
+    return "stdout", {"text": text}
+
+
+def _stderr(data: dict) -> tuple[str, dict]:
+    return "stderr", {"text": _text(data.get("content"))}
+
+
+def _custom(data: dict) -> tuple[str, dict]:
+    if _text(data.get("name")).endswith(".reasoning") and isinstance(data.get("data"), dict):
+        return "thinking", {"text": _text(data["data"].get("text"))}
+    return "system", {"name": _text(data.get("name")) or "custom", "text": _text(data.get("data"))}
+
+
+def _context(data: dict) -> tuple[str, dict]:
+    used, total = data.get("context_used_tokens"), data.get("context_total_tokens")
+    shown = "" if used is None else f"{used} tokens" if total is None else f"{used} of {total} tokens"
+    return ("system", {"name": events.CONTEXT_USAGE, "text": shown}) if shown else ("", {})
+
+
+def _compaction(data: dict) -> tuple[str, dict]:
+    before = data.get("pre_compact_tokens")
+    size = "" if before is None else f" at {before} tokens"
+    return "system", {"name": events.COMPACTION, "text": f"{_text(data.get('compact_trigger')) or 'auto'}{size}"}
+
+
+_MAKERS = {
+    events.SESSION_INIT: _init,
+    events.MESSAGE: _message,
+    events.TOOL_START: _tool_call,
+    events.TOOL_END: _tool_result,
+    events.RESULT: _result,
+    events.ERROR: _error,
+    events.RAW_LOG: _raw,
+    events.RAW_STDERR: _stderr,
+    events.CUSTOM: _custom,
+    events.CONTEXT_USAGE: _context,
+    events.COMPACTION: _compaction,
+}
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        return str(value)[:1000]

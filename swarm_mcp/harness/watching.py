@@ -1,0 +1,156 @@
+"""Following one child from its start to its end: what it writes, when it is over, when it has to be ended."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from collections.abc import Callable
+
+from swarm_mcp.harness.child import Child
+
+TICK_SECONDS = 0.5
+DRAIN_SECONDS = 1.0  # how long pipes that a descendant still holds are read once the child is over
+
+
+class Urge:
+    """A reason to end a run, given from any thread or signal handler. The first one counts.
+
+    `reason` is ``(error code, words)``, None for none yet; `handle` can be read from then on. No lock is taken: a
+    signal handler may interrupt whoever holds it.
+    """
+
+    def __init__(self):
+        self.reason: tuple[str, str] | None = None
+        self.handle, self._bell = os.pipe()
+        os.set_blocking(self._bell, False)
+
+    def give(self, code: str, words: str) -> None:
+        """End the run for this reason."""
+        if self.reason is None:
+            self.reason = (code, words)
+        if self._bell >= 0:
+            try:
+                os.write(self._bell, b"!")
+            except OSError:
+                pass  # it has been rung often enough
+
+    def close(self) -> None:
+        """Nobody listens any more."""
+        handle, bell, self.handle, self._bell = self.handle, self._bell, -1, -1
+        if bell >= 0:
+            os.close(bell)
+            os.close(handle)
+
+
+def follow(
+    child: Child,
+    take: Callable[[str, bytes], None],
+    urge: Urge,
+    deadline: Callable[[], None],
+    until: float,
+    grace: float,
+) -> bool:
+    """Read `child` until it is over; whether it was told to end.
+
+    `take` gets ``("stdout" | "stderr", bytes)`` as they come, and empty bytes at a stream's end. At `until`
+    (``time.monotonic()``, 0 for never) `deadline` is called, which is to urge. Once urged: TERM, `grace` seconds, KILL.
+    """
+    watch = _Watch(child, take, urge)
+    try:
+        kill_at = 0.0
+        told = False
+        while not child.ended():
+            now = time.monotonic()
+            if until and now >= until and urge.reason is None:
+                deadline()
+            if urge.reason is not None and not told:
+                told, kill_at = True, now + grace
+                child.terminate()
+            if kill_at and now >= kill_at:
+                kill_at = now + 1.0  # again, should something have been born meanwhile
+                child.kill()
+            nearest = [limit for limit in (kill_at, until if not told else 0.0) if limit]
+            watch.turn(min([TICK_SECONDS, *(max(0.0, limit - now) for limit in nearest)]))
+        watch.drain(DRAIN_SECONDS)
+        return told
+    finally:
+        watch.close()
+
+
+class _Watch:
+    def __init__(self, child: Child, take: Callable[[str, bytes], None], urge: Urge):
+        self._child, self._take = child, take
+        self._selector = selectors.DefaultSelector()
+        self._open = {child.output: "stdout", child.errors: "stderr"}
+        for handle in self._open:
+            self._selector.register(handle, selectors.EVENT_READ)
+        self._urge = urge.handle
+        self._selector.register(urge.handle, selectors.EVENT_READ)
+        self._feeding = child.feed()
+        if self._feeding:
+            self._selector.register(child.input, selectors.EVENT_WRITE)
+        self._end = _end_of(child.pid)
+        if self._end >= 0:
+            self._selector.register(self._end, selectors.EVENT_READ)
+
+    def turn(self, seconds: float) -> None:
+        """Take what there is, after waiting for it at most that long."""
+        if self._end < 0:
+            seconds = min(seconds, 0.05)  # nothing else tells us of the child's end
+        for key, _ in self._selector.select(seconds):
+            handle = key.fd
+            if handle in self._open:
+                self._read(handle)
+            elif handle == self._urge:
+                os.read(handle, 64)
+            elif self._feeding and handle == self._child.input:
+                self._feed()
+
+    def drain(self, seconds: float) -> None:
+        """Read what is still in the pipes. A descendant that holds them open is not waited for longer than that."""
+        if self._end >= 0:
+            self._selector.unregister(self._end)  # it can be read for ever now
+            os.close(self._end)
+            self._end = -1
+        until = time.monotonic() + seconds
+        while self._open and time.monotonic() < until:
+            self.turn(0.05)
+        for handle in list(self._open):
+            for _ in range(64):
+                if handle in self._open and not self._read(handle):
+                    break
+            self._forget(handle)
+
+    def close(self) -> None:
+        self._selector.close()
+        if self._end >= 0:
+            os.close(self._end)
+
+    def _read(self, handle: int) -> bool:
+        data = self._child.read(handle)
+        if data:
+            self._take(self._open[handle], data)
+        elif data is not None:
+            self._forget(handle)
+        return bool(data)
+
+    def _forget(self, handle: int) -> None:
+        stream = self._open.pop(handle, "")
+        if stream:
+            self._selector.unregister(handle)
+            self._take(stream, b"")
+
+    def _feed(self) -> None:
+        self._selector.unregister(self._child.input)  # before it is closed
+        self._feeding = self._child.feed()
+        if self._feeding:
+            self._selector.register(self._child.input, selectors.EVENT_WRITE)
+
+
+def _end_of(pid: int) -> int:
+    """A handle that can be read once `pid` is over, -1 where the system has none (Linux 5.3 has)."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1

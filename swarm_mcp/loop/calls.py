@@ -1,0 +1,160 @@
+"""Tool calls: which tools there are, and carrying calls out."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+
+from swarm_mcp.loop import running, sources, tools
+from swarm_mcp.loop.messages import Call
+from swarm_mcp.loop.settings import TOOL_SECONDS, number
+
+LONGEST_RESULT = 100_000  # characters that a model is given of one result
+SCHEMA_SECONDS = 10.0
+_schemas: dict[tuple, dict | None] = {}
+
+
+def found(loop) -> dict[str, str]:
+    """name -> executable of every tool there is now; a name of ours without a path is there all the same."""
+    return sources.executables(loop.sources, "tools")
+
+
+def is_ours(loop, name: str, path: str | None) -> bool:
+    """Whether a tool is one of our own, in process, and no plugin's."""
+    ours = bool(loop.settings.root) and bool(path) and str(path).startswith(os.path.join(loop.settings.root, ""))
+    return name in tools.NAMES and (path is None or ours)
+
+
+def schemas(loop) -> list[dict]:
+    """Every tool as ``{"name", "description", "input_schema"}``, by name."""
+    paths = found(loop)
+    listed = []
+    for name in sorted({*paths, *tools.NAMES}):
+        path = paths.get(name)
+        if loop.settings.read_only and not (is_ours(loop, name, path) and name in tools.READERS):
+            continue
+        if name == "agent" and loop.settings.depth >= tools.deepest():
+            continue
+        shown = tools.schema(name) if is_ours(loop, name, path) else _asked(loop, str(path))
+        if shown:
+            listed.append(shown)
+    return listed + loop.servers.schemas(loop)
+
+
+def execute(loop, made: Call) -> tuple[str, bool]:
+    """Carry out a call: ``(result, is_error)``. Never raises for what the call itself does wrong."""
+    path = found(loop).get(made.name)
+    ours = is_ours(loop, made.name, path)
+    served = made.name in loop.servers
+    if not ours and not path and not served:
+        return f"error: tool '{made.name}' not found", True
+    if loop.settings.read_only and not served and not (ours and made.name in tools.READERS):
+        return f"error: this run is read-only; {made.name} is not available", True
+    denial = loop.guard.denial(made)
+    if denial:
+        return denial, True
+    try:
+        if ours:
+            text, error = tools.run(loop, made)
+        elif path:
+            text, error = _execute(loop, path, made)
+        else:
+            text, error = loop.servers.call(made)
+    finally:
+        words = loop.guard.after(made)
+    text = _cut(text)
+    return (f"{text}\n{words}" if words else text), error
+
+
+class Dispatch:
+    """Calls that are carried out while the model's answer is still coming.
+
+    Their results wait in the session's ``.tool_dispatch`` for the stage ``tool_exec``. Writes keep the order in
+    which they were asked for; all else runs side by side.
+    """
+
+    def __init__(self, loop):
+        self._loop = loop
+        self._running: list[threading.Thread] = []
+
+    def begin(self, made: Call) -> None:
+        """The answer holds this call, whole."""
+        self._loop.session.stream("tool_start", id=made.id, name=made.name, input=made.input)
+        if not self._loop.settings.predispatch:
+            return
+        if made.name in tools.WRITERS:
+            self._carry_out(made)
+            return
+        thread = threading.Thread(target=self._carry_out, args=(made,), name=f"tool {made.name}", daemon=True)
+        thread.start()
+        self._running.append(thread)
+
+    def finish(self) -> None:
+        """Wait for all of them."""
+        for thread in self._running:
+            thread.join()
+        self._running.clear()
+
+    def _carry_out(self, made: Call) -> None:
+        try:
+            text, error = execute(self._loop, made)
+        except Exception as fault:  # noqa: BLE001 - in a thread of its own there is nobody else to tell
+            text, error = f"error: {type(fault).__name__}: {fault}", True
+        self._loop.early[made.id] = (text, error)  # were it that the file cannot be written
+        try:
+            self._loop.session.put_result(made.id, text, error)
+        except OSError:
+            return
+
+
+def _execute(loop, path: str, made: Call) -> tuple[str, bool]:
+    seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS)
+    text = json.dumps(made.input, ensure_ascii=False)
+    ran = running.run(
+        [path, "--exec"], text + "\n", env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
+        undertaker=loop.undertaker, together=True,
+    )  # fmt: skip
+    if ran.timed_out:
+        return f"{ran.out}\nerror: {made.name} took longer than {seconds:.0f} s and was ended".lstrip("\n"), True
+    return ran.out.rstrip("\n"), ran.code != 0
+
+
+def _asked(loop, path: str) -> dict | None:
+    """What an executable says of itself; asked once for each version of it."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    key = (path, status.st_mtime_ns, status.st_size)
+    if key not in _schemas:
+        ran = running.run(
+            [path, "--schema"], env=loop.environment("assemble"), cwd=loop.settings.folder, seconds=SCHEMA_SECONDS,
+            undertaker=loop.undertaker,
+        )  # fmt: skip
+        _schemas[key] = _schema(ran.out) if ran.code == 0 else None
+        if _schemas[key] is None:
+            loop.log(f"[harness] tool {path} gives no usable --schema")
+    return _schemas[key]
+
+
+def _schema(text: str) -> dict | None:
+    try:
+        shown = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(shown, dict) or not isinstance(shown.get("name"), str):
+        return None
+    wanted = shown.get("input_schema")
+    return {
+        "name": shown["name"],
+        "description": str(shown.get("description") or ""),
+        "input_schema": wanted if isinstance(wanted, dict) else {"type": "object", "properties": {}},
+    }
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST_RESULT:
+        return text
+    half = LONGEST_RESULT // 2
+    return f"{text[:half]}\n[{len(text) - LONGEST_RESULT} characters left out]\n{text[-half:]}"

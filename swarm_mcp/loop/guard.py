@@ -1,0 +1,180 @@
+"""This session in the swarm: registered while it runs, its writes checked before they happen.
+
+Where the plugin of ``integrations/harness`` is installed it does all this from its own hooks and tools, for the bash
+harness and for us: then there is nothing to do here, and nothing is checked twice.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core import faults, lifecycle
+from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_mcp.loop import sources
+from swarm_mcp.loop.messages import Call
+from swarm_mcp.loop.tools import WRITERS
+
+CONFIG = RuntimeConfig(
+    runtime_name="loop",
+    env_prefix="LOOP",
+    scratch_dir_name="swarm-loop",
+    write_tools=WRITERS,
+    extract_paths=paths_under_keys("path", "file_path", "file", "filepath"),
+)
+# Under these names the core knows what a tool does.
+_NAMES = {"bash": "Bash"}
+RENEW_SECONDS, BUSY_SECONDS = 30.0, 5.0
+SWITCH = "SWARM_LOOP_GUARD"  # "outside": somebody else sees to it
+
+
+class Guard:
+    """Checks and registration of one session; does nothing before `join`, and nothing where a plugin does it."""
+
+    def __init__(self):
+        self.core = None
+        self._session_id = self._cwd = ""
+        self._renewed = 0.0
+
+    def join(self, loop) -> str:
+        """Register the session; what the model is told about it, empty where a plugin sees to that."""
+        if is_guarded(loop.sources) or os.environ.get(SWITCH, "").strip() == "outside":
+            return ""
+        from swarm_hook_core.coordinator import chosen_command
+        from swarm_hook_core.core import HookCore
+        from swarm_mcp import bundle
+        from swarm_mcp.store import driver
+
+        self._session_id, self._cwd = loop.session.id, loop.cwd
+        self.core = HookCore(CONFIG, chosen_command() or bundle.coordinator_command(), driver.load())
+        self._renewed = time.monotonic()
+        payload = {**self._payload(), "source": "startup", "hook_event_name": "SessionStart"}
+        if chosen_command():
+            return lifecycle.start(CONFIG, payload)
+        try:
+            return lifecycle.greeting(self._register("working"))
+        except Exception as error:  # noqa: BLE001 - a store that is out of reach must not cost the run
+            faults.record(CONFIG.runtime_name, "session_start", faults.describe(error))
+            return (
+                f"swarm: this session could not be registered ({faults.describe(error)}); file locks are not enforced"
+                f" for it. {lifecycle.MENDING}"
+            )
+
+    def renew(self) -> None:
+        """A sign of life, now and then."""
+        if self.core is None or time.monotonic() - self._renewed < RENEW_SECONDS:
+            return
+        self._renewed = time.monotonic()
+        try:
+            self._register("working")
+        except Exception as error:  # noqa: BLE001 - as in `join`
+            faults.record(CONFIG.runtime_name, "turn", faults.describe(error))
+
+    def leave(self) -> None:
+        """The session ends: what it held is free."""
+        if self.core is None:
+            return
+        payload = {**self._payload(), "hook_event_name": "SessionEnd"}
+        try:
+            from swarm_hook_core.coordinator import chosen_command
+
+            self.core._settle(payload)
+            if chosen_command():
+                lifecycle.end(CONFIG, payload)
+                return
+            from swarm_mcp.store import Store
+
+            with Store(busy_seconds=BUSY_SECONDS) as store:
+                row = store.instances.of_session(CONFIG.runtime_name, self._session_id)
+                if row:
+                    store.instances.end_session(row)
+        except Exception as error:  # noqa: BLE001 - our end is seen by our process's end, too
+            faults.record(CONFIG.runtime_name, "session_end", faults.describe(error))
+        finally:
+            self.core = None
+
+    def denial(self, made: Call) -> str:
+        """Why a call must not be carried out, empty where it may. A fault of ours lets it pass."""
+        if self.core is None:
+            return ""
+        try:
+            verdict = self.core.check(self._payload(made))
+            denial = verdict.denial if verdict is not None else None
+        except Exception as error:  # noqa: BLE001 - as in the hooks
+            faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
+            return ""
+        if denial is None:
+            return ""
+        self._report(denial, made)
+        return denial.reason
+
+    def after(self, made: Call) -> str:
+        """What the model is told of locked files that changed while a call of its ran; mostly nothing."""
+        from swarm_hook_core.state import watched_dir
+
+        if self.core is None or made.name in WRITERS or not os.path.isdir(watched_dir()):
+            return ""
+        from swarm_hook_core.watching import watch
+
+        payload = {**self._payload(made), "hook_event_name": "PostToolUse"}
+        try:
+            changes = watch.finish(CONFIG, payload, time.time())
+            return watch.report(CONFIG, payload, changes, self.core.coordinator, self.core.driver)
+        except Exception as error:  # noqa: BLE001 - as above
+            faults.record(CONFIG.runtime_name, "post_tool_use", faults.describe(error))
+            return ""
+
+    def _payload(self, made: Call | None = None) -> dict:
+        payload: dict = {"session_id": self._session_id, "cwd": self._cwd}
+        if made:
+            payload.update(
+                hook_event_name="PreToolUse", tool_name=_NAMES.get(made.name, made.name), tool_input=made.input,
+                tool_use_id=made.id,
+            )  # fmt: skip
+        return payload
+
+    def _register(self, state: str) -> dict:
+        from swarm_hook_core import environment, labels
+        from swarm_hook_core.process import start_time
+        from swarm_mcp.store import Store
+        from swarm_mcp.store.registration import Registration
+
+        prefix = CONFIG.env_prefix
+        scope, identity = environment.scope(prefix), environment.identity(prefix)
+        role, mode = environment.role(prefix, self._cwd, scope), environment.mode(prefix)
+        override = environment.label_override(prefix)
+        request = Registration(
+            self._cwd,
+            label=labels.compose(CONFIG.runtime_name, self._session_id, identity, mode, role, override),
+            scope=scope,
+            file_root=environment.file_root(prefix),
+            lease_seconds=environment.lease_seconds(prefix),
+            preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),
+            runtime=CONFIG.runtime_name,
+            session_id=self._session_id,
+            state=state,
+            client=(os.getpid(), start_time(os.getpid())),
+        )
+        with Store(busy_seconds=BUSY_SECONDS) as store:
+            row = store.instances.register(request)
+            return {**row, "summary": store.instances.summary(row)}
+
+    def _report(self, denial, made: Call) -> None:
+        """Whoever waits for the file is told when it is free."""
+        if denial.held is None:
+            return
+        try:
+            from swarm_mcp.store import Store
+
+            with Store(busy_seconds=1.0) as store:
+                me = store.instances.of_session(CONFIG.runtime_name, self._session_id)
+                if me:
+                    store.denials.report(me, denial.held.file, denial.held.instance_id, made.name)
+        except Exception as error:  # noqa: BLE001 - the answer stands without it
+            faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
+
+
+def is_guarded(found: list[str]) -> bool:
+    """Whether a plugin among the sources guards writes by itself: one with a hook ``tool_exec/NN-swarm-lock``."""
+    hooks = sources.executables(found, "hooks.d", "tool_exec")
+    return any(name.partition("-")[2] == "swarm-lock" for name in hooks)

@@ -1,0 +1,128 @@
+"""What a run tells whoever started it: words as the bash harness has them, or our events, one JSON line each."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+
+from swarm_mcp.harness import events
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.loop.messages import Call
+from swarm_mcp.loop.scrubbing import scrub
+
+SHOWN_ARGUMENTS = 160
+
+
+class Report:
+    """The words: the answer on standard output, what happens on standard error."""
+
+    def session(self, session, settings, tools: list[str], is_new: bool) -> None:
+        """A session begins or goes on."""
+        if is_new:
+            self._note(f"session: {session.id}")
+            self._note(f"provider: {settings.provider}")
+            self._note(f"model: {settings.model}")
+
+    def answered(self, reply) -> None:
+        """The model has answered."""
+
+    def tool_start(self, made: Call) -> None:
+        """A tool is called."""
+        shown = json.dumps(made.input, ensure_ascii=False)
+        self._note(f"── {made.name} {shown if len(shown) <= SHOWN_ARGUMENTS else shown[: SHOWN_ARGUMENTS - 1] + '…'}")
+
+    def tool_end(self, call_id: str, name: str, result: str, is_error: bool) -> None:
+        """A tool call is over."""
+        if is_error:
+            self._note(f"   {name}: {(result.strip().splitlines() or ['failed'])[0][:SHOWN_ARGUMENTS]}")
+
+    def custom(self, name: str, data: dict) -> None:
+        """Something worth knowing that has no word of its own."""
+        self._note(f"{name}: {' '.join(f'{key}={value}' for key, value in data.items())}")
+
+    def ended(self, ended) -> None:
+        """The run is over."""
+        if ended.error:
+            self._note(f"error: {ended.error}")
+        if ended.output:
+            _print(ended.output, sys.stdout)
+
+    def _note(self, line: str) -> None:
+        _print(line, sys.stderr)
+
+
+class JsonReport(Report):
+    """The events."""
+
+    def __init__(self):
+        self._cost = Cost()
+        self._turns = 0
+        self._open: dict[str, str] = {}
+        self._writing = threading.Lock()
+
+    def session(self, session, settings, tools: list[str], is_new: bool) -> None:
+        self._cost = self._cost._replace(model=settings.model)
+        more = {"model": settings.model, "cwd": session.cwd, "tools": tools, "provider": settings.provider}
+        self._put(events.session_init(session.id, **more))
+
+    def answered(self, reply) -> None:
+        self._turns += 1
+        for block in reply.blocks:
+            if block.kind == "text":
+                self._put(events.message("assistant", block.text))
+            elif block.kind == "thinking" and block.text:
+                self._put(events.message("assistant", block.text, thinking=True))
+        usage = reply.usage
+        self._cost = Cost(
+            None,
+            _sum(self._cost.input_tokens, usage.get("input")),
+            _sum(self._cost.output_tokens, usage.get("output")),
+            _sum(self._cost.cache_read_tokens, usage.get("cache_read")),
+            _sum(self._cost.cache_write_tokens, usage.get("cache_write")),
+            self._turns,
+            reply.model or self._cost.model,
+        )
+        known = [usage.get(name) for name in ("input", "cache_read", "cache_write") if usage.get(name) is not None]
+        facts = {"context_used_tokens": sum(known) if known else None, "context_total_tokens": None}
+        facts.update(context_percent=None, output_tokens=usage.get("output"))
+        self._put(Event(events.CONTEXT_USAGE, facts))
+
+    def tool_start(self, made: Call) -> None:
+        self._open[made.id] = made.name
+        self._put(events.tool_start(made.id, made.name, made.input))
+
+    def tool_end(self, call_id: str, name: str, result: str, is_error: bool) -> None:
+        self._open.pop(call_id, None)
+        self._put(events.tool_end(call_id, name, result, is_error))
+
+    def custom(self, name: str, data: dict) -> None:
+        self._put(events.custom(f"loop.{name}", data))
+
+    def ended(self, ended) -> None:
+        for call_id, name in list(self._open.items()):
+            self.tool_end(call_id, name, ended.error or "no result", True)
+        if ended.error:
+            self._put(events.error(ended.error, ended.category))
+        output = ended.output or None
+        category = ended.category if ended.error else None
+        self._put(events.result(output, bool(ended.error), category, cost=self._cost.to_dict()))
+
+    def _put(self, event: Event) -> None:
+        line = scrub(json.dumps(event._replace(at=time.time()).to_dict(), ensure_ascii=False))
+        with self._writing:
+            _print(line, sys.stdout)
+
+
+def _sum(before: int | None, more: object) -> int | None:
+    return before if not isinstance(more, int) else (before or 0) + more
+
+
+def _print(line: str, to) -> None:
+    try:
+        to.write(line.encode(getattr(to, "encoding", None) or "utf-8", "replace").decode("utf-8", "replace") + "\n")
+        to.flush()
+    except (OSError, ValueError):
+        return  # nobody listens any more; the session is written down all the same

@@ -1,0 +1,55 @@
+"""Answers that are to be JSON after a schema: asked for in words, checked, and asked for again."""
+
+from __future__ import annotations
+
+import json
+
+TRIES = 2
+
+
+def instruction(wanted: dict) -> str:
+    """What the system prompt says about it."""
+    return (
+        "Your last answer, when all work is done, must be one JSON object that follows this JSON Schema, without"
+        f" any other text and without a code fence:\n{json.dumps(wanted, ensure_ascii=False)}"
+    )
+
+
+def complaint(loop, output: str) -> str:
+    """What is wrong with an answer, for the model; empty where it fits, none is wanted, or it was told often enough."""
+    wanted = loop.settings.config.get("output_schema")
+    if not isinstance(wanted, dict) or loop.corrections >= TRIES:
+        return ""
+    found = structured(output)
+    why = _mismatch(found, wanted)
+    if not why:
+        return ""
+    loop.corrections += 1
+    return f"That answer does not follow the schema: {why}. Answer with the JSON object alone."
+
+
+def structured(output: str) -> object:
+    """The JSON value that an answer is, a code fence around it or not; None where it is none."""
+    text = output.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text.partition("\n")[2].rpartition("```")[0]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mismatch(found: object, wanted: dict) -> str:
+    if found is None:
+        return "it is no JSON"
+    try:
+        from jsonschema import Draft202012Validator
+    except ImportError:
+        missing = [name for name in wanted.get("required", []) if not isinstance(found, dict) or name not in found]
+        return f"it lacks {', '.join(map(str, missing))}" if missing else ""
+    try:
+        error = next(iter(sorted(Draft202012Validator(wanted).iter_errors(found), key=lambda e: len(e.path))), None)
+    except Exception as error:  # noqa: BLE001 - a schema that is none asks for nothing
+        del error
+        return ""
+    return "" if error is None else f"{error.json_path}: {error.message[:200]}"

@@ -1,0 +1,153 @@
+"""A session: a folder with ``session.conf`` and ``messages/NNNN-role.md``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import time
+
+from swarm_hook_core.state import make_private, write_private
+from swarm_mcp.loop import messages
+from swarm_mcp.loop.failure import LoopFailure
+from swarm_mcp.loop.scrubbing import scrub
+
+PATTERN = re.compile(r"\d{8}-\d{6}-\d+\Z")
+TRIES = 50
+
+
+class Session:
+    """One session. `path` is its folder, `id` that folder's name, `conf` what ``session.conf`` holds."""
+
+    def __init__(self, path: str, conf: dict[str, str]):
+        self.path, self.conf = path, conf
+        self.id = os.path.basename(path)
+        self.folder = os.path.join(path, "messages")
+        self.dispatch = os.path.join(path, ".tool_dispatch")
+        self._writing = threading.Lock()
+
+    @property
+    def cwd(self) -> str:
+        """The folder that the session works in."""
+        return self.conf.get("cwd", "") or os.getcwd()
+
+    def turns(self) -> list[messages.Turn]:
+        """The conversation so far."""
+        return messages.turns(messages.history(self.folder))
+
+    def add(self, role: str, text: str, **head: object) -> str:
+        """Write the next message; its number, four digits."""
+        with self._writing:
+            number = f"{self._last() + 1:04d}"
+            facts = {"role": role, "seq": number, "timestamp": now(), **head}
+            whole = scrub(messages.render(facts, text)).encode("utf-8", "replace").decode("utf-8")
+            write_private(os.path.join(self.folder, f"{number}-{role}.md"), whole)
+        return number
+
+    def stream(self, kind: str, **facts: object) -> None:
+        """Add an event to ``.stream``, which viewers follow. It is never needed, so it may fail."""
+        line = scrub(json.dumps({"type": kind, **facts}, ensure_ascii=False)) + "\n"
+        try:
+            with open(os.path.join(self.path, ".stream"), "a", encoding="utf-8", errors="replace") as file:
+                file.write(line)
+        except OSError:
+            return
+
+    def new_turn(self) -> None:
+        """A model is about to be asked: nothing streamed or dispatched before belongs to its answer."""
+        import shutil
+
+        shutil.rmtree(self.dispatch, ignore_errors=True)
+        try:
+            open(os.path.join(self.path, ".stream"), "w").close()
+        except OSError:
+            return
+
+    def put_result(self, call_id: str, text: str, error: bool) -> None:
+        """Leave a call's result where the stage tool_exec looks for it."""
+        write_private(os.path.join(self.dispatch, f"{call_id}.json"), scrub(json.dumps({"result": text, "error": error})))
+
+    def take_result(self, call_id: str) -> tuple[str, bool] | None:
+        """The result that was left for a call, by us or by a plugin: ``(text, is_error)``."""
+        try:
+            with open(os.path.join(self.dispatch, f"{call_id}.json"), encoding="utf-8", errors="replace") as file:
+                found = json.load(file)
+        except (OSError, ValueError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        return str(found.get("result") or ""), found.get("error") in (True, "true")
+
+    def remember(self, **facts: str) -> None:
+        """Change what ``session.conf`` says."""
+        if all(self.conf.get(name) == value for name, value in facts.items()):
+            return
+        self.conf.update(facts)
+        write_private(os.path.join(self.path, "session.conf"), _lines(self.conf))
+
+    def _last(self) -> int:
+        numbers = [name.partition("-")[0] for name in os.listdir(self.folder) if not name.startswith(".")]
+        return max((int(text) for text in numbers if text.isascii() and text.isdigit()), default=0)
+
+
+def create(sessions: str, cwd: str, model: str, provider: str, parent: str = "") -> Session:
+    """A new session in the folder `sessions`."""
+    try:
+        make_private(sessions)
+        path = _new_folder(sessions)
+        os.mkdir(os.path.join(path, "messages"), 0o700)
+        session = Session(path, {})
+        session.remember(id=session.id, model=model, provider=provider, created=now(), cwd=cwd, parent=parent)
+    except OSError as error:
+        raise LoopFailure(f"no session can be kept in {sessions}: {error.strerror or error}") from None
+    return session
+
+
+def find(sessions: str, session_id: str) -> Session:
+    """The session of that id. Raises LoopFailure where there is none."""
+    path = os.path.join(sessions, session_id)
+    if not PATTERN.match(session_id) or not os.path.isdir(path):
+        raise LoopFailure(f"session '{session_id[:60]}' not found in {sessions}", "session_not_found")
+    conf = {}
+    try:
+        with open(os.path.join(path, "session.conf"), encoding="utf-8", errors="replace") as file:
+            for line in file.read().splitlines():
+                name, equals, value = line.partition("=")
+                if equals:
+                    conf[name] = value
+        os.makedirs(os.path.join(path, "messages"), 0o700, exist_ok=True)
+    except OSError as error:
+        raise LoopFailure(f"session '{session_id}' cannot be read: {error.strerror or error}") from None
+    return Session(path, conf)
+
+
+def ids(sessions: str) -> list[str]:
+    """The ids of all sessions in a folder, newest first."""
+    try:
+        return sorted((name for name in os.listdir(sessions) if PATTERN.match(name)), reverse=True)
+    except OSError:
+        return []
+
+
+def now() -> str:
+    """This moment as message heads have it: local time to the second, with its zone."""
+    text = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    return f"{text[:-2]}:{text[-2:]}"
+
+
+def _new_folder(sessions: str) -> str:
+    for _ in range(TRIES):
+        # Three random digits: two machines may share a home, and pids are used again.
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}{int.from_bytes(os.urandom(2), 'big') % 1000:03d}"
+        path = os.path.join(sessions, name)
+        try:
+            os.mkdir(path, 0o700)
+            return path
+        except FileExistsError:
+            continue
+    raise OSError(f"no free name in {sessions}")
+
+
+def _lines(conf: dict[str, str]) -> str:
+    return "".join(f"{name}={' '.join(str(value).splitlines())}\n" for name, value in conf.items())

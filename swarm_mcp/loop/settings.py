@@ -1,0 +1,118 @@
+"""What a run goes by: the environment as the bash harness reads it, and one private file of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from swarm_hook_core.environment import first_set
+from swarm_mcp.loop.failure import LoopFailure
+
+CONFIG_VARIABLE = "SWARM_LOOP_CONFIG"
+MAX_TURNS, TOOL_SECONDS, AGENT_SECONDS, DEPTH = 100, 120.0, 600.0, 2
+READ_ONLY = "read-only"
+
+
+class Settings:
+    """One run's settings. Empty values count as not given.
+
+    home, sessions   folders: ``HARNESS_HOME``; where sessions are (``HARNESS_SESSIONS``, else the nearest
+                     ``.harness/sessions`` at or above the present folder, else ``sessions`` in `home`)
+    root             folder of the built-in plugins (``HARNESS_ROOT`` of every plugin we start)
+    model, provider, max_turns, thinking, log   ``HARNESS_MODEL``, ``_PROVIDER``, ``_MAX_TURNS``, ``_THINKING``, ``_LOG``
+    stream           whether answers are read as they come (``HARNESS_STREAM``; on)
+    predispatch      whether tools start while the answer is still coming (``HARNESS_PREDISPATCH``; on)
+    config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``mcp_servers``,
+                     ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``
+    """
+
+    def __init__(self, root: str = ""):
+        self.folder = _here()
+        self.root = root
+        self.home = _folder("HARNESS_HOME") or os.path.join(os.path.expanduser("~"), ".harness")
+        self.sessions = _folder("HARNESS_SESSIONS") or nearest_sessions(self.folder, self.home)
+        self.model, self.provider = first_set("HARNESS_MODEL"), first_set("HARNESS_PROVIDER")
+        self.max_turns = int(number("HARNESS_MAX_TURNS", MAX_TURNS))
+        self.thinking, self.log = first_set("HARNESS_THINKING"), first_set("HARNESS_LOG")
+        self.stream, self.predispatch = not is_off("HARNESS_STREAM"), not is_off("HARNESS_PREDISPATCH")
+        self.depth = int(number("HARNESS_DEPTH", 0))
+        self.config = _config()
+
+    @property
+    def mode(self) -> str:
+        """``read-only``, ``edit`` or ``yolo``."""
+        return str(self.config.get("mode") or "edit")
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this run may write no file."""
+        return self.mode == READ_ONLY
+
+    def exported(self) -> dict[str, str]:
+        """The variables that every plugin finds in its environment, beside those of its session and stage."""
+        from swarm_mcp import __version__
+
+        return {
+            "HARNESS_ROOT": self.root,
+            "HARNESS_HOME": self.home,
+            "HARNESS_SESSIONS": self.sessions,
+            "HARNESS_MODEL": self.model,
+            "HARNESS_PROVIDER": self.provider,
+            "HARNESS_MAX_TURNS": str(self.max_turns),
+            "HARNESS_LOG": self.log or "/dev/stderr",
+            "HARNESS_VERSION": f"swarm-mcp {__version__}",
+        }
+
+
+def nearest_sessions(folder: str, home: str) -> str:
+    """Where sessions of a run in `folder` are kept."""
+    while folder != os.path.dirname(folder):
+        candidate = os.path.join(folder, ".harness", "sessions")
+        if os.path.isdir(candidate):
+            return candidate
+        folder = os.path.dirname(folder)
+    return os.path.join(home, "sessions")
+
+
+def number(name: str, default: float, environ: Mapping[str, str] = os.environ) -> float:
+    """A variable's value as a number that is not negative, `default` where it is none."""
+    try:
+        value = float(environ.get(name, "").strip() or default)
+    except ValueError:
+        return default
+    return value if 0 <= value < 10**9 else default
+
+
+def is_off(name: str) -> bool:
+    """Whether a variable switches something off."""
+    return first_set(name).lower() in ("0", "false", "no", "off")
+
+
+def _folder(name: str) -> str:
+    value = first_set(name)
+    return os.path.abspath(os.path.expanduser(value)) if value else ""
+
+
+def _here() -> str:
+    """The present folder, as its user spells it where that is still true."""
+    try:
+        now = os.getcwd()
+    except OSError as error:
+        raise LoopFailure(f"the present folder is gone: {error.strerror}") from None
+    spelled = os.environ.get("PWD", "")
+    return spelled if os.path.isabs(spelled) and os.path.realpath(spelled) == os.path.realpath(now) else now
+
+
+def _config() -> dict:
+    path = first_set(CONFIG_VARIABLE)
+    if not path:
+        return {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        raise LoopFailure(f"{CONFIG_VARIABLE}: {path}: {error}") from None
+    if not isinstance(found, dict):
+        raise LoopFailure(f"{CONFIG_VARIABLE}: {path} holds no JSON object")
+    return found

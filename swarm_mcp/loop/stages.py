@@ -1,0 +1,160 @@
+"""Our own hooks: what a run does where no plugin does it otherwise.
+
+Each takes the run and what its stage has so far, and gives what the stage has then. The names and numbers are those
+of the bash harness, so a plugin that replaces or follows one of its hooks does so here.
+"""
+
+from __future__ import annotations
+
+
+from swarm_mcp.loop import calls, prompts, schema, skills, sources
+from swarm_mcp.loop.failure import MODEL_FAILED, TOO_LONG, LoopFailure
+from swarm_mcp.loop.messages import Call, call, written
+from swarm_mcp.loop.providers import choice
+
+
+def walk_dirs(loop, data: dict) -> dict:
+    """sources: every plugin folder, lowest priority first."""
+    found = sources.walk(loop.settings.root, loop.settings.home, loop.settings.folder)
+    active = (loop.settings.provider, loop.provider.protocol if loop.provider else "")
+    return {"sources": sources.scoped(found, active) if loop.provider else found}
+
+
+def detect(loop, data: dict) -> dict:
+    """resolve: the provider that was asked for, else the first that is ready."""
+    return {**data, "provider": data.get("provider") or choice.first_ready(loop.sources, loop.environment("resolve"))}
+
+
+def defaults(loop, data: dict) -> dict:
+    """resolve: the model that was asked for, else the provider's own."""
+    found = choice.resolve(str(data.get("provider") or ""), loop.sources, loop.environment("resolve"))
+    loop.provider = found
+    return {**data, "model": data.get("model") or found.default_model}
+
+
+def begin(loop, data: dict) -> dict:
+    """start: join the swarm, have the servers started."""
+    loop.servers.start(loop)
+    loop.greeting = loop.guard.join(loop)
+    return {**data, "next_state": "assemble"}
+
+
+def add_messages(loop, data: dict) -> dict:
+    """assemble: the conversation so far, as the provider's protocol has it."""
+    messages = loop.provider.wire.messages(loop.session.turns())
+    return {"model": loop.settings.model, **data, "messages": messages, "next_state": "send"}
+
+
+def add_tools(loop, data: dict) -> dict:
+    """assemble: the tools there are now."""
+    return {**data, "tools": calls.schemas(loop), "next_state": "send"}
+
+
+def add_prompts(loop, data: dict) -> dict:
+    """assemble: who the model is and what this project wants."""
+    return {**data, "system": prompts.system(loop), "next_state": "send"}
+
+
+def add_skills(loop, data: dict) -> dict:
+    """assemble: the skills there are, by name and description."""
+    catalogue = skills.catalogue(loop)
+    return {**data, "system": "\n\n".join(filter(None, (data.get("system"), catalogue))), "next_state": "send"}
+
+
+def add_swarm(loop, data: dict) -> dict:
+    """assemble: where this session stands in the swarm."""
+    return {**data, "system": "\n\n".join(filter(None, (data.get("system"), loop.greeting))), "next_state": "send"}
+
+
+def send(loop, data: dict) -> dict:
+    """send: ask the model. Tools that its answer calls begin while it is still coming."""
+    most = loop.settings.config.get("max_turns")
+    if isinstance(most, int) and 0 < most <= loop.asked:
+        raise LoopFailure(f"stopped after {loop.asked} turns, as many as it may take", "budget", TOO_LONG)
+    loop.guard.renew()
+    loop.session.new_turn()
+    loop.asked += 1
+    dispatch = calls.Dispatch(loop)
+    try:
+        response = loop.provider.ask(loop, data, dispatch)
+    except LoopFailure as error:
+        error.exit_code = MODEL_FAILED
+        raise
+    finally:
+        dispatch.finish()
+    return {**response, "next_state": "receive"}
+
+
+def save_answer(loop, data: dict) -> dict:
+    """receive: write the answer down; go on with its calls, or be done."""
+    reply = loop.provider.wire.read(data)
+    made = [block.call for block in reply.blocks if block.call]
+    stop = "tool_calls" if made else reply.stop
+    number = loop.session.add(
+        "assistant", written(reply.blocks), model=reply.model or loop.settings.model, provider=loop.settings.provider,
+        stop=stop, tokens_in=reply.usage.get("input") or 0, tokens_out=reply.usage.get("output") or 0,
+    )  # fmt: skip
+    loop.session.stream("stop", reason=stop, seq=number)
+    loop.report.answered(reply)
+    for one in made:
+        loop.report.tool_start(one)
+    if made:
+        return {"next_state": "tool_exec", "tool_calls": [one._asdict() for one in made]}
+    output = "".join(block.text for block in reply.blocks if block.kind == "text")
+    complaint = schema.complaint(loop, output)
+    if complaint:
+        loop.session.add("user", complaint)
+        return {"next_state": "assemble"}
+    return {"next_state": "done", "output": output}
+
+
+def execute(loop, data: dict) -> dict:
+    """tool_exec: carry out the first of the calls, or take the result that it has already."""
+    made, rest = _first(data)
+    result = loop.session.take_result(made.id) or loop.early.pop(made.id, None)
+    text, error = result if result else calls.execute(loop, made)
+    done = {"call_id": made.id, "name": made.name, "input": made.input, "result": text, "error": error}
+    return {**done, "tool_calls": rest, "next_state": "tool_done"}
+
+
+def save_result(loop, data: dict) -> dict:
+    """tool_done: write the result down; go on with the next call, or ask the model."""
+    call_id, name, error = str(data.get("call_id")), str(data.get("name")), data.get("error") in (True, "true")
+    text, rest = str(data.get("result") or ""), data.get("tool_calls") or []
+    number = loop.session.add("tool_result", text, call_id=call_id, tool=name, error="true" if error else "false")
+    loop.session.stream("tool_done", id=call_id, name=name, seq=number, error="true" if error else "false")
+    loop.report.tool_end(call_id, name, text, error)
+    return {"next_state": "tool_exec", "tool_calls": rest} if rest else {"next_state": "assemble"}
+
+
+def display(loop, data: dict) -> dict:
+    """error: say what failed."""
+    text = str(data.get("error") or "a hook failed")
+    if loop.session:
+        loop.session.stream("error", message=text)
+    return {"output": f"error: {text}"}
+
+
+def _first(data: dict) -> tuple[Call, list]:
+    waiting = data.get("tool_calls")
+    if not isinstance(waiting, list) or not waiting or not isinstance(waiting[0], dict):
+        raise LoopFailure("the stage tool_exec was given no tool call")
+    return call(waiting[0].get("id"), waiting[0].get("name"), waiting[0].get("input")), waiting[1:]
+
+
+OURS = {
+    "sources": {"30-walk-dirs": walk_dirs},
+    "resolve": {"20-detect": detect, "30-defaults": defaults},
+    "start": {"10-init": begin},
+    "assemble": {
+        "10-messages": add_messages, "20-tools": add_tools, "30-prompts": add_prompts, "35-skills": add_skills,
+        "38-swarm": add_swarm,
+    },
+    "send": {"10-send": send},
+    "receive": {"10-save": save_answer},
+    "tool_exec": {"10-exec": execute},
+    "tool_done": {"10-save": save_result},
+    "error": {"10-display": display},
+    "done": {},
+}  # fmt: skip
+STAGES = tuple(OURS)

@@ -1,0 +1,184 @@
+"""Work handed to a real agent that is started for it: done, denied, cancelled, killed, and nothing let slip.
+
+The clients here have no plugin: the children of a dispatch bring their hooks along.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+from typing import Any
+
+import pytest
+
+from .checks import assert_text, assert_untouched
+from .client import Client
+from .ground import wait_for
+from .models import Step, play
+
+HARNESS = {"claude-code": "claude", "codex": "codex"}
+LEAD = "identity:personal mode:gateway lead"
+SECRET = "ghp_" + "Zq7" * 12
+WAIT = "60"
+
+
+class Lead:
+    """A gateway session that hands out work through the command."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.coordinator = client, client.ground.coordinator
+        self.id = self.coordinator.register_peer(LEAD)
+
+    def dispatch(self, script: str, *more: str, wait: str = WAIT) -> dict[str, Any]:
+        words = ["dispatch", play(script), "--as", self.id, "--harness", HARNESS[self.client.name], *more]
+        return dict(self.coordinator.json(*words, *(["--completion-wait", wait] if wait else [])))
+
+    def task(self, task_id: str) -> dict[str, Any]:
+        return next(row for row in self.coordinator.json("tasks") if row["id"] == task_id)
+
+    def history(self, task_id: str) -> list[str]:
+        """The statuses that a task has had, in order."""
+        rows = query(self.client, "SELECT type, payload FROM events WHERE subject = ? ORDER BY id", task_id)
+        moves = {"task.created": "open", "task.reserved": "claimed", "task.claimed": "in_progress"}
+        found = [moves.get(kind) or json.loads(payload or "{}").get("status") for kind, payload in rows]
+        return [status for status in found if status]
+
+    def run(self) -> dict[str, Any]:
+        (row,) = self.coordinator.json("runs")
+        return dict(row)
+
+
+def query(client: Client, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(client.ground.store) as connection:
+        rows = connection.execute(sql, values).fetchall()
+    connection.close()
+    return rows
+
+
+@pytest.fixture
+def lead(newcomer: Client) -> Lead:
+    if newcomer.name == "codex":
+        newcomer.ground.env["CODEX_DEFAULT_MODEL"] = newcomer.plain_model  # type: ignore[attr-defined]
+    newcomer.ground.env["SWARM_DISPATCH_SPAWNER"] = "process"
+    return Lead(newcomer)
+
+
+def test_a_task_is_done_by_a_worker_that_was_started_for_it(lead: Lead) -> None:
+    client = lead.client
+    client.models.script("work", client.create("new.md", "made\n"), Step(text="It is made."))
+    answer = lead.dispatch("work", "--idempotency-key", "one")
+    assert answer["status"] == "spawned", answer
+    assert answer["completion"]["task_status"] == "done", answer
+    assert "It is made." in answer["completion"]["result"]
+    assert_text(client, "new.md", "made\n")
+    assert lead.history(answer["task_id"])[:4] == ["open", "claimed", "in_progress", "done"]
+    run = lead.run()
+    assert (run["state"], run["task_id"], run["harness"]) == ("ended", answer["task_id"], HARNESS[client.name])
+    assert run["session_id"]
+    assert run["cost_usd"] > 0 or client.name == "codex"
+    first, *rest = [json.loads(line) for line in open(run["record"], encoding="utf-8")]
+    assert first["type"] == "metadata"
+    assert [event["type"] for event in rest].count("result") == 1
+    shown = lead.coordinator.text("logs", answer["task_id"])
+    assert "It is made." in shown
+    # Nobody is left, and nothing lies about.
+    assert wait_for(lambda: client.ground.own_processes() == [], 10)
+    assert [row["id"] for row in lead.coordinator.json("instances")] == [lead.id]
+    assert client.ground.run(["git", "status", "--porcelain"]).stdout.split() == ["??", "new.md"]
+    # The same once more is the same task.
+    assert lead.dispatch("work", "--idempotency-key", "one")["status"] == "already_terminal"
+
+
+def test_a_worker_is_denied_what_the_lead_holds_and_goes_on(lead: Lead) -> None:
+    client = lead.client
+    lead.coordinator.lock(lead.id, "notes.md", "careful surgery")
+    client.models.script(
+        "work",
+        client.replace("notes.md", "line one", "line two") if client.name == "codex" else client.shell("echo x > notes.md"),
+        client.create("new.md", "made\n"),
+    )
+    answer = lead.dispatch("work")
+    assert answer["completion"]["task_status"] == "done", answer
+    assert_untouched(client, "notes.md")
+    assert_text(client, "new.md", "made\n")
+    told = client.results("work")[0]
+    assert "swarm lock blocked" in told and "careful surgery" in told, told
+    assert "swarm lock blocked" in lead.coordinator.text("logs", answer["task_id"])
+
+
+def test_a_cancelled_task_ends_its_worker_with_all_it_started(lead: Lead) -> None:
+    client = lead.client
+    client.models.script("work", client.shell("sleep 300 & sleep 301"))
+    answer = lead.dispatch("work", wait="")
+    assert wait_for(lambda: sleepers(client), 40), "the worker never ran its command"
+    lead.coordinator.text("cancel", answer["task_id"], "--as", lead.id)
+    assert wait_for(lambda: client.ground.own_processes() == [], 25), client.ground.own_processes()
+    assert lead.task(answer["task_id"])["status"] == "cancelled"
+    assert lead.run()["result"]["error_category"] == "aborted"
+
+
+def test_a_killed_supervisor_leaves_no_worker_and_no_lock(lead: Lead) -> None:
+    client = lead.client
+    client.models.script("work", client.shell("swarm-mcp lock notes.md --note mine; sleep 300"))
+    answer = lead.dispatch("work", wait="")
+    assert wait_for(lambda: sleepers(client), 40), "the worker never ran its command"
+    run = lead.run()
+    if client.name == "claude-code":  # Codex's sandboxed commands cannot write the store
+        assert [row["instance_id"] for row in lead.coordinator.locks()] == [run["instance_id"]]
+    os.kill(run["supervisor_pid"], signal.SIGKILL)
+    assert wait_for(lambda: client.ground.own_processes() == [], 15), client.ground.own_processes()
+    lead.coordinator.lock(lead.id, "notes.md", "free again")
+    assert [row["id"] for row in lead.coordinator.json("instances")] == [lead.id]
+    assert lead.task(answer["task_id"])["status"] == "open"
+    assert lead.run()["state"] == "ended"
+
+
+def test_a_secret_gets_nowhere(lead: Lead) -> None:
+    client = lead.client
+    other = "sk-ant-" + "k3Y" * 12
+    client.ground.env["DEPLOY_TOKEN"] = token = "plain-looking-value-0815"
+    (client.ground.checkout / "config.txt").write_text(f"{SECRET}\n{token}\n")
+    client.models.script(
+        "work",
+        client.shell("cat config.txt; echo $DEPLOY_TOKEN >&2; sleep 3"),
+        Step(text=f"The token is {SECRET} and {other} and {token}."),
+    )
+    answer = lead.dispatch("work", "--message", f"{play('work')} with {SECRET}", wait="")
+    seen = set()
+
+    def ended() -> bool:
+        for pid in client.ground.own_processes():
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    seen.add(file.read())
+            except OSError:
+                continue
+        return lead.task(answer["task_id"])["status"] == "done"
+
+    assert wait_for(ended, 60, pause=0.02)
+    run = lead.run()
+    told = client.results("work")[0]
+    assert SECRET in told, "the worker itself works with what it reads"
+    texts = [open(run["record"], encoding="utf-8").read(), lead.coordinator.text("logs", answer["task_id"])]
+    texts += [json.dumps(run), *(argv.decode("utf-8", "replace") for argv in seen if b"cat config.txt" not in argv)]
+    state = client.ground.home / ".local/state"
+    texts += [file.read_bytes().decode("utf-8", "replace") for file in state.rglob("*") if file.is_file()]
+    own = "SELECT result, progress_summary FROM tasks UNION ALL SELECT content, sender FROM messages WHERE sender <> ?"
+    texts += [str(row) for row in query(client, own, lead.id)]
+    for secret in (SECRET, other, token):
+        assert not [text[max(0, text.find(secret) - 200) :][:400] for text in texts if secret in text], secret[:8]
+
+
+def sleepers(client: Client) -> list[int]:
+    """Processes of this home that run ``sleep``."""
+    found = []
+    for pid in client.ground.own_processes():
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if file.read().startswith(b"sleep\0"):
+                    found.append(pid)
+        except OSError:
+            continue
+    return found
