@@ -10,17 +10,20 @@ class RuntimeConfig:
     write_tools       names of the tools whose calls write files
     extract_paths     ``(tool_input) -> iterable of paths as spelled`` for a call of such a tool;
                       may raise ``ValueError`` where the input cannot be read
+    client_marks      of a client that is a shell script: words that its command line has, see
+                      ``process.client_process``
     """
 
-    __slots__ = ("runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths")
+    __slots__ = ("runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "client_marks")
 
-    def __init__(self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths):
+    def __init__(self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths, client_marks=()):
         put = object.__setattr__
         put(self, "runtime_name", runtime_name)
         put(self, "env_prefix", env_prefix)
         put(self, "scratch_dir_name", scratch_dir_name)
         put(self, "write_tools", frozenset(write_tools))
         put(self, "extract_paths", extract_paths)
+        put(self, "client_marks", tuple(client_marks))
 
     def __setattr__(self, name, value):
         raise AttributeError(f"RuntimeConfig is immutable: {name}")

@@ -48,6 +48,28 @@ class HookCore:
         """The Verdict on the tool call in `payload`; what it may write unseen is noted. Raises whatever goes wrong."""
         return self._checked(payload)[0]
 
+    def judge(self, payload: dict):
+        """As `check`; and a refusal is noted, so that whoever waits for the file is told when it is free."""
+        verdict, session, view = self._checked(payload)
+        if verdict is not None and verdict.denial is not None:
+            self._note_refusal(payload, verdict.denial, session, view)
+        return verdict
+
+    def words_after(self, payload: dict) -> str:
+        """What the model is told of a call that was watched and is over, and of what it changed; nearly always empty."""
+        from swarm_hook_core.watching import watch
+
+        changes = watch.finish(self.config, payload, time.time())
+        return watch.report(self.config, payload, changes, self.coordinator, self.driver)
+
+    def words_now(self, payload: dict) -> str:
+        """What the model is told of earlier calls whose end nobody has; nearly always empty."""
+        return self._settle(payload)
+
+    def is_watching(self) -> bool:
+        """Whether any session's call is being watched."""
+        return _is_watching()
+
     def words_beside(self, verdict, payload: dict) -> str:
         """What the model is told although the call may pass: its Verdict's notice, and what earlier calls have done."""
         return "\n".join(filter(None, (verdict.notice, self._settle(payload))))
@@ -121,10 +143,7 @@ class HookCore:
             watch.note_own(session.instance_id, files, self.config, payload)
 
     def _post_tool_use(self, payload: dict) -> None:
-        from swarm_hook_core.watching import watch
-
-        changes = watch.finish(self.config, payload, time.time())
-        text = watch.report(self.config, payload, changes, self.coordinator, self.driver)
+        text = self.words_after(payload)
         if text:
             failed = payloads.text_field(payload, "hook_event_name") == "PostToolUseFailure"
             payloads.answer("PostToolUseFailure" if failed else "PostToolUse", additionalContext=text)
@@ -149,12 +168,15 @@ class HookCore:
                 payloads.answer("PreToolUse", additionalContext=notice)
         else:
             payloads.answer("PreToolUse", permissionDecision="deny", permissionDecisionReason=denial.reason)
-            # The answer is out. Whoever waits for the file is told when it is free, if the coordinator knows.
-            held = denial.held  # None where the coordinator has refused, and noted it
-            if held is not None and not view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS):
-                from swarm_hook_core.coordinator import note_denial
+            self._note_refusal(payload, denial, session, view)  # the answer is out
 
-                note_denial(self.config.runtime_name, payload, held)
+    def _note_refusal(self, payload: dict, denial, session, view) -> None:
+        """Whoever waits for the file is told when it is free, if the coordinator knows."""
+        held = denial.held  # None where the coordinator has refused, and noted it
+        if held is not None and not view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS):
+            from swarm_hook_core.coordinator import note_denial
+
+            note_denial(self.config.runtime_name, payload, held)
 
     def _may_write(self, tool: str, tool_input) -> bool:
         if tool in self.config.write_tools:

@@ -19,14 +19,14 @@ class NotRegistered(Exception):
     """The coordinator did not take the session; the message says why."""
 
 
-def start(config, payload: dict) -> str:
-    """Register the session, whatever the source, and say so in words for the model."""
+def start(config, payload: dict, state: str = "idle") -> str:
+    """Register the session, whatever the source, and say so in words for the model. `state`: what it does by now."""
     session_id = text_field(payload, "session_id")
     if not session_id:
         faults.record(config.runtime_name, "session_start", "no session id in the payload")
         return ""
     try:
-        row = register(config, payload, START_SECONDS, START_PATIENCE, "idle")
+        row = register(config, payload, START_SECONDS, START_PATIENCE, state)
     except NotRegistered as error:
         faults.record(config.runtime_name, "session_start", str(error))
         return f"swarm: this session could not be registered ({error}); file locks are not enforced for it. {MENDING}"
@@ -124,7 +124,7 @@ def register(
     for flag, value in settings.items():
         plain += [flag, value] if value else []
     pane = environment.pane()
-    full = [*plain, "--runtime", config.runtime_name, "--session-id", session_id, "--state", state, *_client()]
+    full = [*plain, "--runtime", config.runtime_name, "--session-id", session_id, "--state", state, *_client(config)]
     full += ["--patience", str(patience)]
     source = text_field(payload, "source")
     full += ["--source", source] if source else []
@@ -198,10 +198,10 @@ def _make_tracker_known(config, payload: dict, row: dict) -> str:
     return f"\nWork here is tracked in {found['provider']}{through}: name a task's entry when you complete it."
 
 
-def _client() -> list[str]:
+def _client(config) -> list[str]:
     from swarm_hook_core.process import client_process
 
-    pid, started = client_process()
+    pid, started = client_process(config.client_marks)
     return ["--client", f"{pid}:{started}"] if pid else []
 
 

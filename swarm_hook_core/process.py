@@ -91,18 +91,39 @@ def ancestors(limit: int = 24):
         limit -= 1
 
 
-def client_process() -> tuple[int, str]:
+def client_process(marks=()) -> tuple[int, str]:
     """Pid and start time of the client that started this hook or server; ``(0, "")`` if unknown.
 
     The nearest ancestor that was not started just to start us. Both clients run hooks through the
     user's shell, whichever that is: one we know by name, or one that has our script in its arguments.
+    A client that is a shell script itself is known by `marks`, of which its command line has one.
     """
+    script_pid = _script(marks) if marks else 0
+    if script_pid:
+        started = start_time(script_pid)
+        return (script_pid, started) if started not in ("", "-") else (0, "")
     script = "/".join(sys.argv[0].replace(os.sep, "/").split("/")[-4:]) if sys.argv else ""
     for pid in ancestors():
         if program_name(pid) not in SHELLS and not (script.count("/") == 3 and script in command_line(pid)):
             started = start_time(pid)
             return (pid, started) if started not in ("", "-") else (0, "")
     return 0, ""
+
+
+def _script(marks) -> int:
+    """The nearest ancestor with one of `marks` in its command line, 0 for none.
+
+    A subshell has the command line of the script that it is part of; the outermost is the script itself.
+    """
+    found, line = 0, ""
+    for pid in ancestors():
+        if found and command_line(pid) != line:
+            break
+        if not found:
+            line = command_line(pid)
+        if any(mark in line for mark in marks):
+            found = pid
+    return found
 
 
 def gone(host: str, pid: int, started: str, here: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.environment import identity
+from swarm_hook_core.environment import identity, is_on
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.circle import veiled
@@ -12,6 +12,7 @@ from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import short
 
+TERMINAL = "terminal"  # the runtime and origin of a person's shell
 # Set by the clients for the agent's own shell; the whole id, so nothing is guessed.
 SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 
@@ -46,6 +47,56 @@ def caller(store, scope: str) -> dict:
         )
     names = _names(store, rows)
     raise UnknownInstance(f"{len(rows)} sessions share scope {scope}; say with --as which one this is: {names}")
+
+
+def person(store, args) -> dict:
+    """The instance a command acts as that a person may give at a terminal, where nobody else is meant.
+
+    Who is named, and the session that surrounds this process, come first, as in `actor`; then a gateway that is
+    alone in its scope. Else the terminal's shell is registered, as a gateway that lives as long as that shell does.
+    Raises UnknownInstance where no person can be there: no terminal, or an agent's own shell.
+    """
+    try:
+        found = actor(store, args)
+    except UnknownInstance:
+        if args.value("--as") or not _at_terminal():
+            raise
+        return _shell(store, args)
+    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    if named or "mode:gateway" in (found["label"] or "").split() or not _at_terminal() or surrounding_session(store):
+        return found
+    return _shell(store, args)
+
+
+def _at_terminal() -> bool:
+    """Whether somebody types here who is no agent: or has said that this environment is to be trusted like one."""
+    import sys
+
+    if any(os.environ.get(name, "").strip() for name in (*SESSION_VARIABLES, "CLAUDECODE", "CODEX_CI")):
+        return False
+    if is_on("SWARM_MCP_ALLOW_SPAWN"):
+        return True
+    return any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
+def _shell(store, args) -> dict:
+    """The instance of the shell that leads this terminal session; renewed, or made."""
+    from swarm_mcp.scope import here
+    from swarm_mcp.store.registration import Registration
+
+    leader = os.getsid(0) or os.getppid()
+    who = identity("MCP")
+    words = [f"identity:{who}"] if who else []
+    return store.instances.register(
+        Registration(
+            here(),
+            label=" ".join([*words, "mode:gateway", f"origin:{TERMINAL}"]),
+            scope=current_scope(args.value("--scope")),
+            runtime=TERMINAL,
+            session_id=f"{leader}-{start_time(leader)}-{store.here}",
+            client=(leader, start_time(leader)),
+        )
+    )
 
 
 def surrounding_session(store) -> dict | None:

@@ -14,19 +14,19 @@ LARGEST = 10**12
 VALUE_FLAGS = frozenset(
     {
         "--adopt-instance-id", "--as", "--assignee", "--at", "--backend", "--client", "--command",
-        "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--effort", "--env",
-        "--file", "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id",
-        "--idempotency-key", "--kept", "--kind", "--label", "--lease-seconds", "--limit", "--message", "--mode",
-        "--model", "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix", "--priority",
-        "--remote", "--resume", "--role", "--runtime", "--schema", "--scope", "--session-id", "--since",
-        "--skill", "--source", "--spawner", "--state", "--status", "--system-prompt", "--target", "--task",
-        "--timeout", "--to", "--tool", "--transport", "--type", "--wait", "--wait-for-completion", "--x", "--y",
+        "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--effort", "--env", "--file",
+        "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id", "--idempotency-key",
+        "--kept", "--kind", "--label", "--lease-seconds", "--limit", "--max-cost", "--message", "--mode", "--model",
+        "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix", "--priority", "--remote", "--resume",
+        "--role", "--runtime", "--schema", "--scope", "--session-id", "--since", "--skill", "--source", "--spawner",
+        "--state", "--status", "--system-prompt", "--target", "--task", "--timeout", "--to", "--tool", "--transport",
+        "--type", "--wait", "--wait-for-completion", "--x", "--y",
     }
 )  # fmt: skip
 REPEATABLE = frozenset({"--at", "--env", "--file", "--holder", "--kept", "--kind", "--skill"})
 SWITCHES = frozenset(
     {
-        "--approval-required", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn", "--git",
+        "--approval-required", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn", "--fresh", "--git",
         "--help", "--json", "--list", "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill",
         "--no-skills", "--no-spawn", "--watch",
     }

@@ -11,10 +11,12 @@ import os
 import time
 
 from swarm_hook_core.labels import token
+from swarm_mcp.actor import TERMINAL as SHELL
 from swarm_mcp.circle import may_meet
 from swarm_mcp.dispatch import promotion
 from swarm_mcp.dispatch.completion import CompletionWait
-from swarm_mcp.dispatch.order import GENERALIST, Order, checked, require_gateway
+from swarm_mcp.dispatch.control import named_task
+from swarm_mcp.dispatch.order import GENERALIST, Order, checked, may_go_wild, require_gateway, split_command
 from swarm_mcp.dispatch.spawners import SUPERVISED, SpawnFailed, Worker, canonical, spawner
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
@@ -27,7 +29,7 @@ from swarm_mcp.workspace.prompting import deliver
 
 # Of an order, what is for the run of a supervised worker.
 RUN = ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh")
-TERMINAL_ORIGIN = "terminal"
+_UNSHOWN = ("supervisor", "log")  # facts for ourselves
 TRIES = 3  # at naming a worker who may leave at that very moment
 
 
@@ -46,7 +48,7 @@ class Handover:
         if self.order.spawn and not os.path.isdir(self.cwd):
             raise Refused(f"a worker cannot be started in {self.cwd}: there is no such folder")
         if self.order.spawn and self.spawner_name in SUPERVISED:
-            self._require_meaning(settings)
+            self._require_meaning()
         self.key = self.order.key(requester)
         self.task: dict = {}
         self._answer: dict = {}
@@ -93,7 +95,7 @@ class Handover:
         words = tuple(settings.harness_command(self.harness))
         return () if self.spawner_name in SUPERVISED and words == (self.harness,) else words
 
-    def _require_meaning(self, settings: Settings) -> None:
+    def _require_meaning(self) -> None:
         """Raises Refused where a supervised worker could not be meant like this."""
         from swarm_mcp.harness.query import EFFORTS, MODES, YOLO
         from swarm_mcp.harness.registry import chosen_name
@@ -104,7 +106,7 @@ class Handover:
             raise Refused(f"unknown mode {order.mode[:40]!r}; choose from {', '.join(MODES)}")
         if order.effort not in EFFORTS:
             raise Refused(f"unknown effort {order.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
-        if order.mode == YOLO and not may_go_wild(self.requester, settings):
+        if order.mode == YOLO and not may_go_wild(self.requester):
             raise Refused("only a person at a terminal may start a worker in mode yolo, or SWARM_ALLOW_YOLO=1 allows it")
 
     # -------------------------------------------------------------- the task
@@ -207,7 +209,7 @@ class Handover:
             for row in store.instances.in_scope(self.requester["scope"])
             if row["id"] != self.requester["id"]
             and row["id"] not in busy
-            and token(row["label"] or "", "origin") != TERMINAL_ORIGIN
+            and token(row["label"] or "", "origin") != SHELL
             and may_meet(self.requester["label"], row["label"])
         ]
         for roles in ((self.order.role,), ("", GENERALIST)):
@@ -309,14 +311,15 @@ class Handover:
     def _look_for_worker(self, store) -> bool:
         """Whether the spawn has come to its end, for this dispatch at least."""
         lock, facts = self._lock, self._facts
+        shown = {name: value for name, value in facts.items() if name not in _UNSHOWN}
         try:
             seen = spawner(self.spawner_name).look(store, facts)
         except SpawnFailed as error:
             self._release(store, lock, "spawn_failed")
-            self._answered("spawn_failed", spawner=self.spawner_name, error=str(error), **facts)
+            self._answered("spawn_failed", spawner=self.spawner_name, error=str(error), **shown)
             self._lock = {}
             return True
-        details = {"spawner": self.spawner_name, **facts}
+        details = {"spawner": self.spawner_name, **shown}
         if seen is None:
             if self.left():
                 return False

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
+from swarm_mcp.actor import TERMINAL
 from swarm_mcp.errors import Refused
 
 GENERALIST = "generalist"
@@ -105,3 +106,21 @@ def require_gateway(requester: dict) -> None:
             " Register the session that leads with it, or set SWARM_MCP_ALLOW_SPAWN=1 in a shell you trust;"
             " any session may hand over work with request_task"
         )
+
+
+def may_go_wild(requester: dict) -> bool:
+    """Whether a session may start workers whose harness checks nothing (mode yolo): a person, or one that is let."""
+    return is_on("SWARM_ALLOW_YOLO") or token(requester["label"] or "", "origin") == TERMINAL
+
+
+def split_command(line: str) -> tuple[str, ...]:
+    """The words of a command line. Raises Refused."""
+    import shlex
+
+    try:
+        words = tuple(shlex.split(line))
+    except ValueError as error:
+        raise Refused(f"--command cannot be split into words: {error}") from None
+    if not words:
+        raise Refused("--command has no words")
+    return words

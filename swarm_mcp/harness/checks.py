@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from swarm_mcp.harness.adapter import HarnessAdapter
 
 INFO, WARN, ERROR = "info", "warn", "error"
-VERSION_SECONDS = 3.0
+VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
 # Where the clients keep what even `--version` may write (codex makes a folder of helper programs).
 _SCRATCH = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")

@@ -37,7 +37,8 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     if not ending.exit_code and not ending.signal and not result.get("is_error"):
         return None
     said = [str(found.get("message") or "") for found in ending.errors]
-    own = str(result.get("error_message") or (result.get("output") if result.get("is_error") else "") or "")
+    answer = result.get("output") if result.get("is_error") else ""
+    own = str(result.get("error_message") or result.get("error") or answer or "")
     for text in (own, *reversed(said), ending.stderr, ending.stdout if ending.result is None else ""):
         code = code_of(text)
         if code:

@@ -36,7 +36,7 @@ class Ledger:
         if kind == events.SESSION_INIT:
             yield from self._session(event)
         elif kind == events.RESULT:
-            self.result = {**(self.result or {}), **data}
+            self.result = data  # of several the last one counts
         elif kind == events.TOOL_START:
             yield from self._introduction()
             yield from self._start(event)

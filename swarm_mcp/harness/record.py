@@ -1,7 +1,8 @@
 """The record of a run: a private file of JSON lines, metadata first, then every event as it happened.
 
 Events stand there as ``Event.to_dict`` gives them, but lines of standard error, which are
-``{"type": "stderr", "content", "timestamp"}``. Everything is scrubbed before it gets here.
+``{"type": "stderr", "content", "timestamp"}``; ``transcript.event_of`` makes events of lines again. Everything is
+scrubbed before it gets here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Iterator
 
 from swarm_hook_core.state import make_private, state_dir, write_all
-from swarm_mcp.harness.events import RAW_LOG, RAW_STDERR, Event
+from swarm_mcp.harness.events import RAW_LOG, RAW_STDERR, Event, custom
 
 METADATA, STDERR = "metadata", "stderr"
 LARGEST_RECORD = 256 * 1024 * 1024  # bytes; beyond, raw lines are left out
@@ -31,26 +32,27 @@ class Record:
     """
 
     def __init__(self, folder: str, run_id: str, name: str):
-        self.path = ""
         self.fault = ""
         self._handle = -1
         self._waiting: list[bytes] = []
         self._bytes = 0
         self._written = 0
         self._full = False
-        place = os.path.join(folder or default_folder(), run_id)
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        self._place = os.path.join(folder or default_folder(), run_id)
+        self._name = f"{stamp}-{name[:8]}"
+        self.path = os.path.join(self._place, f"{self._name}.jsonl")
+
+    def open(self) -> None:
+        """Make the file. Where one of its name is there already, `path` is another one from now on."""
         try:
-            make_private(place)
-            for number in range(1, 1000):
-                more = f"-{number}" if number > 1 else ""
-                path = os.path.join(place, f"{stamp}-{name[:8]}{more}.jsonl")
+            make_private(self._place)
+            for number in range(2, 1000):
                 try:
-                    self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+                    self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+                    return
                 except FileExistsError:
-                    continue
-                self.path = path
-                break
+                    self.path = os.path.join(self._place, f"{self._name}-{number}.jsonl")
         except OSError as error:
             self.fault = str(error)
 
@@ -80,7 +82,8 @@ class Record:
         self._written += len(data)
         if self._written > LARGEST_RECORD and not self._full:
             self._full = True
-            self._add({"type": "custom", "name": "swarm.record_full", "data": {"bytes": self._written}})
+            full = custom("swarm.record_full", {"bytes": self._written})
+            self._add(full._replace(at=time.time()).to_dict())
 
     def close(self) -> None:
         """Write what waits, and close the file. Idempotent."""
@@ -111,12 +114,3 @@ def read(path: str) -> Iterator[dict]:
             if isinstance(found, dict):
                 yield found
 
-
-def event_of(line: dict) -> Event | None:
-    """The event that a line of a record has; None for metadata."""
-    kind = line.get("type")
-    if kind == METADATA or not isinstance(kind, str):
-        return None
-    data = {name: value for name, value in line.items() if name not in ("type", "timestamp")}
-    at = line.get("timestamp")
-    return Event(RAW_STDERR if kind == STDERR else kind, data, at if isinstance(at, (int, float)) else 0.0)

@@ -3,8 +3,11 @@
 usage: swarm-mcp dispatch TITLE... [--message TEXT] [--description TEXT] [--type TYPE] [--role ROLE]
                           [--file PATH]... [--priority N] [--depends-on ID,ID] [--parent-task ID]
                           [--idempotency-key KEY] [--approval-required] [--no-spawn | --force-spawn]
-                          [--spawner NAME] [--harness NAME] [--directory DIR] [--label TEXT] [--name TEXT]
-                          [--wait S] [--completion-wait S] [--no-nudge] [--force] [--as WHO] [--json]
+                          [--spawner NAME] [--harness NAME] [--model NAME] [--mode MODE] [--effort LEVEL]
+                          [--timeout S] [--max-cost USD] [--command LINE] [--directory DIR] [--label TEXT]
+                          [--name TEXT] [--wait S] [--completion-wait S] [--no-nudge] [--force] [--fresh]
+                          [--as WHO] [--json]
+       swarm-mcp dispatch --resume TASK [--message TEXT] [the other flags]
 
   --message TEXT        what the worker is told (default: the title)
   --description TEXT    what the task says (default: the message)
@@ -14,29 +17,44 @@ usage: swarm-mcp dispatch TITLE... [--message TEXT] [--description TEXT] [--type
   --idempotency-key K   dispatches with one key are one task; without it those of one type, title and role
   --no-spawn            start nobody: where no worker lives, the task waits to be claimed
   --force-spawn         start a worker even if one lives
-  --spawner NAME        herdr or swarm-ui (default: SWARM_DISPATCH_SPAWNER, SWARM_SPAWNER, herdr)
+  --resume TASK         go on with a task that is there and has no worker any more (id, or its beginning)
+  --spawner NAME        process (in the background), tmux, herdr or swarm-ui (default: SWARM_DISPATCH_SPAWNER,
+                        SWARM_SPAWNER, process)
   --harness NAME        what to start: claude, codex, ... (default: SWARM_DISPATCH_HARNESS,
-                        SWARM_WORKER_HARNESS, what this session is)
+                        SWARM_WORKER_HARNESS, HARNESS_PROVIDER, what this session is); swarm-mcp harness list
   --directory DIR       where to start it (default: this session's folder)
-  --label, --name TEXT  more words for the worker's label; what its pane is called
-  --wait S              seconds to wait until it has come up (herdr: 30, swarm-ui: 5)
+  --label, --name TEXT  more words for the worker's label; what its pane or window is called
+  --wait S              seconds to wait until it has come up (process, tmux, herdr: 30, swarm-ui: 5)
   --completion-wait S   wait up to S seconds for the task to end, and print how it did
                         (--wait-for-completion S is the same)
   --no-nudge, --force   leave the worker's terminal alone; wake it even while it is busy there
 
-For gateways: a session with mode:gateway in its label, or SWARM_MCP_ALLOW_SPAWN=1. Exit 1 where the dispatch
-is refused; 0 where the task is there, also if no worker could be started for it (status spawn_failed).
+Of workers that process and tmux start:
+
+  --model, --effort     as the harness names them; low, medium, high or max
+  --mode MODE           read-only, edit (default), or yolo: without the harness's own checks (dangerous; a person at
+                        a terminal may, others with SWARM_ALLOW_YOLO=1). Locks hold in all three
+  --timeout S           end it after S seconds (default: 0, never)
+  --max-cost USD        end it when it has cost that much, where the harness tells
+  --command LINE        the command that the harness process runs; of others, what to start instead of their own
+  --fresh               leave the session of the task's earlier run alone; else it is gone on with
+
+At most SWARM_MAX_WORKERS of them (default: 4, 0: any number) run at once on this machine; the others wait for a slot.
+
+For gateways: a session with mode:gateway in its label, a person at a terminal, or SWARM_MCP_ALLOW_SPAWN=1. Exit 1
+where the dispatch is refused; 0 where the task is there, also if no worker could be started for it (status
+spawn_failed), and however the task has ended: --json says it.
 
 example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
 """
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor
+from swarm_mcp.actor import person
 from swarm_mcp.cli.output import flush, refused, say, show
 from swarm_mcp.dispatch.handover import carry_out
 from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
-from swarm_mcp.errors import Refused
+from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
 
@@ -45,10 +63,13 @@ WORDS = None
 
 def run(args) -> int:
     """Dispatch; print what came of it."""
-    args.word(0, "the title: swarm-mcp dispatch TITLE...")
+    if not args.value("--resume"):
+        args.word(0, "the title: swarm-mcp dispatch TITLE...")
+    elif args.words:
+        raise UsageError("--resume names the task; what its worker is told now goes into --message")
     order = _order(args)
     with Store() as store:
-        requester = actor(store, args)
+        requester = person(store, args)
         try:
             answer = carry_out(store, requester, order)
         except Refused as refusal:
@@ -89,6 +110,14 @@ def _order(args) -> Order:
         completion_wait_seconds=_completion_wait(args),
         nudge=not args.has("--no-nudge"),
         force=args.has("--force"),
+        resume=args.value("--resume"),
+        model=args.value("--model"),
+        mode=args.value("--mode"),
+        effort=args.value("--effort"),
+        timeout_seconds=args.seconds("--timeout"),
+        max_cost_usd=args.seconds("--max-cost"),
+        command=args.value("--command"),
+        fresh=args.has("--fresh"),
     )
 
 

@@ -64,7 +64,7 @@ def _cost(found: dict, state: dict) -> Cost:
     ``usage`` leaves out sub-agents, summaries and the answer at which a budget was reached; it is second choice.
     """
     since = found.get("model_usage_since_last_result")
-    if isinstance(since, dict) and since:
+    if isinstance(since, dict):
         names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
         counted = [[count(used.get(name)) for used in since.values()] for name in names]
     else:

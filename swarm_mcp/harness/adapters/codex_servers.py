@@ -52,9 +52,11 @@ def rendered(servers: Mapping[str, McpServer], approved: bool, taken: Mapping[st
         tables[name] = table
     if not tables:
         return Servers((), {})
-    # The agent's own commands have no business with them. This table is joined with the user's, `exclude` is not.
-    blank = {"set": {variable: "" for variable in env}} if env else {}
-    settings = [f"mcp_servers={word(tables)}", *([f"shell_environment_policy={word(blank)}"] if blank else [])]
+    settings = [f"mcp_servers={word(tables)}"]
+    # The agent's own commands have no business with secrets. This table is joined with the user's, `exclude` is not.
+    secrets = {variable: "" for variable in env if variable.endswith("_SECRET")}
+    if secrets:
+        settings.append(f"shell_environment_policy={word({'set': secrets})}")
     return Servers(tuple(settings), env)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.handover import Handover
 from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
 from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text, texts
@@ -64,6 +65,14 @@ def _seconds(description: str) -> dict:
     return {"type": "number", "minimum": 0, "description": description}
 
 
+def _pause(call, arguments: dict) -> Answer:
+    return Answer(control.pause(call.store, call.member(), arguments["task_id"]))
+
+
+def _resume(call, arguments: dict) -> Answer:
+    return Answer(control.resume(call.store, call.member(), arguments["task_id"]))
+
+
 TOOLS = (
     Tool(
         "dispatch",
@@ -87,12 +96,29 @@ TOOLS = (
             "approval_required": flag("Nobody may begin before approve_task."),
             "spawn": flag("Off: start nobody; where no worker lives, the task waits to be claimed.", True),
             "force_spawn": flag("Start a new worker even if one lives."),
-            "spawner": text("What starts workers: `herdr` (default, a terminal pane) or `swarm-ui`."),
+            "spawner": text(
+                "What starts workers: `process` (default; in the background), `tmux`, `herdr` (terminal panes) or"
+                " `swarm-ui`."
+            ),
             "harness": text("Which agent to start, such as `claude` or `codex`. Default: what this session is."),
+            "model": text("Model of a started worker, as its harness names it."),
+            "mode": text(
+                "What a started worker may do beside what locks forbid: write no file, files of its folder (default),"
+                " or anything (only where the person has allowed it: SWARM_ALLOW_YOLO).",
+                enum=["read-only", "edit", "yolo"],
+            ),
+            "effort": text("How much a started worker is to think.", enum=["low", "medium", "high", "max"]),
+            "timeout_seconds": _seconds("End a started worker after so long. Default: never."),
+            "max_cost_usd": _seconds("End a started worker when it has cost that much, where its harness tells."),
+            "resume": text(
+                "Id of a task that is there already, whose worker was ended or has gone: start one that goes on with it,"
+                " in the same session where that can be. `title` is not looked at then."
+            ),
+            "fresh": flag("Leave the session of the task's earlier run alone; else it is gone on with."),
             "cwd": text("Folder to start the worker in. Default: this session's."),
             "label": text("More words for the started worker's label."),
             "name": text("What the started worker's place is called on screen."),
-            "wait_seconds": _seconds("How long to wait for a started worker. Default: 30 (herdr), 5 (swarm-ui)."),
+            "wait_seconds": _seconds("How long to wait for a started worker. Default: 30, or 5 (swarm-ui)."),
             "placement": PLACEMENT,
             "completion_wait_seconds": _seconds(
                 "Wait this long for the task to end, and answer with its result and what the worker wrote about it."
@@ -110,5 +136,21 @@ TOOLS = (
         _dispatch,
         required=("title",),
         idempotent=True,
+    ),
+    Tool(
+        "pause_task",
+        "Have the worker that was started for a task stop for now: its child is ended, its session, locks and task are"
+        " kept for resume_task. To end it for good: update_task with status cancelled.",
+        {"task_id": text("The task's id.")},
+        _pause,
+        required=("task_id",),
+    ),
+    Tool(
+        "resume_task",
+        "Have a paused worker go on, in the same session where its harness can. Where a task's worker has gone,"
+        " dispatch with `resume` starts another.",
+        {"task_id": text("The task's id.")},
+        _resume,
+        required=("task_id",),
     ),
 )  # fmt: skip

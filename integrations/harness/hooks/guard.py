@@ -1,0 +1,54 @@
+"""The check behind the guard tools. Arguments: before|after, tool, an id for the call, how the guard was called.
+
+Standard input is the tool's own. Ends with 10 where the call is refused (standard output says why), with 11 where it
+may go ahead and there is something to be said or looked at afterwards, else with 0.
+"""
+
+import os
+import sys
+
+REFUSED, BESIDE = 10, 11
+
+
+def main() -> int:
+    """The exit status."""
+    from _common import SHELL_TOOL, call, core
+    from swarm_hook_core.payload import loads, read
+
+    when, tool, call_id, called = sys.argv[1:5]
+    tool_input = loads(read(sys.stdin))
+    # Called by name from within a shell command, a tool takes relative paths from where that is.
+    nested = (os.environ.get("HARNESS_CWD") or os.getcwd()) if "/.tool-bin/" in called else ""
+    call_id = f"guard-{call_id}"
+    if when == "after":
+        return _say(core.words_after(call("PostToolUse", tool, tool_input, call_id, nested)), 0)
+    payload = call("PreToolUse", tool, tool_input, call_id, nested)
+    verdict = core.judge(payload)
+    if verdict is None:
+        return 0
+    if verdict.denial is not None:
+        return _say(verdict.denial.reason, REFUSED)
+    words = core.words_beside(verdict, payload)
+    if words or verdict.watched or (tool == SHELL_TOOL and core.is_watching()):
+        return _say(words, BESIDE)
+    return 0
+
+
+def _say(text: str, status: int) -> int:
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.flush()
+    return status
+
+
+if __name__ == "__main__":
+    try:
+        status = main()
+    except Exception as error:  # noqa: BLE001 - a fault of ours must never cost the user a tool call
+        status = 0
+        try:
+            from swarm_hook_core import faults
+
+            faults.record("hs", "guard", faults.describe(error))
+        except Exception:  # noqa: BLE001 - not even the core can be loaded
+            status = 0
+    os._exit(status)

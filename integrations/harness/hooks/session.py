@@ -1,0 +1,134 @@
+"""The hooks of the harness's stages. Argument: start, assemble, tool_exec or end.
+
+What a stage is given comes on standard input; only `assemble` answers, with the same and more.
+"""
+
+import os
+import sys
+
+GREETING = "greeting"
+
+
+def start() -> None:
+    """Register the session, and keep what it is to be told for `assemble`."""
+    from _common import core, is_sub_agent, payload
+    from swarm_hook_core import lifecycle
+    from swarm_hook_core.state import write_private
+
+    if is_sub_agent():
+        os.environ.pop("SWARM_MCP_INSTANCE_ID", None)  # reserved for the session that has started this one
+        os.environ.pop("SWARM_MCP_LABEL", None)
+    text = lifecycle.start(core.config, payload("SessionStart", source=_source()), state="working")
+    if text:
+        write_private(_greeting_file(), text)
+
+
+def assemble() -> None:
+    """Print the request in the making with the greeting, and news that cannot wait, behind its system prompt."""
+    from _common import core, payload
+    from swarm_hook_core.payload import dumps, parse, read
+
+    given = parse(read(sys.stdin))
+    words = [_greeting(), core.words_now(payload("UserPromptSubmit"))]
+    text = "\n\n".join(filter(None, words))
+    if not text:
+        return
+    system = given.get("system")
+    if isinstance(system, list):
+        given["system"] = [*system, {"type": "text", "text": text}]
+    else:
+        given["system"] = f"{system}\n\n{text}" if isinstance(system, str) and system else text
+    sys.stdout.write(dumps(given))
+    sys.stdout.flush()
+
+
+def tool_exec() -> None:
+    """Answer the first waiting call ourselves where it would write a peer's file and nothing else has answered it."""
+    from _common import SHELL_TOOL, call, core
+    from swarm_hook_core.payload import dumps, parse, read
+
+    given = parse(read(sys.stdin))
+    waiting = given.get("tool_calls", [given])[0]
+    tool, call_id = waiting["name"], waiting["id"]
+    if not (isinstance(call_id, str) and call_id and "/" not in call_id and isinstance(tool, str)):
+        return
+    folder = os.path.join(os.environ["HARNESS_SESSION"], ".tool_dispatch")
+    answer = os.path.join(folder, f"{call_id}.json")
+    if os.path.exists(answer) or (tool == SHELL_TOOL and _is_guarded(tool)):
+        return
+    verdict = core.judge(call("PreToolUse", tool, waiting.get("input"), call_id))
+    if verdict is None or verdict.denial is None:
+        return
+    os.makedirs(folder, exist_ok=True)
+    scratch = f"{answer}.{os.getpid()}"
+    with open(scratch, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(dumps({"result": verdict.denial.reason, "error": True}))
+    os.replace(scratch, answer)
+
+
+def end() -> None:
+    """Deregister the session; what it held is free."""
+    from _common import core, payload
+    from swarm_hook_core.payload import dumps
+
+    try:
+        os.remove(_greeting_file())
+    except OSError:
+        pass  # there was none
+    core.run_session_end_hook(_Given(dumps(payload("SessionEnd", reason="other"))))
+
+
+class _Given:
+    """Standard input, for the core."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def read(self) -> str:
+        return self.text
+
+
+def _source() -> str:
+    """Whether the session begins or goes on."""
+    try:
+        return "startup" if len(os.listdir(os.path.join(os.environ["HARNESS_SESSION"], "messages"))) < 2 else "resume"
+    except (OSError, KeyError):
+        return "startup"
+
+
+def _greeting_file() -> str:
+    from _common import core, session_id
+    from swarm_hook_core.scratch import folder_of
+
+    return os.path.join(folder_of(core.config, session_id()), GREETING)
+
+
+def _greeting() -> str:
+    try:
+        with open(_greeting_file(), encoding="utf-8", errors="replace") as file:
+            return file.read(16384)
+    except OSError:
+        return ""
+
+
+def _is_guarded(tool: str) -> bool:
+    """Whether the tool that will be called is one of our guards, which asks for itself."""
+    sources = os.environ.get("HARNESS_SOURCES", "").split(":")
+    found = [path for path in (os.path.join(source, "tools", tool) for source in sources) if os.access(path, os.X_OK)]
+    beside = os.path.join(os.path.dirname(os.path.realpath(found[-1])), "..", "hooks", "guard.py") if found else ""
+    return bool(beside) and os.path.isfile(beside)
+
+
+if __name__ == "__main__":
+    status = 0
+    try:
+        {"start": start, "assemble": assemble, "tool_exec": tool_exec, "end": end}[sys.argv[1]]()
+    except Exception as error:  # noqa: BLE001 - a fault of ours must never cost the user a turn
+        status = 1
+        try:
+            from swarm_hook_core import faults
+
+            faults.record("hs", sys.argv[1], faults.describe(error))
+        except Exception:  # noqa: BLE001 - not even the core can be loaded
+            status = 1
+    os._exit(status)

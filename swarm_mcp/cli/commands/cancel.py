@@ -1,0 +1,64 @@
+"""cancel: call a task off, and end the worker that is at it
+
+usage: swarm-mcp cancel TASK [--wait S] [--as WHO] [--json]
+
+  TASK       id of a task or of a run, or the beginning of one
+  --wait S   wait up to S seconds until the worker has ended (default: 0)
+
+The worker's whole process group is told to end, and killed if it does not within its grace (15 s). What depends on
+the task is cancelled with it. For who asked for the task or does it; where who asked has gone, for any gateway.
+
+example: swarm-mcp cancel 6ff1c928
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import person
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.dispatch.control import cancel
+from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
+
+WORDS = 1
+
+
+def run(args) -> int:
+    """Cancel it; say what becomes of its worker."""
+    reference = args.word(0, "the task: swarm-mcp cancel TASK")
+    with Store() as store:
+        try:
+            answer = cancel(store, person(store, args), reference)
+        except Refused as refusal:
+            return refused(args, "cancel", refusal.answer)
+        if answer["worker"]:
+            answer["worker"] = "ended" if _ends(store, answer["run_id"], args.seconds("--wait")) else "ending"
+        else:
+            answer["worker"] = "none"
+    if args.json:
+        show(answer)
+    else:
+        of_it = {"none": "nobody was at it", "ending": "its worker is being ended", "ended": "its worker has ended"}
+        say(f"{_subject(answer)} cancelled; {of_it[answer['worker']]}")
+    return 0
+
+
+def _ends(store, run_id: str, seconds: float) -> bool:
+    """Whether that run has ended, after waiting for it at most that long."""
+    import time
+
+    from swarm_mcp.store.changes import Changes
+    from swarm_mcp.store.runs import ENDED
+
+    until = time.monotonic() + seconds
+    with Changes(store.path) as changes:
+        while True:
+            row = store.runs.get(run_id)
+            if row is None or row["state"] == ENDED:
+                return True
+            if time.monotonic() >= until:
+                return False
+            changes.wait(min(1.0, until - time.monotonic()))
+
+
+def _subject(answer: dict) -> str:
+    return f"task {answer['task_id']}" if answer["task_id"] else f"run {answer['run_id']}"

@@ -1,0 +1,33 @@
+"""pause: have a worker stop for now, and keep its task
+
+usage: swarm-mcp pause TASK [--as WHO] [--json]
+
+  TASK   id of a task or of its run, or the beginning of one
+
+The worker's child is ended; its session, locks and task are kept until swarm-mcp resume or swarm-mcp cancel. For
+workers that swarm-mcp itself supervises (spawners process and tmux).
+
+example: swarm-mcp pause 6ff1c928
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import person
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.dispatch.control import pause
+from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
+
+WORDS = 1
+
+
+def run(args) -> int:
+    """Ask for it."""
+    reference = args.word(0, "the task: swarm-mcp pause TASK")
+    with Store() as store:
+        try:
+            answer = pause(store, person(store, args), reference)
+        except Refused as refusal:
+            return refused(args, "pause", refusal.answer)
+    show(answer) if args.json else say(f"task {answer['task_id']} is being paused; swarm-mcp resume goes on with it")
+    return 0

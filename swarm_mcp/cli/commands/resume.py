@@ -1,0 +1,33 @@
+"""resume: have a paused worker go on
+
+usage: swarm-mcp resume TASK [--as WHO] [--json]
+
+  TASK   id of a task or of its run, or the beginning of one
+
+It goes on with its session where the harness can, else anew, told how far it was. Where no worker is at the task any
+more, swarm-mcp dispatch --resume TASK starts one.
+
+example: swarm-mcp resume 6ff1c928
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import person
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.dispatch.control import resume
+from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
+
+WORDS = 1
+
+
+def run(args) -> int:
+    """Ask for it."""
+    reference = args.word(0, "the task: swarm-mcp resume TASK")
+    with Store() as store:
+        try:
+            answer = resume(store, person(store, args), reference)
+        except Refused as refusal:
+            return refused(args, "resume", refusal.answer)
+    show(answer) if args.json else say(f"task {answer['task_id']} goes on")
+    return 0

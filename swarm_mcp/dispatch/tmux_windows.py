@@ -1,0 +1,181 @@
+"""Workers that can be watched: the supervisor of ``processes``, in a tmux window of its own.
+
+The window opens in the session that the dispatcher sits in, else in one called ``swarm``, which is made where it is
+missing. It stays when the worker has ended, to be read; the oldest of those go when new ones are opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import time
+
+from swarm_hook_core.coordinator import run
+from swarm_hook_core.labels import token
+from swarm_hook_core.process import start_time
+from swarm_hook_core.state import make_private, state_dir
+from swarm_mcp.dispatch.assignment import assignment_of
+from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable
+from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.settings import Settings
+from swarm_mcp.store.registration import new_id
+
+SESSION = "swarm"
+SECONDS = 10.0
+KEPT_WINDOWS = 8  # of workers that have ended
+MARK = "@swarm_run"  # a tmux option of our panes: the run's id
+FORMAT = "#{session_id} #{pane_id} #{pane_pid}"
+UNSUPPORTED = ("workspace", "tab", "group", "max_panes_per_tab", "layout")
+# What a window has of its own.
+OF_THE_WINDOW = ("TMUX", "TMUX_PANE", "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "SHLVL", "PWD")
+
+
+class TmuxWindows:
+    """The spawner ``tmux``."""
+
+    patience = 30.0
+
+    def start(self, store, worker: Worker) -> dict:
+        """See ``spawners.Spawner``."""
+        from swarm_mcp.bundle import coordinator_command
+
+        require_startable(store, worker)
+        run_id = new_id()
+        env = {name: value for name, value in environment().items() if name not in OF_THE_WINDOW}
+        text = assignment_of(worker, run_id, env=env).to_text()
+        settings = Settings(token(worker.requester["label"] or "", "identity"))
+        tmux = _Tmux(os.path.expanduser(settings.first("SWARM_TMUX_BIN") or "tmux"))
+        with _Pipe() as pipe:
+            words = [*coordinator_command(), "work", "--watch", "--from", pipe.path]
+            session, pane, pid = tmux.open(worker, words)
+            try:
+                pipe.write(text.encode())
+            except SpawnFailed:
+                tmux.forget(pane)
+                raise
+        tmux.keep(session, pane, run_id)
+        facts = {"instance_id": worker.instance_id, "run_id": run_id, "pane_id": pane}
+        ignored = [name for name in UNSUPPORTED if worker.placement.get(name)]
+        facts.update({"placement_ignored": ignored} if ignored else {})
+        return {**facts, "supervisor": [store.here, pid, start_time(pid)]}
+
+    def look(self, store, facts: dict) -> dict | None:
+        """See ``spawners.Spawner``."""
+        return look(store, facts)
+
+
+class _Tmux:
+    """The command. It finds its server by itself: ``TMUX`` names the one around us, else it is the user's default."""
+
+    def __init__(self, program: str):
+        self.program = program
+
+    def open(self, worker: Worker, words: list[str]) -> tuple[str, str, int]:
+        """A new window that runs `words`: its session, its pane, the process in it."""
+        name = worker.name or f"{worker.role}: {worker.title}"[:40]
+        # tmux reads formats (#...) in names, and `:` and `.` as parts of targets.
+        name = "".join(c if c.isprintable() and c not in "#:." else " " for c in name)
+        named, here = ["-n", " ".join(name.split()) or worker.role], ["-c", worker.cwd]
+        report = ["-d", "-P", "-F", FORMAT, *here]
+        beside = worker.placement.get("parent_pane_id") or ""
+        if beside:
+            across = [] if worker.placement.get("split_direction") == "down" else ["-h"]
+            return _opened(self.ask("split-window", *across, "-t", _target(beside), *report, "--", *words))
+        if os.environ.get("TMUX", "").strip():
+            return _opened(self.ask("new-window", *report, *named, "--", *words))
+        for _ in range(2):  # another dispatch may make the session at the same moment
+            if self.tries("has-session", "-t", f"={SESSION}"):
+                return _opened(self.ask("new-window", "-t", f"={SESSION}:", *report, *named, "--", *words))
+            try:
+                size = ["-x", "200", "-y", "50"]
+                return _opened(self.ask("new-session", "-s", SESSION, *size, *report, *named, "--", *words))
+            except SpawnFailed as error:
+                failure = error
+        raise failure
+
+    def keep(self, session: str, pane: str, run_id: str) -> None:
+        """Let the pane stay when its worker has ended, and see to it that not too many do."""
+        self.tries("set-option", "-p", "-t", pane, "remain-on-exit", "on")
+        self.tries("set-option", "-p", "-t", pane, MARK, run_id)
+        try:
+            listed = self.ask("list-panes", "-s", "-t", session, "-F", f"#{{pane_dead}} #{{pane_id}} #{{{MARK}}}")
+        except SpawnFailed:
+            return
+        ended = [words[1] for words in map(str.split, listed.splitlines()) if len(words) == 3 and words[0] == "1"]
+        for old in sorted(ended, key=lambda pane_id: int(pane_id[1:]))[:-KEPT_WINDOWS]:
+            self.forget(old)
+
+    def forget(self, pane: str) -> None:
+        """Close a pane."""
+        self.tries("kill-pane", "-t", pane)
+
+    def tries(self, *words: str) -> bool:
+        """Whether the command succeeds."""
+        return run([self.program, *words], SECONDS).code == 0
+
+    def ask(self, *words: str) -> str:
+        """What the command prints. Raises SpawnFailed."""
+        done = run([self.program, *words], SECONDS)
+        if done.code is None:
+            raise SpawnFailed(
+                f"tmux cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_TMUX_BIN, or choose another"
+                " spawner"
+            )
+        if done.code != 0:
+            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            raise SpawnFailed(f"tmux {words[0]} failed: {lines[0][:200] if lines else f'exit code {done.code}'}")
+        return done.stdout
+
+
+class _Pipe:
+    """A named pipe, private to this user, that is gone once it has been read."""
+
+    def __enter__(self) -> _Pipe:
+        try:
+            make_private(state_dir())
+            self._folder = tempfile.mkdtemp(prefix="assignment-", dir=state_dir())
+            self.path = os.path.join(self._folder, "pipe")
+            os.mkfifo(self.path, 0o600)
+        except OSError as error:
+            raise SpawnFailed(f"the state folder cannot be used: {error}") from None
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        os.remove(self.path)
+        os.rmdir(self._folder)
+
+    def write(self, data: bytes) -> None:
+        """Hand over `data`. Raises SpawnFailed where nobody takes it in time."""
+        until = time.monotonic() + HAND_OVER_SECONDS
+        file = -1
+        try:
+            while data:
+                try:
+                    if file < 0:
+                        file = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                    data = data[os.write(file, data) :]
+                    continue
+                except OSError as error:
+                    if error.errno not in (errno.ENXIO, errno.EAGAIN):
+                        raise SpawnFailed("the worker's supervisor ended before it had its instructions") from None
+                if time.monotonic() > until:
+                    raise SpawnFailed("the worker's supervisor did not take its instructions")
+                time.sleep(0.01)
+        finally:
+            if file >= 0:
+                os.close(file)
+
+
+def _opened(report: str) -> tuple[str, str, int]:
+    words = report.split()
+    if len(words) != 3 or not words[2].isdigit():
+        raise SpawnFailed("tmux did not say which pane it opened")
+    return words[0], words[1], int(words[2])
+
+
+def _target(text: str) -> str:
+    # Given by a model: it must not pass for a flag, nor for a format.
+    if text.startswith("-") or not text.isprintable() or "#" in text:
+        raise SpawnFailed(f"{text[:40]!r} cannot be the name of a pane")
+    return text

@@ -1,0 +1,179 @@
+"""One child of a run: how it is launched, and what becomes of each line that it writes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from swarm_hook_core import faults
+from swarm_mcp.harness import events, outcome
+from swarm_mcp.harness.adapter import HarnessAdapter, Launch
+from swarm_mcp.harness.child import Child, found
+from swarm_mcp.harness.environment import added, without_session
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.ledger import Ledger
+from swarm_mcp.harness.lines import Lines
+from swarm_mcp.harness.loop_guard import STOP, LoopGuard
+from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.scrub import Scrubber
+from swarm_mcp.harness.telling import RUNTIME, Telling
+from swarm_mcp.harness.watching import Urge, follow
+
+TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # of what it wrote last, kept for finding out why it failed
+
+
+class NotStarted(Exception):
+    """There is no child: `code` (``outcome.ERRORS``) and one line saying why."""
+
+    def __init__(self, code: str, reason: str):
+        super().__init__(reason)
+        self.code = code
+
+
+class Attempt:
+    """A child that has yet to be started. `told` afterwards: whether it ended because it was told to."""
+
+    def __init__(self, adapter: HarnessAdapter, query: HarnessQuery, telling: Telling, ledger: Ledger, urge: Urge):
+        self._adapter, self._query = adapter, query
+        self._telling, self._ledger, self._urge = telling, ledger, urge
+        self._guard = LoopGuard()
+        self._state: dict = {"query": query}
+        self._lines = {"stdout": Lines(), "stderr": Lines()}
+        self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
+        self._native = 0
+        self.told = False
+        self.strayed = False  # it goes by another session than the one that was to be continued
+
+    # ------------------------------------------------------------------- start
+
+    def launch(self, folder: Path, number: int) -> tuple[list[str], dict[str, str], Launch]:
+        """Argv, environment and the rest of how the child is started; its metadata is told. Raises NotStarted."""
+        query = self._query
+        self._state["folder"] = str(folder)
+        try:
+            launch = self._adapter.launch(query, folder)
+        except Exception as error:
+            self._telling.scrubber = self._scrubber({})
+            raise NotStarted(outcome.UNKNOWN, _words(error)) from error
+        own = added(query, launch.env)
+        environment = {**without_session(drop=launch.drop), **own}
+        self._telling.scrubber = self._scrubber(launch.env)
+        self._telling.meta(self._metadata(launch, own, number))
+        program = found(launch.argv[0], environment, query.cwd)
+        if program is None:
+            reason = f"{launch.argv[0]} is not installed, or not on PATH. {self._adapter.instructions}".strip()
+            raise NotStarted(outcome.NOT_INSTALLED, reason)
+        return [program, *launch.argv[1:]], environment, launch
+
+    def run(self, folder: Path, number: int, until: float, started: Callable[[Child], None]) -> Ending:
+        """Start the child and see it through; how it ended. `until` as in ``follow``. Raises NotStarted."""
+        argv, environment, launch = self.launch(folder, number)
+        try:
+            child = Child(argv, self._query.cwd, environment, launch.stdin)
+        except (OSError, ValueError) as error:
+            raise NotStarted(outcome.PROCESS_CRASHED, f"{launch.argv[0]} cannot be started: {error}") from error
+        try:
+            started(child)
+            for note in launch.notes:
+                self._telling.line("stderr", note)
+            seconds = self._query.timeout_seconds
+
+            def deadline() -> None:
+                self._urge.give(outcome.TIMEOUT, f"it took longer than {seconds:g} seconds")
+
+            self.told = follow(child, self._take, self._urge, deadline, until, self._query.grace_seconds)
+        finally:
+            left = child.close()
+        self._events(self._ask(self._adapter.finish, self._state))
+        if left:
+            self._telling.event(events.custom("swarm.leftovers_ended", {"processes": left}))
+        for event in self._ledger.close():
+            self._telling.event(event)
+        return Ending(
+            child.exit_code, child.signal, self._ledger.result, tuple(self._ledger.errors),
+            self._tail("stderr"), self._tail("stdout"), self._native,
+        )  # fmt: skip
+
+    def _scrubber(self, own) -> Scrubber:
+        query = self._query
+        servers = [values for server in query.mcp_servers.values() for values in (server.env, server.headers)]
+        return Scrubber(os.environ, query.env, own, *servers)
+
+    def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict:
+        """What the record begins with. Of the environment only what the child has beside this process's."""
+        query = self._query
+        return {
+            "timestamp": time.time(), "adapter": self._adapter.name, "command": launch.argv[0],
+            "args": list(launch.argv[1:]), "command_line": shlex.join(launch.argv), "cwd": query.cwd,
+            "env": self._telling.scrubber.environment(own), "prompt": query.prompt, "model": query.model,
+            "effort": query.effort, "mode": query.mode, "run_id": query.run_id, "task_id": query.task_id,
+            "instance_id": query.instance_id, "requester_id": query.requester_id, "scope": query.scope,
+            "label": query.label, "role": query.role, "resume_session_id": query.resume_session_id,
+            "timeout_seconds": query.timeout_seconds, "grace_seconds": query.grace_seconds, "attempt": number,
+            "supervisor_pid": os.getpid(),
+        }  # fmt: skip
+
+    # ------------------------------------------------------------------- lines
+
+    def _take(self, stream: str, data: bytes) -> None:
+        lines = self._lines[stream]
+        for line in lines.feed(data) if data else lines.end():
+            self._line(stream, line)
+        if lines.cut:
+            self._telling.event(events.custom("swarm.line_cut", {"stream": stream, "bytes": lines.cut}))
+            lines.cut = 0
+        self._telling.flush()
+
+    def _line(self, stream: str, line: str) -> None:
+        self._telling.line(stream, line)
+        if stream == "stderr":
+            self._tails[stream].append(line[-TAIL_CHARACTERS:])
+            self._events(self._ask(self._adapter.parse_stderr, line, self._state))
+            return
+        self._native += bool(line.strip())
+        seen = self._ask(self._adapter.parse, line, self._state)
+        if not seen:
+            self._tails[stream].append(line[-TAIL_CHARACTERS:])
+        self._events(seen)
+
+    def _ask(self, question, *words) -> list[Event]:
+        """What the adapter makes of it. It is not to raise; should it, the run goes on all the same."""
+        try:
+            return question(*words) or []
+        except Exception as error:
+            faults.record(RUNTIME, self._adapter.name, _words(error))
+            return [events.custom(f"{self._adapter.name}.not_understood", {"error": _words(error)})]
+
+    def _events(self, seen: list[Event]) -> None:
+        for event in seen:
+            for admitted in self._ledger.admit(event):
+                self._telling.event(admitted)
+                self._look(admitted)
+            if event.kind == events.ERROR and event.data.get("final"):
+                code = event.data.get("category")
+                self._urge.give(code if code in outcome.ERRORS else outcome.UNKNOWN, str(event.data.get("message")))
+
+    def _look(self, event: Event) -> None:
+        if event.kind == events.TOOL_START:
+            level, words = self._guard.saw(event.data["tool_name"], event.data.get("args")) or ("", "")
+            if level == STOP:
+                self._urge.give(outcome.TOOL_LOOP, words)
+            elif level:
+                self._telling.event(events.custom("swarm.tool_loop_warning", {"message": words}))
+        asked, came = self._query.resume_session_id, self._ledger.session_id
+        if asked and came and came != asked and not self._query.fork_session and not self.strayed:
+            self.strayed = True
+            words = f"session {asked} was to be continued, and session {came} began"
+            self._telling.event(events.error(words, outcome.SESSION_NOT_FOUND))
+
+    def _tail(self, stream: str) -> str:
+        return "\n".join(self._tails[stream])[-TAIL_CHARACTERS:]
+
+
+def _words(error: BaseException) -> str:
+    return str(error) if type(error).__module__ == "swarm_mcp.errors" else f"{type(error).__name__}: {error}"

@@ -1,0 +1,102 @@
+"""From how a child ended to how the run ended: the error, the answer, what it took, what is kept of the session."""
+
+from __future__ import annotations
+
+from swarm_hook_core import faults
+from swarm_mcp.harness import errors_of, outcome
+from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.ledger import Ledger
+from swarm_mcp.harness.outcome import Cost, Ending, RunResult
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.resumption import Session, fits, serialize
+from swarm_mcp.harness.telling import RUNTIME
+from swarm_mcp.harness.usage import cost_of, own_part, priced
+
+LONGEST_MESSAGE = 1000
+
+
+def error_in(adapter: HarnessAdapter, ending: Ending) -> tuple[str, str] | None:
+    """What the adapter says went wrong; what anybody would say, should it fail to."""
+    try:
+        return adapter.error_of(ending)
+    except Exception as error:
+        faults.record(RUNTIME, adapter.name, f"{type(error).__name__}: {error}")
+        return errors_of.error_of(ending)
+
+
+def is_unknown_session(adapter: HarnessAdapter, ending: Ending) -> bool:
+    """Whether the session that was to be continued is not there."""
+    try:
+        return bool(adapter.unknown_session(ending))
+    except Exception as error:
+        faults.record(RUNTIME, adapter.name, f"{type(error).__name__}: {error}")
+        return False
+
+
+def concluded(
+    adapter: HarnessAdapter,
+    query: HarnessQuery,
+    ledger: Ledger,
+    ending: Ending,
+    failure: tuple[str, str] | None,
+    before: Cost,
+) -> RunResult:
+    """The result of a run; `failure` is its error code and why, `before` what the session had cost until then.
+
+    Times, attempts, record and what is known only to the run are left as they are by default.
+    """
+    given = ending.result or {}
+    counted = cost_of(given.get("cost"))
+    model = counted.model or ledger.model or given.get("model") or adapter.model(query) or None
+    cost = priced(own_part(counted, before, adapter.cumulative), adapter.prices, model)
+    session_id = ledger.session_id or _session_of(adapter, given)
+    kept = None
+    if session_id and (failure is None or failure[0] != outcome.SESSION_NOT_FOUND):
+        kept = serialize(Session(adapter.name, session_id, query.cwd, counted))
+    category, words = failure or (None, None)
+    return RunResult(
+        run_id=query.run_id,
+        harness=adapter.name,
+        exit_code=ending.exit_code,
+        signal=ending.signal or None,
+        timed_out=category == outcome.TIMEOUT,
+        is_error=failure is not None,
+        error_category=category,
+        error_message=(_one_line(words or "") or f"failed: {category}") if failure else None,
+        output=ledger.output,
+        session_id=session_id,
+        session_params=kept,
+        cost=cost._replace(model=model if isinstance(model, str) else None),
+        session_cost=counted,
+        model=model if isinstance(model, str) else None,
+        provider=given.get("provider") if isinstance(given.get("provider"), str) else None,
+        retry_not_before=_moment(given.get("retry_not_before"), ledger),
+        result_json=_answer(given, ending, failure is not None),
+    )
+
+
+def _session_of(adapter: HarnessAdapter, given: dict) -> str | None:
+    found = given.get("session_id")
+    return found if isinstance(found, str) and fits(adapter, found) else None
+
+
+def _answer(given: dict, ending: Ending, failed: bool) -> object:
+    """The answer by schema; else, of a run that failed without a result, what it wrote and nobody understood."""
+    for name in ("result_json", "structured"):
+        if given.get(name) is not None:
+            return given[name]
+    if failed and ending.result is None and (ending.stdout or ending.stderr):
+        return {"stdout": ending.stdout, "stderr": ending.stderr}
+    return None
+
+
+def _moment(found: object, ledger: Ledger) -> float | None:
+    for value in (found, *(error.get("retry_not_before") for error in reversed(ledger.errors))):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e12:
+            return float(value)
+    return None
+
+
+def _one_line(words: str) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 3] + "..."

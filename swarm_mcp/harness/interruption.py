@@ -1,0 +1,48 @@
+"""Ending runs in order when their own process is about to end: by a signal, or because its work is done."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import signal
+import weakref
+from collections.abc import Iterator
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_live: weakref.WeakSet = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def ended_by_signals(*runs) -> Iterator[list[int]]:
+    """While it lasts, SIGINT, SIGTERM and SIGHUP abort `runs` instead of ending this process.
+
+    Gives a list of the signals that came. Only for the main thread.
+    """
+    came: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        came.append(number)
+        for run in runs:
+            run.abort(f"ended by {signal.Signals(number).name}")
+
+    before = {number: signal.signal(number, end) for number in SIGNALS}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ended_at_exit(run) -> None:
+    """Should the process end while `run` goes on, it is aborted and waited for."""
+    if not _live:
+        atexit.register(_end_all)
+    _live.add(run)
+
+
+def _end_all() -> None:
+    runs = list(_live)
+    for run in runs:
+        run.abort("its supervisor ended")
+    for run in runs:
+        run.wait(60)

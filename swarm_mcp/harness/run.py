@@ -1,0 +1,271 @@
+"""The runner: one run of one harness, from before its child starts until nothing of it is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from swarm_hook_core import faults
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.harness import events, outcome, record
+from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.attempt import Attempt, NotStarted
+from swarm_mcp.harness.child import Child
+from swarm_mcp.harness.conclusion import concluded, error_in, is_unknown_session
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.interruption import ended_at_exit
+from swarm_mcp.harness.ledger import Ledger
+from swarm_mcp.harness.outcome import Cost, Ending, RunResult
+from swarm_mcp.harness.private_folder import private_folder
+from swarm_mcp.harness.query import HarnessQuery, checked
+from swarm_mcp.harness.record import Record
+from swarm_mcp.harness.resumption import Resumption, decide
+from swarm_mcp.harness.telling import RUNTIME, Telling
+from swarm_mcp.harness.watching import Urge
+
+BEAT_SECONDS = 5.0
+NOTHING = Ending(None)
+
+
+def record_folder() -> str:
+    """Where the records of runs lie: a folder for each run."""
+    return record.default_folder()
+
+
+class Run:
+    """One run. `run_id` names it, `record` is the path of its record (of the last attempt's).
+
+    `membership` is the run's place in the swarm (``membership.Membership``), None for none; `previous` the
+    ``session_params`` of an earlier result, whose session is to be continued where that can be.
+    """
+
+    def __init__(
+        self,
+        adapter: HarnessAdapter,
+        query: HarnessQuery,
+        *,
+        record_folder: str = "",
+        membership=None,
+        previous: dict | None = None,
+    ):
+        self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
+        instance_id = query.instance_id or getattr(membership, "instance_id", "")
+        self._adapter = adapter
+        self._query = query._replace(run_id=self.run_id, instance_id=instance_id)
+        self._membership, self._previous = membership, previous
+        self._folder = record_folder
+        self._telling = Telling()
+        self._telling.record = self._new_record()
+        self._ledger = Ledger(adapter.name)
+        self._urge = Urge()
+        self._thread: threading.Thread | None = None
+        self._over = threading.Event()
+        self._child: tuple[int, str] | None = None
+        self._result: RunResult | None = None
+        self._attempts = 0
+        self._forget = False
+        self._began = 0.0
+
+    # ---------------------------------------------------------------- the face
+
+    @property
+    def record(self) -> str:
+        """Path of the record."""
+        return self._telling.record.path if self._telling.record else ""
+
+    @property
+    def session_id(self) -> str | None:
+        """The harness's session, None until it is known."""
+        return self._ledger.session_id
+
+    @property
+    def child(self) -> tuple[int, str] | None:
+        """Pid and start time of the child while it runs."""
+        return self._child
+
+    def on_event(self, listener: Callable[[Event], object]) -> Run:
+        """Call `listener` with every event, in the run's own thread."""
+        self._telling.on_event(listener)
+        return self
+
+    def on_log(self, listener: Callable[[str, str], object]) -> Run:
+        """Call `listener` with ``("stdout" | "stderr", line)``, scrubbed."""
+        self._telling.on_log(listener)
+        return self
+
+    def on_meta(self, listener: Callable[[dict], object]) -> Run:
+        """Call `listener` with a child's metadata before it is started."""
+        self._telling.on_meta(listener)
+        return self
+
+    def start(self) -> Run:
+        """Begin; returns at once. Raises Refused for a query that cannot be meant."""
+        checked(self._query)
+        if self._thread is None:
+            self._began = time.monotonic()
+            ended_at_exit(self)
+            # A daemon: should its process end regardless, the leash ends the child.
+            self._thread = threading.Thread(target=self._main, name=f"run-{self.run_id[:8]}", daemon=True)
+            self._thread.start()
+        return self
+
+    def wait(self, timeout: float | None = None) -> RunResult | None:
+        """The result, once there is one; None after `timeout` seconds without."""
+        self._over.wait(timeout)
+        return self._result
+
+    def abort(self, reason: str = "") -> None:
+        """End the run. From any thread, from a signal handler, any number of times; without effect once it is over."""
+        self._urge.give(outcome.ABORTED, reason or "it was cancelled")
+
+    # --------------------------------------------------------------- the thread
+
+    def _main(self) -> None:
+        try:
+            result = self._conduct()
+        except Exception as error:  # a bug of ours: the run still has to end like any other
+            faults.record(RUNTIME, "run", faults.describe(error))
+            code = outcome.UNKNOWN
+            result = self._concluded(NOTHING, (code, f"the run failed inside: {type(error).__name__}: {error}"), Cost())
+        try:
+            self._result = self._announced(result)
+        finally:
+            self._result = self._result or result
+            self._telling.close()
+            self._over.set()
+
+    def _conduct(self) -> RunResult:
+        self._telling.record.open()
+        try:
+            with self._belonging(), private_folder() as folder, self._tools() as tools:
+                return self._tried(self._equipped(tools), folder)
+        except (SwarmError, OSError) as error:
+            return self._concluded(NOTHING, (outcome.UNKNOWN, str(error)), Cost())
+
+    def _tried(self, query: HarnessQuery, folder: Path) -> RunResult:
+        """One attempt, and a fresh one where the session to be continued does not exist."""
+        resumption = decide(self._adapter, query, self._previous)
+        self._forget = resumption.forget
+        query = query._replace(resume_session_id=resumption.session_id)
+        if resumption.refused:
+            self._admit(events.error(f"{resumption.refused}; a new session begins", outcome.SESSION_NOT_FOUND))
+            self._ledger.errors.clear()  # told; it is no error of the run
+        ending, failure, attempt = self._attempted(query, folder)
+        if query.resume_session_id and not attempt.told and is_unknown_session(self._adapter, ending):
+            self._forget = True
+            self._admit(events.error(
+                f"session {query.resume_session_id} does not exist any more; a new session begins",
+                outcome.SESSION_NOT_FOUND,
+            ))  # fmt: skip
+            self._ledger.again()
+            self._telling.close()
+            self._telling.record = self._new_record()
+            self._telling.record.open()
+            resumption = Resumption()
+            ending, failure, attempt = self._attempted(query._replace(resume_session_id=""), folder)
+        self._forget = self._forget or attempt.strayed
+        before = Cost() if attempt.strayed else resumption.before
+        return self._concluded(ending, failure, before)
+
+    def _attempted(self, query: HarnessQuery, folder: Path) -> tuple[Ending, tuple[str, str] | None, Attempt]:
+        self._attempts += 1
+        own = folder / str(self._attempts)
+        own.mkdir(mode=0o700)
+        attempt = Attempt(self._adapter, query, self._telling, self._ledger, self._urge)
+        if self._urge.reason:
+            attempt.told = True
+            return NOTHING, self._urge.reason, attempt
+        until = self._began + query.timeout_seconds if query.timeout_seconds else 0.0
+        try:
+            ending = attempt.run(own, self._attempts, until, self._started)
+        except NotStarted as error:
+            return NOTHING, (error.code, str(error)), attempt
+        finally:
+            self._child = None
+        return ending, self._urge.reason if attempt.told else error_in(self._adapter, ending), attempt
+
+    def _started(self, child: Child) -> None:
+        self._child = (child.pid, child.started)
+        bind = getattr(self._membership, "bind", None)
+        if bind:
+            bind(child.pid, child.started)
+
+    # -------------------------------------------------------------------- parts
+
+    def _new_record(self) -> Record:
+        return Record(self._folder, self.run_id, self._query.task_id or self.run_id)
+
+    @contextlib.contextmanager
+    def _belonging(self) -> Iterator[None]:
+        """Among the others from before the child starts until it is gone."""
+        if self._membership is None:
+            yield
+            return
+        self._membership.join()
+        over = threading.Event()
+        pulse = threading.Thread(target=self._beat, args=(over,), daemon=True)
+        pulse.start()
+        try:
+            yield
+        finally:
+            over.set()
+            pulse.join(BEAT_SECONDS)
+            self._membership.leave()
+
+    def _beat(self, over: threading.Event) -> None:
+        beat = getattr(self._membership, "beat", None)
+        while beat and not over.wait(BEAT_SECONDS):
+            try:
+                beat()
+            except Exception as error:
+                faults.record(RUNTIME, "beat", faults.describe(error))
+
+    def _tools(self):
+        if not self._query.client_tools:
+            return contextlib.nullcontext()
+        from swarm_mcp.harness.client_tools import ToolServer
+
+        return ToolServer(self._query.client_tools)
+
+    def _equipped(self, tools) -> HarnessQuery:
+        """The query with all servers and skills that the child is to have."""
+        from swarm_mcp.harness.client_tools import with_tools
+        from swarm_mcp.harness.servers import servers_for
+        from swarm_mcp.harness.skills import skill_folders
+
+        query = self._query
+        servers = servers_for(query)
+        if tools is not None:
+            servers = with_tools(servers, tools)
+        return query._replace(mcp_servers=servers, skills=skill_folders(query), cwd=os.path.abspath(query.cwd))
+
+    def _admit(self, event: Event) -> None:
+        for admitted in self._ledger.admit(event):
+            self._telling.event(admitted)
+
+    def _concluded(self, ending: Ending, failure: tuple[str, str] | None, before: Cost) -> RunResult:
+        return concluded(self._adapter, self._query, self._ledger, ending, failure, before)
+
+    def _announced(self, result: RunResult) -> RunResult:
+        """The result as it leaves, scrubbed; the last events of the run are told."""
+        scrub = self._telling.scrubber
+        texts = {name: scrub.data(getattr(result, name)) for name in
+                 ("output", "error_message", "result_json", "session_id", "session_params", "model", "provider")}  # fmt: skip
+        result = result._replace(
+            **texts, clear_session=self._forget, attempts=self._attempts, record=self.record,
+            duration_ms=int((time.monotonic() - self._began) * 1000),
+        )  # fmt: skip
+        told = [error.get("category") for error in self._ledger.errors]
+        if result.is_error and result.error_category not in told:
+            self._telling.event(events.error(result.error_message or "", result.error_category or outcome.UNKNOWN))
+        self._telling.event(events.result(
+            result.output, result.is_error, result.error_category, cost=result.cost.to_dict(),
+            error_message=result.error_message, session_id=result.session_id, exit_code=result.exit_code,
+            signal=result.signal, timed_out=result.timed_out, duration_ms=result.duration_ms,
+        ))  # fmt: skip
+        return result

@@ -1,0 +1,192 @@
+"""Python functions served to a child: what they tell of themselves, who may call them, and what calls come to."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import http.client
+import json
+import threading
+from typing import Any, Literal, Optional
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness.client_tools import ToolServer, outcome_of
+from swarm_mcp.harness.signatures import complaint_about, schema_of, tool_of
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+def paint(wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, notes: Optional[list[str]] = None) -> dict:
+    """Paint a wall.
+
+    Args:
+        wall: which one
+        coats (int): how often
+    """
+    return {"wall": wall, "colour": colour, "coats": coats, "notes": notes}
+
+
+def broken() -> str:
+    """Always fails."""
+    raise LookupError("no such wall")
+
+
+async def slow(text: str) -> str:
+    """Says it later."""
+    await asyncio.sleep(0)
+    return text
+
+
+# -- what they tell of themselves --------------------------------------------------------------------
+
+
+def test_a_signature_becomes_a_schema() -> None:
+    tool = tool_of(paint)
+    assert tool.name == "paint" and tool.description.startswith("Paint a wall.")
+    properties = tool.schema["properties"]
+    assert tool.schema["required"] == ["wall"] and tool.schema["additionalProperties"] is False
+    assert properties["wall"] == {"type": "string", "description": "which one"}
+    assert properties["colour"] == {"enum": ["red", "blue"], "default": "red"}
+    assert properties["coats"] == {"type": "integer", "description": "how often", "default": 1}
+    assert {"type": "array", "items": {"type": "string"}} in properties["notes"]["anyOf"]
+
+
+@pytest.mark.parametrize(("kind", "schema"), [
+    (float, {"type": "number"}), (bool, {"type": "boolean"}), (Any, {}), (bytes, {}), (object, {}),
+    (dict, {"type": "object"}), (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+    (tuple, {"type": "array"}), (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+    (Colour, {"enum": ["red", "blue"]}),
+])  # fmt: skip
+def test_annotations(kind, schema: dict) -> None:
+    assert schema_of(kind) == schema
+
+
+def test_what_cannot_be_a_tool_is_refused() -> None:
+    def star(*words: str) -> str:
+        """Many."""
+        return ""
+
+    for function in (lambda: 1, star, print):
+        with pytest.raises(Refused):
+            tool_of(function)
+    with pytest.raises(Refused, match="two client tools"):
+        ToolServer([paint, paint])
+
+
+# -- calls -------------------------------------------------------------------------------------------
+
+
+def text_of(outcome: dict) -> tuple[str, bool]:
+    return outcome["content"][0]["text"], outcome["isError"]
+
+
+def test_a_call_that_works_and_calls_that_do_not() -> None:
+    text, failed = text_of(outcome_of(tool_of(paint), {"wall": "north", "coats": 2}))
+    assert not failed and json.loads(text)["coats"] == 2
+    assert text_of(outcome_of(tool_of(slow), {"text": "later"})) == ("later", False)
+    assert text_of(outcome_of(tool_of(broken), {})) == ("LookupError: no such wall", True)
+    for arguments, why in (
+        ({}, "missing argument: wall"), ({"wall": 1}, "wall does not fit"), ({"wall": "n", "x": 1}, "unknown argument: x"),
+        ({"wall": "n", "coats": True}, "coats does not fit"), ({"wall": "n", "colour": "mauve"}, "colour does not fit"),
+        ([], "must be an object"),
+    ):  # fmt: skip
+        text, failed = text_of(outcome_of(tool_of(paint), arguments))
+        assert failed and why in text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+def test_no_arguments_break_it(arguments) -> None:
+    outcome = outcome_of(tool_of(paint), arguments)
+    assert outcome["isError"] == (not isinstance(arguments, dict) or bool(complaint_about(arguments, tool_of(paint).schema)))
+
+
+# -- over HTTP ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tools():
+    with ToolServer([paint, broken]) as served:
+        yield served
+
+
+def ask(tools: ToolServer, body: object, method: str = "POST", path: str = "/mcp", **headers: str) -> tuple[int, Any]:
+    port = int(tools.server.url.rsplit(":", 1)[1].partition("/")[0])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    data = body if isinstance(body, (bytes, str)) else json.dumps(body)
+    given = {"Content-Type": "application/json", **tools.server.headers, **headers}
+    connection.request(method, path, data, {name: value for name, value in given.items() if value})
+    answer = connection.getresponse()
+    raw = answer.read()
+    connection.close()
+    return answer.status, json.loads(raw) if raw else None
+
+
+def request(method: str, number: int | None = 1, **params: object) -> dict:
+    return {"jsonrpc": "2.0", "method": method, "params": params, **({} if number is None else {"id": number})}
+
+
+def test_a_session_as_the_clients_hold_it(tools: ToolServer) -> None:
+    assert tools.server.url.startswith("http://127.0.0.1:")
+    status, probed = ask(tools, request("server/discover", 7))  # Claude Code tries a newer protocol first
+    assert status == 200 and probed["error"]["code"] == -32601 and probed["id"] == 7
+    status, opened = ask(tools, request("initialize", 0, protocolVersion="2025-11-25"))
+    assert status == 200 and opened["result"]["protocolVersion"] == "2025-11-25" and "tools" in opened["result"]["capabilities"]
+    assert ask(tools, request("initialize", 0, protocolVersion="1999"))[1]["result"]["protocolVersion"] == "2025-06-18"
+    assert ask(tools, request("notifications/initialized", None)) == (202, None)
+    assert ask(tools, "", "GET") == (405, None) and ask(tools, "", "DELETE") == (200, None)
+    _, listed = ask(tools, request("tools/list"))
+    assert [tool["name"] for tool in listed["result"]["tools"]] == ["paint", "broken"]
+    _, called = ask(tools, request("tools/call", name="paint", arguments={"wall": "north"}))
+    assert called["result"]["isError"] is False and "north" in called["result"]["content"][0]["text"]
+    _, failed = ask(tools, request("tools/call", name="broken"))
+    assert failed["result"] == {"content": [{"type": "text", "text": "LookupError: no such wall"}], "isError": True}
+    assert ask(tools, request("tools/call", name="none"))[1]["error"]["code"] == -32602
+    assert ask(tools, request("ping"))[1]["result"] == {}
+    _, both = ask(tools, [request("ping", 1), request("notifications/x", None), request("ping", 2)])
+    assert [one["id"] for one in both] == [1, 2]
+
+
+@pytest.mark.parametrize(("headers", "path", "status"), [
+    ({"Authorization": ""}, "/mcp", 401), ({"Authorization": "Bearer wrong"}, "/mcp", 401),
+    ({"Authorization": "Bearer \xe9"}, "/mcp", 401), ({"Host": "evil.example:80"}, "/mcp", 403),
+    ({"Origin": "http://evil.example"}, "/mcp", 403), ({}, "/other", 404),
+])  # fmt: skip
+def test_who_is_not_the_child_gets_nothing(tools: ToolServer, headers: dict, path: str, status: int) -> None:
+    for method in ("POST", "GET", "DELETE"):
+        assert ask(tools, request("tools/list"), method, path, **headers) == (status, None)
+
+
+@pytest.mark.parametrize("body", ["", "{", "null", "3", '"x"', "[1]", '{"id": 1}', '{"method": 3, "id": 1}', "[" * 5000])
+def test_what_is_no_request_is_answered_as_such(tools: ToolServer, body: str) -> None:
+    status, answer = ask(tools, body)
+    assert status in (200, 400)
+    assert (answer[0] if isinstance(answer, list) else answer)["error"]["code"] in (-32700, -32600)
+
+
+def test_each_server_has_a_token_of_its_own_and_is_gone_after_its_end() -> None:
+    with ToolServer([paint]) as one, ToolServer([paint]) as other:
+        assert one.server.headers != other.server.headers and one.server.url != other.server.url
+        status, _ = ask(one, request("ping"), **other.server.headers)
+        assert status == 401
+        port = int(one.server.url.rsplit(":", 1)[1].partition("/")[0])
+        kept = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        kept.request("POST", "/mcp", json.dumps(request("ping")), one.server.headers)
+        kept.getresponse().read()
+        before = threading.active_count()
+        one.stop()
+        one.stop()
+        with pytest.raises((http.client.HTTPException, OSError)):
+            kept.request("POST", "/mcp", json.dumps(request("ping")), one.server.headers)
+            kept.getresponse()
+        kept.close()
+        with pytest.raises(ConnectionError):
+            http.client.HTTPConnection("127.0.0.1", port, timeout=1).connect()
+    assert threading.active_count() <= before
