@@ -23,6 +23,7 @@ export default function swarm(pi: ExtensionAPI) {
 	const servers = new Servers(pi, FOLDER);
 	const notices = new Map<string, string>(); // call -> what its result is to say besides
 	let greeting: Promise<Answer> = Promise.resolve({});
+	let over = false; // the session is leaving; while pi closes down, its agent may still be at work
 
 	const payload = (ctx: ExtensionContext, event: string, more: object = {}): Payload => ({
 		session_id: ctx.sessionManager.getSessionId(),
@@ -53,6 +54,7 @@ export default function swarm(pi: ExtensionAPI) {
 	});
 
 	pi.on("tool_call", async (event, ctx) => {
+		if (over) return { block: true, reason: "the session is ending" };
 		try {
 			const answer = await hooks.run(call(ctx, "PreToolUse", event));
 			const reason = answer.permissionDecisionReason;
@@ -72,13 +74,14 @@ export default function swarm(pi: ExtensionAPI) {
 	});
 
 	pi.on("agent_end", (_event, ctx) => {
-		hooks.inOrder(payload(ctx, "Stop"));
+		if (!over) hooks.inOrder(payload(ctx, "Stop")); // or it would come back after it has left
 	});
 
 	pi.on("session_shutdown", async (event, ctx) => {
 		servers.stop();
 		if (process_[ACTING] === FOLDER) delete process_[ACTING];
-		// Reloading extensions is no end: what the session holds stays its own.
-		if (event.reason !== "reload") await hooks.inOrder(payload(ctx, "SessionEnd", { reason: event.reason }));
+		if (event.reason === "reload") return; // no end: what the session holds stays its own
+		over = true;
+		await hooks.inOrder(payload(ctx, "SessionEnd", { reason: event.reason }));
 	});
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.prompting import run_environment, system_prompt, task_prompt
+from swarm_mcp.harness.prompting import run_environment, task_prompt, with_system_prompt
 from swarm_mcp.harness.query import EDIT, HarnessQuery
 
 GO_ON = "You were interrupted while you worked on this task, and are to go on with it. Look first at what is done."
@@ -42,8 +42,4 @@ def brief(
     message = f"{GO_ON}\n\n{given.message}" if previous else given.message
     # A session that is gone on with knows how far it was, but it may be found to have gone: then its successor is told.
     prompt = task_prompt(task, message, reached, query=query, context=context)
-    return query._replace(
-        prompt=prompt,
-        append_system_prompt=system_prompt(query) if adapter.capabilities.append_system_prompt else "",
-        env=run_environment(query, context),
-    )
+    return with_system_prompt(query, adapter)._replace(prompt=prompt, env=run_environment(query, context))

@@ -102,12 +102,14 @@ class Handover:
 
         order = self.order
         self.harness = chosen_name(self.harness)
+        if self.harness == "process" and not self.command:
+            raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
         if order.mode not in ("", *MODES):
             raise Refused(f"unknown mode {order.mode[:40]!r}; choose from {', '.join(MODES)}")
         if order.effort not in EFFORTS:
             raise Refused(f"unknown effort {order.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
         if order.mode == YOLO and not may_go_wild(self.requester):
-            raise Refused("only a person at a terminal may start a worker in mode yolo, or SWARM_ALLOW_YOLO=1 allows it")
+            raise Refused("mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it")
 
     # -------------------------------------------------------------- the task
 

@@ -20,16 +20,8 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import spawn_locks
-from swarm_mcp.store.runs import CANCEL, ENDED, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
-from swarm_mcp.store.task_states import (
-    CANCELLED,
-    CLAIMED,
-    DONE,
-    FAILED,
-    IN_PROGRESS,
-    OPEN,
-    TERMINAL,
-)
+from swarm_mcp.store.runs import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
+from swarm_mcp.store.task_states import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL
 from swarm_mcp.workspace.prompting import deliver
 
 POLL_SECONDS = 0.5
@@ -37,6 +29,7 @@ BEAT_SECONDS = 5.0
 WAITS, STARTED = "waits for a free slot", "{} has been started"
 # Why a run is not gone on with, beside CANCEL and PAUSE: this process is to end; the task is another's; it has ended.
 STOP, LOST, OVER = "stop", "lost", "over"
+WHY = {CANCEL: "the task was cancelled", PAUSE: "it was paused", LOST: "the task is another session's now"}
 
 
 class Supervision:
@@ -132,10 +125,7 @@ class Supervision:
         try:
             task = self._begun()
             query, previous = self._query(task)
-            run = Run(
-                self.adapter, query, record_folder=_record_folder(), membership=_Kept(self.membership),
-                previous=previous,
-            )  # fmt: skip
+            run = Run(self.adapter, query, membership=_Kept(self.membership), previous=previous)
             run.on_event(self.progress.listen)
             if self.watch:
                 run.on_event(self.watch)
@@ -147,17 +137,17 @@ class Supervision:
             )  # fmt: skip
             return ""
         self._note(state=RUNNING, record=str(run.record))
-        self._say(task, STARTED.format(self.adapter.label or self.adapter.name))
+        self._say(task, STARTED.format(self.adapter.name))
         told, session = "", ""
         while (result := run.wait(POLL_SECONDS)) is None:
             task = self._task()
             now = self._told(task)
             if now and now != OVER and not told:
                 told = now
-                run.abort(self._stopped if told == STOP else told)
+                run.abort(WHY.get(told) or f"its supervisor was ended by {self._stopped}")
             if run.session_id and run.session_id != session:
                 session = run.session_id
-                self._note(session_id=session)
+                self._remember(session, previous)
             if task and not told:
                 self._report(task, self.progress.due(task, self.store.now()))
         self.result = result
@@ -172,7 +162,7 @@ class Supervision:
             if self.result:
                 self._reached = self.progress.summary()
             said = self._reached or WAITS
-            self._report(task, said, blocked_reason="paused" + (f" by {self._asked_by}" if self._asked_by else ""))
+            self._report(task, said, blocked_reason=f"paused {self._asked_by}".strip())
         self._note(state=PAUSED, control=None)
         while True:
             task = self._task()
@@ -210,7 +200,7 @@ class Supervision:
             return LOST
         control, _, by = self._control().partition(" ")
         if control in (CANCEL, PAUSE):
-            self._asked_by = by
+            self._asked_by = by  # "by <label>"
             return control
         return ""
 
@@ -301,6 +291,16 @@ class Supervision:
             **({"model": result.model} if result.model else {}),
         )  # fmt: skip
 
+    def _remember(self, session_id: str, previous: dict | None) -> None:
+        """Which session it is, at once: should this process be killed, the next worker goes on with it."""
+        from swarm_mcp.harness.resumption import Session, deserialize, serialize
+
+        before = deserialize(previous)
+        session = Session(self.adapter.name, session_id, self.assignment.cwd)
+        if before and before.session_id == session_id:
+            session = session._replace(cost=before.cost)
+        self._note(session_id=session_id, session_params=serialize(session))
+
     def _complain(self, text: str) -> None:
         from swarm_hook_core import faults
 
@@ -333,9 +333,3 @@ class _Kept:
     def leave(self) -> None:
         """Only what the child's own session leaves."""
         self._membership.free()
-
-
-def _record_folder() -> str:
-    from swarm_mcp.harness.run import record_folder
-
-    return record_folder()

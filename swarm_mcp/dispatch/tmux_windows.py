@@ -18,6 +18,7 @@ from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable
 from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.harness.environment import is_foreign
 from swarm_mcp.settings import Settings
 from swarm_mcp.store.registration import new_id
 
@@ -28,7 +29,9 @@ MARK = "@swarm_run"  # a tmux option of our panes: the run's id
 FORMAT = "#{session_id} #{pane_id} #{pane_pid}"
 UNSUPPORTED = ("workspace", "tab", "group", "max_panes_per_tab", "layout")
 # What a window has of its own.
-OF_THE_WINDOW = ("TMUX", "TMUX_PANE", "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "SHLVL", "PWD")
+OF_THE_WINDOW = (
+    "TMUX", "TMUX_PANE", "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLUMNS", "LINES", "SHLVL", "PWD",
+)  # fmt: skip
 
 
 class TmuxWindows:
@@ -112,11 +115,11 @@ class _Tmux:
 
     def tries(self, *words: str) -> bool:
         """Whether the command succeeds."""
-        return run([self.program, *words], SECONDS).code == 0
+        return self._run(words).code == 0
 
     def ask(self, *words: str) -> str:
         """What the command prints. Raises SpawnFailed."""
-        done = run([self.program, *words], SECONDS)
+        done = self._run(words)
         if done.code is None:
             raise SpawnFailed(
                 f"tmux cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_TMUX_BIN, or choose another"
@@ -126,6 +129,11 @@ class _Tmux:
             lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
             raise SpawnFailed(f"tmux {words[0]} failed: {lines[0][:200] if lines else f'exit code {done.code}'}")
         return done.stdout
+
+    def _run(self, words: tuple[str, ...]):
+        # A server that this starts outlives us, and hands its environment to whatever is opened later.
+        foreign = [word for name in os.environ if is_foreign(name) for word in ("-u", name)]
+        return run([*(["env", *foreign] if foreign else []), self.program, *words], SECONDS)
 
 
 class _Pipe:

@@ -24,15 +24,20 @@ class Account:
         self.run_id = run_id
         self._path = path
         self._looked = 0.0
+        self._begun = False
         self._missed: dict = {}
+
+    def begun(self) -> None:
+        """The child runs. Only the first call does something."""
+        if not self._begun:
+            self._begun = True
+            self.write(state=RUNNING)
 
     def note(self, event: Event) -> None:
         """Something happened; what the row has a column for is written down."""
-        if event.kind == events.SESSION_INIT:
-            told = {"state": RUNNING, "session_id": event.data.get("session_id") or None}
-            if event.data.get("model"):
-                told["model"] = event.data["model"]
-            self.write(**told)
+        if event.kind == events.SESSION_INIT and event.data.get("session_id"):
+            model = event.data.get("model")
+            self.write(session_id=event.data["session_id"], **({"model": model} if model else {}))
 
     def asked(self) -> str:
         """What somebody asks of the run (``store.runs.CONTROLS``), empty for nothing; looked up twice a second."""

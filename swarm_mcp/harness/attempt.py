@@ -51,10 +51,14 @@ class Attempt:
 
     # ------------------------------------------------------------------- start
 
+    def expect(self, folder: object) -> None:
+        """`folder` is the private one."""
+        self._state["folder"] = str(folder)
+
     def launch(self, folder: Path, number: int) -> tuple[list[str], dict[str, str], Launch]:
         """Argv, environment and the rest of how the child is started; its metadata is told. Raises NotStarted."""
         query = self._query
-        self._state["folder"] = str(folder)
+        self.expect(folder)
         try:
             launch = self._adapter.launch(query, folder)
         except Exception as error:
@@ -86,18 +90,12 @@ class Attempt:
             def deadline() -> None:
                 self._urge.give(outcome.TIMEOUT, f"it took longer than {seconds:g} seconds")
 
-            self.told = follow(child, self._take, self._urge, deadline, until, self._query.grace_seconds)
+            self.told = follow(child, self.take, self._urge, deadline, until, self._query.grace_seconds)
         finally:
             left = child.close()
-        self._events(self._ask(self._adapter.finish, self._state))
         if left:
             self._telling.event(events.custom("swarm.leftovers_ended", {"processes": left}))
-        for event in self._ledger.close():
-            self._telling.event(event)
-        return Ending(
-            child.exit_code, child.signal, self._ledger.result, tuple(self._ledger.errors),
-            self._tail("stderr"), self._tail("stdout"), self._native,
-        )  # fmt: skip
+        return self.over(child.exit_code, child.signal)
 
     def _scrubber(self, own) -> Scrubber:
         query = self._query
@@ -120,7 +118,8 @@ class Attempt:
 
     # ------------------------------------------------------------------- lines
 
-    def _take(self, stream: str, data: bytes) -> None:
+    def take(self, stream: str, data: bytes) -> None:
+        """The child wrote `data` to ``stdout`` or ``stderr``; empty: that stream has ended."""
         lines = self._lines[stream]
         for line in lines.feed(data) if data else lines.end():
             self._line(stream, line)
@@ -128,6 +127,17 @@ class Attempt:
             self._telling.event(events.custom("swarm.line_cut", {"stream": stream, "bytes": lines.cut}))
             lines.cut = 0
         self._telling.flush()
+
+    def over(self, exit_code: int | None, signal: int) -> Ending:
+        """The child has ended, and both its streams: what is left to say is said."""
+        self._events(self._ask(self._adapter.finish, self._state))
+        for event in self._ledger.close():
+            self._telling.event(event)
+        ledger = self._ledger
+        return Ending(
+            exit_code, signal, ledger.result, tuple(ledger.errors), self._tail("stderr"), self._tail("stdout"),
+            self._native,
+        )  # fmt: skip
 
     def _line(self, stream: str, line: str) -> None:
         self._telling.line(stream, line)

@@ -34,11 +34,15 @@ class Child:
 
     def __init__(self, argv: list[str], cwd: str, environment: Mapping[str, str], prompt: str = ""):
         self.run_id = environment.get(RUN_ID, "")
-        self._unsent = memoryview(b"go\n" + prompt.encode("utf-8", "replace"))
+        # Some shells (dash) lose variables whose names are none to them, such as exported functions of bash. Who has
+        # any is started without the gate, and the leash is fastened a moment later.
+        gated = all(name.isascii() and name.isidentifier() for name in environment)
+        gate = ["/bin/sh", "-c", GATE, "swarm-gate"] if gated else []
+        self._unsent = memoryview((b"go\n" if gated else b"") + prompt.encode("utf-8", "replace"))
         self._leash = Leash()
         try:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", GATE, "swarm-gate", *argv], bufsize=0, cwd=cwd, env=dict(environment),
+                [*gate, *argv], bufsize=0, cwd=cwd, env=dict(environment),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
         except BaseException:

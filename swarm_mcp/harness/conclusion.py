@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from swarm_hook_core import faults
-from swarm_mcp.harness import errors_of, outcome
+from swarm_mcp.harness import errors_of, events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.resumption import Session, fits, serialize
-from swarm_mcp.harness.telling import RUNTIME
+from swarm_mcp.harness.telling import RUNTIME, Telling
 from swarm_mcp.harness.usage import cost_of, own_part, priced
 
 LONGEST_MESSAGE = 1000
@@ -73,6 +73,21 @@ def concluded(
         retry_not_before=_moment(given.get("retry_not_before"), ledger),
         result_json=_answer(given, ending, failure is not None),
     )
+
+
+def announced(telling: Telling, ledger: Ledger, result: RunResult) -> RunResult:
+    """The result as it leaves, scrubbed; the last events of the run are told, the very last of them its result."""
+    names = ("output", "error_message", "result_json", "session_id", "session_params", "model", "provider")
+    result = result._replace(**{name: telling.scrubber.data(getattr(result, name)) for name in names})
+    told = [error.get("category") for error in ledger.errors]
+    if result.is_error and result.error_category not in told:
+        telling.event(events.error(result.error_message or "", result.error_category or outcome.UNKNOWN))
+    telling.event(events.result(
+        result.output, result.is_error, result.error_category, cost=result.cost.to_dict(),
+        error_message=result.error_message, session_id=result.session_id, exit_code=result.exit_code,
+        signal=result.signal, timed_out=result.timed_out, duration_ms=result.duration_ms,
+    ))  # fmt: skip
+    return result
 
 
 def _session_of(adapter: HarnessAdapter, given: dict) -> str | None:

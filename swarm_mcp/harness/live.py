@@ -33,7 +33,7 @@ class Live:
         self.tokens: int | None = None
         self.cost: float | None = None
         self._began = time.monotonic()
-        self._below = ""
+        self._below = self._error = ""
         self._lines: list[str] = []  # of standard output, as it came
         self._guard = threading.RLock()
         self._closed = False
@@ -57,6 +57,8 @@ class Live:
         """The text for an entry, without its line end; empty for one that is not shown."""
         kind = entry["kind"]
         if kind == "init":
+            if not entry["session_id"]:
+                return ""
             model = f" with {entry['model']}" if entry["model"] else ""
             return self._paint(one_line(f"session {entry['session_id']}{model}"), BLUE)
         if kind == "assistant":
@@ -107,6 +109,8 @@ class Live:
             self.tools += 1
         elif event.kind == events.CONTEXT_USAGE and isinstance(data.get("context_used_tokens"), int):
             self.tokens = data["context_used_tokens"]
+        elif event.kind == events.ERROR:
+            self._error = data.get("message") or ""
         elif event.kind == events.RESULT:
             cost = data.get("cost")
             cost = cost._asdict() if hasattr(cost, "_asdict") else cost if isinstance(cost, dict) else {}
@@ -127,6 +131,8 @@ class Live:
 
     def _result(self, entry: dict) -> str:
         if entry["is_error"]:
+            if self._error and self._error in entry["errors"]:
+                return ""  # it was told a moment ago
             return self._paint(one_line(f"failed: {'; '.join(entry['errors']) or entry['subtype']}"), RED)
         counts = [f"{name} {_amount(entry[key])}" for name, key in
                   (("in", "input_tokens"), ("out", "output_tokens"), ("cached", "cached_tokens"))

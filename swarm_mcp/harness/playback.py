@@ -7,8 +7,8 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.record import event_of
+from swarm_mcp.harness.events import RAW_STDERR, Event
+from swarm_mcp.harness.record import METADATA, STDERR
 
 PAUSE_SECONDS = 0.2  # between two looks at a record that may grow
 PIECE = 1 << 16
@@ -43,6 +43,16 @@ def files_of(record: str) -> list[str]:
     except OSError:
         return []
     return [os.path.join(folder, name) for name in names]
+
+
+def event_of(line: dict) -> Event | None:
+    """The event that a line of a record has; None for metadata, and for what is none."""
+    kind, at = line.get("type"), line.get("timestamp")
+    if not isinstance(kind, str) or kind == METADATA:
+        return None
+    data = {name: value for name, value in line.items() if name not in ("type", "timestamp")}
+    at = float(at) if isinstance(at, (int, float)) and not isinstance(at, bool) else 0.0
+    return Event(RAW_STDERR if kind == STDERR else kind, data, at)
 
 
 def _events(file, may_grow: Callable[[], bool]) -> Iterator[Event]:

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from swarm_hook_core import faults
@@ -15,8 +15,9 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events, outcome, record
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.attempt import Attempt, NotStarted
+from swarm_mcp.harness.belonging import belonging
 from swarm_mcp.harness.child import Child
-from swarm_mcp.harness.conclusion import concluded, error_in, is_unknown_session
+from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.interruption import ended_at_exit
 from swarm_mcp.harness.ledger import Ledger
@@ -28,7 +29,6 @@ from swarm_mcp.harness.resumption import Resumption, decide
 from swarm_mcp.harness.telling import RUNTIME, Telling
 from swarm_mcp.harness.watching import Urge
 
-BEAT_SECONDS = 5.0
 NOTHING = Ending(None)
 
 
@@ -142,7 +142,7 @@ class Run:
     def _conduct(self) -> RunResult:
         self._telling.record.open()
         try:
-            with self._belonging(), private_folder() as folder, self._tools() as tools:
+            with belonging(self._membership), private_folder() as folder, self._tools() as tools:
                 return self._tried(self._equipped(tools), folder)
         except (SwarmError, OSError) as error:
             return self._concluded(NOTHING, (outcome.UNKNOWN, str(error)), Cost())
@@ -200,31 +200,6 @@ class Run:
     def _new_record(self) -> Record:
         return Record(self._folder, self.run_id, self._query.task_id or self.run_id)
 
-    @contextlib.contextmanager
-    def _belonging(self) -> Iterator[None]:
-        """Among the others from before the child starts until it is gone."""
-        if self._membership is None:
-            yield
-            return
-        self._membership.join()
-        over = threading.Event()
-        pulse = threading.Thread(target=self._beat, args=(over,), daemon=True)
-        pulse.start()
-        try:
-            yield
-        finally:
-            over.set()
-            pulse.join(BEAT_SECONDS)
-            self._membership.leave()
-
-    def _beat(self, over: threading.Event) -> None:
-        beat = getattr(self._membership, "beat", None)
-        while beat and not over.wait(BEAT_SECONDS):
-            try:
-                beat()
-            except Exception as error:
-                faults.record(RUNTIME, "beat", faults.describe(error))
-
     def _tools(self):
         if not self._query.client_tools:
             return contextlib.nullcontext()
@@ -252,20 +227,7 @@ class Run:
         return concluded(self._adapter, self._query, self._ledger, ending, failure, before)
 
     def _announced(self, result: RunResult) -> RunResult:
-        """The result as it leaves, scrubbed; the last events of the run are told."""
-        scrub = self._telling.scrubber
-        texts = {name: scrub.data(getattr(result, name)) for name in
-                 ("output", "error_message", "result_json", "session_id", "session_params", "model", "provider")}  # fmt: skip
-        result = result._replace(
-            **texts, clear_session=self._forget, attempts=self._attempts, record=self.record,
+        return announced(self._telling, self._ledger, result._replace(
+            clear_session=self._forget, attempts=self._attempts, record=self.record,
             duration_ms=int((time.monotonic() - self._began) * 1000),
-        )  # fmt: skip
-        told = [error.get("category") for error in self._ledger.errors]
-        if result.is_error and result.error_category not in told:
-            self._telling.event(events.error(result.error_message or "", result.error_category or outcome.UNKNOWN))
-        self._telling.event(events.result(
-            result.output, result.is_error, result.error_category, cost=result.cost.to_dict(),
-            error_message=result.error_message, session_id=result.session_id, exit_code=result.exit_code,
-            signal=result.signal, timed_out=result.timed_out, duration_ms=result.duration_ms,
         ))  # fmt: skip
-        return result

@@ -31,7 +31,7 @@ _KINDS = (
 )  # fmt: skip
 KINDS = tuple((name, marks, re.compile(pattern)) for name, marks, pattern in _KINDS)
 
-_WORDS = r"key|keys|apikey|token|tokens|secret|secrets|password|passwd|passphrase|authorization|cookie|credential|credentials"
+_WORDS = r"keys?|apikey|tokens?|secrets?|password|passwd|passphrase|authorization|cookie|credentials?"
 _SECRET_NAME = re.compile(rf"(?:^|[_.-])(?:{_WORDS})(?:$|[_.-]|\d)|password|secret|apikey|authorization", re.I)
 # Where a secret lies, or how many there are, is none.
 _HARMLESS_NAME = re.compile(r"(?:_FILE|_PATH|_DIR|_FOLDER|_SOCK|_SOCKET|_URL|_HOST|_NAME|_TTL|_HELPER)$", re.I)

@@ -20,11 +20,8 @@ def cost_of(found: object) -> Cost:
     if not isinstance(found, Mapping):
         return Cost()
     figures = {name: _figure(found.get(name)) for name in (*TOKENS, "num_turns")}
-    model = found.get("model")
-    return Cost(
-        total_cost_usd=_figure(found.get("total_cost_usd"), whole=False), model=model if isinstance(model, str) else None,
-        **figures,
-    )  # fmt: skip
+    dollars, model = _figure(found.get("total_cost_usd"), whole=False), found.get("model")
+    return Cost(total_cost_usd=dollars, model=model if isinstance(model, str) else None, **figures)
 
 
 def own_part(counted: Cost, before: Cost, cumulative: frozenset[str]) -> Cost:

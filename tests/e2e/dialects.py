@@ -1,7 +1,7 @@
-"""The two APIs as the model servers speak them: reading a request, rendering an answer.
+"""The APIs as the model servers speak them: reading a request, rendering an answer.
 
-Wire formats: the streaming events of `POST /v1/responses` (OpenAI API reference) and of
-`POST /v1/messages` (Anthropic API reference), reduced to what the two clients read.
+Wire formats: the streaming events of `POST /v1/responses` and of `POST /v1/chat/completions` (OpenAI API reference)
+and of `POST /v1/messages` (Anthropic API reference), reduced to what the clients read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _position(messages: list[tuple[bool, Any, int]]) -> Position:
 
 
 class Dialect:
-    """What differs between the two APIs: reading a request, rendering an answer."""
+    """What differs between the APIs: reading a request, rendering an answer."""
 
     def position(self, body: dict[str, Any]) -> Position:
         raise NotImplementedError
@@ -65,6 +65,10 @@ class Dialect:
     def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The whole answer, and the same as a list of stream events (each names its `type`)."""
         raise NotImplementedError
+
+    def stream(self, events: list[dict[str, Any]]) -> str:
+        """The events as server-sent ones."""
+        return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
 class Responses(Dialect):
@@ -190,3 +194,67 @@ class Messages(Dialect):
         events.append({"type": "message_delta", "delta": delta, "usage": usage})
         events.append({"type": "message_stop"})
         return message, events
+
+
+class ChatCompletions(Dialect):
+    """OpenAI's older API, which most others speak. A call is `{"name", "input"}` or `{"name", "arguments"}`."""
+
+    def position(self, body: dict[str, Any]) -> Position:
+        return _position(
+            [
+                (message.get("role") == "user", message.get("content"), int(message.get("role") == "tool"))
+                for message in body.get("messages") or []
+            ]
+        )
+
+    def results(self, body: dict[str, Any]) -> list[str]:
+        return [
+            "\n".join(_words(message.get("content")))
+            for message in body.get("messages") or []
+            if message.get("role") == "tool"
+        ]
+
+    def is_errand(self, body: dict[str, Any]) -> bool:
+        return False
+
+    def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        tool_calls = [
+            {
+                "id": _new("call"),
+                "type": "function",
+                "function": {
+                    "name": call["name"],
+                    "arguments": json.dumps(call["arguments"] if "arguments" in call else call["input"]),
+                },
+            }
+            for call in calls
+        ]
+        message: dict[str, Any] = {"role": "assistant", "content": text or None}
+        if tool_calls:
+            message["tool_calls"] = tool_calls
+        reason = "tool_calls" if tool_calls else "stop"
+        usage = {"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55}
+        common = {"id": _new("chatcmpl"), "created": int(time.time()), "model": body.get("model")}
+        whole = {
+            **common,
+            "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+            "usage": usage,
+        }
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": text}] if text else [{"role": "assistant"}]
+        for index, call in enumerate(tool_calls):
+            function = call["function"]
+            middle = len(function["arguments"]) // 2
+            deltas.append({"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]})
+            for part in (function["arguments"][:middle], function["arguments"][middle:]):
+                deltas.append({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+        chunk = {**common, "object": "chat.completion.chunk"}
+        events = [
+            {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+        ]
+        events.append({**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+        events.append({**chunk, "choices": [], "usage": usage})
+        return whole, events
+
+    def stream(self, events: list[dict[str, Any]]) -> str:
+        return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"

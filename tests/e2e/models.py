@@ -1,4 +1,4 @@
-"""Scripted model servers on loopback: the OpenAI Responses API and the Anthropic Messages API.
+"""Scripted model servers on loopback: OpenAI's Responses and Chat Completions, Anthropic's Messages.
 
 A test writes a *script*, a list of `Step`s, under a name, and sends the real client the prompt
 `play(name)`. The server keeps no state per conversation: each request carries the whole
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from .dialects import Calls, Dialect, Messages, Position, Responses
+from .dialects import Calls, ChatCompletions, Dialect, Messages, Position, Responses
 
 GATE_LIMIT = 45.0  # seconds: a test that forgets to open its gate ends instead of hanging
 NOTHING_TO_PLAY = "There is nothing to play."
@@ -74,9 +74,13 @@ class _Http(ThreadingHTTPServer):
 
 
 class ModelServer:
-    """Both APIs on one loopback port; `port`, `scripts` and `exchanges` are for the tests."""
+    """All APIs on one loopback port; `port`, `scripts` and `exchanges` are for the tests."""
 
-    dialects: dict[str, Dialect] = {"/responses": Responses(), "/messages": Messages()}
+    dialects: dict[str, Dialect] = {
+        "/responses": Responses(),
+        "/messages": Messages(),
+        "/chat/completions": ChatCompletions(),
+    }
 
     def __init__(self) -> None:
         self.scripts: dict[str, list[Step]] = {}
@@ -174,8 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         whole, events = dialect.answer(self.models.spoken(step.calls), step.text, body)
         if not body.get("stream"):
             return self._send(json.dumps(whole).encode(), "application/json")
-        stream = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
-        self._send(stream.encode(), "text/event-stream")
+        self._send(dialect.stream(events).encode(), "text/event-stream")
 
     def _send(self, data: bytes, kind: str) -> None:
         self.send_response(200)

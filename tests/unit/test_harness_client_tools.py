@@ -23,7 +23,9 @@ class Colour(enum.Enum):
     BLUE = "blue"
 
 
-def paint(wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, notes: Optional[list[str]] = None) -> dict:
+def paint(
+    wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, notes: Optional[list[str]] = None  # noqa: UP045
+) -> dict:
     """Paint a wall.
 
     Args:
@@ -93,7 +95,8 @@ def test_a_call_that_works_and_calls_that_do_not() -> None:
     assert text_of(outcome_of(tool_of(slow), {"text": "later"})) == ("later", False)
     assert text_of(outcome_of(tool_of(broken), {})) == ("LookupError: no such wall", True)
     for arguments, why in (
-        ({}, "missing argument: wall"), ({"wall": 1}, "wall does not fit"), ({"wall": "n", "x": 1}, "unknown argument: x"),
+        ({}, "missing argument: wall"), ({"wall": 1}, "wall does not fit"),
+        ({"wall": "n", "x": 1}, "unknown argument: x"),
         ({"wall": "n", "coats": True}, "coats does not fit"), ({"wall": "n", "colour": "mauve"}, "colour does not fit"),
         ([], "must be an object"),
     ):  # fmt: skip
@@ -101,11 +104,16 @@ def test_a_call_that_works_and_calls_that_do_not() -> None:
         assert failed and why in text
 
 
+VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+NAMES = st.sampled_from(["wall", "colour", "coats", "notes", "x"])
+
+
 @settings(max_examples=60, deadline=None)
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+@given(VALUES | st.dictionaries(NAMES, VALUES | st.lists(VALUES, max_size=3)))
 def test_no_arguments_break_it(arguments) -> None:
-    outcome = outcome_of(tool_of(paint), arguments)
-    assert outcome["isError"] == (not isinstance(arguments, dict) or bool(complaint_about(arguments, tool_of(paint).schema)))
+    tool = tool_of(paint)
+    fits = isinstance(arguments, dict) and not complaint_about(arguments, tool.schema)
+    assert outcome_of(tool, arguments)["isError"] is not fits
 
 
 # -- over HTTP ---------------------------------------------------------------------------------------
@@ -138,7 +146,8 @@ def test_a_session_as_the_clients_hold_it(tools: ToolServer) -> None:
     status, probed = ask(tools, request("server/discover", 7))  # Claude Code tries a newer protocol first
     assert status == 200 and probed["error"]["code"] == -32601 and probed["id"] == 7
     status, opened = ask(tools, request("initialize", 0, protocolVersion="2025-11-25"))
-    assert status == 200 and opened["result"]["protocolVersion"] == "2025-11-25" and "tools" in opened["result"]["capabilities"]
+    assert status == 200 and opened["result"]["protocolVersion"] == "2025-11-25"
+    assert opened["result"]["capabilities"] == {"tools": {}}
     assert ask(tools, request("initialize", 0, protocolVersion="1999"))[1]["result"]["protocolVersion"] == "2025-06-18"
     assert ask(tools, request("notifications/initialized", None)) == (202, None)
     assert ask(tools, "", "GET") == (405, None) and ask(tools, "", "DELETE") == (200, None)
@@ -164,7 +173,7 @@ def test_who_is_not_the_child_gets_nothing(tools: ToolServer, headers: dict, pat
         assert ask(tools, request("tools/list"), method, path, **headers) == (status, None)
 
 
-@pytest.mark.parametrize("body", ["", "{", "null", "3", '"x"', "[1]", '{"id": 1}', '{"method": 3, "id": 1}', "[" * 5000])
+@pytest.mark.parametrize("body", ["", "{", "null", "3", '"x"', "[1]", '{"id": 1}', '{"method": 3, "id": 1}', "[" * 99])
 def test_what_is_no_request_is_answered_as_such(tools: ToolServer, body: str) -> None:
     status, answer = ask(tools, body)
     assert status in (200, 400)
@@ -177,14 +186,14 @@ def test_each_server_has_a_token_of_its_own_and_is_gone_after_its_end() -> None:
         status, _ = ask(one, request("ping"), **other.server.headers)
         assert status == 401
         port = int(one.server.url.rsplit(":", 1)[1].partition("/")[0])
-        kept = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        kept.request("POST", "/mcp", json.dumps(request("ping")), one.server.headers)
+        kept, headers = http.client.HTTPConnection("127.0.0.1", port, timeout=5), one.server.headers
+        kept.request("POST", "/mcp", json.dumps(request("ping")), headers)
         kept.getresponse().read()
         before = threading.active_count()
         one.stop()
         one.stop()
         with pytest.raises((http.client.HTTPException, OSError)):
-            kept.request("POST", "/mcp", json.dumps(request("ping")), one.server.headers)
+            kept.request("POST", "/mcp", json.dumps(request("ping")), headers)
             kept.getresponse()
         kept.close()
         with pytest.raises(ConnectionError):

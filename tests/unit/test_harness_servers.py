@@ -1,4 +1,4 @@
-"""The MCP servers, skills and hooks that a child is given: what goes before what, and that nothing of others changes."""
+"""The MCP servers, skills and hooks that a child is given: which go before which, and that others' files stay."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatc
     assert server.env["SWARM_MCP_INSTANCE_ID"] == ME and server.env["SWARM_MCP_DIRECTORY"] == str(tmp_path)
     assert server.env["SWARM_TASK_ID"] == "t1" and server.env["SWARM_DB_PATH"] == str(tmp_path / "swarm.db")
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    asked = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening},
-             {"jsonrpc": "2.0", "method": "notifications/initialized"},
-             {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "whoami", "arguments": {}}}]  # fmt: skip
+    asked = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "whoami", "arguments": {}}},
+    ]
     # As Codex starts servers: with next to nothing in their environment but what is said here.
     done = subprocess.run(
         [server.command, *server.args], input="".join(json.dumps(one) + "\n" for one in asked), text=True, timeout=30,
@@ -71,9 +73,13 @@ def test_only_the_nearest_file_counts_and_only_our_own(tmp_path: Path, monkeypat
     wrote(tmp_path, {"far": {"command": "x"}})
     near = wrote(tmp_path / "a" / "b", {"near": {"command": "x"}})
     (tmp_path / "a/b/c").mkdir()
-    assert list(project_servers(str(tmp_path / "a/b/c"))) == ["near"] and list(project_servers(str(tmp_path / "a"))) == ["far"]
-    monkeypatch.setattr(os, "getuid", lambda: near.stat().st_uid + 4321)
-    assert project_file(str(near.parent)) != near or near.stat().st_uid == 0
+    assert list(project_servers(str(tmp_path / "a/b/c"))) == ["near"]
+    assert list(project_servers(str(tmp_path / "a"))) == ["far"]
+    if os.getuid() == 0:
+        os.chown(near, 4321, -1)  # root's own are taken from everybody
+    else:
+        monkeypatch.setattr(os, "getuid", lambda: 4321)
+    assert project_file(str(near.parent)) != near
 
 
 def test_a_setting_leaves_the_projects_servers_out(tmp_path: Path, monkeypatch) -> None:
@@ -82,8 +88,10 @@ def test_a_setting_leaves_the_projects_servers_out(tmp_path: Path, monkeypatch) 
     assert list(servers_for(query(tmp_path))) == ["swarm"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"mcpServers": []}', '{"mcpServers": {"a": 1, "b": {}}}', "[" * 100000,
-                                  '{"mcpServers": {"a": {"type": "sse", "url": "http://x"}, "b": {"type": "ws"}}}'])  # fmt: skip
+@pytest.mark.parametrize("text", [
+    "", "{", "[]", '{"mcpServers": []}', '{"mcpServers": {"a": 1, "b": {}}}', "[" * 100000,
+    '{"mcpServers": {"a": {"type": "sse", "url": "http://x"}, "b": {"type": "ws"}}}',
+])  # fmt: skip
 def test_a_file_that_says_nothing_is_none(tmp_path: Path, text: str) -> None:
     wrote(tmp_path, text)
     assert project_servers(str(tmp_path)) == {}
@@ -93,7 +101,9 @@ def test_variables_are_put_in_but_secrets_never_where_argv_shows_them(tmp_path: 
     monkeypatch.setenv("PLACE", "/opt")
     monkeypatch.setenv("API_TOKEN", "hush")
     wrote(tmp_path, {
-        "one": {"command": "${PLACE}/x", "args": ["--at", "${NONE:-there}", "${API_TOKEN}"], "env": {"T": "${API_TOKEN}"}},
+        "one": {
+            "command": "${PLACE}/x", "args": ["--at", "${NONE:-there}", "${API_TOKEN}"], "env": {"T": "${API_TOKEN}"},
+        },
         "two": {"type": "http", "url": "https://h/${PLACE}", "headers": {"Authorization": "Bearer ${API_TOKEN}"}},
         "three": {"url": "https://h/${UNSET}"},
     })  # fmt: skip

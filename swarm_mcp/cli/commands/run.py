@@ -167,9 +167,8 @@ def _resumed(args, adapter, query):
 
 def _supervised(args, adapter, query, previous):
     """The result, and the number of the signal that ended it (0 for none)."""
-    import signal
-
     from swarm_mcp.harness.account import Account
+    from swarm_mcp.harness.interruption import ended_by_signals
     from swarm_mcp.harness.membership import Membership
     from swarm_mcp.harness.prompting import with_system_prompt
     from swarm_mcp.harness.run import Run
@@ -184,20 +183,16 @@ def _supervised(args, adapter, query, previous):
     run.on_event(account.note)
     if live:
         run.on_event(live.show)
-    caught: list[int] = []
-
-    def end(number: int, _frame: object) -> None:
-        caught.append(number)
-        run.abort(f"ended by {signal.Signals(number).name}")
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        run.start()
-        while (result := run.wait(POLL_SECONDS)) is None:
-            if live:
-                live.tick()
-            if account.asked() == CANCEL:
-                run.abort("cancelled")
+        with ended_by_signals(run) as caught:
+            run.start()
+            while (result := run.wait(POLL_SECONDS)) is None:
+                if run.child:
+                    account.begun()
+                if live:
+                    live.tick()
+                if account.asked() == CANCEL:
+                    run.abort("cancelled")
     except BaseException:
         run.abort("its supervisor failed")
         run.wait()
@@ -205,8 +200,6 @@ def _supervised(args, adapter, query, previous):
     finally:
         if live:
             live.close()
-        for number, handler in before.items():
-            signal.signal(number, handler)
     account.close(result)
     return result, caught[0] if caught else 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -104,15 +105,15 @@ agent's own commands cannot write swarm's store: it speaks to the others through
     def finish(self, state: dict) -> list[Event]:
         """What the stream left out: the model, and how full its context is; and the answer by schema."""
         query: HarnessQuery | None = state.get("query")
-        session = state.get("session_id")
-        path = codex_record.path_of(session, codex_record.home(query.env)) if query and session else None
+        if query is None:
+            return []
+        session, codex_home = state.get("session_id"), codex_record.home(query.env)
+        path = codex_record.path_of(session, codex_home) if session and self._fits(session) else None
         told = codex_record.told(path) if path else codex_record.Told()
-        model = told.model or (self.model(query) if query else "") or None
-        found = []
-        if told.used_tokens is not None:
-            found.append(_context(told, model, state.get("usage")))
+        model = told.model or self.model(query) or None
+        found = [_context(told, model, state.get("usage"))] if told.used_tokens is not None else []
         if state.get("completed"):
-            more = {"structured": _answer(state)} if query and query.output_schema is not None else {}
+            more = {} if query.output_schema is None else {"structured": _answer(state)}
             cost = codex_stream.cost_of(state.get("usage"), model).to_dict()
             found.append(events.result(state.get("words"), cost=cost, model=model, **more))
         return found
@@ -121,11 +122,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return codex_errors.error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        import re
-
-        if not re.fullmatch(self.session_pattern, session_id):
-            return False
-        path = codex_record.path_of(session_id, codex_record.home())
+        path = codex_record.path_of(session_id, codex_record.home()) if self._fits(session_id) else None
         if path is None:
             return False
         began = codex_record.folder_of(path)
@@ -144,6 +141,9 @@ agent's own commands cannot write swarm's store: it speaks to the others through
 
     def listed_models(self) -> list[dict]:
         return codex_models.listed((self.program,))
+
+    def _fits(self, session_id: str) -> bool:
+        return re.fullmatch(self.session_pattern, session_id) is not None
 
     def _hooks(self, words: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
         """Our hooks and the trust in them, and the user's copy of the plugin off: no hook runs twice."""

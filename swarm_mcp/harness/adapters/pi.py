@@ -23,6 +23,7 @@ from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
 EXTENSION = "integrations/pi/index.ts"
 SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the extension
 _THINKING = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
+_FOREIGN = ("SWARM_PI_LABEL", "SWARM_PI_AGENT_ROLE")  # of the session that starts the run, not of the run
 _READING = ("read", "grep", "find", "ls")
 _NO_SESSION = (
     "No session found matching", "Session found in different project", "Stored session working directory does not",
@@ -79,10 +80,13 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         listed = {"mcpServers": {name: _server(server) for name, server in query.mcp_servers.items()}}
         env = {SERVERS: _written(folder / "servers.json", json.dumps(listed))}
         # An empty first line is trimmed away, but answers no where pi asks whether to copy another folder's session.
-        return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}")
+        return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}", _FOREIGN)
 
     def parse(self, line: str, state: dict) -> list[Event]:
         return pi_stream.events_of(line, state)
+
+    def finish(self, state: dict) -> list[Event]:
+        return pi_stream.left_over(state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
         stderr = [line.strip() for line in ending.stderr.splitlines() if line.strip()]

@@ -103,11 +103,11 @@ def _count(said: dict, state: dict) -> list[Event]:
     """Add one answer to the run's numbers; how full the context is now."""
     model = "/".join(str(said[part]) for part in ("provider", "model") if said.get(part))
     state["model"] = model or state.get("model")
-    state["turns"] = state.get("turns", 0) + 1
     usage = said.get("usage") or {}
     tokens = {name: _number(usage.get(name)) for name in ("input", "output", "cacheRead", "cacheWrite")}
     if not any(tokens.values()):
         return []  # it failed before it was counted
+    state["turns"] = state.get("turns", 0) + 1
     price = _number((usage.get("cost") or {}).get("total"))
     state["unpriced"] = state.get("unpriced", False) or not price
     used = state.setdefault("used", dict.fromkeys((*tokens, "cost"), 0))
@@ -140,11 +140,23 @@ def _agent_end(told: dict, state: dict) -> list[Event]:
     last = state.get("last") or {}
     failed = last.get("reason") in ("error", "aborted")
     if not failed:
+        state["failed"] = []
         return [result(last.get("text"), cost=cost_of(state).to_dict())]
     complaint = " ".join(str(last.get("complaint") or f"the model's answer ended with {last['reason']}").split())
     category = outcome.ABORTED if last["reason"] == "aborted" else category_of(complaint)
     ended = result(last.get("text") or None, True, category, cost=cost_of(state).to_dict(), error_message=complaint)
-    return [error(complaint, category), ended]
+    state["failed"] = [error(complaint, category), ended]
+    return []
+
+
+def _retry(told: dict, state: dict) -> list[Event]:
+    state["failed"] = []
+    return [custom("pi.auto_retry_start", told)]
+
+
+def left_over(state: dict) -> list[Event]:
+    """How a run ended whose last answer failed: pi may have tried again, so this is only known at the end."""
+    return state.get("failed") or []
 
 
 def _compacted(told: dict, state: dict) -> list[Event]:
@@ -160,7 +172,7 @@ def _compacted(told: dict, state: dict) -> list[Event]:
 _READERS = {
     "session": _session, "message_update": _update, "message_end": _message, "tool_execution_start": _start,
     "tool_execution_update": _progress, "tool_execution_end": _end, "agent_end": _agent_end,
-    "compaction_end": _compacted,
+    "auto_retry_start": _retry, "compaction_end": _compacted,
 }  # fmt: skip
 
 

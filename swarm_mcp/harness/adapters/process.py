@@ -8,6 +8,7 @@ from pathlib import Path
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.events import KINDS, RAW_LOG, Event, message
+from swarm_mcp.harness.ledger import LONGEST_OUTPUT
 from swarm_mcp.harness.query import HarnessQuery
 
 
@@ -37,9 +38,11 @@ Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: no
             found = None
         if isinstance(found, dict) and found.get("type") in KINDS and found["type"] != RAW_LOG:
             return [Event(found["type"], {k: v for k, v in found.items() if k not in ("type", "timestamp")})]
-        state.setdefault("lines", []).append(line)
+        kept = state["text"] = state.get("text", "") + line + "\n"
+        if len(kept) > 2 * LONGEST_OUTPUT:  # it may print without end; what it said last is the answer
+            state["text"] = kept[-LONGEST_OUTPUT:]
         return []
 
     def finish(self, state: dict) -> list[Event]:
-        text = "\n".join(state.get("lines", ())).strip("\n")
+        text = state.get("text", "").strip("\n")[-LONGEST_OUTPUT:]
         return [message("assistant", text)] if text.strip() else []

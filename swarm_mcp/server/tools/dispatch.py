@@ -111,8 +111,8 @@ TOOLS = (
             "timeout_seconds": _seconds("End a started worker after so long. Default: never."),
             "max_cost_usd": _seconds("End a started worker when it has cost that much, where its harness tells."),
             "resume": text(
-                "Id of a task that is there already, whose worker was ended or has gone: start one that goes on with it,"
-                " in the same session where that can be. `title` is not looked at then."
+                "Id of a task that is there already, whose worker has gone: start one that goes on with it, in the"
+                " same session where that can be. `title` is not looked at then."
             ),
             "fresh": flag("Leave the session of the task's earlier run alone; else it is gone on with."),
             "cwd": text("Folder to start the worker in. Default: this session's."),

@@ -1,0 +1,62 @@
+"""A run without a child: recorded output goes through everything that a child's output goes through."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.attempt import Attempt
+from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.ledger import Ledger
+from swarm_mcp.harness.outcome import Cost, Ending, RunResult
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.telling import Telling
+from swarm_mcp.harness.watching import Urge
+
+
+class Replayed(NamedTuple):
+    """What a recorded run comes to. `urged` is why the runner would have ended it, None for no reason."""
+
+    events: list[Event]
+    result: RunResult
+    ending: Ending
+    unknown_session: bool
+    urged: tuple[str, str] | None
+
+
+def replay(
+    adapter: HarnessAdapter,
+    stdout: bytes,
+    stderr: bytes = b"",
+    exit_code: int = 0,
+    query: HarnessQuery | None = None,
+    *,
+    before: Cost = Cost(),
+    pieces: Iterable[bytes] | None = None,
+) -> Replayed:
+    """What `adapter` makes of a recorded run; a negative `exit_code` is the signal that ended it.
+
+    Standard error is taken last. `pieces` instead of `stdout` says in which portions it came.
+    """
+    query = query or HarnessQuery("a recorded prompt", tempfile.gettempdir(), run_id="replayed")
+    told: list[Event] = []
+    telling, ledger, urge = Telling(), Ledger(adapter.name), Urge()
+    telling.on_event(told.append)
+    attempt = Attempt(adapter, query, telling, ledger, urge)
+    attempt.expect(query.cwd)
+    for piece in (stdout,) if pieces is None else pieces:
+        if piece:
+            attempt.take("stdout", piece)
+    if stderr:
+        attempt.take("stderr", stderr)
+    for stream in ("stdout", "stderr"):
+        attempt.take(stream, b"")
+    ending = attempt.over(exit_code, max(0, -exit_code))
+    failure = urge.reason or error_in(adapter, ending)
+    result = concluded(adapter, query, ledger, ending, failure, before)
+    unknown = bool(query.resume_session_id) and is_unknown_session(adapter, ending)
+    result = announced(telling, ledger, result._replace(clear_session=unknown or attempt.strayed))
+    return Replayed(told, result, ending, unknown, urge.reason)

@@ -1,0 +1,126 @@
+"""Tools of MCP servers, those of the swarm among them.
+
+Servers are started beside the run's first steps; one that does not come up is left out and said to be. A tool's name
+for the model is ``mcp__SERVER__TOOL``, as hooks know tools of servers.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+
+from swarm_mcp.loop.mcp_http import HttpConnection
+from swarm_mcp.loop.mcp_protocol import Connection, ServerFailed
+from swarm_mcp.loop.mcp_stdio import StdioConnection
+from swarm_mcp.loop.messages import Call
+
+OURS = "swarm"
+START_SECONDS = 15.0
+LONGEST_NAME = 64
+
+
+class Servers:
+    """The servers of one run and their tools."""
+
+    def __init__(self):
+        self._starting: list[threading.Thread] = []
+        self._connections: dict[str, Connection] = {}
+        self._tools: dict[str, tuple[Connection, dict]] = {}
+        self._failed: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    def start(self, loop) -> None:
+        """Start every server; nobody waits for them yet."""
+        for name, server in _wanted(loop).items():
+            thread = threading.Thread(target=self._open, args=(name, server, loop), daemon=True)
+            thread.start()
+            self._starting.append(thread)
+
+    def schemas(self, loop) -> list[dict]:
+        """Every tool as models are told of it. The first time this waits for the servers."""
+        self._wait(loop)
+        from swarm_hook_core.writers import is_writer
+
+        return [
+            {
+                "name": name,
+                "description": str(tool.get("description") or ""),
+                "input_schema": tool.get("inputSchema") or {"type": "object", "properties": {}},
+            }
+            for name, (_, tool) in sorted(self._tools.items())
+            if not (loop.settings.read_only and is_writer(name))
+        ]
+
+    def call(self, made: Call) -> tuple[str, bool]:
+        """Carry out a call of one of them: ``(result, is_error)``."""
+        connection, tool = self._tools[made.name]
+        try:
+            return connection.use(str(tool["name"]), made.input)
+        except ServerFailed as error:
+            return f"error: {made.name}: {error}", True
+
+    def close(self) -> None:
+        """End them all."""
+        with self._lock:
+            self._closed = True
+            connections = list(self._connections.values())
+        for connection in connections:
+            connection.close()
+
+    def _wait(self, loop) -> None:
+        for thread in self._starting:
+            thread.join(START_SECONDS)
+        if self._starting:
+            self._starting = []
+            for name, why in sorted(self._failed.items()):
+                loop.report.custom("mcp_failed", {"server": name, "why": why})
+
+    def _open(self, name: str, server: dict, loop) -> None:
+        try:
+            connection: Connection = HttpConnection(server) if server.get("url") else StdioConnection(server, loop)
+            with self._lock:
+                if self._closed:
+                    connection.close()
+                    return
+                self._connections[name] = connection
+            tools = connection.open()
+        except (ServerFailed, OSError, ValueError) as error:
+            self._failed[name] = str(error)[:300]
+            return
+        for tool in tools:
+            if isinstance(tool.get("name"), str):
+                self._tools[_name(name, tool["name"])] = (connection, tool)
+
+
+def _wanted(loop) -> dict[str, dict]:
+    """name -> server (``command``, ``args``, ``env``, ``cwd`` or ``url``, ``headers``)."""
+    given = loop.settings.config.get("mcp_servers")
+    if isinstance(given, dict):
+        found = {str(name): dict(server) for name, server in given.items() if isinstance(server, dict)}
+    else:
+        from swarm_mcp.bundle import coordinator_command
+
+        command, *args = [*coordinator_command(), "serve"]
+        found = {OURS: {"command": command, "args": args}}
+    if loop.settings.depth:
+        # An agent below the one that these were written for is somebody else in the swarm.
+        for server in found.values():
+            env = server.get("env")
+            server["env"] = {k: v for k, v in env.items() if k not in _PARENTS_OWN} if isinstance(env, dict) else {}
+    return found
+
+
+_PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_RUN_ID")
+
+
+def _name(server: str, tool: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", f"mcp__{server}__{tool}")
+    if len(name) <= LONGEST_NAME:
+        return name
+    import zlib
+
+    return f"{name[: LONGEST_NAME - 9]}_{zlib.crc32(name.encode()):08x}"

@@ -1,0 +1,105 @@
+"""An MCP server on its standard streams: lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+
+from swarm_mcp.loop.mcp_protocol import Connection, ServerFailed
+
+END_SECONDS = 2.0
+
+
+class StdioConnection(Connection):
+    """A server that we start; it ends with its standard input."""
+
+    def __init__(self, server: dict, loop):
+        super().__init__()
+        self._waiting: dict[int, tuple[threading.Event, list[dict]]] = {}
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        env = {**os.environ, **{str(k): str(v) for k, v in (server.get("env") or {}).items()}}
+        argv = [str(server.get("command") or ""), *(str(word) for word in server.get("args") or ())]
+        try:
+            self._child = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env,
+                cwd=str(server.get("cwd") or loop.cwd),
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            raise ServerFailed(f"{argv[0]}: {getattr(error, 'strerror', None) or error}") from None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def ask(self, message: dict, seconds: float) -> dict:
+        arrived, answer = threading.Event(), []
+        with self._lock:
+            self._waiting[message["id"]] = (arrived, answer)
+        try:
+            self.tell(message)
+            if not arrived.wait(seconds):
+                self.tell({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": message["id"]}})
+                raise ServerFailed(f"no answer within {seconds:.0f} s")
+        finally:
+            with self._lock:
+                self._waiting.pop(message["id"], None)
+        if not answer:
+            raise ServerFailed("the server has ended")
+        return answer[0]
+
+    def tell(self, message: dict) -> None:
+        line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        try:
+            with self._writing:
+                assert self._child.stdin
+                self._child.stdin.write(line)
+                self._child.stdin.flush()
+        except (OSError, ValueError):
+            raise ServerFailed("the server has ended") from None
+
+    def close(self) -> None:
+        try:
+            with self._writing:
+                assert self._child.stdin
+                self._child.stdin.close()
+        except OSError:
+            pass  # it has ended already
+        for end in (lambda: None, self._child.terminate, self._child.kill):
+            end()
+            try:
+                self._child.wait(END_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self._reader.join(END_SECONDS)
+
+    def _read(self) -> None:
+        assert self._child.stdout
+        with self._child.stdout as lines:
+            for line in lines:
+                self._take(line)
+        with self._lock:
+            for arrived, _ in self._waiting.values():
+                arrived.set()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(message, dict):
+            return
+        if "method" in message:
+            if "id" in message:  # whatever a server asks of us we cannot do
+                error = {"code": -32601, "message": "not supported"}
+                try:
+                    self.tell({"jsonrpc": "2.0", "id": message["id"], "error": error})
+                except ServerFailed:
+                    return
+            return
+        with self._lock:
+            waiting = self._waiting.get(message.get("id"))  # type: ignore[arg-type]
+        if waiting:
+            waiting[1].append(message)
+            waiting[0].set()

@@ -1,0 +1,175 @@
+"""Which provider a run asks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from swarm_mcp.loop import sources
+from swarm_mcp.loop.failure import LoopFailure
+from swarm_mcp.loop.providers import wire as wires
+
+BUILT_IN = ("anthropic", "openai")
+READY_SECONDS = 10.0
+
+
+def built_in(name: str) -> wires.Wire:
+    """The protocol of that name; anthropic's for any other."""
+    if name == "openai":
+        from swarm_mcp.loop.providers.openai import OpenAI
+
+        return OpenAI()
+    from swarm_mcp.loop.providers.anthropic import Anthropic
+
+    return Anthropic()
+
+
+class Provider:
+    """Whom to ask: `name`, the `protocol` it speaks (`wire`), and the environment it goes by.
+
+    `path` is its executable, empty for one of ours. `streams` is off where a variant says so.
+    """
+
+    def __init__(self, name: str, protocol: str, path: str, more: Mapping[str, str], streams: bool, model: str):
+        self.name, self.protocol, self.path, self.more, self.streams = name, protocol, path, dict(more), streams
+        self.wire = built_in(protocol)
+        self.default_model = model
+
+    def ask(self, loop, payload: dict, dispatch) -> dict:
+        """The answer to `payload`, as the protocol has it whole. Raises LoopFailure."""
+        environ = {**loop.environment("send"), **self.more}
+        streams = loop.settings.stream and self.streams
+        if self.path:
+            from swarm_mcp.loop.providers import executable
+
+            return executable.ask(loop, self, payload, environ, streams, dispatch)
+        missing = self.wire.missing(environ)
+        if missing:
+            raise LoopFailure(f"{missing} is not set, which the provider {self.name} needs", "auth_failed")
+        from swarm_mcp.loop.providers import http
+
+        request = self.wire.request(payload, environ, streams)
+        if not streams:
+            return http.whole(self.name, request)
+        session = loop.session
+        sink = wires.Sink(
+            lambda text: session.stream("text", text=text),
+            lambda text: session.stream("thinking", text=text),
+            dispatch.begin,
+        )
+        return self.wire.join(http.stream(self.name, request), sink)
+
+
+def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
+    """The first provider, by name, that has what it needs; empty where none has."""
+    paths = executables(found, environ)
+    for name in sorted({*paths, *BUILT_IN}):
+        if name in paths:
+            if _flag(paths[name], "--ready", environ)[0] == 0:
+                return name
+        elif not built_in(name).missing(_with_cached_key(name, built_in(name).key, environ)):
+            return name
+    return ""
+
+
+def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider:
+    """The provider of that name. Raises LoopFailure."""
+    if not name:
+        wanted = "ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_API_URL for a server of your own"
+        raise LoopFailure(f"no provider is ready: set {wanted} (HARNESS_PROVIDER names one)", "auth_failed")
+    if os.sep in name or name.startswith("."):
+        raise LoopFailure(f"provider '{name[:60]}' not found", "not_installed")
+    path = executables(found, environ).get(name, "")
+    if path:
+        said = _pairs(_flag(path, "--defaults", environ)[1])
+        return Provider(name, said.get("protocol", name), path, {}, True, said.get("model", ""))
+    if name in BUILT_IN:
+        return Provider(name, name, "", _cached(name, built_in(name).key, environ), True, built_in(name).default_model)
+    conf = sources.nearest(found, "providers", f"{name}.conf")
+    if not conf:
+        raise LoopFailure(f"provider '{name[:60]}' not found", "not_installed")
+    return _variant(name, conf, found, environ)
+
+
+def executables(found: list[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """name -> path of providers that plugins bring; ours are none of them."""
+    ours = os.path.join(environ.get("HARNESS_ROOT") or os.devnull, "")
+    paths = sources.executables(found, "providers")
+    return {name: path for name, path in paths.items() if not path.startswith(ours) and not name.endswith(".conf")}
+
+
+def variants(found: list[str]) -> dict[str, str]:
+    """name -> path of the ``.conf`` files of all sources, the last of a name."""
+    listed = {}
+    for source in found:
+        folder = os.path.join(source, "providers")
+        for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if file.endswith(".conf"):
+                listed[file.removesuffix(".conf")] = os.path.join(folder, file)
+    return dict(sorted(listed.items()))
+
+
+def read_conf(path: str) -> dict[str, str]:
+    """The ``name=value`` lines of a variant's file."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return _pairs(file.read(65536))
+    except OSError as error:
+        raise LoopFailure(f"{path}: {error.strerror}") from None
+
+
+def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str]) -> Provider:
+    """A provider like another, at another address and with a key of its own, never the other's."""
+    facts = read_conf(conf)
+    protocol = facts.get("protocol", "")
+    path = executables(found, environ).get(protocol, "")
+    if protocol not in BUILT_IN and not path:
+        raise LoopFailure(f"{conf}: protocol={protocol or '(missing)'} is no provider", "not_installed")
+    prefix = protocol.upper().replace("-", "_")
+    key = environ.get(facts["auth_env"], "").strip() if facts.get("auth_env") else ""
+    key = key or _auth_cache(environ).get(name, "")
+    if facts.get("auth_env") and not key:
+        raise LoopFailure(f"{facts['auth_env']} is not set, which the provider {name} needs", "auth_failed")
+    more = {f"{prefix}_API_KEY": key, f"{prefix}_AUTH_TOKEN": ""}
+    for setting in ("url", "max_tokens", "temperature", "top_p", "top_k"):
+        if facts.get(setting):
+            more[f"{prefix}_{'API_URL' if setting == 'url' else setting.upper()}"] = facts[setting]
+    streams = facts.get("stream", "").lower() not in ("0", "false", "no", "off")
+    return Provider(name, protocol, path, more, streams, facts.get("model", ""))
+
+
+def _cached(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
+    found = "" if environ.get(key, "").strip() else _auth_cache(environ).get(name, "")
+    return {key: found} if found else {}
+
+
+def _with_cached_key(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
+    return {**environ, **_cached(name, key, environ)}
+
+
+def _auth_cache(environ: Mapping[str, str]) -> dict[str, str]:
+    """provider -> key, as ``hs auth set`` keeps them: ``{provider: [{"key" or "token": KEY}]}``."""
+    path = os.path.join(environ.get("HARNESS_HOME") or os.path.expanduser("~/.harness"), ".auth-cache.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            tree = json.load(file)
+        return {
+            name: str(entries[0].get("key") or entries[0].get("token") or "")
+            for name, entries in tree.items()
+            if isinstance(entries, list) and entries and isinstance(entries[0], dict)
+        }
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
+    from swarm_mcp.loop import running
+
+    ran = running.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
+    return ran.code, ran.out
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals}

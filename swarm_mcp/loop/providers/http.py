@@ -1,0 +1,119 @@
+"""Asking an endpoint: one POST, read whole or as it comes; retried while it is busy; errors in our words."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+from swarm_mcp.loop.failure import LoopFailure
+from swarm_mcp.loop.providers.wire import Request
+from swarm_mcp.loop.settings import number
+
+SECONDS = 300.0  # without a byte
+RETRIES = 3
+LONGEST_WAIT = 30.0
+LONGEST_ERROR = 65536
+_BUSY = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+_TOO_LONG = ("context length", "context_length", "context window", "too long", "maximum context", "too many tokens")
+_SPENT = ("insufficient_quota", "credit balance", "billing")
+
+
+def whole(name: str, request: Request) -> dict:
+    """The answer as one JSON object. Raises LoopFailure; `name` is the provider's, for its text."""
+    with _opened(name, request) as response:
+        try:
+            text = response.read()
+        except OSError as error:
+            raise LoopFailure(f"{name}: the answer broke off: {error}") from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise LoopFailure(f"{name} answered with no JSON: {text[:200].decode('utf-8', 'replace')}") from None
+    if not isinstance(found, dict):
+        raise LoopFailure(f"{name} answered with no JSON object")
+    if found.get("error"):
+        raise _failure(name, 0, found)
+    return found
+
+
+def stream(name: str, request: Request) -> Iterator[dict]:
+    """The events of the answer, as they come. Raises LoopFailure, also for an error among them."""
+    with _opened(name, request) as response:
+        if "event-stream" not in (response.headers.get("content-type") or "event-stream"):
+            text = response.read(LONGEST_ERROR).decode("utf-8", "replace")
+            raise _failure(name, 0, text) if '"error"' in text else LoopFailure(f"{name} does not stream: {text[:200]}")
+        try:
+            for raw in response:
+                line = raw.decode("utf-8", "replace").strip()
+                if not line.startswith("data:"):
+                    continue
+                data = line[5:].strip()
+                if data == "[DONE]":
+                    return
+                try:
+                    found = json.loads(data)
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(found, dict):
+                    if found.get("error"):
+                        raise _failure(name, 0, found)
+                    yield found
+        except OSError as error:
+            raise LoopFailure(f"{name}: the answer broke off: {error}") from None
+
+
+def _opened(name: str, request: Request):
+    data = json.dumps(request.body, ensure_ascii=False).encode("utf-8", "replace")
+    headers = {"content-type": "application/json", "user-agent": "swarm-mcp", **request.headers}
+    left = int(number("HARNESS_RETRIES", RETRIES))
+    wait = 1.0
+    while True:
+        try:
+            if not request.url.startswith(("http://", "https://")):
+                raise LoopFailure(f"{name}: {request.url[:100]!r} is no address of an endpoint")
+            asked = urllib.request.Request(request.url, data, headers, method="POST")
+            return urllib.request.urlopen(asked, timeout=number("HARNESS_HTTP_TIMEOUT", SECONDS) or SECONDS)
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read(LONGEST_ERROR).decode("utf-8", "replace")
+                after = error.headers.get("retry-after") or ""
+            failure = _failure(name, error.code, text)
+            if error.code not in _BUSY or not left or failure.category == "budget":
+                raise failure from None
+            wait = float(after) if after.replace(".", "", 1).isdigit() else wait
+        except (OSError, ValueError) as error:
+            why = getattr(error, "reason", error)
+            if not left or isinstance(error, ValueError):
+                raise LoopFailure(f"{name} cannot be reached at {request.url}: {why}") from None
+        left -= 1
+        time.sleep(min(wait, LONGEST_WAIT))
+        wait *= 2
+
+
+def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
+    """An endpoint's error as we have them."""
+    found: object = said
+    if isinstance(said, str):
+        try:
+            found = json.loads(said)
+        except (ValueError, RecursionError):
+            found = None
+    error = found.get("error") if isinstance(found, dict) else None
+    kind = str(error.get("type") or error.get("code") or "") if isinstance(error, dict) else ""
+    text = str(error.get("message") or error) if isinstance(error, dict) else str(error or said)
+    words = f"{kind} {text}".lower()
+    if status in (401, 403) or "authentication" in words or "invalid_api_key" in words or "permission_error" in words:
+        category = "auth_failed"
+    elif any(mark in words for mark in _SPENT):
+        category = "budget"
+    elif status in (429, 529) or "rate_limit" in words or "overloaded" in words:
+        category = "rate_limited"
+    elif any(mark in words for mark in _TOO_LONG):
+        category = "context_overflow"
+    else:
+        category = "unknown"
+    number_said = f" {status}" if status else ""
+    return LoopFailure(f"{name} API error{number_said}: {text.strip()[:500]}", category)

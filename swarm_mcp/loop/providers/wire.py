@@ -1,0 +1,85 @@
+"""What differs between the protocols that models are spoken to in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from swarm_mcp.loop.messages import Block, Turn
+
+
+class Reply(NamedTuple):
+    """A model's answer. `stop` is one of ``messages.STOPS``; `usage` tokens by ``input`` (without those from a cache),
+    ``output``, ``cache_read``, ``cache_write``; what is not known is not in it."""
+
+    blocks: tuple[Block, ...]
+    stop: str
+    model: str
+    usage: Mapping[str, int]
+
+
+class Request(NamedTuple):
+    """An HTTP POST."""
+
+    url: str
+    headers: dict[str, str]
+    body: dict
+
+
+class Sink(NamedTuple):
+    """Who is told of an answer while it comes: of text, of thoughts, and of each call as soon as it is whole."""
+
+    text: Callable[[str], None]
+    thinking: Callable[[str], None]
+    call: Callable[[object], None]
+
+
+class Wire(ABC):
+    """One protocol. `name`; `default_model`; `key` the variable with the API key, and `env` what it goes by."""
+
+    name = ""
+    label = ""
+    default_model = ""
+    key = ""
+    env = ""
+
+    @abstractmethod
+    def missing(self, environ: Mapping[str, str]) -> str:
+        """What would have to be set to ask this provider; empty where it is ready."""
+
+    @abstractmethod
+    def messages(self, turns: Iterable[Turn]) -> list[dict]:
+        """The conversation as this protocol has it."""
+
+    @abstractmethod
+    def request(self, payload: dict, environ: Mapping[str, str], stream: bool) -> Request:
+        """The request for `payload` (``model``, ``system``, ``messages``, ``tools``)."""
+
+    @abstractmethod
+    def read(self, response: dict) -> Reply:
+        """An answer. Raises LoopFailure where it is none."""
+
+    @abstractmethod
+    def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
+        """The same answer from the events of a stream. Raises LoopFailure where the stream ends before its time."""
+
+
+def tokens(**given: object) -> dict[str, int]:
+    """Usage without what is not known."""
+    return {name: value for name, value in given.items() if isinstance(value, int) and not isinstance(value, bool)}
+
+
+def number(environ: Mapping[str, str], name: str) -> float | int | None:
+    """A setting that is a number; None where it is not set."""
+    text = environ.get(name, "").strip()
+    try:
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        return None
+
+
+def sampling(environ: Mapping[str, str], prefix: str) -> dict:
+    """``temperature``, ``top_p``, ``top_k`` where they are set."""
+    wanted = {name: number(environ, f"{prefix}_{name.upper()}") for name in ("temperature", "top_p", "top_k")}
+    return {name: value for name, value in wanted.items() if value is not None}

@@ -1,0 +1,294 @@
+"""The harness `claude` on the real client: supervised runs, models scripted on loopback."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_mcp.harness import registry
+from swarm_mcp.harness.adapters.claude_launch import launch
+from swarm_mcp.harness.membership import Membership
+from swarm_mcp.harness.outcome import RunResult
+from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
+from swarm_mcp.harness.run import Run
+
+from .clients import ClaudeCode
+from .ground import Ground, Lacking, wait_for
+from .models import Gate, Step, play
+
+CLAUDE = registry.get("claude")
+SWARM = "mcp__swarm__"
+SECRET = "tok-4f9d2c77aa31e05b66"
+LIMIT = 60.0  # seconds for one run on a machine that is busy
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[ClaudeCode]:
+    try:
+        ground = Ground("harness")
+    except Lacking as lacking:
+        pytest.fail(str(lacking), pytrace=False)
+    claude = ClaudeCode(ground)
+    claude.prepare()
+    yield claude
+    ground.close()
+
+
+@pytest.fixture
+def claude(shared: ClaudeCode, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClaudeCode]:
+    """The client on a fresh checkout, this process's environment being the ground's: it supervises."""
+    for name in list(os.environ):
+        if name not in shared.ground.env and not name.startswith("PYTEST"):
+            monkeypatch.delenv(name)
+    for name, value in shared.ground.env.items():
+        monkeypatch.setenv(name, value)
+    shared.ground.renew()
+    yield shared
+    shared.ground.end_processes()
+
+
+def start(claude: ClaudeCode, script: str, *steps: Any, previous: dict | None = None, **query: Any) -> tuple[Run, list]:
+    """A run in the checkout that plays `script`, and the events that it will have told."""
+    claude.models.script(script, *steps)
+    told: list = []
+    cwd = str(query.pop("cwd", claude.ground.checkout))
+    place = Membership({"scope": str(claude.ground.checkout), "harness": "claude", "cwd": cwd}, label="role:worker")
+    query.setdefault("scope", str(claude.ground.checkout))
+    run = Run(CLAUDE, HarnessQuery(play(script), cwd, **query), membership=place, previous=previous)
+    run.on_event(told.append)
+    return run.start(), told
+
+
+def finished(run: Run) -> RunResult:
+    result = run.wait(LIMIT)
+    assert result is not None, f"the run was not over after {LIMIT:g} s; its record is {run.record}"
+    return result
+
+
+def ran(claude: ClaudeCode, script: str, *steps: Any, **query: Any) -> tuple[RunResult, list]:
+    run, told = start(claude, script, *steps, **query)
+    return finished(run), told
+
+
+def ends(told: list, tool: str = "") -> list[dict]:
+    return [event.data for event in told if event.kind == "tool_end" and event.data["tool_name"] == (tool or None or event.data["tool_name"])]
+
+
+def system_prompt(claude: ClaudeCode, script: str) -> str:
+    return json.dumps(claude.exchanges(script)[-1].body["system"])
+
+
+def calls(*tools: tuple[str, dict]) -> list[dict]:
+    """Calls of MCP tools, which are not offered until they were looked up."""
+    query = "select:" + ",".join(name for name, _ in tools)
+    return [{"name": "ToolSearch", "input": {"query": query}}, *({"name": n, "input": i} for n, i in tools)]
+
+
+def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: ClaudeCode, tmp_path: Path) -> None:
+    """One run: a write, the swarm's own server, a client tool, a skill, a peer's lock, and no secret in argv."""
+    ground = claude.ground
+    ground.coordinator.peer_lock("notes.md")
+    skill = tmp_path / "extra"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: extra\ndescription: Folds paper boats\n---\nBODY-OF-THE-SKILL\n")
+    seen: list[str] = []
+
+    def weigh(what: str) -> str:
+        """Weigh something."""
+        seen.append(what)
+        return "12 kg"
+
+    words = ("/bin/sh", "-c", f'printf %s "$GIVEN" > {tmp_path}/given; pwd > {tmp_path}/where; exec cat')
+    own = McpServer(words[0], words[1:], {"GIVEN": SECRET}, cwd=str(tmp_path))
+    gate = Gate()
+    mcp = calls((f"{SWARM}whoami", {}), ("mcp__client_tools__weigh", {"what": "anchor"}))
+    run, told = start(
+        claude, "work", claude.create("made.md", "made\n"), *mcp, claude.replace("notes.md", "line one", "mine"),
+        Step(calls=(claude.create("late.md", "late\n"),), gate=gate),
+        mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt="APPENDED ü\n\"x\"",
+    )  # fmt: skip
+    assert gate.wait_reached(LIMIT)
+    commands = [command_line(pid) for pid in ground.own_processes()]
+    gate.open()
+    result = finished(run)
+    assert (result.is_error, result.exit_code, result.error_message) == (False, 0, None)
+    assert result.output == "The script work is over."
+    assert (ground.checkout / "made.md").read_text() == "made\n"
+    assert (ground.checkout / "late.md").read_text() == "late\n"  # it went on after the denial
+    denied = ends(told, "Edit")[0]
+    assert denied["is_error"] and "swarm lock blocked" in denied["result"]
+    assert (ground.checkout / "notes.md").read_text() == "line one\n"
+    me = json.loads(ends(told, f"{SWARM}whoami")[0]["result"])
+    assert me["id"] == run._query.instance_id, "the child's server speaks for somebody else"
+    assert seen == ["anchor"] and ends(told, "mcp__client_tools__weigh")[0]["result"] == "12 kg"
+    assert result.cost.total_cost_usd and result.cost.input_tokens and result.cost.num_turns
+    assert result.cost.model == result.model == "claude-opus-5-5"
+    assert (tmp_path / "given").read_text() == SECRET and (tmp_path / "where").read_text() == f"{tmp_path}\n"
+    assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
+    assert SECRET not in Path(run.record).read_text()
+    context = claude.context("work")
+    assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context
+    assert "APPENDED ü\n\"x\"" in context
+    assert ground.coordinator.sessions() == [], "the worker is still registered"
+    assert porcelain(ground) == ["?? late.md", "?? made.md"], "something else was left in the checkout"
+    kinds = [event.kind for event in told]
+    assert kinds.count("session_init") == kinds.count("result") == 1
+    assert "context_usage" in kinds
+
+
+def test_sessions_are_resumed_in_their_folder_and_forked(claude: ClaudeCode) -> None:
+    """Same id and only its own cost; the new system prompt counts; elsewhere a session of its own begins."""
+    first, _ = ran(claude, "one", append_system_prompt="PROMPT-ONE")
+    again, _ = ran(claude, "two", previous=first.session_params, append_system_prompt="PROMPT-TWO")
+    assert again.session_id == first.session_id and not again.clear_session
+    assert again.cost.total_cost_usd == pytest.approx(first.cost.total_cost_usd)
+    assert again.session_cost.total_cost_usd == pytest.approx(2 * first.cost.total_cost_usd)
+    assert len(claude.exchanges("two")[-1].body["messages"]) > len(claude.exchanges("one")[-1].body["messages"])
+    assert "PROMPT-TWO" in system_prompt(claude, "two") and "PROMPT-ONE" not in system_prompt(claude, "two")
+    fork, _ = ran(claude, "three", previous=again.session_params, fork_session=True, system_prompt="ALL OF IT")
+    assert fork.session_id != again.session_id and not fork.is_error
+    assert fork.cost.total_cost_usd == pytest.approx(first.cost.total_cost_usd)
+    assert "ALL OF IT" in system_prompt(claude, "three") and len(system_prompt(claude, "three")) < 1000
+    away, told = ran(claude, "four", previous=again.session_params, cwd=claude.ground.checkout / "sub")
+    assert away.session_id not in (first.session_id, fork.session_id) and not away.is_error
+    assert [e.data["category"] for e in told if e.kind == "error"] == ["session_not_found"]
+
+
+def test_a_session_that_is_not_there_is_begun_anew(claude: ClaudeCode) -> None:
+    """Known to be gone: nothing is tried. Gone although there is a transcript: one fresh retry."""
+    lost = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10"
+    assert CLAUDE.can_resume(lost, str(claude.ground.checkout)) is False
+    result, _ = ran(claude, "one", resume_session_id=lost)
+    assert (result.is_error, result.clear_session, result.attempts) == (False, True, 1)
+    assert CLAUDE.can_resume(str(result.session_id), str(claude.ground.checkout)) is True
+    (place,) = (claude.ground.home / ".claude" / "projects").glob(f"*/{result.session_id}.jsonl")
+    place.with_name(f"{lost}.jsonl").write_text("")
+    result, _ = ran(claude, "two", resume_session_id=lost)
+    assert (result.is_error, result.clear_session, result.attempts) == (False, True, 2)
+    assert result.session_id not in (None, lost) and result.output == "The script two is over."
+
+
+def test_abort_leaves_nothing(claude: ClaudeCode) -> None:
+    gate = Gate()
+    run, _ = start(claude, "work", claude.shell("sleep 300"), Step(text="never", gate=gate), mode=YOLO)
+    busy = lambda: [pid for pid in claude.ground.own_processes() if command_line(pid).startswith("sleep 300")]  # noqa: E731
+    assert wait_for(busy, LIMIT), "the command never started"
+    began = time.monotonic()
+    run.abort("enough")
+    run.abort("enough")
+    result = finished(run)
+    assert (result.error_category, result.error_message) == ("aborted", "enough")
+    assert time.monotonic() - began < 20
+    left = wait_for(lambda: [] if claude.ground.own_processes() else [True], 5)
+    assert left == [True], [command_line(pid) for pid in claude.ground.own_processes()]
+    assert claude.ground.coordinator.sessions() == []
+    state = claude.ground.home / ".local/state/swarm-mcp/running"
+    assert not state.exists() or not list(state.iterdir()), "a run's private files are still there"
+
+
+def test_a_reader_writes_nothing_and_answers_by_schema(claude: ClaudeCode) -> None:
+    """Not even where the user's own settings allow everything, nor by a sub-agent or another worker."""
+    settings = claude.ground.home / ".claude" / "settings.json"
+    before = settings.read_bytes() if settings.exists() else b"{}"
+    settings.write_text(json.dumps({"permissions": {"allow": ["Bash", "Write", "Edit", "mcp__swarm"]}}))
+    try:
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        claude.models.script("sub", claude.create("c.md", "x"), claude.shell("echo x > d.md"))
+        steps = [claude.create("a.md", "x"), claude.shell("echo x > b.md"), *claude.sub_agent("sub")]
+        steps += calls((f"{SWARM}whoami", {}), (f"{SWARM}dispatch", {"title": "write it for me"}))
+        answer = {"name": "StructuredOutput", "input": {"n": 3}}
+        result, told = ran(claude, "read", *steps, answer, mode=READ_ONLY, output_schema=schema)
+    finally:
+        settings.write_bytes(before)
+    assert (result.is_error, result.result_json) == (False, {"n": 3})
+    assert porcelain(claude.ground) == []
+    refused = {end["tool_name"] for end in ends(told) if end["is_error"]}
+    assert {"Write", "Bash", f"{SWARM}dispatch"} <= refused and f"{SWARM}whoami" not in refused
+
+
+def test_locks_hold_when_nothing_is_asked(claude: ClaudeCode) -> None:
+    claude.ground.coordinator.peer_lock("notes.md")
+    steps = [claude.replace("notes.md", "line one", "mine"), claude.shell("echo x > free.md")]
+    result, told = ran(claude, "dare", *steps, mode=YOLO)
+    assert not result.is_error
+    assert [end["is_error"] for end in ends(told)] == [True, False]
+    assert porcelain(claude.ground) == ["?? free.md"]
+
+
+def test_a_refused_sign_in_ends_the_run_soon(claude: ClaudeCode) -> None:
+    """The client would retry for 90 s."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        began = time.monotonic()
+        result, _ = ran(claude, "no", env={"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.server_port}"})
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert (result.is_error, result.error_category) == (True, "auth_failed")
+    assert time.monotonic() - began < 30
+
+
+class _Refusing(http.server.BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        text = b'{"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}'
+        self.send_response(401)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+def test_every_flag_is_one_of_the_client(claude: ClaudeCode, tmp_path: Path) -> None:
+    """Those that --help keeps to itself are accepted: only the one that there is not is complained about."""
+    full = HarnessQuery(
+        "x", str(claude.ground.checkout), system_prompt="s", append_system_prompt="a", model="opus", effort="low",
+        additional_directories=(str(tmp_path),), resume_session_id="0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10",
+        fork_session=True, output_schema={"type": "object"}, max_cost_usd=1.0, max_turns=1,
+    )  # fmt: skip
+    run = lambda *argv: subprocess.run(  # noqa: E731
+        ["claude", *argv], env=claude.ground.env, cwd=claude.ground.checkout, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    known = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", run("--help").stdout))
+    assert "--print" in known
+    unlisted = set()
+    for mode in ("edit", READ_ONLY, YOLO):
+        folder = tmp_path / mode
+        folder.mkdir()
+        argv = launch(full._replace(mode=mode), folder, "opus").argv[1:]
+        unlisted |= {word for word in argv if re.match(r"--?[a-z]", word)} - known
+        done = run(*argv, "--no-such-flag")
+        assert done.returncode == 1 and done.stderr == "error: unknown option '--no-such-flag'\n", done.stderr
+    assert unlisted <= {"--max-turns", "--system-prompt-file", "--append-system-prompt-file"}
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        done = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "command="], capture_output=True, text=True)
+        return done.stdout
+
+
+def porcelain(ground: Ground) -> list[str]:
+    done = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=ground.checkout, env=ground.env, capture_output=True, text=True, check=True
+    )
+    return sorted(done.stdout.splitlines())
