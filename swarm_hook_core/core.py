@@ -56,7 +56,7 @@ class HookCore:
         return verdict
 
     def words_after(self, payload: dict) -> str:
-        """What the model is told of a call that was watched and is over, and of what it changed; nearly always empty."""
+        """What the model is told of a call that is over and was watched: what it changed. Nearly always empty."""
         from swarm_hook_core.watching import watch
 
         changes = watch.finish(self.config, payload, time.time())

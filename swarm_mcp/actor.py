@@ -102,8 +102,8 @@ def _shell(store, args) -> dict:
 def surrounding_session(store) -> dict | None:
     """The session that this process runs inside of, or None."""
     named = {}
-    for variable in SESSION_VARIABLES:
-        session_id = os.environ.get(variable, "").strip()
+    told = [os.environ.get(variable, "").strip() for variable in SESSION_VARIABLES]
+    for session_id in (*told, os.path.basename(os.environ.get("HARNESS_SESSION", "").rstrip("/"))):
         for row in store.instances.of_session_id(session_id) if session_id else ():
             named[row["id"]] = row
     if len(named) == 1:

@@ -27,8 +27,10 @@ _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
 PACKAGE = "package.json"  # what makes the folder a package of pi's
 PARTS = (
     ".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "integrations/pi",
-    "skills",
+    "integrations/harness", "skills",
 )  # fmt: skip
+HARNESS = "integrations/harness"  # the plugin folder of the bash harness
+_HARNESS_PYTHON = f"{HARNESS}/lib/python.sh"
 
 
 def write(target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None) -> bool:
@@ -38,7 +40,11 @@ def write(target: Path, local: bool = False, force: bool = False, transports: di
     client may be running them at this moment. Files of an earlier bundle that are no longer part of
     it are removed; nothing else is. Raises SwarmError where the folder holds something else.
     """
-    wanted = contents(local, transports)
+    return put(target, contents(local, transports), local, force)
+
+
+def put(target: Path, wanted: dict[str, bytes], local: bool = False, force: bool = False) -> bool:
+    """As `write`, of any files; RECORD is among them, and says which they are."""
     earlier = read_record(target).get("files", [])
     ours = {*earlier, RECORD} if earlier else set()
     foreign = [name for name in wanted if name not in ours and (target / name).exists()]
@@ -120,6 +126,7 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
     if local:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
             files[name] = _bound(files[name])
+        files[_HARNESS_PYTHON] = files[_HARNESS_PYTHON].replace(b"=python3", f"={shlex.quote(interpreter())}".encode())
         # Claude Code puts a plugin's bin folder on its shell's PATH.
         files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
         record.update(python=interpreter(), coordinator=coordinator_command(), grammar=grammar_folder())
@@ -133,6 +140,17 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
         record["transports"] = {client: transport.MCP_TOOL for client in sorted(by_tool)}
     record["files"] = sorted(files)
     files[RECORD] = _json(record)
+    return files
+
+
+def harness_contents() -> dict[str, bytes]:
+    """Every file of the bash harness's plugin on this machine, by its name within that plugin's own folder."""
+    whole = contents(local=True)
+    files = {name.removeprefix(f"{HARNESS}/"): text for name, text in whole.items() if name.startswith(f"{HARNESS}/")}
+    files.update({name: text for name, text in whole.items() if name.startswith(("swarm_hook_core/", "skills/"))})
+    files["LICENSE"] = whole["LICENSE"]
+    record = {name: value for name, value in json.loads(whole[RECORD]).items() if name != "transports"}
+    files[RECORD] = _json({**record, "files": sorted(files)})
     return files
 
 
@@ -212,7 +230,7 @@ def _compile(target: Path, names: list[str]) -> None:
     if interpreter() != os.path.realpath(sys.executable) and sys.version_info[:2] != _version_of(interpreter()):
         return
     for name in names:
-        if not name.startswith("integrations/") or name.endswith("/_common.py"):
+        if not name.startswith(("integrations/", "hooks/")) or name.endswith("/_common.py"):
             py_compile.compile(
                 str(target / name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
             )

@@ -23,6 +23,7 @@ export default function swarm(pi: ExtensionAPI) {
 	const servers = new Servers(pi, FOLDER);
 	const notices = new Map<string, string>(); // call -> what its result is to say besides
 	let greeting: Promise<Answer> = Promise.resolve({});
+	let joined = ""; // the session that has been told of: pi may tell of its start twice
 	let over = false; // the session is leaving; while pi closes down, its agent may still be at work
 
 	const payload = (ctx: ExtensionContext, event: string, more: object = {}): Payload => ({
@@ -35,8 +36,11 @@ export default function swarm(pi: ExtensionAPI) {
 		payload(ctx, event, { tool_name: TOOLS[of.toolName] ?? of.toolName, tool_input: of.input, tool_use_id: of.toolCallId });
 
 	pi.on("session_start", (event, ctx) => {
-		const joined = hooks.inOrder(payload(ctx, "SessionStart", { source: SOURCES[event.reason] ?? event.reason }));
-		if (event.reason !== "reload") greeting = joined; // after a reload the model has it still
+		const start = payload(ctx, "SessionStart", { source: SOURCES[event.reason] ?? event.reason });
+		if (start.session_id === joined) return;
+		joined = start.session_id;
+		const answer = hooks.inOrder(start);
+		if (event.reason !== "reload") greeting = answer; // after a reload the model has it still
 		servers.start(ctx);
 	});
 

@@ -53,6 +53,7 @@ COMMANDS = {
     "cleanup": "cleanup",
     "guard": "guard",
     "init": "init",
+    "loop": "loop",
     "serve": "serve",
     "hook": "hook",
     "work": "work",

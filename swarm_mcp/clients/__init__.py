@@ -5,7 +5,8 @@ from __future__ import annotations
 from swarm_mcp.clients.base import Client, Finding
 from swarm_mcp.errors import UsageError
 
-NAMES = ("claude-code", "codex", "pi")
+NAMES = ("claude-code", "codex", "pi", "hs")
+FOLDERS = {"hs": "harness"}  # in integrations/, where it is not the client's name
 
 
 def client(name: str) -> Client:
@@ -22,6 +23,10 @@ def client(name: str) -> Client:
         from swarm_mcp.clients.pi import Pi
 
         return Pi()
+    if name == "hs":
+        from swarm_mcp.clients.hs import Hs
+
+        return Hs()
     raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
 
 

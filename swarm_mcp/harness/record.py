@@ -1,8 +1,8 @@
 """The record of a run: a private file of JSON lines, metadata first, then every event as it happened.
 
 Events stand there as ``Event.to_dict`` gives them, but lines of standard error, which are
-``{"type": "stderr", "content", "timestamp"}``; `event_of` makes events of lines again. Everything is scrubbed
-before it gets here.
+``{"type": "stderr", "content", "timestamp"}``; ``transcript.event_of`` makes events of them again. Everything is
+scrubbed before it gets here.
 """
 
 from __future__ import annotations
@@ -113,12 +113,3 @@ def read(path: str) -> Iterator[dict]:
                 continue
             if isinstance(found, dict):
                 yield found
-
-
-def event_of(line: dict) -> Event | None:
-    """The event that a line of a record has; None for metadata, and for what is none."""
-    kind, at = line.get("type"), line.get("timestamp")
-    if not isinstance(kind, str) or kind == METADATA:
-        return None
-    data = {name: value for name, value in line.items() if name not in ("type", "timestamp")}
-    return Event(RAW_STDERR if kind == STDERR else kind, data, at if isinstance(at, (int, float)) else 0.0)

@@ -23,7 +23,7 @@ _KINDS = (
     ("npm_token", ("npm_",), r"npm_[A-Za-z0-9]{36}"),
     ("pypi_token", ("pypi-AgE",), r"pypi-AgE[A-Za-z0-9_-]{20,1000}"),
     ("hugging_face_token", ("hf_",), r"hf_[A-Za-z0-9]{30,100}"),
-    ("jwt", ("eyJ",), r"eyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{4,2000}"),
+    ("jwt", (".eyJ",), r"eyJ[A-Za-z0-9_-]{8,600}\.eyJ[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{4,2000}"),
     ("private_key", ("PRIVATE KEY-----",),
      r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s\\:,.-]{16,16000}?-----END [A-Z ]{0,30}PRIVATE KEY-----"),
     ("bearer", ("earer ",), r"(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{16,4000}"),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from swarm_mcp.harness.child import Child
 
 TICK_SECONDS = 0.5
-DRAIN_SECONDS = 1.0  # how long pipes that a descendant still holds are read once the child is over
+DRAIN_SECONDS = 0.5  # how long pipes that a descendant still holds are read once the child is over
 
 
 class Urge:

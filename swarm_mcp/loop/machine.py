@@ -10,7 +10,7 @@ from typing import NamedTuple
 from swarm_mcp.loop import pipeline, sources, stages
 from swarm_mcp.loop.failure import FAILED, TOO_LONG
 from swarm_mcp.loop.guard import Guard
-from swarm_mcp.loop.mcp import Servers
+from swarm_mcp.loop.mcp.servers import Servers
 from swarm_mcp.loop.pipeline import StageFailed
 from swarm_mcp.loop.report import Report
 from swarm_mcp.loop.session import Session

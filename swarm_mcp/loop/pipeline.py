@@ -39,7 +39,8 @@ def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
             try:
                 current = hook(loop, _parsed(current, stage, name))
             except LoopFailure as error:
-                raise StageFailed({"error": str(error), "category": error.category, "exit_code": error.exit_code}) from error
+                facts = {"error": str(error), "category": error.category, "exit_code": error.exit_code}
+                raise StageFailed(facts) from error
         else:
             current = _run_executable(loop, stage, hook, current)
     return _parsed(current, stage, "")

@@ -11,7 +11,7 @@ from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost
 from swarm_mcp.loop.messages import Call
-from swarm_mcp.loop.scrubbing import scrub
+from swarm_mcp.loop.scrubbing import scrub, scrub_data
 
 SHOWN_ARGUMENTS = 160
 
@@ -51,7 +51,7 @@ class Report:
             _print(ended.output, sys.stdout)
 
     def _note(self, line: str) -> None:
-        _print(line, sys.stderr)
+        _print(scrub(line), sys.stderr)
 
 
 class JsonReport(Report):
@@ -60,11 +60,13 @@ class JsonReport(Report):
     def __init__(self):
         self._cost = Cost()
         self._turns = 0
+        self._by_schema = False
         self._open: dict[str, str] = {}
         self._writing = threading.Lock()
 
     def session(self, session, settings, tools: list[str], is_new: bool) -> None:
         self._cost = self._cost._replace(model=settings.model)
+        self._by_schema = bool(settings.config.get("output_schema"))
         more = {"model": settings.model, "cwd": session.cwd, "tools": tools, "provider": settings.provider}
         self._put(events.session_init(session.id, **more))
 
@@ -107,11 +109,15 @@ class JsonReport(Report):
         if ended.error:
             self._put(events.error(ended.error, ended.category))
         output = ended.output or None
-        category = ended.category if ended.error else None
-        self._put(events.result(output, bool(ended.error), category, cost=self._cost.to_dict()))
+        more: dict = {"cost": self._cost.to_dict()}
+        if self._by_schema and output:
+            from swarm_mcp.loop.schema import structured
+
+            more["structured"] = structured(output)
+        self._put(events.result(output, bool(ended.error), ended.category if ended.error else None, **more))
 
     def _put(self, event: Event) -> None:
-        line = scrub(json.dumps(event._replace(at=time.time()).to_dict(), ensure_ascii=False))
+        line = json.dumps(scrub_data(event._replace(at=time.time()).to_dict()), ensure_ascii=False)
         with self._writing:
             _print(line, sys.stdout)
 

@@ -1,20 +1,33 @@
-"""Secrets stay out of what a session writes down."""
+"""Secrets stay out of what a run writes down or says: those of its environment and of its servers, known shapes."""
 
 from __future__ import annotations
 
-from functools import cache
+import os
+from collections.abc import Mapping
+
+_known: list[Mapping[str, str]] = []
+_made: list = []
+
+
+def learn(*environments: Mapping[str, str]) -> None:
+    """There are secrets in these, too: variables or headers by name."""
+    _known.extend(environments)
+    _made.clear()
 
 
 def scrub(text: str) -> str:
-    """`text` without the secrets of this process's environment, and without what looks like one."""
-    found = _scrubber()
-    return found(text) if found else text
+    """`text` without secrets."""
+    return _scrubber().text(text)
 
 
-@cache
+def scrub_data(value):
+    """The same JSON value without secrets."""
+    return _scrubber().data(value)
+
+
 def _scrubber():
-    try:
-        from swarm_mcp.harness.scrub import scrub as function
-    except ImportError:
-        return None
-    return function
+    if not _made:
+        from swarm_mcp.harness.scrub import Scrubber
+
+        _made.append(Scrubber(os.environ, *_known))
+    return _made[0]

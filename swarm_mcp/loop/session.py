@@ -11,7 +11,7 @@ import time
 from swarm_hook_core.state import make_private, write_private
 from swarm_mcp.loop import messages
 from swarm_mcp.loop.failure import LoopFailure
-from swarm_mcp.loop.scrubbing import scrub
+from swarm_mcp.loop.scrubbing import scrub, scrub_data
 
 PATTERN = re.compile(r"\d{8}-\d{6}-\d+\Z")
 TRIES = 50
@@ -47,7 +47,7 @@ class Session:
 
     def stream(self, kind: str, **facts: object) -> None:
         """Add an event to ``.stream``, which viewers follow. It is never needed, so it may fail."""
-        line = scrub(json.dumps({"type": kind, **facts}, ensure_ascii=False)) + "\n"
+        line = json.dumps(scrub_data({"type": kind, **facts}), ensure_ascii=False) + "\n"
         try:
             with open(os.path.join(self.path, ".stream"), "a", encoding="utf-8", errors="replace") as file:
                 file.write(line)
@@ -66,7 +66,8 @@ class Session:
 
     def put_result(self, call_id: str, text: str, error: bool) -> None:
         """Leave a call's result where the stage tool_exec looks for it."""
-        write_private(os.path.join(self.dispatch, f"{call_id}.json"), scrub(json.dumps({"result": text, "error": error})))
+        whole = json.dumps({"result": scrub(text), "error": error})
+        write_private(os.path.join(self.dispatch, f"{call_id}.json"), whole)
 
     def take_result(self, call_id: str) -> tuple[str, bool] | None:
         """The result that was left for a call, by us or by a plugin: ``(text, is_error)``."""
@@ -120,6 +121,18 @@ def find(sessions: str, session_id: str) -> Session:
     except OSError as error:
         raise LoopFailure(f"session '{session_id}' cannot be read: {error.strerror or error}") from None
     return Session(path, conf)
+
+
+def fork(sessions: str, found: Session) -> Session:
+    """A copy of a session, with an id of its own."""
+    copy = create(sessions, found.cwd, found.conf.get("model", ""), found.conf.get("provider", ""), found.id)
+    try:
+        for name in sorted(os.listdir(found.folder)):
+            with open(os.path.join(found.folder, name), encoding="utf-8", errors="replace", newline="\n") as file:
+                write_private(os.path.join(copy.folder, name), file.read())
+    except OSError as error:
+        raise LoopFailure(f"session '{found.id}' cannot be copied: {error.strerror or error}") from None
+    return copy
 
 
 def ids(sessions: str) -> list[str]:

@@ -20,11 +20,12 @@ class Settings:
     home, sessions   folders: ``HARNESS_HOME``; where sessions are (``HARNESS_SESSIONS``, else the nearest
                      ``.harness/sessions`` at or above the present folder, else ``sessions`` in `home`)
     root             folder of the built-in plugins (``HARNESS_ROOT`` of every plugin we start)
-    model, provider, max_turns, thinking, log   ``HARNESS_MODEL``, ``_PROVIDER``, ``_MAX_TURNS``, ``_THINKING``, ``_LOG``
+    model, provider, max_turns, thinking, log   ``HARNESS_MODEL`` and so on
     stream           whether answers are read as they come (``HARNESS_STREAM``; on)
     predispatch      whether tools start while the answer is still coming (``HARNESS_PREDISPATCH``; on)
     config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``mcp_servers``,
-                     ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``
+                     ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
+                     ``fork`` (a resumed session goes on in a copy)
     """
 
     def __init__(self, root: str = ""):

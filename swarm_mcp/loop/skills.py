@@ -67,6 +67,17 @@ def load(loop, name: str) -> str | None:
     return "\n".join([*lines, "</skill>"])
 
 
+def resolved(loop, prompt: str) -> str:
+    """A prompt whose first line begins with ``/NAME`` of a skill, with that skill's text before the rest."""
+    first, _, rest = prompt.lstrip().partition("\n")
+    word, _, more = first.partition(" ")
+    text = load(loop, word[1:]) if word.startswith("/") and len(word) > 1 else None
+    if text is None:
+        return prompt
+    asked = "\n".join(filter(None, (more.strip(), rest.strip())))
+    return f"{text}\n\nUser request: {asked}" if asked else text
+
+
 def _folders(loop) -> list[str]:
     from swarm_mcp.bundle import plugin_source
 

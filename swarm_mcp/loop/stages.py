@@ -6,7 +6,6 @@ of the bash harness, so a plugin that replaces or follows one of its hooks does 
 
 from __future__ import annotations
 
-
 from swarm_mcp.loop import calls, prompts, schema, skills, sources
 from swarm_mcp.loop.failure import MODEL_FAILED, TOO_LONG, LoopFailure
 from swarm_mcp.loop.messages import Call, call, written

@@ -50,7 +50,8 @@ def claude(shared: ClaudeCode, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clau
     for name in list(os.environ):
         if name not in shared.ground.env and not name.startswith("PYTEST"):
             monkeypatch.delenv(name)
-    for name, value in shared.ground.env.items():
+    # As root the client takes --dangerously-skip-permissions in a sandbox only, and this is one.
+    for name, value in {**shared.ground.env, "IS_SANDBOX": "1"}.items():
         monkeypatch.setenv(name, value)
     shared.ground.renew()
     yield shared
@@ -81,7 +82,9 @@ def ran(claude: ClaudeCode, script: str, *steps: Any, **query: Any) -> tuple[Run
 
 
 def ends(told: list, tool: str = "") -> list[dict]:
-    return [event.data for event in told if event.kind == "tool_end" and event.data["tool_name"] == (tool or None or event.data["tool_name"])]
+    """The ends of all tool calls, or of those of one tool."""
+    found = [event.data for event in told if event.kind == "tool_end"]
+    return [data for data in found if tool in ("", data["tool_name"])]
 
 
 def system_prompt(claude: ClaudeCode, script: str) -> str:
@@ -108,14 +111,14 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
         seen.append(what)
         return "12 kg"
 
-    words = ("/bin/sh", "-c", f'printf %s "$GIVEN" > {tmp_path}/given; pwd > {tmp_path}/where; exec cat')
-    own = McpServer(words[0], words[1:], {"GIVEN": SECRET}, cwd=str(tmp_path))
+    words = ("/bin/sh", "-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; pwd > {tmp_path}/where; exec cat')
+    own = McpServer(words[0], words[1:], {"GIVEN_TOKEN": SECRET}, cwd=str(tmp_path))
     gate = Gate()
     mcp = calls((f"{SWARM}whoami", {}), ("mcp__client_tools__weigh", {"what": "anchor"}))
     run, told = start(
         claude, "work", claude.create("made.md", "made\n"), *mcp, claude.replace("notes.md", "line one", "mine"),
         Step(calls=(claude.create("late.md", "late\n"),), gate=gate),
-        mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt="APPENDED ü\n\"x\"",
+        mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
     )  # fmt: skip
     assert gate.wait_reached(LIMIT)
     commands = [command_line(pid) for pid in ground.own_processes()]
@@ -138,7 +141,7 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
     assert SECRET not in Path(run.record).read_text()
     context = claude.context("work")
     assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context
-    assert "APPENDED ü\n\"x\"" in context
+    assert 'APPENDED ü\n"x"' in context
     assert ground.coordinator.sessions() == [], "the worker is still registered"
     assert porcelain(ground) == ["?? late.md", "?? made.md"], "something else was left in the checkout"
     kinds = [event.kind for event in told]
@@ -165,24 +168,22 @@ def test_sessions_are_resumed_in_their_folder_and_forked(claude: ClaudeCode) -> 
 
 
 def test_a_session_that_is_not_there_is_begun_anew(claude: ClaudeCode) -> None:
-    """Known to be gone: nothing is tried. Gone although there is a transcript: one fresh retry."""
-    lost = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10"
-    assert CLAUDE.can_resume(lost, str(claude.ground.checkout)) is False
-    result, _ = ran(claude, "one", resume_session_id=lost)
-    assert (result.is_error, result.clear_session, result.attempts) == (False, True, 1)
-    assert CLAUDE.can_resume(str(result.session_id), str(claude.ground.checkout)) is True
-    (place,) = (claude.ground.home / ".claude" / "projects").glob(f"*/{result.session_id}.jsonl")
-    place.with_name(f"{lost}.jsonl").write_text("")
-    result, _ = ran(claude, "two", resume_session_id=lost)
+    """Whose transcript is missing is not even tried; one that the client refuses gets a fresh retry."""
+    lost, cwd = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10", str(claude.ground.checkout)
+    assert CLAUDE.can_resume(lost, cwd) is False
+    place = claude.ground.home / ".claude" / "projects" / "somewhere"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / f"{lost}.jsonl").write_text("")
+    result, told = ran(claude, "two", resume_session_id=lost)
     assert (result.is_error, result.clear_session, result.attempts) == (False, True, 2)
     assert result.session_id not in (None, lost) and result.output == "The script two is over."
+    assert [event.kind for event in told].count("result") == 1
+    assert CLAUDE.can_resume(str(result.session_id), cwd) is True
 
 
 def test_abort_leaves_nothing(claude: ClaudeCode) -> None:
-    gate = Gate()
-    run, _ = start(claude, "work", claude.shell("sleep 300"), Step(text="never", gate=gate), mode=YOLO)
-    busy = lambda: [pid for pid in claude.ground.own_processes() if command_line(pid).startswith("sleep 300")]  # noqa: E731
-    assert wait_for(busy, LIMIT), "the command never started"
+    run, _ = start(claude, "work", claude.shell("exec sleep 300"), mode=YOLO)
+    assert wait_for(lambda: [pid for pid in claude.ground.own_processes() if "sleep 300" in command_line(pid)], LIMIT)
     began = time.monotonic()
     run.abort("enough")
     run.abort("enough")
@@ -220,7 +221,7 @@ def test_locks_hold_when_nothing_is_asked(claude: ClaudeCode) -> None:
     claude.ground.coordinator.peer_lock("notes.md")
     steps = [claude.replace("notes.md", "line one", "mine"), claude.shell("echo x > free.md")]
     result, told = ran(claude, "dare", *steps, mode=YOLO)
-    assert not result.is_error
+    assert not result.is_error, result.error_message
     assert [end["is_error"] for end in ends(told)] == [True, False]
     assert porcelain(claude.ground) == ["?? free.md"]
 

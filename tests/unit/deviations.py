@@ -114,7 +114,15 @@ CLI = (
     Deviation("93 install *", "stderr: *", "it installs a plugin, into a client that must be there"),
 )
 
+# Tools beside the recorded ones.
+MORE_TOOLS = ("pause_task", "resume_task")
+SUPERVISED = "workers are supervised here, and can be told how to run"
+
 TOOLS = (
+    *(
+        Deviation("dispatch", f"extra properties.{name}", SUPERVISED)
+        for name in ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "resume", "fresh")
+    ),
     Deviation("whoami", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),
     Deviation("deregister", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),
     Deviation("swarm_status", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),

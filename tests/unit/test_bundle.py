@@ -24,9 +24,11 @@ from swarm_mcp.errors import SwarmError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HOOKS = ("session_start", "session_end", "pre_tool_use", "post_tool_use", "turn")
-RUNTIMES = ("claude-code", "codex")
+RUNTIMES = ("claude-code", "codex", "pi")
+ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugin by, else CLAUDE_PLUGIN_ROOT
 EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
-MORE = {"claude-code": {"PostToolUseFailure"}, "codex": set()}  # Codex has no event for a call that failed
+FAILED = {"PostToolUseFailure"}
+MORE = {"claude-code": FAILED, "codex": set(), "pi": FAILED}  # Codex has no event for a call that failed
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -67,8 +69,9 @@ def test_a_bundle_is_whole(bundled: Path):
     rest = {f"integrations/{runtime}/{name}.json" for runtime in RUNTIMES for name in ("hooks", "mcp")}
     manifests = {
         ".claude-plugin/marketplace.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json",
-        ".agents/plugins/marketplace.json",
+        ".agents/plugins/marketplace.json", "package.json",
     }  # fmt: skip
+    manifests |= {f"integrations/pi/{name}.ts" for name in ("index", "hooks", "servers", "wire")}
     skills = {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "skills").rglob("*") if path.is_file()}
     assert any(name.endswith("/SKILL.md") for name in skills)
     record = bundle.read_record(bundled)
@@ -85,6 +88,9 @@ def test_manifests_point_at_what_is_there(bundled: Path):
         named = [value for value in told.values() if isinstance(value, str) and value.startswith("./")]
         named += [item for value in told.values() if isinstance(value, list) for item in value if str(item).startswith("./")]
         assert named and all((bundled / path).exists() for path in named), named
+    package = json.loads((bundled / "package.json").read_text())
+    assert package["version"] == swarm_mcp.__version__ and not package.get("dependencies")
+    assert all((bundled / path).exists() for paths in package["pi"].values() for path in paths)
     for marketplace in (".claude-plugin/marketplace.json", ".agents/plugins/marketplace.json"):
         told = json.loads((bundled / marketplace).read_text())
         assert told["name"] == "swarm" and [plugin["name"] for plugin in told["plugins"]] == ["swarm"]
@@ -95,7 +101,7 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
         wired = commands(bundled, runtime)
         assert set(wired) == EVENTS | MORE[runtime]
         for event, command in wired.items():
-            names = [part.split('"', 1)[0] for part in command.split("${CLAUDE_PLUGIN_ROOT}/")[1:]]
+            names = [part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]]
             assert names and all((bundled / name).is_file() for name in names)
             assert (names[0] == bundle.AFTER) is event.startswith("PostToolUse"), "python is started only where needed"
             assert command.endswith("; exit 0")
@@ -157,11 +163,12 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
     moved = ground.folder / "moved"
     shutil.copytree(bundled, moved, ignore=shutil.ignore_patterns("__pycache__"))  # as a client copies it
     tool = {"claude-code": ("Write", {"file_path": f"{ground.scope}/held.py", "content": "x"}),
-            "codex": ("apply_patch", {"command": "*** Begin Patch\n*** Add File: held.py\n+x\n*** End Patch\n"})}[runtime]  # fmt: skip
+            "codex": ("apply_patch", {"command": "*** Begin Patch\n*** Add File: held.py\n+x\n*** End Patch\n"}),
+            "pi": ("write", {"path": "@held.py", "content": "x"})}[runtime]  # fmt: skip
     payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": "PreToolUse", "tool_name": tool[0],
                "tool_input": tool[1]}  # fmt: skip
     environment = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], "SWARM_DB_PATH": ground.database,
-                   "SWARM_STATE_DIR": os.environ["SWARM_STATE_DIR"], "CLAUDE_PLUGIN_ROOT": str(moved),
+                   "SWARM_STATE_DIR": os.environ["SWARM_STATE_DIR"], ROOTS.get(runtime, "CLAUDE_PLUGIN_ROOT"): str(moved),
                    "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
 
     def run(event: str) -> subprocess.CompletedProcess:

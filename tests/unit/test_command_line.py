@@ -106,6 +106,11 @@ def prepare(town: Ground, verb: str) -> None:
         town.sql("UPDATE tasks SET status = 'in_progress', assignee = ? WHERE id = ?", town.me["id"], TASK)
     elif verb == "unlock":
         town.lock(town.me, "src/schema.sql")
+    elif verb in ("pause", "resume"):  # a run of the task, supervised by this process
+        with town.store() as store:
+            spec = {"id": "run", "scope": town.scope, "task_id": TASK, "instance_id": town.worker["id"]}
+            state = "paused" if verb == "resume" else "running"
+            store.runs.begin({**spec, "harness": "process", "cwd": town.scope, "state": state})
     elif verb == "guard":
         subprocess.run(["git", "init", "-q"], cwd=town.repo, check=True)
     elif verb == "install":
@@ -113,7 +118,7 @@ def prepare(town: Ground, verb: str) -> None:
         (town.folder / "bin" / "codex").chmod(0o755)
 
 
-@pytest.mark.parametrize("verb", [verb for verb in COMMANDS if verb not in ("dispatch", "watch", "serve")])
+@pytest.mark.parametrize("verb", [verb for verb in COMMANDS if verb not in ("dispatch", "watch", "serve", "work")])
 def test_the_example_in_the_help_runs(town: Ground, verb: str):
     prepare(town, verb)
     line = example_of(verb)

@@ -71,7 +71,7 @@ def test_every_verb_offers_the_flags_that_its_usage_names():
         for usage in usages(verb):
             assert set(usage.flags) <= VALUE_FLAGS | SWITCHES
         flags = {flag for usage in usages(verb) for flag in usage.flags}
-        assert verb in ("serve", "completion", "hook") or "--json" in flags, verb
+        assert verb in ("serve", "completion", "hook", "work") or "--json" in flags, verb
 
 
 def test_sub_commands_and_choices(scene: Ground):

@@ -67,7 +67,7 @@ def test_only_a_gateway_dispatches(ground: Ground, monkeypatch: pytest.MonkeyPat
         ({"title": "  "}, "title"),
         ({"role": "a b"}, "role"),
         ({"role": "../x"}, "role"),
-        ({"spawner": "nope"}, r'Unknown dispatch spawner "nope". Registered spawners: herdr, swarm-ui\.'),
+        ({"spawner": "nope"}, r'Unknown dispatch spawner "nope". Registered spawners: process, tmux, herdr, swarm-ui\.'),
         ({"harness": "rm -rf"}, "harness"),
         ({"spawn": True, "cwd": "missing"}, "no such folder"),
         ({"type": "dance"}, "type"),
@@ -85,8 +85,8 @@ def test_what_cannot_be_meant_makes_no_task(ground: Ground, lead: dict, given: d
 def test_an_unknown_spawner_of_the_environment_makes_no_task(
     ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SWARM_SPAWNER", "tmux")
-    with pytest.raises(Refused, match="tmux"):
+    monkeypatch.setenv("SWARM_SPAWNER", "screen")
+    with pytest.raises(Refused, match="screen"):
         dispatch(ground, lead)
     assert tasks(ground) == []
 

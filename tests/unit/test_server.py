@@ -20,7 +20,8 @@ ME = (os.getpid(), start_time(os.getpid()))
 TOOLS = {
     "register", "list_instances", "whoami", "bootstrap", "remove_instance", "deregister", "send_message", "prompt_peer",
     "peek_peer", "resolve_workspace_handle", "broadcast", "poll_messages", "request_task", "request_task_batch",
-    "dispatch", "claim_task", "claim_next_task", "update_task", "complete_task", "report_progress", "approve_task",
+    "dispatch", "pause_task", "resume_task", "claim_task", "claim_next_task", "update_task", "complete_task",
+    "report_progress", "approve_task",
     "get_task", "list_tasks", "get_file_lock", "lock_file", "unlock_file", "kv_get", "kv_set", "kv_append", "kv_delete",
     "kv_list", "swarm_status", "wait_for_activity",
 }  # fmt: skip

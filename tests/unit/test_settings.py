@@ -82,7 +82,16 @@ def test_the_environment_comes_before_the_profile(profiles: Path, monkeypatch: p
 )
 def test_a_worker_is_of_its_requesters_kind(profiles: Path, label: str, harness: str) -> None:
     assert Settings("p").harness(label) == harness
-    assert Settings("p").spawner == "herdr"
+    assert Settings("p").spawner == "process"
+
+
+def test_the_harness_of_the_environment_comes_before_the_requesters_kind(
+    profiles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_PROVIDER", "pi")
+    assert Settings("p").harness("origin:codex") == "pi"
+    monkeypatch.setenv("SWARM_WORKER_HARNESS", "loop")
+    assert Settings("p").harness("origin:codex") == "loop"
 
 
 def test_the_command_of_a_harness(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> None:

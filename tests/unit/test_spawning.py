@@ -349,6 +349,7 @@ def test_a_pane_beside_the_requesters(
     ground: Ground, lead: dict, herdr: Herdr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWARM_HARNESS_CODEX", "codex --model 'a b'")
+    monkeypatch.setenv("SWARM_DISPATCH_SPAWNER", "herdr")
     answer = dispatch(ground, lead, spawner="", label="x:y", wait_seconds=0.1)
     split, start = herdr.calls()
     assert split == ["pane", "split", "w1:p1", "--direction", "right", "--cwd", ground.scope, "--no-focus"]
@@ -424,6 +425,7 @@ def test_without_herdr_the_task_is_there_and_the_command_says_why(
     ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWARM_HERDR_BIN", str(ground.folder / "no-herdr"))
+    monkeypatch.setenv("SWARM_DISPATCH_SPAWNER", "herdr")
     done = ground.swarm("dispatch", "Do it", "--as", lead["id"], "--json")
     answer = done.json
     assert (done.code, answer["status"], answer["task"]["status"]) == (0, "spawn_failed", "open")
@@ -462,7 +464,9 @@ def test_a_pane_that_is_called_like_a_flag(ground: Ground, lead: dict, herdr: He
 
 
 def test_every_spawner_can_be_loaded() -> None:
-    assert {name: spawner(name).patience for name in SPAWNERS} == {"herdr": 30.0, "swarm-ui": 5.0}
+    assert {name: spawner(name).patience for name in SPAWNERS} == {
+        "process": 30.0, "tmux": 30.0, "herdr": 30.0, "swarm-ui": 5.0,
+    }  # fmt: skip
 
 
 def test_an_order_that_has_vanished_is_a_failure(ground: Ground, lead: dict) -> None:

@@ -36,7 +36,8 @@ def session_id() -> str:
 def session_folder() -> str:
     """Where the session works: as its ``session.conf`` says, else ``HARNESS_CWD``, else here."""
     try:
-        with open(os.path.join(os.environ["HARNESS_SESSION"], "session.conf"), encoding="utf-8", errors="replace") as file:
+        path = os.path.join(os.environ["HARNESS_SESSION"], "session.conf")
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             told = [line[4:].rstrip("\n") for line in file if line.startswith("cwd=")]
     except (OSError, KeyError):
         told = []

@@ -13,6 +13,7 @@ REFUSED, BESIDE = 10, 11
 def main() -> int:
     """The exit status."""
     from _common import SHELL_TOOL, call, core
+
     from swarm_hook_core.payload import loads, read
 
     when, tool, call_id, called = sys.argv[1:5]

@@ -12,6 +12,7 @@ GREETING = "greeting"
 def start() -> None:
     """Register the session, and keep what it is to be told for `assemble`."""
     from _common import core, is_sub_agent, payload
+
     from swarm_hook_core import lifecycle
     from swarm_hook_core.state import write_private
 
@@ -26,6 +27,7 @@ def start() -> None:
 def assemble() -> None:
     """Print the request in the making with the greeting, and news that cannot wait, behind its system prompt."""
     from _common import core, payload
+
     from swarm_hook_core.payload import dumps, parse, read
 
     given = parse(read(sys.stdin))
@@ -45,6 +47,7 @@ def assemble() -> None:
 def tool_exec() -> None:
     """Answer the first waiting call ourselves where it would write a peer's file and nothing else has answered it."""
     from _common import SHELL_TOOL, call, core
+
     from swarm_hook_core.payload import dumps, parse, read
 
     given = parse(read(sys.stdin))
@@ -69,6 +72,7 @@ def tool_exec() -> None:
 def end() -> None:
     """Deregister the session; what it held is free."""
     from _common import core, payload
+
     from swarm_hook_core.payload import dumps
 
     try:
@@ -98,6 +102,7 @@ def _source() -> str:
 
 def _greeting_file() -> str:
     from _common import core, session_id
+
     from swarm_hook_core.scratch import folder_of
 
     return os.path.join(folder_of(core.config, session_id()), GREETING)

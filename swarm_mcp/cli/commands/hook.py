@@ -1,7 +1,7 @@
 """hook: run one of the plugin's hooks here, on standard input and output
 
 usage: swarm-mcp hook session-start|session-end|pre-tool-use|post-tool-use|turn
-                      --runtime claude-code|codex|pi
+                      --runtime claude-code|codex|pi|hs
 
 Exactly what the plugin runs: the client's JSON payload on standard input, its answer on standard
 output, exit code 0 whatever happens. For debugging, and for clients that have no plugin of ours.
@@ -18,7 +18,7 @@ import sys
 
 from swarm_mcp import bundle
 from swarm_mcp.cli.arguments import one_of
-from swarm_mcp.clients import NAMES
+from swarm_mcp.clients import FOLDERS, NAMES
 from swarm_mcp.errors import UsageError
 
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn")
@@ -33,7 +33,7 @@ def run(args) -> int:
     if not runtime:
         raise UsageError(f"missing whose hook: --runtime {'|'.join(NAMES)}")
     one_of(runtime, NAMES, "runtime")
-    folder = bundle.plugin_source() / "integrations" / runtime / "hooks"
+    folder = bundle.plugin_source() / "integrations" / FOLDERS.get(runtime, runtime) / "hooks"
     # An installed plugin knows its coordinator from its own record; here it is this very installation.
     os.environ.setdefault("SWARM_MCP_BIN", shlex.join(bundle.coordinator_command()))
     sys.path.insert(0, str(folder))

@@ -1,6 +1,6 @@
 """install: put the plugin into the agent clients found here
 
-usage: swarm-mcp install [--client claude-code|codex|pi|all] [--transport command|mcp_tool] [--dry-run] [--json]
+usage: swarm-mcp install [--client claude-code|codex|pi|hs|all] [--transport command|mcp_tool] [--dry-run] [--json]
 
   --client NAMES  one client or several with commas between; --host is another name for it
   --transport     how the check before a write is asked in these clients: by a command of its own, or (faster)

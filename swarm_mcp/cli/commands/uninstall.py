@@ -1,6 +1,6 @@
 """uninstall: take the plugin out of the agent clients, leaving nothing behind
 
-usage: swarm-mcp uninstall [--client claude-code|codex|pi|all] [--dry-run] [--json]
+usage: swarm-mcp uninstall [--client claude-code|codex|pi|hs|all] [--dry-run] [--json]
 
 With all clients served, the marketplace folder goes too. What is yours stays: the store with its locks and
 messages, contents kept for `swarm-mcp restore`, config.json; and the git hooks of repositories, which go with

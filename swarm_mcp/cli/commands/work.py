@@ -1,4 +1,4 @@
-"""work: supervise the worker of one dispatched task (swarm-mcp dispatch starts this)
+"""work: supervise one worker (dispatch starts this)
 
 usage: swarm-mcp work [--from PIPE] [--watch]
 

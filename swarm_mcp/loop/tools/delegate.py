@@ -8,8 +8,9 @@ from swarm_mcp.loop import running
 from swarm_mcp.loop.settings import AGENT_SECONDS, number
 
 # What names the parent in the swarm: the child is an instance of its own.
-_PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_RUN_ID", "HARNESS_SESSION",
-                "HARNESS_SOURCES", "HARNESS_STAGE", "HARNESS_TOOL_FIFO", "HARNESS_MODEL", "HARNESS_PROVIDER")  # fmt: skip
+_PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_AGENT_ROLE",
+                "HARNESS_SESSION", "HARNESS_SOURCES", "HARNESS_STAGE", "HARNESS_TOOL_FIFO", "HARNESS_MODEL",
+                "HARNESS_PROVIDER")  # fmt: skip
 
 
 def agent(loop, given: dict) -> tuple[str, bool]:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 
-from swarm_mcp.loop.mcp_protocol import Connection, ServerFailed
+from swarm_mcp.loop.mcp.protocol import Connection, ServerFailed
 
 END_SECONDS = 2.0
 
@@ -39,7 +39,8 @@ class StdioConnection(Connection):
         try:
             self.tell(message)
             if not arrived.wait(seconds):
-                self.tell({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": message["id"]}})
+                params = {"requestId": message["id"]}
+                self.tell({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
                 raise ServerFailed(f"no answer within {seconds:.0f} s")
         finally:
             with self._lock:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import threading
 
-from swarm_mcp.loop.mcp_http import HttpConnection
-from swarm_mcp.loop.mcp_protocol import Connection, ServerFailed
-from swarm_mcp.loop.mcp_stdio import StdioConnection
+from swarm_mcp.loop.mcp.protocol import Connection, ServerFailed
+from swarm_mcp.loop.mcp.stdio import StdioConnection
 from swarm_mcp.loop.messages import Call
 
 OURS = "swarm"
@@ -81,7 +80,7 @@ class Servers:
 
     def _open(self, name: str, server: dict, loop) -> None:
         try:
-            connection: Connection = HttpConnection(server) if server.get("url") else StdioConnection(server, loop)
+            connection = _connection(server, loop)
             with self._lock:
                 if self._closed:
                     connection.close()
@@ -94,6 +93,14 @@ class Servers:
         for tool in tools:
             if isinstance(tool.get("name"), str):
                 self._tools[_name(name, tool["name"])] = (connection, tool)
+
+
+def _connection(server: dict, loop) -> Connection:
+    if not server.get("url"):
+        return StdioConnection(server, loop)
+    from swarm_mcp.loop.mcp.http import HttpConnection  # most runs need none, and it takes a while to load
+
+    return HttpConnection(server)
 
 
 def _wanted(loop) -> dict[str, dict]:

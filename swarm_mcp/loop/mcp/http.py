@@ -6,7 +6,7 @@ import json
 import urllib.error
 import urllib.request
 
-from swarm_mcp.loop.mcp_protocol import VERSION, Connection, ServerFailed
+from swarm_mcp.loop.mcp.protocol import VERSION, Connection, ServerFailed
 
 TELL_SECONDS = 10.0
 

@@ -38,7 +38,8 @@ class Connection(ABC):
         from swarm_mcp import __version__
 
         about = {"name": "swarm-loop", "version": __version__}
-        self._request("initialize", {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": about}, START_SECONDS)
+        hello = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": about}
+        self._request("initialize", hello, START_SECONDS)
         self.tell({"jsonrpc": "2.0", "method": "notifications/initialized"})
         tools: list[dict] = []
         cursor = None

@@ -1,0 +1,87 @@
+"""loop: run the embedded agent loop, which speaks the plugin protocol of the bash harness
+
+usage: swarm-mcp loop [agent] [SESSION] [WORDS] [--json] [--resume SESSION]
+       swarm-mcp loop session list | show ID | dir [ID]
+       swarm-mcp loop tools | hooks | help | version
+
+Works on a prompt (WORDS, or standard input) with a model and tools until it is done; prints the answer. Needs only
+a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of one's own. Plugins are
+found in ~/.harness (HARNESS_HOME) and in every .harness from there to the present folder. `loop help` lists
+providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
+
+  --resume SESSION   go on with that session; so does a first word that is a session's id
+  --json             what happens, one JSON event a line
+
+Its writes are checked against the locks of other sessions, like those of every client here.
+
+Exit codes: 0 done; 1 it could not begin (no provider, no such session, a plugin failed); 4 the model could not be
+asked, or failed; 5 as many turns as it may take (HARNESS_MAX_TURNS); 130 interrupted; 143 ended by a signal.
+
+example: swarm-mcp loop "add a test for the empty list in parse.py"
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.cli.output import say, say_text
+
+WORDS = None
+_INNER = ("tool", "provider")  # what the built-in plugins' own executables start
+
+
+def run(args) -> int:
+    """Run the agent, or one of the commands beside it."""
+    import os
+
+    words = list(args.words)
+    name = words[0] if words else "agent"
+    if args.value("--model"):
+        os.environ["HARNESS_MODEL"] = args.value("--model")
+    if name in _INNER and len(words) > 1:
+        from swarm_mcp.loop import commands
+
+        return getattr(commands, name)(words[1:])
+    if name == "version":
+        from swarm_mcp import __version__
+
+        say(f"swarm-mcp {__version__}")
+        return 0
+    return _beside(name, words[1:]) if _is_command(name, args) else _agent(name, words, args)
+
+
+def _is_command(name: str, args) -> bool:
+    return name in ("session", "tools", "hooks", "help") and not args.value("--resume")
+
+
+def _agent(name: str, words: list[str], args) -> int:
+    """The agent, a plugin's command of that name in its place, or whatever other command a plugin brings."""
+    from swarm_mcp.loop import agent, sources
+    from swarm_mcp.loop.settings import Settings
+
+    settings = Settings()
+    places = sources.walk("", settings.home, settings.folder)
+    path = sources.executables(places, "commands").get(name, "") if name.isidentifier() or "-" in name else ""
+    if path and not args.value("--resume"):
+        return _become(path, words[1:])
+    rest = words[1:] if name == "agent" else words
+    return agent.run(rest, as_json=args.json, resume=args.value("--resume"), mode=args.value("--mode"))
+
+
+def _beside(name: str, words: list[str]) -> int:
+    from swarm_mcp.loop import commands
+
+    loop = commands.prepared()
+    path = commands.override(name, loop)
+    if path:
+        return _become(path, words)
+    if name == "session":
+        lines = commands.show_session(words)
+    else:
+        lines = {"tools": commands.show_tools, "hooks": commands.show_hooks, "help": commands.show_help}[name](loop)
+    say_text("\n".join(lines))
+    return 0
+
+
+def _become(path: str, words: list[str]) -> int:
+    from swarm_mcp.loop import commands
+
+    return commands.execute(path, words, commands.prepared())

@@ -1,0 +1,197 @@
+"""What `swarm-mcp loop` does beside running the agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from swarm_mcp.errors import UsageError
+from swarm_mcp.loop import calls, pipeline, running, session, sources, stages, tools
+from swarm_mcp.loop.failure import LoopFailure
+from swarm_mcp.loop.machine import Loop
+from swarm_mcp.loop.messages import call
+from swarm_mcp.loop.report import Report
+from swarm_mcp.loop.settings import Settings
+
+DESCRIBED = {
+    "agent": "run the agent (default)",
+    "session": "list | show ID | dir [ID]",
+    "tools": "the tools there are, and where they come from",
+    "hooks": "the hooks of every stage, in the order they run",
+    "help": "commands, providers and their variables",
+    "version": "which version this is",
+}
+
+
+def prepared() -> Loop:
+    """A run that asks no model: for looking at what it would find."""
+    from swarm_mcp.loop import home
+
+    settings = Settings(home.root())
+    loop = Loop(settings, Report(), settings.folder)
+    loop.refresh()
+    return loop
+
+
+def override(name: str, loop: Loop) -> str:
+    """The executable that a plugin has for this command; empty where there is none."""
+    return sources.executables(loop.sources, "commands").get(name, "")
+
+
+def execute(path: str, words: list[str], loop: Loop) -> int:
+    """Become the executable `path`. Does not return."""
+    os.execve(path, [path, *words], loop.environment())
+    return 0
+
+
+def show_session(words: list[str]) -> list[str]:
+    """``session list | show ID | dir [ID]``."""
+    settings = Settings()
+    verb, session_id = (words + ["list"])[0], (words + ["", ""])[1]
+    if verb == "list":
+        return session.ids(settings.sessions) or ["(no sessions)"]
+    if verb == "dir":
+        return [session.find(settings.sessions, session_id).path if session_id else settings.sessions]
+    if verb != "show" or not session_id:
+        raise UsageError("usage: swarm-mcp loop session list | show ID | dir [ID]")
+    found = session.find(settings.sessions, session_id)
+    names = sorted(name for name in os.listdir(found.folder) if name.endswith(".md"))
+    return [*(f"{name}={value}" for name, value in found.conf.items()), f"messages={len(names)}", *names]
+
+
+def show_tools(loop: Loop) -> list[str]:
+    """Name, where it comes from, and what it is for."""
+    paths = calls.found(loop)
+    lines = []
+    for name in sorted({*paths, *tools.NAMES}):
+        path = paths.get(name)
+        if calls.is_ours(loop, name, path):
+            lines.append(f"{name:<14} (built in)  {tools.schema(name)['description']}")
+        else:
+            lines.append(f"{name:<14} {path}  {_said(str(path), loop)}")
+    return lines
+
+
+def show_hooks(loop: Loop) -> list[str]:
+    """Every stage with its hooks."""
+    lines = []
+    for stage in stages.STAGES:
+        found = pipeline.hooks_of(stage, loop.sources, stages.OURS[stage])
+        lines += [stage, *(f"  {name:<16} {pipeline.described(hook)}" for name, hook in found.items())]
+    return lines
+
+
+def show_help(loop: Loop) -> list[str]:
+    """Commands, providers and variables."""
+    from swarm_mcp.loop.providers import choice
+
+    environ = loop.environment()
+    lines = ["usage: swarm-mcp loop [COMMAND] [SESSION] [WORDS] [--json]", "", "commands:"]
+    for name in sorted({*DESCRIBED, *sources.executables(loop.sources, "commands")}):
+        path = override(name, loop)
+        said = DESCRIBED.get(name, "")
+        if path:
+            said = _said(path, loop)
+        lines.append(f"  {name:<10} {said}")
+    lines += ["", "providers:"]
+    for name in choice.BUILT_IN:
+        wire = choice.built_in(name)
+        state = "ready" if not wire.missing(environ) else f"needs {wire.missing(environ)}"
+        lines += [f"  {name:<10} {wire.label} ({state}; model {wire.default_model})"]
+        lines += [f"      {line}" for line in wire.env.splitlines()]
+    lines += [f"  {name:<10} {path}" for name, path in choice.executables(loop.sources, environ).items()]
+    lines += [f"  {name:<10} {path}" for name, path in choice.variants(loop.sources).items()]
+    return lines
+
+
+def _said(path: str, loop: Loop) -> str:
+    """What an executable says of itself, its first line."""
+    ran = running.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=calls.SCHEMA_SECONDS)
+    return ran.out.strip().partition("\n")[0]
+
+
+def tool(words: list[str]) -> int:
+    """``tool NAME --schema | --describe | --exec``: a built-in tool as an executable, for other plugins."""
+    name, flag = (words + ["", ""])[:2]
+    if name not in tools.NAMES:
+        raise UsageError(f"no such tool: {name[:60]!r}")
+    if flag == "--schema":
+        print(json.dumps(tools.schema(name)))
+    elif flag == "--describe":
+        print(tools.schema(name)["description"])
+    elif flag == "--exec":
+        return _execute(name)
+    else:
+        raise UsageError(f"usage: {name} --schema | --describe | --exec")
+    return 0
+
+
+def provider(words: list[str]) -> int:
+    """``provider NAME [--describe | --ready | --defaults | --env | --stream]``: one of ours, as an executable."""
+    from swarm_mcp.loop.providers import choice, http
+
+    name, flag = (words + ["", ""])[:2]
+    if name not in choice.BUILT_IN:
+        raise UsageError(f"no such provider: {name[:60]!r}")
+    wire = choice.built_in(name)
+    if flag == "--ready":
+        return 1 if wire.missing(os.environ) else 0
+    told = {"--describe": wire.label, "--defaults": f"model={wire.default_model}", "--env": wire.env}
+    if flag in told:
+        print(told[flag])
+        return 0
+    missing = wire.missing(os.environ)
+    if missing:
+        raise LoopFailure(f"{missing} is not set", "auth_failed")
+    payload = json.load(sys.stdin)
+    # An answer that is not streamed is as good to whoever waits for all of it.
+    print(json.dumps(http.whole(name, wire.request(payload, os.environ, False))))
+    return 0
+
+
+def _execute(name: str) -> int:
+    from swarm_mcp.loop.undertaker import Undertaker
+
+    class Place:
+        """What a built-in tool asks of its run, from the environment."""
+
+        settings = Settings(os.environ.get("HARNESS_ROOT", ""))
+        sources = [path for path in os.environ.get("HARNESS_SOURCES", "").split(":") if path]
+        undertaker = Undertaker()
+        path = os.environ.get("HARNESS_SESSION", "")
+        session = session.Session(path, {}) if path else None
+        cwd = os.environ.get("HARNESS_CWD") or _session_folder(path) or os.getcwd()
+
+        @staticmethod
+        def environment(stage: str = "") -> dict[str, str]:
+            return dict(os.environ)
+
+    try:
+        given = json.load(sys.stdin)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        print(f"error: {name} wants a JSON object on standard input")
+        return 1
+    if name == "agent" and Place.session is None:
+        print("error: there is no session (HARNESS_SESSION) for it to be under")
+        return 1
+    if Place.settings.read_only and name not in tools.READERS:
+        print(f"error: this run is read-only; {name} is not available")
+        return 1
+    try:
+        text, error = tools.run(Place, call("call", name, given))
+    finally:
+        Place.undertaker.close()
+    print(text)
+    return 1 if error else 0
+
+
+def _session_folder(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return session.find(os.path.dirname(path), os.path.basename(path)).cwd
+    except LoopFailure:
+        return ""

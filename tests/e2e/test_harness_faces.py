@@ -1,0 +1,116 @@
+"""`swarm-mcp run` and client tools on the real clients: a Python function is called, the run can be looked up."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swarm_mcp.harness import registry
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.run import Run
+
+from .client import Call, Client
+from .clients import CLIENTS, SERVER_START
+from .ground import Ground, Lacking
+from .models import play
+
+HARNESS = {"claude-code": "claude", "codex": "codex"}
+LIMIT = 60.0
+TOOLS = "client_tools"
+
+
+@pytest.fixture(scope="module")
+def ground() -> Iterator[Ground]:
+    try:
+        made = Ground("faces")
+    except Lacking as lacking:
+        pytest.fail(str(lacking), pytrace=False)
+    for kind in CLIENTS.values():
+        kind(made).prepare()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=sorted(CLIENTS))
+def agent(request: pytest.FixtureRequest, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """A client without our plugin, on a fresh checkout; this process has the ground's environment."""
+    for name in list(os.environ):
+        if name not in ground.env and not name.startswith("PYTEST"):
+            monkeypatch.delenv(name)
+    for name, value in ground.env.items():
+        monkeypatch.setenv(name, value)
+    ground.renew()
+    yield CLIENTS[request.param](ground)
+    ground.end_processes()
+
+
+def calls_of(agent: Client, *calls: tuple[str, dict]) -> list[Call]:
+    """Calls of our tools, as the client's model would make them."""
+    if agent.name == "codex":
+        wait = agent.shell(f"sleep {SERVER_START}")  # it does not wait for servers
+        return [wait, *({"name": tool, "namespace": f"mcp__{TOOLS}", "arguments": given} for tool, given in calls)]
+    made = [{"name": f"mcp__{TOOLS}__{tool}", "input": given} for tool, given in calls]
+    query = "select:" + ",".join(call["name"] for call in made)
+    return [{"name": "ToolSearch", "input": {"query": query}}, *made]
+
+
+def test_a_python_function_is_called(agent: Client) -> None:
+    asked: list[str] = []
+
+    def price_of(item: str) -> dict:
+        """What an item costs.
+
+        item: its name
+        """
+        asked.append(item)
+        return {"item": item, "price": 42}
+
+    def refuse(number: int) -> str:
+        """Always fails."""
+        raise ValueError(f"no item has number {number}")
+
+    agent.models.script("tools", *calls_of(agent, ("price_of", {"item": "lamp"}), ("refuse", {"number": 7})))
+    adapter = registry.get(HARNESS[agent.name])
+    query = HarnessQuery(play("tools"), str(agent.ground.checkout), client_tools=(price_of, refuse))
+    run = Run(adapter, query)
+    told: list = []
+    result = run.on_event(told.append).start().wait(LIMIT)
+    assert result and not result.is_error, result
+    assert asked == ["lamp"]
+    seen = "\n".join(agent.dialect.results(agent.models.exchanges(agent.requests)[-1].body))
+    assert '"price": 42' in seen and "ValueError: no item has number 7" in seen
+    ends = [
+        event.data
+        for event in told
+        if event.kind == "tool_end" and event.data["tool_name"].endswith(("price_of", "refuse"))
+    ]
+    assert [end["is_error"] for end in ends] == [False, True]
+    token = [line for line in Path(result.record).read_text().splitlines() if "Bearer " in line]
+    assert not token
+
+
+def test_run_prints_the_answer_and_leaves_a_record(agent: Client) -> None:
+    ground = agent.ground
+    agent.models.script("write", agent.create("made.txt", "hello\n"))
+    swarm = str(ground.bin / "swarm-mcp")
+    argv = [swarm, "run", "--harness", HARNESS[agent.name], "--watch", play("write")]
+    done = ground.run(argv, seconds=LIMIT)
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert (ground.checkout / "made.txt").read_text() == "hello\n"
+    assert "The script write is over." in done.stdout and "session " in done.stdout and "-> " in done.stdout
+    (row,) = json.loads(ground.run([swarm, "runs", "--json"]).stdout)
+    assert row["state"] == "ended" and row["harness"] == HARNESS[agent.name] and not row["result"]["is_error"]
+    shown = ground.run([swarm, "logs", row["id"][:8]]).stdout
+    assert "The script write is over." in shown and row["record"] in shown
+    # Whoever it was among the others is gone with it, and so is all that it had been given.
+    assert json.loads(ground.run([swarm, "instances", "--json"]).stdout) == []
+    assert not list(Path(row["record"]).parents[2].glob("running/run-*"))
+    again = [swarm, "run", "--harness", HARNESS[agent.name], "--resume", row["id"], "--json", play("again")]
+    agent.models.script("again")
+    result = json.loads(ground.run(again, seconds=LIMIT).stdout)
+    assert result["session_id"] == row["session_id"] and not result["clear_session"]
+    assert result["output"] == "The script again is over."

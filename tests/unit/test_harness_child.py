@@ -1,0 +1,201 @@
+"""Children, their leash, and their private folders: nothing outlives a run, however the run goes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ground import FOLDERS, wait_for
+from harness_ground import gone_within, is_alive
+from hypothesis import given
+from hypothesis import strategies as st
+from swarm_mcp.harness import environment, private_folder
+from swarm_mcp.harness.child import Child, found
+from swarm_mcp.harness.lines import Lines
+from swarm_mcp.harness.private_folder import place, sweep
+
+# A run whose child ignores TERM, has a member of its group, and one that has left it. Prints their pids.
+SUPERVISOR = f"import sys; sys.path[:0] = {FOLDERS!r}" + """
+import json, os, time
+from swarm_mcp.harness import registry
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.run import Run
+child = '''
+import os, signal, subprocess, time
+signal.signal(15, signal.SIG_IGN)
+members = [subprocess.Popen(["sleep", "60"], start_new_session=new).pid for new in (False, True)]
+print(os.getpid(), *members, flush=True)
+time.sleep(60)
+'''
+run = Run(registry.get("process"), HarnessQuery("p", os.getcwd(), command=(sys.executable, "-I", "-S", "-c", child)))
+run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_log" else None)
+%s
+"""
+
+
+def supervisor(tmp_path, rest: str) -> tuple[subprocess.Popen, list[int]]:
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-B", "-c", SUPERVISOR % rest], cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    return process, [int(word) for word in process.stdout.readline().split()]
+
+
+def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path):
+    process, pids = supervisor(tmp_path, "run.start().wait()")
+    with process:
+        assert len(pids) == 3 and all(map(is_alive, pids))
+        left = [path for path in Path(place()).iterdir() if str(process.pid) in (path / "owner").read_text().split()]
+        assert len(left) == 1 and sweep() == [], "a folder of somebody who lives is not touched"
+        process.kill()
+    assert gone_within(pids, 8), "TERM, three seconds, KILL"
+    assert sweep() == [str(left[0])] and not left[0].exists()
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "from swarm_mcp.harness.interruption import ended_by_signals\n"
+        "with ended_by_signals(run): sys.exit(3 if run.start().wait().error_category == 'aborted' else 4)",
+        "run.start(); time.sleep(0.4); sys.exit(3)",  # nobody waits for the run, and its process ends
+    ],
+    ids=["by a signal", "at exit"],
+)
+def test_a_supervisor_that_ends_takes_its_runs_along(tmp_path, rest):
+    rest = "run._query = run._query._replace(grace_seconds=0.3)\n" + rest
+    process, pids = supervisor(tmp_path, rest)
+    with process:
+        if "signals" in rest:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 3
+    assert not any(map(is_alive, pids)) and os.listdir(place()) == []
+
+
+def child_of(tmp_path, script: str, prompt: str = "", **variables) -> Child:
+    known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": "a-run-of-a-test", **variables}
+    return Child([found("sh", known, str(tmp_path)), "-c", script], str(tmp_path), known, prompt)
+
+
+def read_all(child: Child) -> bytes:
+    out = b""
+    while True:
+        data = child.read(child.output)
+        if data == b"":
+            return out
+        out += data or b""
+        if data is None:
+            time.sleep(0.005)
+
+
+def test_a_child_has_its_group_its_words_and_its_end(tmp_path):
+    child = child_of(tmp_path, 'cat; echo "$1 $(pwd)"; exit 7', "a prompt\n")
+    while child.feed():
+        time.sleep(0.01)
+    assert os.getpgid(child.pid) == child.pid == os.getsid(child.pid)
+    assert read_all(child) == f"a prompt\n {tmp_path}\n".encode()
+    wait_for(child.ended)
+    assert (child.close(), child.close(), child.exit_code, child.signal) == (0, 0, 7, 0)
+
+
+def test_names_that_a_shell_does_not_know_get_through(tmp_path):
+    script = "import os, sys; print(os.environ['BASH_FUNC_x%%'], sys.stdin.read())"
+    known = {"BASH_FUNC_x%%": "() { :; }", "SWARM_RUN_ID": "another-run-of-a-test"}
+    child = Child([sys.executable, "-I", "-S", "-c", script], str(tmp_path), known, "said")
+    child.feed()
+    out = read_all(child).decode()
+    child.close()
+    assert out == "() { :; } said\n"
+
+
+def test_one_that_cannot_be_started_leaves_no_watcher(tmp_path):
+    before = children()
+    with pytest.raises(OSError):
+        Child(["/bin/true"], str(tmp_path / "nowhere"), {"PATH": "/bin"})
+    with pytest.raises(ValueError):
+        Child(["/bin/true"], str(tmp_path), {"A": "nul\0"})
+    assert children() == before
+
+
+def children() -> set[str]:
+    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
+    return {line for line in listed.stdout.splitlines() if "swarm-leash" in line}
+
+
+def test_where_a_program_is_found(tmp_path):
+    tool = tmp_path / "bin" / "tool"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\n")
+    known = {"PATH": str(tool.parent)}
+    assert found("tool", known, "/") is None, "it cannot be run"
+    tool.chmod(0o700)
+    assert found("tool", known, "/") == str(tool) == found("bin/tool", {}, str(tmp_path))
+    assert found("bin/tool", known, "/") is None and found(str(tmp_path), known, "/") is None
+
+
+# ------------------------------------------------------------------------------ environment
+
+
+def test_foreign_variables_stay_out_and_settings_stay(monkeypatch):
+    foreign = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PID", "CLAUDE_ENV_FILE",
+               "CLAUDE_CODE_MESSAGING_TOKEN", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "SWARM_MCP_INSTANCE_ID",
+               "SWARM_RUN_ID", "SWARM_TASK_ID", "HERDR_PANE_ID")  # fmt: skip
+    settings = ("CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES", "CODEX_HOME", "PATH",
+                "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SWARM_DB_PATH",
+                "CLAUDE_CODE_USE_BEDROCK", "SWARM_MCP_SCOPE", "CODEX_API_KEY")  # fmt: skip
+    kept = environment.without_session({name: "x" for name in (*foreign, *settings)}, drop=["CODEX_API_KEY"])
+    assert sorted(kept) == sorted(set(settings) - {"CODEX_API_KEY"})
+
+
+# ------------------------------------------------------------------------------ folders
+
+
+def test_a_folder_goes_whatever_is_in_it():
+    outside = Path(place()).parent / "outside"
+    with private_folder.private_folder() as folder:
+        assert os.stat(folder).st_mode & 0o777 == 0o700 and os.stat(folder.parent).st_mode & 0o777 == 0o700
+        outside.mkdir()
+        (outside / "kept").write_text("x")
+        (folder / "link").symlink_to(outside)
+        (folder / "closed").mkdir()
+        (folder / "closed" / "file").write_text("x")
+        (folder / "closed").chmod(0o500)
+    assert os.listdir(place()) == [] and (outside / "kept").exists()
+    with pytest.raises(RuntimeError), private_folder.private_folder():
+        raise RuntimeError
+    assert os.listdir(place()) == []
+
+
+def test_a_folder_without_an_owner_is_left_until_it_is_old():
+    os.makedirs(place(), exist_ok=True)
+    orphan = Path(place(), "run-orphan")
+    orphan.mkdir()
+    Path(place(), "something-else").mkdir()
+    assert sweep() == []
+    os.utime(orphan, (0, 0))
+    assert sweep() == [str(orphan)] and os.listdir(place()) == ["something-else"]
+
+
+# ------------------------------------------------------------------------------ lines
+
+
+@given(st.lists(st.binary(max_size=30) | st.sampled_from([b"\n", b"\r\n", b"\r", b"a\n\nb", "é".encode()])))
+def test_lines_do_not_depend_on_how_they_come(pieces):
+    whole, parts = Lines(), Lines()
+    data = b"".join(pieces)
+    once = whole.feed(data) + whole.end()
+    assert once == [line for piece in pieces for line in parts.feed(piece)] + parts.end()
+    expected = data.split(b"\n")
+    expected = expected[:-1] if not expected[-1] else expected
+    assert once == [line.removesuffix(b"\r").decode("utf-8", "replace") for line in expected]
+
+
+def test_a_line_has_a_longest_length():
+    lines = Lines(longest=10)
+    assert lines.feed(b"0123456789abc") == [] and lines.feed(b"def\nshort\nlast") == ["0123456789", "short"]
+    assert lines.end() == ["last"] and lines.end() == [] and lines.cut == 6
+    assert Lines().feed(b"x" * 100_000 + b"\r\n") == ["x" * 100_000]
+    assert Lines().feed(b"\xff\xfe{}\n") == ["\ufffd\ufffd{}"]

@@ -1,0 +1,178 @@
+"""What workers are told and given: templates, system prompts, environments, configurations."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness import configuration as conf
+from swarm_mcp.harness import prompting
+from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.harness.query import HarnessQuery
+
+QUERY = HarnessQuery(
+    "x", "/r", instance_id="i1", scope="/work/repo", role="reviewer", label="role:reviewer a", task_id="t1", run_id="r1"
+)
+TASK = {"id": "t1", "type": "fix", "title": "Mend it", "description": "The hinge squeaks.", "files": ["/r/a", "/r/b"]}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=4), x, max_size=3),
+    max_leaves=6,
+)
+
+
+# -- templates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("template", "text"), [
+    ("{{agentId}} {{ companyId }} {{runId}}", "i1 /work/repo r1"),
+    ("{{company.name}} {{agent.role}} {{agent.company_id}} {{run.harness}}", "repo reviewer /work/repo codex"),
+    ("{{task.title}}: {{task.files.1}} {{task.files.9}}|{{task.none.x}}|{{nothing}}", "Mend it: /r/b ||"),
+    ("{{task.files}} {{context.flag}} {{context.n}} {{context.none}}", '["/r/a", "/r/b"] true 3 '),
+    ("{{}} {{a b}} {{{agentId}}} {agentId}", "{{}} {{a b}} {i1} {agentId}"),
+    ("{{context.evil}}", "{{agentId}}"),
+])  # fmt: skip
+def test_places_are_filled(template: str, text: str) -> None:
+    context = {"flag": True, "n": 3, "none": None, "evil": "{{agentId}}"}
+    assert prompting.filled(template, prompting.template_values(QUERY, "codex", task=TASK, context=context)) == text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text() | st.from_regex(r"\{\{[a-z.0-9]{0,6}\}\}", fullmatch=True), JSON)
+def test_no_template_and_no_values_break_it(template: str, value) -> None:
+    assert isinstance(prompting.filled(template, {"a": value, "b": {"c": value}}), str)
+
+
+def test_a_task_is_told_whole() -> None:
+    text = prompting.task_prompt(TASK, "Oil the hinge.", query=QUERY)
+    for part in (
+        "i1",
+        "r1",
+        "Mend it",
+        "Oil the hinge.",
+        "The hinge squeaks.",
+        "/r/a, /r/b",
+        "Use the swarm-mcp skill",
+    ):
+        assert part in text
+    assert "interrupted" not in text and "\n\n\n" not in text and "{{" not in text
+    assert "Half is oiled." in prompting.task_prompt(TASK, "Oil it.", "Half is oiled.", query=QUERY)
+    assert prompting.task_prompt(TASK, "The hinge squeaks.").count("squeaks") == 1
+
+
+def test_a_template_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t").write_text("Do {{task.title}} ({{message}})")
+    monkeypatch.setenv("SWARM_WORKER_TEMPLATE", str(tmp_path / "t"))
+    assert prompting.task_prompt(TASK, "now") == "Do Mend it (now)\n"
+    assert prompting.task_prompt(TASK, "now", template="{{message}}") == "now\n"
+    monkeypatch.setenv("SWARM_WORKER_TEMPLATE", str(tmp_path / "none"))
+    with pytest.raises(Refused, match="SWARM_WORKER_TEMPLATE"):
+        prompting.task_prompt(TASK)
+
+
+# -- system prompts ----------------------------------------------------------------------------------
+
+
+def test_sections_stand_in_order_and_what_is_empty_is_left_out(tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "oiling"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text("---\nname: oiling\ndescription: How to oil.\n---\nSECRET BODY")
+    monkeypatch.setenv("SYSTEM_PROMPT", "House rules.")
+    text = prompting.system_prompt(QUERY, skills=[str(folder)], tools=["weigh"], extra="Mind the paint.")
+    order = ["reviewer", "session i1", "oiling: How to oil.", "weigh", "House rules.", "Mind the paint."]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    assert "SECRET BODY" not in text
+    monkeypatch.delenv("SYSTEM_PROMPT")
+    assert prompting.system_prompt(HarnessQuery("x", "/")) == ""
+    assert prompting.system_prompt(HarnessQuery("x", "/"), extra="only") == "only"
+
+
+def test_sections_and_the_whole_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = prompting.system_prompt(QUERY, extra="x" * 50_000)
+    assert long.count("x") <= prompting.SECTION_LIMIT and "cut:" in long
+    monkeypatch.setenv("SYSTEM_PROMPT", "y" * 20_000)
+    monkeypatch.setattr(prompting, "TOTAL_LIMIT", 30_000)
+    whole = prompting.system_prompt(QUERY, extra="x" * 20_000)
+    assert len(whole) <= 30_000 and whole.endswith("characters more]")
+    monkeypatch.setenv("SYSTEM_PROMPT", "y" * 100)
+    assert "cut" not in prompting.system_prompt(QUERY)
+
+
+class Quiet(HarnessAdapter):
+    name = "quiet"
+
+    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+        return Launch(("true",))
+
+    def parse(self, line: str, state: dict) -> list:
+        return []
+
+
+def test_it_goes_only_where_there_is_a_place_for_it() -> None:
+    adapter = Quiet()
+    assert prompting.with_system_prompt(QUERY, adapter) == QUERY
+    adapter.capabilities = Capabilities(append_system_prompt=True)
+    text = prompting.with_system_prompt(QUERY._replace(append_system_prompt="Mine."), adapter).append_system_prompt
+    assert text.endswith("Mine.") and "swarm-mcp: How to work" in text
+    adapter.capabilities = Capabilities(append_system_prompt=True, native_skills=True)
+    assert "How to work" not in prompting.with_system_prompt(QUERY, adapter).append_system_prompt
+
+
+# -- environments ------------------------------------------------------------------------------------
+
+
+def test_later_layers_win() -> None:
+    context = {"wake_reason": "mail", "message_id": 7, "approval_id": "", "linked_task_ids": ["a", "b"]}
+    made = prompting.run_environment(QUERY, context, token="tok")
+    assert made["SWARM_MCP_INSTANCE_ID"] == "i1" and made["SWARM_TASK_ID"] == "t1" and made["SWARM_RUN_ID"] == "r1"
+    assert made["SWARM_WAKE_REASON"] == "mail" and made["SWARM_WAKE_MESSAGE_ID"] == "7"
+    assert made["SWARM_LINKED_TASK_IDS"] == "a,b" and "SWARM_APPROVAL_ID" not in made
+    assert made["SWARM_API_KEY"] == "tok"
+    own = QUERY._replace(env={"SWARM_API_KEY": "mine", "SWARM_WAKE_REASON": "me", "X": "1"})
+    made = prompting.run_environment(own, context, token="tok")
+    assert (made["SWARM_API_KEY"], made["SWARM_WAKE_REASON"], made["X"]) == ("mine", "me", "1")
+    assert "SWARM_API_KEY" not in prompting.run_environment(QUERY)
+
+
+# -- configurations ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(JSON | st.binary(max_size=5) | st.just(object()))
+def test_typed_reading_never_raises_and_keeps_its_type(value) -> None:
+    assert isinstance(conf.as_string(value, "f"), str)
+    assert isinstance(conf.as_number(value, 1.0), (int, float)) and math.isfinite(conf.as_number(value, 1.0))
+    assert isinstance(conf.as_boolean(value, True), bool)
+    assert all(isinstance(one, str) for one in conf.as_string_array(value))
+    assert isinstance(conf.parse_object(value), dict)
+    conf.parse_json(value)
+    query = conf.query_of("x", {name: value for name in HarnessQuery._fields})
+    assert isinstance(query.cwd, str) and isinstance(query.env, dict) and isinstance(query.timeout_seconds, float)
+
+
+def test_typed_reading() -> None:
+    assert conf.as_string("  ", "f") == "f" and conf.as_string(3, "f") == "f" and conf.as_string("a") == "a"
+    assert conf.as_number("2.5") == 2.5 and conf.as_number(True, 9) == 9 and conf.as_number("nan", 9) == 9
+    assert conf.as_boolean("Off", True) is False and conf.as_boolean(1) is False and conf.as_boolean("perhaps", True)
+    assert conf.as_string_array(["a", 1, ""]) == ("a",) and conf.as_string_array("a", ("f",)) == ("f",)
+    assert conf.parse_object('{"a": 1}') == {"a": 1} and conf.parse_object("[1]") == {}
+    assert conf.parse_json("{", 4) == 4 and conf.parse_json("[1]") == [1]
+
+
+def test_a_configuration_has_no_empty_values_and_always_time_limits() -> None:
+    built = conf.build_config({"cwd": "/x", "model": "", "skills": (), "env": {}, "effort": None, "mode": "edit"})
+    assert built == {"cwd": "/x", "mode": "edit", "timeout_seconds": 0.0, "grace_seconds": 15.0}
+    assert conf.build_config({"timeout_seconds": 0.0, "grace_seconds": 2})["grace_seconds"] == 2
+    query = conf.query_of("p", {**built, "env": {"A": "b", "C": 1}, "skills": ["/s"], "timeout_seconds": "9"})
+    assert (query.cwd, query.env, query.skills, query.timeout_seconds, query.mode) == (
+        "/x",
+        {"A": "b"},
+        ("/s",),
+        9.0,
+        "edit",
+    )

@@ -1,0 +1,59 @@
+"""Harnesses by name: which one is meant, what is said where there is none, and that none can break another."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness import registry
+
+
+def test_an_unknown_one_is_told_with_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Refused) as refusal:
+        registry.get("x")
+    assert str(refusal.value) == f'Unknown HARNESS_PROVIDER: "x". Supported: {", ".join(registry.ADAPTERS)}'
+    assert {"claude", "codex", "pi", "hs", "loop", "process"} <= set(registry.names())
+    monkeypatch.setenv("HARNESS_PROVIDER", "y" * 500)
+    with pytest.raises(Refused, match='"y{40}"'):
+        registry.chosen_name()
+
+
+def test_the_environment_chooses_and_claude_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HARNESS_PROVIDER", raising=False)
+    assert registry.chosen_name() == "claude"
+    monkeypatch.setenv("HARNESS_PROVIDER", "codex")
+    assert registry.chosen_name() == "codex" and registry.chosen_name("pi") == "pi"
+
+
+@pytest.mark.parametrize("name", sorted(registry.ADAPTERS))
+def test_each_goes_by_its_name_and_says_when_to_use_it(name: str) -> None:
+    adapter = registry.get(name)
+    assert adapter.name == name and adapter.label and adapter.instructions
+    lines = adapter.doc.splitlines()
+    assert any(line.startswith("Use when") for line in lines) and any(
+        line.startswith("Do not use when") for line in lines
+    )
+    assert adapter.listed_models() == list(adapter.listed_models())
+    assert registry.get(name) is adapter
+
+
+def test_a_broken_module_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.ADAPTERS, "codex", ("swarm_mcp.harness.adapters.no_such_module", "Codex"))
+    monkeypatch.setattr(registry, "_made", {})
+    with pytest.raises(ImportError):
+        registry.get("codex")
+    assert registry.get("process").name == "process"
+
+
+def test_other_commands_load_nothing_of_it() -> None:
+    script = (
+        "import sys; from swarm_mcp.cli.main import main\n"
+        "main(['locks']); main(['help']); main(['tasks'])\n"
+        "import swarm_mcp.server.app\n"
+        "print(*[name for name in sys.modules if name.startswith('swarm_mcp.harness')], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr.split() == []
