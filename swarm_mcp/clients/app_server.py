@@ -5,6 +5,7 @@ Line-delimited JSON-RPC on standard input and output (``codex app-server``).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -45,14 +46,19 @@ class AppServer:
 
     def __enter__(self) -> AppServer:
         about = {"clientInfo": {"name": "swarm-mcp", "version": "0"}, "capabilities": {"experimentalApi": True}}
-        self.call("initialize", about)
-        self._send({"method": "initialized", "params": {}})
+        try:
+            self.call("initialize", about)
+            self._send({"method": "initialized", "params": {}})
+        except ClientFailed:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_exception) -> None:
         process = self._process
         if process.stdin:
-            process.stdin.close()
+            with contextlib.suppress(OSError):  # what could not be written will not be
+                process.stdin.close()
         try:
             process.wait(5)
         except subprocess.TimeoutExpired:

@@ -11,26 +11,22 @@ import os
 import time
 
 from swarm_hook_core.labels import token
-from swarm_mcp.actor import TERMINAL as SHELL
 from swarm_mcp.circle import may_meet
-from swarm_mcp.dispatch import promotion
+from swarm_mcp.dispatch import workers
+from swarm_mcp.dispatch.commission import Commission
 from swarm_mcp.dispatch.completion import CompletionWait
-from swarm_mcp.dispatch.control import named_task
-from swarm_mcp.dispatch.order import GENERALIST, Order, checked, may_go_wild, require_gateway, split_command
+from swarm_mcp.dispatch.order import Order, checked, require_gateway
+from swarm_mcp.dispatch.outfit import RUN, outfit
 from swarm_mcp.dispatch.spawners import SUPERVISED, SpawnFailed, Worker, canonical, spawner
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
 from swarm_mcp.settings import Settings
 from swarm_mcp.store import spawn_locks
 from swarm_mcp.store.registration import new_id
+from swarm_mcp.store.runs import PAUSED, RESUME
 from swarm_mcp.store.task_states import OPEN, TERMINAL
-from swarm_mcp.store.tracker_links import entry_in
-from swarm_mcp.workspace.prompting import deliver
 
-# Of an order, what is for the run of a supervised worker.
-RUN = ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh")
 _UNSHOWN = ("supervisor", "log")  # facts for ourselves
-TRIES = 3  # at naming a worker who may leave at that very moment
 
 
 class Handover:
@@ -42,14 +38,12 @@ class Handover:
         self.order = checked(order)
         settings = Settings(token(requester["label"] or "", "identity"))
         self.spawner_name = canonical(self.order.spawner or settings.spawner)
-        self.harness = self.order.harness or settings.harness(requester["label"] or "")
-        self.command = self._words(settings)
+        self.harness, self.command = outfit(self.order, requester, self.spawner_name, settings)
         self.cwd = clean(self.order.cwd, requester["directory"]) if self.order.cwd else requester["directory"]
         if self.order.spawn and not os.path.isdir(self.cwd):
             raise Refused(f"a worker cannot be started in {self.cwd}: there is no such folder")
-        if self.order.spawn and self.spawner_name in SUPERVISED:
-            self._require_meaning()
-        self.key = self.order.key(requester)
+        self._commission = Commission(requester, self.order)
+        self.key = self._commission.key
         self.task: dict = {}
         self._answer: dict = {}
         self._decision: dict = {}
@@ -86,35 +80,14 @@ class Handover:
             return self._completion.left()
         return max(0.0, self._until - time.monotonic())
 
-    # ------------------------------------------------------- what is asked for
-
-    def _words(self, settings: Settings) -> tuple[str, ...]:
-        """The words that start the harness; empty for a supervised one that nothing else is said of."""
-        if self.order.command:
-            return split_command(self.order.command)
-        words = tuple(settings.harness_command(self.harness))
-        return () if self.spawner_name in SUPERVISED and words == (self.harness,) else words
-
-    def _require_meaning(self) -> None:
-        """Raises Refused where a supervised worker could not be meant like this."""
-        from swarm_mcp.harness.query import EFFORTS, MODES, YOLO
-        from swarm_mcp.harness.registry import chosen_name
-
-        order = self.order
-        self.harness = chosen_name(self.harness)
-        if self.harness == "process" and not self.command:
-            raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
-        if order.mode not in ("", *MODES):
-            raise Refused(f"unknown mode {order.mode[:40]!r}; choose from {', '.join(MODES)}")
-        if order.effort not in EFFORTS:
-            raise Refused(f"unknown effort {order.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
-        if order.mode == YOLO and not may_go_wild(self.requester):
-            raise Refused("mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it")
-
     # -------------------------------------------------------------- the task
 
     def _begin(self, store) -> None:
-        self._request(store)
+        commission = self._commission
+        commission.settle(store, lambda _store: None if self.order.force_spawn else self._find_worker(store))
+        self.task, self._decision, self.order, self.key = (
+            commission.task, commission.decision, commission.order, commission.key,
+        )  # fmt: skip
         if self.task["status"] in TERMINAL:
             return self._answered("already_terminal")
         worker = None if self.order.force_spawn else self._bound(store)
@@ -124,105 +97,23 @@ class Handover:
             return self._answered("no_worker", role=self.order.role)
         self._spawn(store)
 
-    def _request(self, store) -> None:
-        """Find or make the task."""
-        order, requester = self.order, self.requester
-        if order.resume:
-            return self._recall(store)
-        self._decision = promotion.decide(self._work(store))
-        spec = {
-            "type": order.type,
-            "title": order.title,
-            "description": order.description,
-            "files": list(order.files),
-            "priority": order.priority,
-            "depends_on": list(order.depends_on),
-            "idempotency_key": self.key,
-            "parent_task_id": order.parent_task_id,
-            "approval_required": order.approval_required,
-        }
-        if self._decision["promote"]:
-            spec.update(tracker_required=True, tracker_provider=self._decision["provider"])
-        for attempt in range(1, TRIES + 1):
-            worker = None if order.force_spawn else self._find_worker(store)
-            try:
-                # No notice: the instructions follow, with more to say, and the next dispatch brings them if not this.
-                made = store.tasks.request(requester, {**spec, "assignee": worker and worker["id"]}, notify=False)
-                break
-            except Refused:
-                if attempt == TRIES or worker is None or store.instances.live(worker["id"]):
-                    raise
-        self.task = made["task"]
-        self._link(store)
-        if made["existing"]:
-            self._decision = {}
-
-    def _recall(self, store) -> None:
-        """Find the task to be gone on with; what is not said anew is as it was."""
-        self.task = named_task(store, self.requester, self.order.resume)
-        self.key = self.task["idempotency_key"] or f"task:{self.task['id']}"
-        words = self.order.message or self.task["description"] or self.task["title"]
-        self.order = self.order._replace(title=self.task["title"], message=words)
-
-    def _work(self, store) -> promotion.Work:
-        """The facts of the promotion decision."""
-        order, requester = self.order, self.requester
-        configured = store.tracker.of(requester)
-        value = configured["value"] if configured else None
-        provider = promotion.provider_of(value)
-        parent = store.tasks.get(requester["scope"], order.parent_task_id) if order.parent_task_id else None
-        named = order.promote_identifier.strip()
-        return promotion.Work(
-            identity=token(requester["label"] or "", "identity"),
-            tracker=value,
-            type=order.type,
-            title=order.title,
-            description=order.description,
-            files=tuple(dict.fromkeys(order.files)),
-            promote=order.promote,
-            identifier=entry_in(named) or named,
-            # Only one tracker's entries can be told from other words.
-            mentioned=(entry_in(order.title) or entry_in(order.description)) if provider == "linear" else "",
-            parent=parent
-            and promotion.Parent(
-                bool(parent["tracker_required"]), store.tracker.entry(requester, provider, parent["id"])
-            ),
-        )
-
-    def _link(self, store) -> None:
-        """Remember the tracker entry of a task that was made with one, also where a dispatch before this was killed."""
-        decision, task = self._decision, self.task
-        if not decision.get("identifier") or not task["tracker_required"]:
-            return
-        if store.tracker.entry(self.requester, decision["provider"], task["id"]):
-            return
-        named = self.order.promote_identifier.strip()
-        url = decision.get("existing_binding", {}).get("url") or (named if "://" in named else "")
-        store.tracker.link(self.requester, decision["provider"], task["id"], decision["identifier"], url)
-
     # ------------------------------------------------------------ the worker
 
     def _find_worker(self, store) -> dict | None:
-        """The first live session with the role, else the first that is good for anything."""
-        # A supervised worker has one task and ends with it; a person's shell works on none.
-        busy = {run["instance_id"] for run in store.runs.live(self.requester["scope"])}
-        peers = [
-            row
-            for row in store.instances.in_scope(self.requester["scope"])
-            if row["id"] != self.requester["id"]
-            and row["id"] not in busy
-            and token(row["label"] or "", "origin") != SHELL
-            and may_meet(self.requester["label"], row["label"])
-        ]
-        for roles in ((self.order.role,), ("", GENERALIST)):
-            for row in peers:
-                if token(row["label"] or "", "role") in roles:
-                    return row
-        return None
+        return workers.find(store, self.requester, self.order.role)
+
+    def _assigned(self, store) -> dict | None:
+        return workers.assigned(store, self.requester, self.task)
+
+    def _tell(self, store, worker: dict) -> dict:
+        order = self.order
+        return workers.tell(store, self.requester, worker, self.task, order.message, order.nudge, order.force)
 
     def _bound(self, store) -> dict | None:
         """The live session that the task is for: its assignee, else one found now, which it is given to."""
-        worker = self._assigned(store) or self._find_worker(store)
+        worker = self._assigned(store)
+        if worker is None and not self.order.resume:
+            worker = self._find_worker(store)
         if worker and self.task["status"] == OPEN:
             self._reserve(store, worker)
             return self._assigned(store)
@@ -236,25 +127,11 @@ class Handover:
             self.task = store.tasks.get(self.requester["scope"], self.task["id"]) or self.task
 
     def _prompt(self, store, worker: dict) -> None:
+        run = store.runs.of_instance(worker["id"])
+        if self.order.resume and run and run["state"] == PAUSED:
+            store.runs.ask(run["id"], RESUME)
         sent = self._tell(store, worker)
         self._answered("dispatched", recipient=worker["id"], prompt=sent)
-
-    def _tell(self, store, worker: dict) -> dict:
-        """Leave the instructions in the worker's inbox and wake it; not twice while they lie there unread.
-
-        A supervised worker had them with its start, and is told what is new only.
-        """
-        content = f"[task:{self.task['id']}] {self.order.message}"
-        requester = self.requester
-        told = 1 if store.runs.of_instance(worker["id"]) else 0
-        with store.writing():
-            waiting = store.row(
-                "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read <= ? AND sender = ? AND content = ?",
-                (requester["scope"], worker["id"], told, requester["id"], content),
-            )
-            if not waiting and worker["id"] != requester["id"]:
-                store.messages.post(requester["scope"], requester["id"], worker["id"], content)
-        return deliver(store, requester, worker["id"], content, self.order.nudge, self.order.force)
 
     # ------------------------------------------------------------- the spawn
 
@@ -305,10 +182,6 @@ class Handover:
             lock=spawn_locks.name_of(order.role, self.key),
             run={name: getattr(order, name) for name in RUN if getattr(order, name)},
         )
-
-    def _assigned(self, store) -> dict | None:
-        row = store.instances.live(self.task["assignee"]) if self.task["assignee"] else None
-        return row if row and may_meet(self.requester["label"], row["label"]) else None
 
     def _look_for_worker(self, store) -> bool:
         """Whether the spawn has come to its end, for this dispatch at least."""

@@ -111,16 +111,3 @@ def require_gateway(requester: dict) -> None:
 def may_go_wild(requester: dict) -> bool:
     """Whether a session may start workers whose harness checks nothing (mode yolo): a person, or one that is let."""
     return is_on("SWARM_ALLOW_YOLO") or token(requester["label"] or "", "origin") == TERMINAL
-
-
-def split_command(line: str) -> tuple[str, ...]:
-    """The words of a command line. Raises Refused."""
-    import shlex
-
-    try:
-        words = tuple(shlex.split(line))
-    except ValueError as error:
-        raise Refused(f"--command cannot be split into words: {error}") from None
-    if not words:
-        raise Refused("--command has no words")
-    return words

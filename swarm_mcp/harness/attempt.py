@@ -41,7 +41,7 @@ class Attempt:
     def __init__(self, adapter: HarnessAdapter, query: HarnessQuery, telling: Telling, ledger: Ledger, urge: Urge):
         self._adapter, self._query = adapter, query
         self._telling, self._ledger, self._urge = telling, ledger, urge
-        self._guard = LoopGuard()
+        self._guards: dict[str, LoopGuard] = {}  # by the call that made a sub-agent
         self._state: dict = {"query": query}
         self._lines = {"stdout": Lines(), "stderr": Lines()}
         self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
@@ -170,7 +170,8 @@ class Attempt:
 
     def _look(self, event: Event) -> None:
         if event.kind == events.TOOL_START:
-            level, words = self._guard.saw(event.data["tool_name"], event.data.get("args")) or ("", "")
+            guard = self._guards.setdefault(str(event.data.get("parent_tool_call_id") or ""), LoopGuard())
+            level, words = guard.saw(event.data["tool_name"], event.data.get("args")) or ("", "")
             if level == STOP:
                 self._urge.give(outcome.TOOL_LOOP, words)
             elif level:

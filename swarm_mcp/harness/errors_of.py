@@ -8,6 +8,7 @@ from swarm_mcp.harness import outcome
 from swarm_mcp.harness.outcome import ERRORS, Ending
 
 LONGEST_LINE = 500
+NOTHING_RAN = (126, 127)  # a shell, or env, that found no program, or one that cannot be run
 # In this order: what is said more precisely comes first.
 PATTERNS = tuple(
     (code, re.compile(pattern, re.I))
@@ -36,6 +37,8 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     result = ending.result or {}
     if not ending.exit_code and not ending.signal and not result.get("is_error"):
         return None
+    if ending.exit_code in NOTHING_RAN and not ending.native_lines:
+        return outcome.NOT_INSTALLED, line_of(ending.stderr) or _how(ending)
     said = [str(found.get("message") or "") for found in ending.errors]
     answer = result.get("output") if result.get("is_error") else ""
     own = str(result.get("error_message") or result.get("error") or answer or "")

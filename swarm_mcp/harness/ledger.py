@@ -28,7 +28,6 @@ class Ledger:
         self.last_words = ""
         self.result: dict | None = None
         self.errors: list[dict] = []
-        self.spoken = False
 
     def admit(self, event: Event) -> Iterator[Event]:
         """The events that are to be told for one that the adapter gave: usually that one."""
@@ -59,7 +58,7 @@ class Ledger:
 
     def again(self) -> None:
         """The run begins anew with another child; what was told stays told."""
-        self.session_id, self.last_words, self.result, self.errors, self.spoken = None, "", None, [], False
+        self.session_id, self.last_words, self.result, self.errors = None, "", None, []
 
     @property
     def output(self) -> str:
@@ -106,6 +105,7 @@ class Ledger:
         content = data.get("content")
         if data.get("role") != "assistant" or data.get("thinking") or not isinstance(content, str):
             return
+        if data.get("parent_tool_call_id"):
+            return  # a sub-agent's, and not for us
         if content.strip():
-            self.spoken = True
             self.last_words = content[-LONGEST_OUTPUT:]

@@ -60,23 +60,14 @@ def sweep() -> list[str]:
 
 def remove(folder: str) -> None:
     """Remove a folder and what is in it, also what was made unwritable. Never raises, never follows a link."""
-
-    def insist(_function, path, _error):
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), stat.S_IRWXU)
-            if os.path.isdir(path) and not os.path.islink(path):
-                os.chmod(path, stat.S_IRWXU)
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-
     for _ in range(3):
+        shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
             return
-        try:
-            shutil.rmtree(folder, onerror=insist)
-        except OSError:
-            time.sleep(0.02)  # somebody is still writing there
+        for inner, _folders, _files in os.walk(folder):
+            with contextlib.suppress(OSError):
+                os.chmod(inner, stat.S_IRWXU)
+        time.sleep(0.01)  # or somebody is still writing there
 
 
 def _left(folder: str, here: str) -> bool:

@@ -18,7 +18,7 @@ class Stopped(BaseException):
     """Somebody has asked this process to end."""
 
 
-def run(words: list[str], *, as_json: bool = False, resume: str = "", mode: str = "") -> int:
+def run(words: list[str], *, as_json: bool = False, resume: str = "", mode: str = "", model: str = "") -> int:
     """Carry out ``[SESSION] [WORDS]``: the prompt is the words, else standard input. The exit code.
 
     With `resume`, or where the first word is a session's id, that session goes on. One that does not exist is an error.
@@ -26,7 +26,7 @@ def run(words: list[str], *, as_json: bool = False, resume: str = "", mode: str 
     report = JsonReport() if as_json else Report()
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        ended = _run(words, resume, mode, report)
+        ended = _run(words, resume, {"mode": mode, "model": model}, report)
     except StageFailed as failed:
         code = failed.context.get("exit_code")
         text, category = str(failed.context.get("error")), str(failed.context.get("category") or "unknown")
@@ -44,10 +44,11 @@ def run(words: list[str], *, as_json: bool = False, resume: str = "", mode: str 
     return ended.exit_code
 
 
-def _run(words: list[str], resume: str, mode: str, report: Report) -> Ended:
+def _run(words: list[str], resume: str, given: dict[str, str], report: Report) -> Ended:
     settings = Settings(home.root())
-    if mode:
-        settings.config["mode"] = mode
+    settings.model = given["model"] or settings.model
+    if given["mode"]:
+        settings.config["mode"] = given["mode"]
     _learn_secrets(settings.config.get("mcp_servers"))
     if not resume and words and session.PATTERN.match(words[0]):
         resume, words = words[0], words[1:]
@@ -90,7 +91,6 @@ def _resolve(loop: Loop, known: session.Session | None) -> None:
         from swarm_mcp.loop.providers import choice
 
         loop.provider = choice.resolve(settings.provider, loop.sources, loop.environment("resolve"))
-    os.environ.update(HARNESS_PROVIDER=settings.provider, HARNESS_MODEL=settings.model)
 
 
 def _is_ready(loop: Loop, name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 import time
@@ -72,11 +71,10 @@ def run(
 
 def _end(child: subprocess.Popen, undertaker: Undertaker | None) -> None:
     if undertaker:
-        child.send_signal(signal.SIGTERM)
-        undertaker.end(child.pid)
+        undertaker.end(child.pid, child)
     else:
         child.kill()
-    child.wait()
+        child.wait()
 
 
 def _text(file) -> str:

@@ -50,13 +50,19 @@ class Undertaker:
             self._groups.discard(group)
             self._say(f"- {group}")
 
-    def end(self, group: int) -> None:
-        """End everything in `group`: TERM, a short grace, KILL."""
+    def end(self, group: int, child: subprocess.Popen | None = None) -> None:
+        """End everything in `group`: TERM, a short grace, KILL. `child`, its first process, is buried where given."""
         _signal(group, signal.SIGTERM)
         end = time.monotonic() + GRACE_SECONDS
-        while time.monotonic() < end and _exists(group):
+        while time.monotonic() < end:
+            if child:
+                child.poll()  # one that nobody has buried would keep its group in being
+            if not _exists(group):
+                break
             time.sleep(0.02)
         _signal(group, signal.SIGKILL)
+        if child:
+            child.wait()
 
     def close(self) -> None:
         """End what is left, and the shell with it."""

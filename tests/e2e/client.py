@@ -184,6 +184,7 @@ def _session_id(stream: str) -> str:
         except ValueError:
             continue
         session = event.get("thread_id") or event.get("session_id")
+        session = session or (event.get("id") if event.get("type") == "session" else None)  # pi
         if session:
             return str(session)
     raise AssertionError(f"no session id in the client's output: {stream[:400]}")

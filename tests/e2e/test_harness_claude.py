@@ -289,7 +289,6 @@ def command_line(pid: int) -> str:
 
 
 def porcelain(ground: Ground) -> list[str]:
-    done = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=ground.checkout, env=ground.env, capture_output=True, text=True, check=True
-    )
-    return sorted(done.stdout.splitlines())
+    """What git has to say of the checkout."""
+    told = subprocess.check_output(["git", "status", "--porcelain"], cwd=ground.checkout, env=ground.env, text=True)
+    return sorted(told.splitlines())

@@ -24,7 +24,6 @@ from swarm_mcp.harness.run import Run
 from .checks import assert_untouched
 from .clients import Codex
 from .ground import Ground, wait_for
-from .marketplace import Marketplace
 from .models import Step, play
 
 SECRET = "correct-horse-battery-staple"
@@ -114,7 +113,7 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     assert "--dangerously-" not in command_lines()
     gate.open()
     result = watched.result()
-    assert not result.is_error, result.error_message
+    assert not result.is_error, result
     assert (result.output, result.exit_code) == ("The script whole is over.", 0)
     ended = {data["tool_name"]: data for data in watched.named("tool_end")}
     assert watched.membership.instance_id in ended["mcp__swarm__whoami"]["result"]
@@ -174,7 +173,7 @@ def test_a_session_that_vanished_is_begun_anew_once(agent: Codex, monkeypatch: p
     previous = {"harness": "codex", "session_id": "01a202bc-06da-7911-be41-5931d6aa0af3",
                 "cwd": str(agent.ground.checkout), "cost": {}}  # fmt: skip
     _, result = ran(agent, "anew", previous=previous)
-    assert not result.is_error, result.error_message
+    assert not result.is_error, result
     assert (result.attempts, result.clear_session) == (2, True)
     assert len(agent.exchanges("anew")) == 1
 
@@ -206,6 +205,7 @@ def test_reading_only_and_an_answer_by_schema(agent: Codex) -> None:
     first = agent.exchanges("look")[0].body["input"][0]
     assert first["content"][0]["text"] == "You only look."
     result = Watched(agent, "Give it a title", output_schema=schema).result()  # the model server answers with one
+    assert not result.is_error, result
     assert result.result_json == {"title": "As scripted"}
     (asked,) = [e.body for e in agent.models.exchanges("/responses") if agent.dialect.is_errand(e.body)]
     assert asked["text"]["format"]["schema"] == schema
@@ -213,16 +213,15 @@ def test_reading_only_and_an_answer_by_schema(agent: Codex) -> None:
 
 def test_a_users_plugin_and_ours_are_not_both_there(agent: Codex) -> None:
     """Hooks and server of the run's own, the user's copy off for it; the newest models' code mode is denied too."""
-    marketplace = Marketplace(agent.ground, "install")
+    done = agent.ground.run(["swarm-mcp", "install", "--client", "codex"])
+    assert done.returncode == 0, done.stderr
+    agent.ground.coordinator.peer_lock("notes.md")
+    agent.model = agent.code_model
     try:
-        marketplace.install("codex")
-        agent.ground.coordinator.peer_lock("notes.md")
-        agent.model = agent.code_model
         change = agent.replace("notes.md", "line one", "line two")
         watched, result = ran(agent, "doubled", Step(calls=(change,)), model=agent.code_model)
     finally:
         agent.model = agent.plain_model
-        marketplace.close()
     assert not result.is_error
     assert len(watched.named("custom", "lock_denied")) == 1
     assert agent.context("doubled").count("You are registered") <= 1

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import stat
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -88,6 +89,23 @@ class Model:
         return [tool.get("name") or tool["function"]["name"] for tool in self.asked[index].get("tools", ())]
 
 
+def settings(model: Model, folder: Path) -> dict[str, str]:
+    """Variables with which the loop asks `model`; its home and its private file are in `folder`."""
+    config = folder / "loop.json"
+    config.write_text(json.dumps({"mcp_servers": {}}))
+    return {
+        "HARNESS_HOME": str(folder / "harness-home"),
+        "HARNESS_RETRIES": "0",
+        "HARNESS_PROVIDER": ANTHROPIC,
+        "ANTHROPIC_API_KEY": "sk-mock",
+        "ANTHROPIC_API_URL": f"{model.url}/v1/messages",
+        "OPENAI_API_KEY": "sk-mock",
+        "OPENAI_API_URL": f"{model.url}/v1/chat/completions",
+        "SWARM_LOOP_CONFIG": str(config),
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
 class Ran(NamedTuple):
     """How the loop ended."""
 
@@ -107,13 +125,13 @@ def loop(*words: str, stdin: str = "") -> Ran:
     """`swarm-mcp loop` in this process."""
     out, err = io.StringIO(), io.StringIO()
     given = io.StringIO(stdin)
-    before = __import__("sys").stdin
+    before = sys.stdin
     try:
-        __import__("sys").stdin = given
+        sys.stdin = given
         with redirect_stdout(out), redirect_stderr(err):
             code = main(["loop", *words])
     finally:
-        __import__("sys").stdin = before
+        sys.stdin = before
     return Ran(code, out.getvalue(), err.getvalue())
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from ground import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
@@ -19,6 +20,13 @@ from swarm_mcp.cli.main import ALIASES, COMMANDS, module_of, page_of
 
 WORDLESS = [verb for verb in COMMANDS if getattr(module_of(verb), "WORDS", None) == 0]
 TASK = "6ff1c928-7a25-430a-b3ff-3033125a34f5"
+# As much of Claude Code as it takes to be asked something, and to be looked at.
+CLAUDE = """#!/bin/sh
+case "$1" in --version) echo "2.1.330 (Claude Code)"; exit 0;; esac
+cat >/dev/null
+echo '{"type": "system", "subtype": "init", "session_id": "0b9e1c9e-0000-4000-8000-000000000001", "model": "m"}'
+echo '{"type": "result", "subtype": "success", "is_error": false, "result": "The first one."}'
+"""
 
 
 # -- help -------------------------------------------------------------------------------------------
@@ -111,6 +119,19 @@ def prepare(town: Ground, verb: str) -> None:
             spec = {"id": "run", "scope": town.scope, "task_id": TASK, "instance_id": town.worker["id"]}
             state = "paused" if verb == "resume" else "running"
             store.runs.begin({**spec, "harness": "process", "cwd": town.scope, "state": state})
+    elif verb in ("run", "harness"):
+        (town.folder / "bin" / "claude").write_text(CLAUDE)
+        (town.folder / "bin" / "claude").chmod(0o755)
+        credentials = Path.home() / ".claude" / ".credentials.json"
+        credentials.parent.mkdir()
+        credentials.write_text("{}")
+    elif verb == "logs":
+        record = town.folder / "runs" / "4f1c2b7e-x" / "1.jsonl"
+        record.parent.mkdir(parents=True)
+        record.write_text('{"type": "message", "role": "assistant", "content": "Hello."}\n')
+        with town.store() as store:
+            spec = {"id": "4f1c2b7e-x", "scope": town.scope, "instance_id": "i", "harness": "process"}
+            store.runs.begin({**spec, "cwd": town.scope, "record": str(record), "state": "ended"})
     elif verb == "guard":
         subprocess.run(["git", "init", "-q"], cwd=town.repo, check=True)
     elif verb == "install":

@@ -15,8 +15,10 @@ from harness_ground import OTHER, SESSION, Scripted, gone_within, is_alive, kind
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness import events, private_folder, registry
 from swarm_mcp.harness.adapter import Launch
+from swarm_mcp.harness.failures import AuthError, HarnessError, NotInstalled, answer
 from swarm_mcp.harness.interruption import ended_by_signals
 from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.query import HarnessQuery, McpServer
 
 GOOD = f"""
 tell("init", {SESSION!r})
@@ -165,6 +167,20 @@ def test_a_program_that_is_not_there(tmp_path):
     result, seen = seen_of(run_of(Missing(), tmp_path))
     assert result.error_category == "not_installed" and "Install scripted." in result.error_message
     assert result.exit_code is None and kinds(seen) == ["error", "result"]
+
+
+def test_failures_as_exceptions(tmp_path):
+    query = HarnessQuery("do it", str(tmp_path))
+    assert answer(Scripted(GOOD), query).output == "all done"
+    for script, kind, code in (
+        ("sys.exit(1)", HarnessError, "process_crashed"),
+        ("sys.exit(127)", NotInstalled, "not_installed"),
+        ("print('not logged in', file=sys.stderr); sys.exit(1)", AuthError, "auth_failed"),
+    ):
+        with pytest.raises(kind) as caught:
+            answer(Scripted(script), query)
+        assert (caught.value.code, caught.value.harness) == (code, "scripted")
+        assert caught.value.instructions == "Install scripted."
 
 
 def test_a_query_that_cannot_be_meant_is_refused_before_anything(tmp_path):
@@ -447,8 +463,6 @@ def test_a_secret_appears_nowhere(tmp_path, monkeypatch):
     from_parent, from_query, from_server = (f"{word}-{'q9w8e7r6' * 3}" for word in ("parent", "query", "server"))
     shape = "ghp_" + "a1B2" * 9
     monkeypatch.setenv("ANTHROPIC_API_KEY", from_parent)
-    from swarm_mcp.harness.query import McpServer
-
     script = f"""
 everything = os.environ["ANTHROPIC_API_KEY"] + " " + os.environ["MY_PASSWORD"] + " {from_server} \\n{shape}"
 tell("init", {SESSION!r})

@@ -7,7 +7,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from swarm_mcp.harness.scrub import Scrubber
 from swarm_mcp.harness.secret_shapes import is_secret_name
@@ -116,6 +116,7 @@ def test_scrubbing_twice_is_scrubbing_once_and_no_value_is_left(environment, dat
             assert value not in once.replace("[REDACTED", "\0")
 
 
+@settings(max_examples=40)
 @given(ANYTHING)
 def test_data_can_always_be_written_as_json(found):
     shown = Scrubber({"A_TOKEN": "abcdefghijkl"}).data(found)

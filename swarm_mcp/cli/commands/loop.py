@@ -1,6 +1,6 @@
 """loop: run the embedded agent loop, which speaks the plugin protocol of the bash harness
 
-usage: swarm-mcp loop [agent] [SESSION] [WORDS] [--json] [--resume SESSION]
+usage: swarm-mcp loop [agent] [SESSION] [WORDS] [--json] [--resume SESSION] [--model NAME] [--mode read-only|edit]
        swarm-mcp loop session list | show ID | dir [ID]
        swarm-mcp loop tools | hooks | help | version
 
@@ -10,6 +10,7 @@ found in ~/.harness (HARNESS_HOME) and in every .harness from there to the prese
 providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
 
   --resume SESSION   go on with that session; so does a first word that is a session's id
+  --mode read-only   no tool that writes files, and no commands
   --json             what happens, one JSON event a line
 
 Its writes are checked against the locks of other sessions, like those of every client here.
@@ -30,12 +31,8 @@ _INNER = ("tool", "provider")  # what the built-in plugins' own executables star
 
 def run(args) -> int:
     """Run the agent, or one of the commands beside it."""
-    import os
-
     words = list(args.words)
     name = words[0] if words else "agent"
-    if args.value("--model"):
-        os.environ["HARNESS_MODEL"] = args.value("--model")
     if name in _INNER and len(words) > 1:
         from swarm_mcp.loop import commands
 
@@ -63,7 +60,8 @@ def _agent(name: str, words: list[str], args) -> int:
     if path and not args.value("--resume"):
         return _become(path, words[1:])
     rest = words[1:] if name == "agent" else words
-    return agent.run(rest, as_json=args.json, resume=args.value("--resume"), mode=args.value("--mode"))
+    given = {name: args.value(f"--{name}") for name in ("resume", "mode", "model")}
+    return agent.run(rest, as_json=args.json, **given)
 
 
 def _beside(name: str, words: list[str]) -> int:

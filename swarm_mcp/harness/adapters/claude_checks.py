@@ -11,6 +11,7 @@ from pathlib import Path
 from swarm_mcp.clients.base import PLUGIN_ID
 from swarm_mcp.harness.adapters.claude import Claude, configuration_folder
 from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
+from swarm_mcp.harness.query import YOLO
 
 KEY = "ANTHROPIC_API_KEY"
 TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
@@ -24,7 +25,8 @@ def checks(config: Mapping[str, object]) -> list[Check]:
     env = {**os.environ, **(more if isinstance(more, Mapping) else {})}
     folder = configuration_folder(env)
     settings, troubles = _settings(folder, config.get("cwd"))
-    return [*troubles, *_sign_in(env, folder, settings), *_plugin(settings), *_hooks(settings, config)]
+    found = [*_sign_in(env, folder, settings), *_plugin(settings), *_hooks(settings, config)]
+    return [*troubles, *found, *_root(env, config)]
 
 
 def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict]) -> list[Check]:
@@ -67,6 +69,13 @@ def _hooks(settings: list[dict], config: Mapping[str, object]) -> list[Check]:
         text = f"{sorted(silent)[0]} switches hooks off: locks do not hold workers back"
         found.append(Check("claude_hooks_off", WARN, text, "leave it out of additional_args"))
     return found
+
+
+def _root(env: Mapping[str, str], config: Mapping[str, object]) -> list[Check]:
+    if config.get("mode") != YOLO or os.geteuid() != 0 or env.get("IS_SANDBOX"):
+        return []
+    text = "as root the client refuses --dangerously-skip-permissions (mode yolo)"
+    return [Check("claude_root", WARN, text, "run as another user; in a throw-away container, set IS_SANDBOX=1")]
 
 
 def _settings(folder: Path, cwd: object) -> tuple[list[dict], list[Check]]:

@@ -30,7 +30,7 @@ from swarm_mcp.harness.servers import OURS, SWITCH, project_servers
 STREAM = ("-p", "--output-format", "stream-json", "--verbose")
 # What a run that may write nothing has: reading, searching, and errands of the same kind.
 READING = ("Read", "Grep", "Glob", "Agent", "Skill", "ToolSearch", "WebFetch", "WebSearch")
-# The plugin's own server, where the user's copy of the plugin starts it by another command than ours.
+# The plugin's own server, which the client leaves out as long as it sees that ours is the same.
 PLUGIN_SERVER = "plugin_swarm_swarm"
 CLIENT_TOOLS = "client_tools"
 ALLOW = "SWARM_HARNESS_CLAUDE_ALLOW"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,6 +26,7 @@ SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the ex
 _THINKING = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 _FOREIGN = ("SWARM_PI_LABEL", "SWARM_PI_AGENT_ROLE")  # of the session that starts the run, not of the run
 _READING = ("read", "grep", "find", "ls")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NO_SESSION = (
     "No session found matching", "Session found in different project", "Stored session working directory does not",
     "Cannot fork: source session",
@@ -89,7 +91,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         return pi_stream.left_over(state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
-        stderr = [line.strip() for line in ending.stderr.splitlines() if line.strip()]
+        stderr = [line.strip() for line in _COLOUR.sub("", ending.stderr).splitlines() if line.strip()]
         if ending.result is not None and ending.exit_code == 0:
             if not ending.result.get("is_error"):
                 return None
@@ -188,5 +190,6 @@ def _harmless(query: HarnessQuery) -> list[str]:
     from swarm_mcp.harness.signatures import tool_of
     from swarm_mcp.server.tools import all_tools
 
-    names = [f"mcp__swarm__{name}" for name in all_tools()]
+    # A worker that it starts would not be held to reading.
+    names = [f"mcp__swarm__{name}" for name in all_tools() if name != "dispatch"]
     return names + [f"mcp__client_tools__{tool_of(one).name}" for one in query.client_tools]

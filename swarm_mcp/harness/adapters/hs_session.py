@@ -1,0 +1,182 @@
+"""Sessions of the bash harness: a folder with ``session.conf`` and ``messages/NNNN-role.md``.
+
+A message is frontmatter between two lines of ``---``, and its text. An assistant's text has blocks
+`` ```tool_call id=ID name=NAME `` with JSON in them, and `` ```thinking signature=... ``. Source: docs/PROTOCOLS.md
+of wedow/harness. What cannot be read is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from swarm_mcp.harness import events
+from swarm_mcp.harness.events import Event
+
+LARGEST = 8 * 1024 * 1024  # bytes of a message that are read
+CALL, THOUGHT, END = "```tool_call ", "```thinking", "```"
+
+
+class Message(NamedTuple):
+    """One message: its frontmatter and its text."""
+
+    facts: dict[str, str]
+    text: str
+
+
+class Reading:
+    """The messages of a session, as they come; the first `skip` are old. What is known so far: `last_words` of the
+    assistant, how its last message `stop`ped, its `model` and `provider`, and how many `turns` it had."""
+
+    def __init__(self, path: str = "", skip: int = 0):
+        self.path = path
+        self.last_words = self.stop = self.model = self.provider = ""
+        self.turns = 0
+        self._skip = skip
+        self._done: set[str] = set()
+        self._counts: dict[str, int] = {}
+
+    def news(self) -> list[Event]:
+        """The events of messages that have not been told. One that is being written is left for the next time."""
+        told: list[Event] = []
+        for name in files(self.path)[self._skip :]:
+            if name in self._done:
+                continue
+            message = read(os.path.join(self.path, "messages", name))
+            if message is None:
+                break
+            self._done.add(name)
+            told += self._events(message)
+        return told
+
+    def tokens(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """Tokens of all turns: read, written, and of a cache read and written; None where nobody has counted."""
+        names = ("tokens_in", "tokens_out", "tokens_cache_read", "tokens_cache_write")
+        return tuple(self._counts.get(name) for name in names)  # type: ignore[return-value]
+
+    def error(self) -> str:
+        """The last error in the session's stream file; empty for none."""
+        try:
+            with open(os.path.join(self.path, ".stream"), encoding="utf-8", errors="replace") as file:
+                lines = file.read(LARGEST).splitlines()
+        except OSError:
+            return ""
+        for line in reversed(lines):
+            try:
+                event = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(event, dict) and event.get("type") == "error":
+                return str(event.get("message") or "")
+        return ""
+
+    def _events(self, message: Message) -> list[Event]:
+        facts, role = message.facts, message.facts.get("role")
+        if role == "assistant":
+            return self._spoken(message)
+        if role == "tool_result":
+            failed = facts.get("error") == "true"
+            return [events.tool_end(facts.get("call_id", ""), facts.get("tool", ""), message.text, failed)]
+        return []  # what the user said is known
+
+    def _spoken(self, message: Message) -> list[Event]:
+        facts, told = message.facts, []
+        self.turns += 1
+        self.stop = facts.get("stop", "")
+        self.model, self.provider = facts.get("model") or self.model, facts.get("provider") or self.provider
+        counts = {name: int(text) for name, text in facts.items() if name.startswith("tokens_") and text.isdecimal()}
+        for name, count in counts.items():
+            self._counts[name] = self._counts.get(name, 0) + count
+        words = []
+        for kind, content, head in blocks(message.text, self.stop in ("tool_calls", "")):
+            if kind == "call":
+                told.append(events.tool_start(head.get("id", ""), head.get("name", ""), content))
+            elif content.strip():
+                thinking = {"thinking": True} if kind == "thought" else {}
+                told.append(events.message("assistant", content.strip("\n"), **thinking))
+                words += [] if thinking else [content.strip("\n")]
+        self.last_words = "\n".join(words) or self.last_words
+        if "tokens_in" in counts:
+            used = counts["tokens_in"] + counts.get("tokens_cache_read", 0) + counts.get("tokens_out", 0)
+            usage = {"context_used_tokens": used, "context_total_tokens": None, "context_percent": None}
+            told.append(Event(events.CONTEXT_USAGE, {**usage, "output_tokens": counts.get("tokens_out")}))
+        return told
+
+
+def blocks(text: str, has_calls: bool):
+    """``(kind, content, head)`` of each part of an assistant's text: ``text``, ``thought`` or ``call``, whose content
+    is its parsed input (the text itself where that is no JSON) and whose head has ``id`` and ``name``."""
+    kind, head, lines = "text", {}, []
+    for line in text.split("\n"):
+        opened = "call" if has_calls and line.startswith(CALL) else "thought" if line.startswith(THOUGHT) else ""
+        if kind == "text" and opened:
+            yield kind, "\n".join(lines), {}
+            pairs = (word.partition("=") for word in line.split()[1:])
+            kind, head, lines = opened, {name: value for name, _, value in pairs}, []
+        elif kind != "text" and line == END:
+            content = "\n".join(lines)
+            yield kind, _parsed(content) if kind == "call" else content, head
+            kind, head, lines = "text", {}, []
+        else:
+            lines.append(line)
+    yield kind, _parsed("\n".join(lines)) if kind == "call" else "\n".join(lines), head
+
+
+def read(path: str) -> Message | None:
+    """The message in a file; None where it is not whole."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(LARGEST)
+    except OSError:
+        return None
+    begin, mark, rest = text.partition("---\n")
+    head, closed, body = rest.partition("\n---\n")
+    if begin.strip() or not mark or not closed:
+        return None
+    facts = dict(line.partition(": ")[::2] for line in head.splitlines())
+    return Message({name: value.strip() for name, value in facts.items()}, body.removesuffix("\n"))
+
+
+def files(path: str) -> list[str]:
+    """The names of a session's messages, in order."""
+    try:
+        return sorted(name for name in os.listdir(os.path.join(path, "messages")) if name.endswith(".md"))
+    except OSError:
+        return []
+
+
+def settings(path: str) -> dict[str, str]:
+    """What a session's ``session.conf`` says; empty where there is none."""
+    try:
+        with open(os.path.join(path, "session.conf"), encoding="utf-8", errors="replace") as file:
+            return dict(line.rstrip("\n").partition("=")[::2] for line in file)
+    except OSError:
+        return {}
+
+
+def folder_of(session_id: str, cwd: str, env: Mapping[str, str]) -> str:
+    """Where a session of that name is, for a harness started in `cwd`: it looks for ``.harness/sessions`` upwards."""
+    return os.path.join(_sessions(cwd, env), session_id)
+
+
+def _sessions(cwd: str, env: Mapping[str, str]) -> str:
+    values = {**os.environ, **env}
+    nested = values.get("HARNESS_PARENT_SESSION") and "HARNESS_SESSIONS" not in env
+    if values.get("HARNESS_SESSIONS") and not nested:
+        return values["HARNESS_SESSIONS"]
+    folder = os.path.abspath(cwd) if cwd else ""
+    while folder and folder != os.path.dirname(folder):
+        place = os.path.join(folder, ".harness", "sessions")
+        if os.path.isdir(place):
+            return place
+        folder = os.path.dirname(folder)
+    return os.path.join(os.path.expanduser(values.get("HARNESS_HOME") or "~/.harness"), "sessions")
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,249 @@
+"""pi with the plugin as a person installs it, and the harness `pi`: supervised runs, models scripted on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_mcp.harness import registry
+from swarm_mcp.harness.membership import Membership
+from swarm_mcp.harness.outcome import RunResult
+from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
+from swarm_mcp.harness.run import Run
+
+from .ground import Ground, Lacking, wait_for
+from .marketplace import Marketplace
+from .models import Gate, Step, play
+from .pi import MODEL, UNPRICED, Pi, alone
+
+HARNESS = registry.get("pi")
+SECRET = "tok-4f9d2c77aa31e05b66"
+LIMIT = 60.0  # seconds for one run on a machine that is busy
+GREETING = "swarm: this session is registered as"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pi]:
+    try:
+        ground = Ground("pi", clients=alone(tmp_path_factory.mktemp("clients")))
+    except Lacking as lacking:
+        pytest.fail(str(lacking), pytrace=False)
+    pi = Pi(ground)
+    pi.prepare()
+    yield pi
+    ground.close()
+
+
+@pytest.fixture
+def pi(shared: Pi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pi]:
+    """The client on a fresh checkout, this process's environment being the ground's: it supervises."""
+    for name in list(os.environ):
+        if name not in shared.ground.env and not name.startswith("PYTEST"):
+            monkeypatch.delenv(name)
+    for name, value in shared.ground.env.items():
+        monkeypatch.setenv(name, value)
+    shared.ground.renew()
+    yield shared
+    shared.ground.end_processes()
+
+
+def start(pi: Pi, script: str, *steps: Any, previous: dict | None = None, **query: Any) -> tuple[Run, list]:
+    """A run in the checkout that plays `script`, and the events that it will have told."""
+    pi.models.script(script, *steps)
+    told: list = []
+    cwd = str(query.pop("cwd", pi.ground.checkout))
+    place = Membership({"scope": str(pi.ground.checkout), "harness": "pi", "cwd": cwd}, label="role:worker")
+    query = {"scope": str(pi.ground.checkout), "model": MODEL, **query}
+    run = Run(HARNESS, HarnessQuery(query.pop("prompt", play(script)), cwd, **query), membership=place, previous=previous)
+    run.on_event(told.append)
+    return run.start(), told
+
+
+def finished(run: Run) -> RunResult:
+    result = run.wait(LIMIT)
+    assert result is not None, f"the run was not over after {LIMIT:g} s; its record is {run.record}"
+    return result
+
+
+def ran(pi: Pi, script: str, *steps: Any, **query: Any) -> tuple[RunResult, list]:
+    run, told = start(pi, script, *steps, **query)
+    return finished(run), told
+
+
+def ends(told: list) -> dict[str, dict]:
+    """The last end of a call of each tool."""
+    return {event.data["tool_name"]: event.data for event in told if event.kind == "tool_end"}
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        done = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "command="], capture_output=True, text=True)
+        return done.stdout
+
+
+def porcelain(ground: Ground) -> list[str]:
+    told = subprocess.check_output(["git", "status", "--porcelain"], cwd=ground.checkout, env=ground.env, text=True)
+    return sorted(told.splitlines())
+
+
+def collide(pi: Pi, script: str) -> None:
+    """A session of its own: a peer's file is denied to each tool, its own lock is not, and it goes on to the end."""
+    ground = pi.ground
+    ground.coordinator.peer_lock("notes.md")
+    pi.run(
+        script, pi.create("@notes.md", "mine\n"), pi.replace("notes.md", "line one", "mine"),
+        pi.shell("echo mine > notes.md"), *pi.swarm_tools(("lock_file", {"file": "other.md"})),
+        pi.replace("other.md", "other", "changed"),
+    )  # fmt: skip
+    results = pi.results(script)
+    for tool, result in zip(("write", "edit", "Bash"), results, strict=False):
+        assert result.startswith(f"swarm lock blocked {tool}") and "careful surgery" in result, result
+    assert (ground.checkout / "notes.md").read_text() == "line one\n"
+    assert '"ok": true' in results[3] and (ground.checkout / "other.md").read_text() == "changed\n"
+    assert ground.coordinator.sessions() == [], "the session is still registered"
+
+
+def test_installed_as_a_person_does_it(pi: Pi) -> None:
+    """From `swarm-mcp install` and from a clone of the repository; the doctor's proof; nothing left behind."""
+    ground, settings = pi.ground, pi.ground.home / ".pi" / "agent" / "settings.json"
+    Marketplace(ground, "install").install("pi")
+    checks = {check["name"]: check for check in ground.coordinator.json("doctor", allowed=(0, 1))["checks"]}
+    assert checks["pi package"]["status"] == checks["pi enforcement"]["status"] == "ok"
+    collide(pi, "installed")
+    assert GREETING in pi.context("installed")
+    # Named on the command line as well, it acts once.
+    result, told = ran(pi, "twice")
+    assert not result.is_error and sum(GREETING in json.dumps(event.data) for event in told if event.kind == "custom") == 1
+    assert "removed the package" in ground.coordinator.text("uninstall", "--client", "pi")
+    assert json.loads(settings.read_text()) == {"packages": []}
+    ground.renew()
+    clone = Marketplace(ground, "clone")._cloned()
+    assert ground.run(["pi", "install", clone]).returncode == 0
+    collide(pi, "cloned")
+    assert ground.run(["pi", "remove", clone]).returncode == 0
+
+
+def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path: Path) -> None:
+    """One run: the swarm's own server, a client tool, another server, a skill, a peer's lock, no secret in argv."""
+    ground = pi.ground
+    ground.coordinator.peer_lock("notes.md")
+    skill = tmp_path / "extra"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: extra\ndescription: Folds paper boats\n---\nBODY-OF-THE-SKILL\n")
+
+    def weigh(what: str) -> str:
+        """Weigh something."""
+        return f"{what}: 12 kg"
+
+    own = McpServer("/bin/sh", ("-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; exec cat'), {"GIVEN_TOKEN": SECRET})
+    gate = Gate()
+    mcp = [*pi.swarm_tools(("whoami", {})), {"name": "mcp__client_tools__weigh", "input": {"what": "anchor"}}]
+    run, told = start(
+        pi, "work", *mcp, pi.create("notes.md", "mine\n"), Step(calls=(pi.create("late.md", "late\n"),), gate=gate),
+        mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
+    )  # fmt: skip
+    assert gate.wait_reached(LIMIT)
+    commands = [command_line(pid) for pid in ground.own_processes()]
+    gate.open()
+    result = finished(run)
+    assert (result.is_error, result.exit_code, result.output) == (False, 0, "The script work is over.")
+    done = ends(told)
+    assert json.loads(done["mcp__swarm__whoami"]["result"])["id"] == run._query.instance_id
+    assert done["mcp__client_tools__weigh"]["result"] == "anchor: 12 kg"
+    assert "swarm lock blocked write" in pi.results("work")[2] and (ground.checkout / "notes.md").read_text() == "line one\n"
+    assert (tmp_path / "given").read_text() == SECRET
+    assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
+    assert SECRET not in Path(run.record).read_text()
+    context = pi.context("work")
+    assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context and 'APPENDED ü\n"x"' in context
+    assert GREETING in context
+    assert ground.coordinator.sessions() == [] and porcelain(ground) == ["?? late.md"]
+    kinds = [event.kind if event.kind != "custom" else event.data["name"] for event in told]
+    assert kinds.count("session_init") == kinds.count("result") == 1
+    assert {"context_usage", "lock_denied", "pi.text_delta"} <= set(kinds)
+    assert result.cost.total_cost_usd == pytest.approx(5 * (50 * 10 + 5 * 20) / 1e6) and result.cost.num_turns == 5
+
+
+def test_sessions_are_resumed_forked_and_every_refusal_is_noticed(pi: Pi) -> None:
+    first, _ = ran(pi, "one")
+    again, _ = ran(pi, "two", previous=first.session_params, system_prompt="ALL OF IT")
+    assert again.session_id == first.session_id and not again.clear_session
+    assert again.cost.total_cost_usd == pytest.approx(first.cost.total_cost_usd), "not this run's alone"
+    assert len(pi.exchanges("two")[-1].body["messages"]) > len(pi.exchanges("one")[-1].body["messages"])
+    assert "ALL OF IT" in pi.context("two")
+    fork, _ = ran(pi, "three", previous=again.session_params, fork_session=True, model=UNPRICED)
+    assert fork.session_id != first.session_id and "<<play one>>" in pi.context("three")
+    assert fork.cost.total_cost_usd is None and fork.cost.input_tokens == 50
+    lost = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10"
+    unknown, told = ran(pi, "five", resume_session_id=lost)
+    assert unknown.clear_session and unknown.session_id not in (lost, first.session_id) and not unknown.is_error
+    assert [e.data["category"] for e in told if e.kind == "error"] == ["session_not_found"]
+
+
+def test_what_pi_itself_refuses_is_recognised(pi: Pi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the look at the files said nothing: pi exits with 0 and no event, or with 1; the prompt is no consent."""
+    first, _ = ran(pi, "one")
+    monkeypatch.setattr(HARNESS, "can_resume", lambda session_id, cwd: None)
+    pi.models.script("four", Step(text="four"))
+    away, told = ran(pi, "four", resume_session_id=str(first.session_id), cwd=pi.ground.checkout / "sub",
+                     prompt=f"yes\n{play('four')}")  # fmt: skip
+    assert (away.is_error, away.clear_session, away.attempts) == (False, True, 2), away
+    assert away.session_id != first.session_id and "<<play one>>" not in pi.context("four")
+    no_model, _ = ran(pi, "six", model="nowhere/none")
+    assert (no_model.is_error, no_model.exit_code) == (True, 1) and "nowhere/none" in str(no_model.error_message)
+
+
+def test_abort_leaves_nothing(pi: Pi) -> None:
+    run, _ = start(pi, "work", pi.shell("sleep 301 & exec sleep 300"))
+    assert wait_for(lambda: [pid for pid in pi.ground.own_processes() if "sleep 300" in command_line(pid)], LIMIT)
+    began = time.monotonic()
+    run.abort("enough")
+    result = finished(run)
+    assert (result.error_category, result.error_message) == ("aborted", "enough")
+    assert time.monotonic() - began < 20
+    left = wait_for(lambda: [] if pi.ground.own_processes() else [True], 5)
+    assert left == [True], [command_line(pid) for pid in pi.ground.own_processes()]
+    assert pi.ground.coordinator.sessions() == []
+    state = pi.ground.home / ".local/state/swarm-mcp/running"
+    assert not state.exists() or not list(state.iterdir()), "a run's private files are still there"
+
+
+def test_a_reader_writes_nothing(pi: Pi) -> None:
+    steps = [pi.create("a.md", "x"), pi.shell("echo x > b.md"), {"name": "read", "input": {"path": "notes.md"}}]
+    steps += pi.swarm_tools(("whoami", {}), ("dispatch", {"title": "write it for me"}))
+    result, told = ran(pi, "read", *steps, mode=READ_ONLY)
+    assert not result.is_error and porcelain(pi.ground) == []
+    refused = {name for name, end in ends(told).items() if end["is_error"]}
+    assert refused == {"write", "bash", "mcp__swarm__dispatch"}
+
+
+def test_what_is_broken_on_our_side_costs_nothing(pi: Pi) -> None:
+    """No coordinator, no Python, a store that is none: pi works as if swarm were not there."""
+    ground = pi.ground
+    bundle = ground.root / "portable"
+    ground.coordinator.text("bundle", str(bundle))
+    bare = ground.root / "bare"
+    bare.mkdir()
+    for name in ("node", "sh", "env", "bash", "git", "cat"):
+        found = next(Path(folder) / name for folder in ground.path if (Path(folder) / name).exists())
+        (bare / name).symlink_to(found)
+    (bare / "pi").symlink_to(next(Path(folder) / "pi" for folder in ground.path if (Path(folder) / "pi").exists()))
+    extension = ("-e", str(bundle / "integrations/pi/index.ts"))
+    done = pi.run("bare", pi.create("bare.md", "x"), pi.shell("echo x > more.md"), env={"PATH": str(bare)}, extra=extension)
+    assert done.err == "" and porcelain(ground) == ["?? bare.md", "?? more.md"]
+    ground.renew()
+    ground.store.write_bytes(b"this was a database once\n" * 500)
+    done = pi.run("broken", pi.create("broken.md", "x"), pi.shell("echo x > more.md"), extra=extension)
+    assert done.err == "" and porcelain(ground) == ["?? broken.md", "?? more.md"]
+    assert "could not be registered" in pi.context("broken")
