@@ -10,7 +10,7 @@ class RuntimeConfig:
     write_tools       names of the tools whose calls write files
     extract_paths     ``(tool_input) -> iterable of paths as spelled`` for a call of such a tool;
                       may raise ``ValueError`` where the input cannot be read
-    client_marks      of a client that is a shell script: words that its command line has, see
+    client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
     """
 

@@ -96,7 +96,7 @@ def client_process(marks=()) -> tuple[int, str]:
 
     The nearest ancestor that was not started just to start us. Both clients run hooks through the
     user's shell, whichever that is: one we know by name, or one that has our script in its arguments.
-    A client that is a shell script itself is known by `marks`, of which its command line has one.
+    A client that is a shell script itself is known by `marks`, of which its path has one.
     """
     script_pid = _script(marks) if marks else 0
     if script_pid:
@@ -111,18 +111,21 @@ def client_process(marks=()) -> tuple[int, str]:
 
 
 def _script(marks) -> int:
-    """The nearest ancestor with one of `marks` in its command line, 0 for none.
+    """The nearest ancestor that is a shell running a script with one of `marks` in its path, 0 for none.
 
     A subshell has the command line of the script that it is part of; the outermost is the script itself.
     """
     found, line = 0, ""
     for pid in ancestors():
-        if found and command_line(pid) != line:
-            break
-        if not found:
-            line = command_line(pid)
-        if any(mark in line for mark in marks):
+        if found:
+            if command_line(pid) != line:
+                break
             found = pid
+        else:
+            line = command_line(pid)
+            shell, _, rest = line.partition(" ")
+            if os.path.basename(shell) in SHELLS and rest.startswith("/") and any(mark in rest for mark in marks):
+                found = pid
     return found
 
 

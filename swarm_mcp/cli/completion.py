@@ -16,8 +16,12 @@ OF_FLAG = {
     "--as": INSTANCES, "--to": INSTANCES, "--from": INSTANCES, "--assignee": INSTANCES,
     "--adopt-instance-id": INSTANCES, "--task": TASKS, "--parent-task": TASKS, "--depends-on": TASKS,
     "--file": FILES, "--file-root": FOLDERS, "--scope": FOLDERS, "--dir": FOLDERS, "--directory": FOLDERS,
+    "--skill": FOLDERS,
 }  # fmt: skip
-OF_WORD = {"WHO": INSTANCES, "TASK": TASKS, "TASK-ID": TASKS, "KEY": KEYS, "DIR": FOLDERS, "DIRECTORY": FOLDERS}
+OF_WORD = {
+    "WHO": INSTANCES, "TASK": TASKS, "TASK-ID": TASKS, "TASK|RUN": TASKS, "KEY": KEYS, "DIR": FOLDERS,
+    "DIRECTORY": FOLDERS,
+}  # fmt: skip
 CHOICES = {
     "TYPE": "review|implement|fix|test|research|other",
     "HOOK": "pre-commit|pre-push",

@@ -57,7 +57,7 @@ class Progress:
 
         `task` is the task as it is, `now` Unix seconds. What is returned counts as reported.
         """
-        if self._clock() < self._due:
+        if self._clock() < self._due or not (self._calls or self._last_words):
             return ""
         self._due = self._clock() + PAUSE_SECONDS
         current, at = task["progress_summary"], task["progress_updated_at"]

@@ -47,7 +47,7 @@ class Supervision:
         self._reached = ""  # by an earlier one
         self._stopped = ""
         self._beaten = 0.0
-        spec = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd, "state": QUEUED}
+        spec = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
         spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)
         spec["model"] = assignment.run.get("model") or None
         self.membership = Membership(spec, assignment.label, assignment.instance_id, store.path)
@@ -62,6 +62,7 @@ class Supervision:
             declined = self.charge.why_not()
             if declined:
                 return self.charge.note(result={"declined": declined})
+            self.charge.note(state=QUEUED)  # from here on whoever looks for this worker finds it
             self.charge.write_instructions_down()
             self._settle(self._work())
         finally:

@@ -118,7 +118,10 @@ class HarnessAdapter(ABC):
         return bool(found) and found[0] == outcome.SESSION_NOT_FOUND
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Whether that session can be continued; None where only trying would tell. Never runs the harness."""
+        """Whether that session can be continued in `cwd` (empty: anywhere); None where only trying would tell.
+
+        Never runs the harness.
+        """
         return None
 
     def format_command(self, name: str) -> str:

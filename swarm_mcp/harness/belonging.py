@@ -30,7 +30,10 @@ def belonging(membership) -> Iterator[None]:
     finally:
         over.set()
         pulse.join(BEAT_SECONDS)
-        membership.leave()
+        try:
+            membership.leave()
+        except Exception as error:  # what the run came to is not to be lost over this
+            faults.record(RUNTIME, "leave", faults.describe(error))
 
 
 def _beat(membership, over: threading.Event) -> None:

@@ -72,6 +72,7 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
     """The words that start the harness: the configuration's, ``SWARM_HARNESS_<NAME>``, its program. Raises Refused."""
     import shlex
 
+    from swarm_hook_core.environment import identity
     from swarm_mcp.errors import Refused
     from swarm_mcp.harness.configuration import as_string_array
     from swarm_mcp.settings import Settings
@@ -82,7 +83,7 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
             return tuple(shlex.split(given))
         except ValueError as error:
             raise Refused(f"the command cannot be split into words: {error}") from None
-    words = as_string_array(given) or tuple(Settings().harness_command(adapter.name))
+    words = as_string_array(given) or tuple(Settings(identity("MCP")).harness_command(adapter.name))
     return words if words != (adapter.name,) else ((adapter.program,) if adapter.program else ())
 
 

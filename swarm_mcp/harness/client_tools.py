@@ -181,9 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, told: object) -> dict | None:
         """The answer to one message; None where it wants none."""
         if not isinstance(told, dict) or not isinstance(told.get("method"), str):
-            return None if isinstance(told, dict) and ("result" in told or "error" in told) else _failure(
-                None, INVALID_REQUEST, "this is no request"
-            )
+            answers_us = isinstance(told, dict) and ("result" in told or "error" in told)
+            return None if answers_us else _failure(None, INVALID_REQUEST, "this is no request")
         if "id" not in told:
             return None
         params = told.get("params")
@@ -197,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         if method == "ping":
             return _success(number, {})
         if method == "tools/list":
-            return _success(number, {"tools": [_listed(tool) for tool in self.server.tools.values()]})
+            return _success(number, {"tools": [tool.listed() for tool in self.server.tools.values()]})
         if method == "tools/call":
             tool = self.server.tools.get(str(params.get("name")))
             if tool is None:
@@ -238,10 +237,6 @@ def outcome_of(tool: ToolOf, arguments: object) -> dict:
 
 def _content(text: str, is_error: bool) -> dict:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
-
-
-def _listed(tool: ToolOf) -> dict:
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema}
 
 
 def _success(number: object, result: dict) -> dict:

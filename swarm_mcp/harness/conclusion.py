@@ -47,7 +47,8 @@ def concluded(
     """
     given = ending.result or {}
     counted = cost_of(given.get("cost"))
-    model = counted.model or ledger.model or given.get("model") or adapter.model(query) or None
+    named = (counted.model, ledger.model, given.get("model"), adapter.model(query))
+    model = next((name for name in named if name and isinstance(name, str)), None)
     cost = priced(own_part(counted, before, adapter.cumulative), adapter.prices, model)
     session_id = ledger.session_id or _session_of(adapter, given)
     kept = None
@@ -66,9 +67,9 @@ def concluded(
         output=ledger.output,
         session_id=session_id,
         session_params=kept,
-        cost=cost._replace(model=model if isinstance(model, str) else None),
+        cost=cost._replace(model=model),
         session_cost=counted,
-        model=model if isinstance(model, str) else None,
+        model=model,
         provider=given.get("provider") if isinstance(given.get("provider"), str) else None,
         retry_not_before=_moment(given.get("retry_not_before"), ledger),
         result_json=_answer(given, ending, failure is not None),

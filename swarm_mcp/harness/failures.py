@@ -16,7 +16,7 @@ from swarm_mcp.harness.query import HarnessQuery
 
 
 class HarnessError(ClientFailed):
-    """A run failed. `code` is one of ``outcome.ERRORS``, `harness` the harness's name, `result` all there is to know."""
+    """A run failed. `code` is one of ``outcome.ERRORS``, `harness` its harness's name, `result` all that is known."""
 
     def __init__(self, result: RunResult, instructions: str = ""):
         super().__init__(f"{result.harness}: {result.error_message}")

@@ -72,7 +72,8 @@ class Ledger:
         given = event.data.get("session_id")
         before = self.session_id
         self.session_id = given if isinstance(given, str) and given else before
-        self.model = event.data.get("model") or self.model
+        model = event.data.get("model")
+        self.model = model if isinstance(model, str) and model else self.model
         if not self._introduced:
             self._introduced = True
             yield event

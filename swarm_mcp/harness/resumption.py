@@ -95,6 +95,8 @@ def decide(adapter: HarnessAdapter, query: HarnessQuery, previous: object = None
     if known and known.cwd and not _same_folder(known.cwd, query.cwd):
         return Resumption(refused=f"session {wanted} worked in {known.cwd}, this run works in {query.cwd}")
     if _can(adapter, wanted, query.cwd) is False:
+        if _can(adapter, wanted, "") is not False:
+            return Resumption(refused=f"session {wanted} worked in another folder than {query.cwd}")
         return Resumption(refused=f"session {wanted} does not exist any more", forget=True)
     return Resumption(wanted, before=known.cost if known else Cost())
 

@@ -126,14 +126,14 @@ class Run:
     # --------------------------------------------------------------- the thread
 
     def _main(self) -> None:
+        result = RunResult(self.run_id, self._adapter.name, is_error=True, error_category=outcome.UNKNOWN)
         try:
-            result = self._conduct()
-        except Exception as error:  # a bug of ours: the run still has to end like any other
+            self._result = self._announced(self._conduct())
+        except BaseException as error:  # a bug of ours: whoever waits has to hear of an end all the same
             faults.record(RUNTIME, "run", faults.describe(error))
-            code = outcome.UNKNOWN
-            result = self._concluded(NOTHING, (code, f"the run failed inside: {type(error).__name__}: {error}"), Cost())
-        try:
-            self._result = self._announced(result)
+            result = result._replace(error_message=f"the run failed inside: {type(error).__name__}", record=self.record)
+            self._result = result
+            self._telling.event(events.result("", True, outcome.UNKNOWN, error_message=result.error_message))
         finally:
             self._result = self._result or result
             self._telling.close()

@@ -45,12 +45,6 @@ def own_server(query: HarnessQuery) -> McpServer:
     return McpServer(command, tuple(args), env)
 
 
-def swarm_headers(query: HarnessQuery) -> dict[str, str]:
-    """The same for servers behind HTTP that are ours to call: who calls, and for which task."""
-    said = {"X-Agent-ID": query.instance_id, "X-Source-Task-Id": query.task_id}
-    return {name: value for name, value in said.items() if value}
-
-
 def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServer]:
     """The servers of the nearest ``.mcp.json`` at or above `cwd`; variables come from `env`, then this process."""
     if os.environ.get(SWITCH, "").strip().lower() in ("0", "false", "no", "off"):

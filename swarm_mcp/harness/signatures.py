@@ -24,6 +24,10 @@ class ToolOf(NamedTuple):
     schema: dict
     call: Callable
 
+    def listed(self) -> dict:
+        """The tool as MCP's ``tools/list`` shows it."""
+        return {"name": self.name, "description": self.description, "inputSchema": self.schema}
+
 
 def tool_of(function: Callable) -> ToolOf:
     """The tool that `function` is. Raises Refused where it cannot be one: no plain name, or arguments without names."""

@@ -1,4 +1,4 @@
-"""The built-in plugins as files, for other plugins to find and start.
+"""The built-in plugins as files, for other plugins to find and start; and our command, where PATH has none.
 
 A guard that stands before ``tools/write_file`` hands allowed calls on to the next executable of that name in
 ``HARNESS_SOURCES``, and a provider may build on another: so what is built in has executables too, in the state folder,
@@ -17,6 +17,7 @@ from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp import __version__
 
 KEPT_DAYS = 30
+ON_PATH = "path"  # the folder in it that is the last on the PATH of everything a run starts
 _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 
@@ -27,7 +28,7 @@ def root() -> str:
     from swarm_mcp.loop.tools import NAMES
 
     command = shlex.join(bundle.coordinator_command())
-    files = {"bin/harness": "loop --"}
+    files = {"bin/harness": "loop --", f"{ON_PATH}/swarm-mcp": ""}
     files.update({_TOOL.format(name): f"loop tool {name} --" for name in NAMES})
     files.update({_PROVIDER.format(name): f"loop provider {name} --" for name in BUILT_IN})
     mark = zlib.crc32(repr((__version__, command, files)).encode())

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from swarm_mcp.loop import pipeline, sources, stages
 from swarm_mcp.loop.failure import FAILED, TOO_LONG
 from swarm_mcp.loop.guard import Guard
+from swarm_mcp.loop.home import ON_PATH
 from swarm_mcp.loop.mcp.servers import Servers
 from swarm_mcp.loop.pipeline import StageFailed
 from swarm_mcp.loop.report import Report
@@ -69,6 +70,9 @@ class Loop:
         }
         if self.session:
             told["HARNESS_SESSION"] = self.session.path
+        if self.settings.root:
+            ours = os.path.join(self.settings.root, ON_PATH)
+            told["PATH"] = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{ours}"
         return {**os.environ, **told}
 
     def log(self, text: str) -> None:

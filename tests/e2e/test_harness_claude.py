@@ -58,14 +58,25 @@ def claude(shared: ClaudeCode, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clau
     shared.ground.end_processes()
 
 
-def start(claude: ClaudeCode, script: str, *steps: Any, previous: dict | None = None, **query: Any) -> tuple[Run, list]:
+def member(claude: ClaudeCode, cwd: str) -> Membership:
+    return Membership({"scope": str(claude.ground.checkout), "harness": "claude", "cwd": cwd}, label="role:worker")
+
+
+def start(
+    claude: ClaudeCode,
+    script: str,
+    *steps: Any,
+    previous: dict | None = None,
+    place: Membership | None = None,
+    **query: Any,
+) -> tuple[Run, list]:
     """A run in the checkout that plays `script`, and the events that it will have told."""
     claude.models.script(script, *steps)
     told: list = []
     cwd = str(query.pop("cwd", claude.ground.checkout))
-    place = Membership({"scope": str(claude.ground.checkout), "harness": "claude", "cwd": cwd}, label="role:worker")
     query.setdefault("scope", str(claude.ground.checkout))
-    run = Run(CLAUDE, HarnessQuery(play(script), cwd, **query), membership=place, previous=previous)
+    asked = HarnessQuery(play(script), cwd, **query)
+    run = Run(CLAUDE, asked, membership=place or member(claude, cwd), previous=previous)
     run.on_event(told.append)
     return run.start(), told
 
@@ -113,11 +124,11 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
 
     words = ("/bin/sh", "-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; pwd > {tmp_path}/where; exec cat')
     own = McpServer(words[0], words[1:], {"GIVEN_TOKEN": SECRET}, cwd=str(tmp_path))
-    gate = Gate()
+    gate, place = Gate(), member(claude, str(ground.checkout))
     mcp = calls((f"{SWARM}whoami", {}), ("mcp__client_tools__weigh", {"what": "anchor"}))
     run, told = start(
         claude, "work", claude.create("made.md", "made\n"), *mcp, claude.replace("notes.md", "line one", "mine"),
-        Step(calls=(claude.create("late.md", "late\n"),), gate=gate),
+        Step(calls=(claude.create("late.md", "late\n"),), gate=gate), place=place,
         mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
     )  # fmt: skip
     assert gate.wait_reached(LIMIT)
@@ -132,7 +143,7 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
     assert denied["is_error"] and "swarm lock blocked" in denied["result"]
     assert (ground.checkout / "notes.md").read_text() == "line one\n"
     me = json.loads(ends(told, f"{SWARM}whoami")[0]["result"])
-    assert me["id"] == run._query.instance_id, "the child's server speaks for somebody else"
+    assert me["id"] == place.instance_id, "the child's server speaks for somebody else"
     assert seen == ["anchor"] and ends(told, "mcp__client_tools__weigh")[0]["result"] == "12 kg"
     assert result.cost.total_cost_usd and result.cost.input_tokens and result.cost.num_turns
     assert result.cost.model == result.model == "claude-opus-5-5"
@@ -189,7 +200,7 @@ def test_abort_leaves_nothing(claude: ClaudeCode) -> None:
     run.abort("enough")
     result = finished(run)
     assert (result.error_category, result.error_message) == ("aborted", "enough")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 40
     left = wait_for(lambda: [] if claude.ground.own_processes() else [True], 5)
     assert left == [True], [command_line(pid) for pid in claude.ground.own_processes()]
     assert claude.ground.coordinator.sessions() == []
@@ -238,7 +249,7 @@ def test_a_refused_sign_in_ends_the_run_soon(claude: ClaudeCode) -> None:
         server.shutdown()
         server.server_close()
     assert (result.is_error, result.error_category) == (True, "auth_failed")
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 45
 
 
 class _Refusing(http.server.BaseHTTPRequestHandler):

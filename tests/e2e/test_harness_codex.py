@@ -71,9 +71,11 @@ class Watched:
         self.events: list[Any] = []
         self.run.on_event(self.events.append).start()
 
-    def result(self) -> RunResult:
+    def result(self, well: bool = True) -> RunResult:
         found = self.run.wait(SECONDS)
         assert found, f"no end within {SECONDS} s; so far: {self.events[-5:]}"
+        told = [(event.kind, event.data) for event in self.events[-8:]]
+        assert found.is_error is not well, f"{found.error_category}: {found.error_message}; {found}; {told}"
         return found
 
     def named(self, kind: str, name: str = "") -> list[dict]:
@@ -113,7 +115,6 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     assert "--dangerously-" not in command_lines()
     gate.open()
     result = watched.result()
-    assert not result.is_error, result
     assert (result.output, result.exit_code) == ("The script whole is over.", 0)
     ended = {data["tool_name"]: data for data in watched.named("tool_end")}
     assert watched.membership.instance_id in ended["mcp__swarm__whoami"]["result"]
@@ -140,7 +141,6 @@ def test_a_lock_holds_and_the_run_goes_on(agent: Codex) -> None:
     heredoc = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: notes.md\n@@\n-line one\n+x\n*** End Patch\nEOF\n"
     watched, result = ran(agent, "denied", agent.replace("notes.md", "line one", "line two"), agent.shell(heredoc),
                           agent.create("free.md", "free\n"), mode="yolo")  # fmt: skip
-    assert not result.is_error
     denied = [data["data"]["message"] for data in watched.named("custom", "lock_denied")]
     assert len(denied) == 2 and all("mine until noon" in words for words in denied)
     assert_untouched(agent, "notes.md")
@@ -155,14 +155,13 @@ def test_sessions_are_continued_or_it_is_said_why_not(agent: Codex, tmp_path: Pa
     assert (again.session_cost.input_tokens, again.cost.input_tokens) == (150, 50)
     assert len(agent.dialect.results(agent.exchanges("two")[-1].body)) == 1  # it remembers the first
     watched, copy = ran(agent, "copy", previous=again.session_params, fork_session=True)
-    assert copy.session_id != first.session_id and not copy.clear_session and not copy.is_error
+    assert copy.session_id != first.session_id and not copy.clear_session
 
-    gone = {**(first.session_params or {}), "session_id": "01a202bc-06da-7911-be41-5931d6aa0af3"}
-    refusals = {"gone": (gone, {}), "name": ({**gone, "session_id": "not-a-session"}, {}),
+    refusals = {"name": ({**(first.session_params or {}), "session_id": "not-a-session"}, {}),
                 "elsewhere": (first.session_params, {"cwd": tmp_path})}  # fmt: skip
     for script, (previous, wanted) in refusals.items():
         watched, fresh = ran(agent, script, previous=previous, **wanted)
-        assert not fresh.is_error and fresh.session_id not in (first.session_id, (previous or {})["session_id"])
+        assert fresh.session_id not in (first.session_id, (previous or {})["session_id"])
         assert fresh.clear_session is (script != "elsewhere")
         assert watched.named("error")[0]["category"] == "session_not_found"
 
@@ -173,22 +172,21 @@ def test_a_session_that_vanished_is_begun_anew_once(agent: Codex, monkeypatch: p
     previous = {"harness": "codex", "session_id": "01a202bc-06da-7911-be41-5931d6aa0af3",
                 "cwd": str(agent.ground.checkout), "cost": {}}  # fmt: skip
     _, result = ran(agent, "anew", previous=previous)
-    assert not result.is_error, result
     assert (result.attempts, result.clear_session) == (2, True)
     assert len(agent.exchanges("anew")) == 1
 
 
 def test_an_aborted_run_leaves_nothing(agent: Codex) -> None:
-    agent.models.script("endless", agent.shell("sleep 291 & sleep 292"))
+    nap = f"sleep {100_000 + os.getpid()}"  # nobody else's
+    agent.models.script("endless", agent.shell(f"{nap} & {nap}"))
     watched = Watched(agent, play("endless"), grace_seconds=3.0)
-    assert wait_for(lambda: "sleep 292" in command_lines().splitlines(), 20)
+    assert wait_for(lambda: nap in command_lines().splitlines(), 40)
     began = time.monotonic()
     watched.run.abort("enough")
     watched.run.abort("enough")
-    result = watched.result()
-    assert (result.error_category, result.is_error) == ("aborted", True)
+    assert watched.result(well=False).error_category == "aborted"
     assert time.monotonic() - began < 10
-    assert "sleep 29" not in command_lines() and agent.ground.own_processes() == []
+    assert nap not in command_lines() and agent.ground.own_processes() == []
     assert len(watched.named("result")) == 1
     assert {d["tool_call_id"] for d in watched.named("tool_start")} == {
         d["tool_call_id"] for d in watched.named("tool_end")}  # fmt: skip
@@ -200,12 +198,11 @@ def test_reading_only_and_an_answer_by_schema(agent: Codex) -> None:
               "additionalProperties": False}  # fmt: skip
     watched, result = ran(agent, "look", agent.create("new.md", "x\n"), agent.shell("touch other.txt; sleep 0.2"),
                           mode="read-only", system_prompt="You only look.")  # fmt: skip
-    assert not result.is_error and not (agent.ground.checkout / "new.md").exists()
+    assert not (agent.ground.checkout / "new.md").exists()
     assert not (agent.ground.checkout / "other.txt").exists()
     first = agent.exchanges("look")[0].body["input"][0]
     assert first["content"][0]["text"] == "You only look."
     result = Watched(agent, "Give it a title", output_schema=schema).result()  # the model server answers with one
-    assert not result.is_error, result
     assert result.result_json == {"title": "As scripted"}
     (asked,) = [e.body for e in agent.models.exchanges("/responses") if agent.dialect.is_errand(e.body)]
     assert asked["text"]["format"]["schema"] == schema
@@ -222,7 +219,6 @@ def test_a_users_plugin_and_ours_are_not_both_there(agent: Codex) -> None:
         watched, result = ran(agent, "doubled", Step(calls=(change,)), model=agent.code_model)
     finally:
         agent.model = agent.plain_model
-    assert not result.is_error
     assert len(watched.named("custom", "lock_denied")) == 1
     assert agent.context("doubled").count("You are registered") <= 1
     assert agent.context("doubled").count(watched.membership.instance_id) >= 1

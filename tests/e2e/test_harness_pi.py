@@ -50,6 +50,7 @@ def pi(shared: Pi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pi]:
     for name, value in shared.ground.env.items():
         monkeypatch.setenv(name, value)
     shared.ground.renew()
+    (shared.ground.home / ".pi" / "agent" / "settings.json").unlink(missing_ok=True)
     yield shared
     shared.ground.end_processes()
 
@@ -122,16 +123,12 @@ def test_installed_as_a_person_does_it(pi: Pi) -> None:
     assert checks["pi package"]["status"] == checks["pi enforcement"]["status"] == "ok"
     collide(pi, "installed")
     assert GREETING in pi.context("installed")
-    # Named on the command line as well, it acts once.
-    result, told = ran(pi, "twice")
-    assert not result.is_error and sum(GREETING in json.dumps(event.data) for event in told if event.kind == "custom") == 1
     assert "removed the package" in ground.coordinator.text("uninstall", "--client", "pi")
     assert json.loads(settings.read_text()) == {"packages": []}
     ground.renew()
     clone = Marketplace(ground, "clone")._cloned()
     assert ground.run(["pi", "install", clone]).returncode == 0
     collide(pi, "cloned")
-    assert ground.run(["pi", "remove", clone]).returncode == 0
 
 
 def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path: Path) -> None:
@@ -175,33 +172,33 @@ def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path:
     assert result.cost.total_cost_usd == pytest.approx(5 * (50 * 10 + 5 * 20) / 1e6) and result.cost.num_turns == 5
 
 
-def test_sessions_are_resumed_forked_and_every_refusal_is_noticed(pi: Pi) -> None:
-    first, _ = ran(pi, "one")
+def test_sessions_are_resumed_and_every_refusal_is_noticed(pi: Pi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session goes on with its own cost; one of another folder, or that is not there, is never taken for it.
+
+    Where the look at pi's files says nothing, pi is asked: it exits with 0 and no event, and the prompt is no consent.
+    """
+    ground = pi.ground
+    ground.coordinator.text("bundle", str(ground.root / "portable"))
+    packages = {"packages": [str(ground.root / "portable")]}
+    (ground.home / ".pi" / "agent" / "settings.json").write_text(json.dumps(packages))
+    first, told = ran(pi, "one")
+    greetings = [event for event in told if event.kind == "custom" and GREETING in json.dumps(event.data)]
+    assert len(greetings) == 1, "installed and named on the command line, it acts once"
     again, _ = ran(pi, "two", previous=first.session_params, system_prompt="ALL OF IT")
     assert again.session_id == first.session_id and not again.clear_session
     assert again.cost.total_cost_usd == pytest.approx(first.cost.total_cost_usd), "not this run's alone"
     assert len(pi.exchanges("two")[-1].body["messages"]) > len(pi.exchanges("one")[-1].body["messages"])
     assert "ALL OF IT" in pi.context("two")
-    fork, _ = ran(pi, "three", previous=again.session_params, fork_session=True, model=UNPRICED)
-    assert fork.session_id != first.session_id and "<<play one>>" in pi.context("three")
-    assert fork.cost.total_cost_usd is None and fork.cost.input_tokens == 50
     lost = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10"
-    unknown, told = ran(pi, "five", resume_session_id=lost)
+    unknown, told = ran(pi, "three", resume_session_id=lost)
     assert unknown.clear_session and unknown.session_id not in (lost, first.session_id) and not unknown.is_error
-    assert [e.data["category"] for e in told if e.kind == "error"] == ["session_not_found"]
-
-
-def test_what_pi_itself_refuses_is_recognised(pi: Pi, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the look at the files said nothing: pi exits with 0 and no event, or with 1; the prompt is no consent."""
-    first, _ = ran(pi, "one")
+    assert [event.data["category"] for event in told if event.kind == "error"] == ["session_not_found"]
     monkeypatch.setattr(HARNESS, "can_resume", lambda session_id, cwd: None)
     pi.models.script("four", Step(text="four"))
-    away, told = ran(pi, "four", resume_session_id=str(first.session_id), cwd=pi.ground.checkout / "sub",
+    away, told = ran(pi, "four", resume_session_id=str(first.session_id), cwd=ground.checkout / "sub",
                      prompt=f"yes\n{play('four')}")  # fmt: skip
     assert (away.is_error, away.clear_session, away.attempts) == (False, True, 2), away
     assert away.session_id != first.session_id and "<<play one>>" not in pi.context("four")
-    no_model, _ = ran(pi, "six", model="nowhere/none")
-    assert (no_model.is_error, no_model.exit_code) == (True, 1) and "nowhere/none" in str(no_model.error_message)
 
 
 def test_abort_leaves_nothing(pi: Pi) -> None:
@@ -219,13 +216,23 @@ def test_abort_leaves_nothing(pi: Pi) -> None:
     assert not state.exists() or not list(state.iterdir()), "a run's private files are still there"
 
 
-def test_a_reader_writes_nothing(pi: Pi) -> None:
+def test_a_fork_that_only_reads_writes_nothing(pi: Pi) -> None:
+    """A copy of a session with its past, in a mode that leaves no tool to write; a model without a price."""
+    first, _ = ran(pi, "one")
     steps = [pi.create("a.md", "x"), pi.shell("echo x > b.md"), {"name": "read", "input": {"path": "notes.md"}}]
     steps += pi.swarm_tools(("whoami", {}), ("dispatch", {"title": "write it for me"}))
-    result, told = ran(pi, "read", *steps, mode=READ_ONLY)
-    assert not result.is_error and porcelain(pi.ground) == []
+    fork, told = ran(pi, "read", *steps, mode=READ_ONLY, previous=first.session_params, fork_session=True,
+                     model=UNPRICED)  # fmt: skip
+    assert not fork.is_error and porcelain(pi.ground) == []
     refused = {name for name, end in ends(told).items() if end["is_error"]}
     assert refused == {"write", "bash", "mcp__swarm__dispatch"}
+    assert fork.session_id != first.session_id and "<<play one>>" in pi.context("read")
+    assert fork.cost.total_cost_usd is None and fork.cost.input_tokens == 6 * 50
+
+
+def test_a_model_that_is_not_there_is_said_in_a_line(pi: Pi) -> None:
+    result, _ = ran(pi, "none", model="nowhere/none")
+    assert (result.is_error, result.exit_code) == (True, 1) and "nowhere/none" in str(result.error_message)
 
 
 def test_what_is_broken_on_our_side_costs_nothing(pi: Pi) -> None:

@@ -19,6 +19,7 @@ from swarm_mcp.cli.main import main
 from swarm_mcp.loop import messages
 
 ANTHROPIC, OPENAI = "anthropic", "openai"
+MAIN = "import sys; from swarm_mcp.cli.main import main; sys.exit(main())"
 
 
 class Say(NamedTuple):
@@ -208,9 +209,8 @@ def _anthropic(said: Say, body: dict) -> dict:
         content.append({"type": "thinking", "thinking": said.thinking, "signature": "c2lnbmVk"})
     if said.text:
         content.append({"type": "text", "text": said.text})
-    content += [
-        {"type": "tool_use", "id": f"toolu_{next(_numbers)}", "name": name, "input": given} for name, given in said.calls
-    ]
+    for name, given in said.calls:
+        content.append({"type": "tool_use", "id": f"toolu_{next(_numbers)}", "name": name, "input": given})
     stop = said.stop or ("tool_use" if said.calls else "end_turn")
     usage = {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 3}
     return {

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from ground import FOLDERS, wait_for
 from harness_ground import gone_within, is_alive
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from swarm_mcp.harness import environment, private_folder
 from swarm_mcp.harness.child import Child, found
 from swarm_mcp.harness.lines import Lines
@@ -182,6 +183,7 @@ def test_a_folder_without_an_owner_is_left_until_it_is_old():
 # ------------------------------------------------------------------------------ lines
 
 
+@settings(max_examples=60)
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b"\n", b"\r\n", b"\r", b"a\n\nb", "é".encode()])))
 def test_lines_do_not_depend_on_how_they_come(pieces):
     whole, parts = Lines(), Lines()

@@ -154,6 +154,15 @@ def test_a_limit_says_when_it_is_over() -> None:
     assert "retry_not_before" not in result
 
 
+def test_the_result_tells_the_window_of_a_model_that_we_do_not_know() -> None:
+    init = {"type": "system", "subtype": "init", "session_id": SESSION, "model": "own-model"}
+    end = {"type": "result", "subtype": "success", "modelUsage": {"own-model": {"contextWindow": 4000}}}
+    said = assistant({"type": "text", "text": "Yes."}).replace('"content"', '"usage": {"input_tokens": 90}, "content"')
+    before, after = of_kind(replay([json.dumps(init), said, json.dumps(end)]), "context_usage")
+    assert (before["context_total_tokens"], before["context_percent"]) == (None, None)
+    assert (after["context_total_tokens"], after["context_percent"]) == (4000, 2.25)
+
+
 def test_an_error_is_told_once() -> None:
     events = replay((GOLDEN / "max_retries.jsonl").read_text().splitlines())
     assert [data["category"] for data in of_kind(events, "error")] == ["auth_failed"]
@@ -240,6 +249,8 @@ def test_no_result_means_failure(exit_code: int, stderr: str, code: str) -> None
         ("OAuth token revoked · Please run /login", 403, "auth_failed"),
         ("No conversation found with session ID: rate limit login", None, "session_not_found"),
         ("something else", 400, "unknown"),
+        ("out of order", 503, "rate_limited"),
+        ("no", 401, "auth_failed"),
     ],
 )
 def test_failed_results(text: str, status: int | None, code: str) -> None:
@@ -432,6 +443,7 @@ def test_can_resume(home: Path) -> None:
     place.mkdir(parents=True)
     (place / f"{SESSION}.jsonl").write_text("{}\n")
     assert CLAUDE.can_resume(SESSION, "/x") is True
+    (home / ".claude" / "x.jsonl").write_text("{}\n")
     for other in ("", "x", "--resume", "../../x", SESSION.replace("0", "1"), SESSION + "\n"):
         assert CLAUDE.can_resume(other, "/x") is False
 

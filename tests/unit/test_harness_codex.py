@@ -20,6 +20,7 @@ from swarm_mcp.harness.adapters import codex_errors, codex_hooks, codex_models, 
 from swarm_mcp.harness.adapters.codex_servers import configured, rendered
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.replay import replay
 from swarm_mcp.harness.usage import cost_of, priced
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "codex"
@@ -106,6 +107,19 @@ def test_every_recorded_stream_is_expected() -> None:
     assert sorted(EXPECTED) == CASES and len(CASES) == 35
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_recorded_runs_come_to_one_result(case: str) -> None:
+    meta = json.loads((GOLDEN / f"{case}.meta.json").read_text(encoding="utf-8"))
+    found = replay(codex, (GOLDEN / f"{case}.jsonl").read_bytes(), meta["stderr"].encode(), meta["rc"])
+    kinds = [event.kind for event in found.events]
+    assert kinds.count(events.RESULT) == 1 and kinds[-1] == events.RESULT
+    assert kinds.count(events.TOOL_START) == kinds.count(events.TOOL_END)
+    assert kinds.count(events.SESSION_INIT) <= 1
+    code = (EXPECTED[case]["error"] or [None])[0]
+    assert (found.result.is_error, found.result.error_category) == (code is not None, code)
+    assert bool(found.result.error_message) is found.result.is_error
+
+
 LINES = [line for case in CASES for line in (GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -136,6 +150,8 @@ def test_no_line_makes_the_parser_raise(lines: list[str]) -> None:
     state: dict = {}
     found = [event for line in lines for event in (*codex.parse(line, state), *codex.parse_stderr(line, state))]
     begun: set = set()
+    whole = replay(codex, "\n".join(lines).encode("utf-8", "replace"))
+    assert [event.kind for event in whole.events].count(events.RESULT) == 1
     for event in found + codex.finish(state):
         assert event.kind in events.KINDS
         json.dumps(event.to_dict())
@@ -220,6 +236,12 @@ def test_argv_says_everything_before_resume(tmp_path: Path) -> None:
     assert fork[-3:] == ("fork", SESSION, "-")
     assert launched(tmp_path, additional_args=("--ephemeral",)).argv[-2:] == ("--ephemeral", "-")
     assert launched(tmp_path, command=("npx", "codex")).argv[:3] == ("npx", "codex", "exec")
+
+
+@pytest.mark.parametrize("name", ["not-a-session", "--last", "../x", SESSION + "x", SESSION.upper()])
+def test_a_name_that_is_no_id_never_gets_there(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Refused, match="is no session id of codex"):
+        launched(tmp_path, resume_session_id=name)
 
 
 @pytest.mark.parametrize(

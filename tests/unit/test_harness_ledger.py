@@ -9,6 +9,7 @@ import pytest
 from harness_ground import OTHER, SESSION, Scripted, kinds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from swarm_mcp.harness import events, outcome, registry, resumption, usage
 from swarm_mcp.harness.adapter import Price
 from swarm_mcp.harness.errors_of import error_of
@@ -42,6 +43,7 @@ EVENTS = st.lists(
 )
 
 
+@settings(max_examples=60)
 @given(EVENTS)
 def test_every_order_becomes_the_right_one(given_events):
     found = admitted(*given_events)
@@ -132,11 +134,14 @@ def test_recorded_streams_whole_and_cut_off(number):
 
 
 # As JSON, so that no two examples share a list.
-ODD_TEXTS = ("null", "[]", "{}", "0", "-1", "1e400", "NaN", "true", '""', '"x"', "[null]", '{"type": 5}', '[[{}]]', '{"a": null}')
+ODD_TEXTS = (
+    "null", "[]", "{}", "0", "-1", "1e400", "NaN", "true", '""', '"x"', "[null]", '{"type": 5}', "[[{}]]",
+    '{"a": null}',
+)  # fmt: skip
 ODD = st.sampled_from(ODD_TEXTS).map(json.loads)
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, len(STREAMS) - 1), st.randoms(use_true_random=False), st.binary())
 def test_mangled_lines_never_make_a_parser_raise(number, chance, noise):
     name, stream, _ = STREAMS[number]
@@ -171,7 +176,10 @@ def _mangled(line: bytes, chance) -> bytes:
 
 
 @settings(max_examples=40)
-@given(st.sampled_from(["claude", "codex", "pi", "process"]), st.lists(st.text() | st.recursive(ODD, st.lists).map(json.dumps)))
+@given(
+    st.sampled_from(["claude", "codex", "pi", "process"]),
+    st.lists(st.text() | st.recursive(ODD, st.lists).map(json.dumps)),
+)
 def test_no_line_at_all_makes_a_parser_raise(name, lines):
     query = HarnessQuery("p", "/", run_id="r", resume_session_id=SESSION)
     lasting(replay(registry.get(name), "\n".join(lines).encode("utf-8", "replace"), query=query))
@@ -256,6 +264,7 @@ def test_own_part():
     assert usage.own_part(counted, Cost(), frozenset({"cost", "tokens"})) == counted
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from([*Cost._fields, "x"]), ODD) | ODD)
 def test_figures_are_figures_or_unknown(found):
     cost = usage.cost_of(found)
@@ -266,10 +275,11 @@ def test_figures_are_figures_or_unknown(found):
 # ------------------------------------------------------------------------------ sessions
 
 
-@given(
-    st.text(min_size=1, max_size=20), st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=200),
-    st.text(st.characters(exclude_characters="\0", codec="utf-8")), st.none() | st.floats(0, 1e6),
-)  # fmt: skip
+CLEAN = st.characters(exclude_characters="\0", codec="utf-8")
+
+
+@settings(max_examples=40)
+@given(st.text(min_size=1, max_size=20), st.text(CLEAN, min_size=1, max_size=200), st.text(CLEAN), st.floats(0, 1e6))
 def test_what_is_kept_of_a_session_comes_back(harness, session_id, cwd, dollars):
     session = resumption.Session(harness, session_id, cwd, Cost(dollars))
     kept = resumption.serialize(session)
@@ -286,7 +296,8 @@ def test_what_is_no_session_is_none(found):
 
 
 @pytest.mark.parametrize(
-    "session_id", ["--dangerously-skip-permissions", "../../x", "", "x" * 500, f"{SESSION}\n", f" {SESSION}", "-" + SESSION[1:]]
+    "session_id",
+    ["--dangerously-skip-permissions", "../../x", "", "x" * 500, f"{SESSION}\n", f" {SESSION}", "-" + SESSION[1:]],
 )
 def test_what_does_not_fit_never_reaches_argv(session_id):
     found = resumption.decide(Scripted(), HarnessQuery("p", "/", resume_session_id=session_id))
@@ -298,14 +309,22 @@ def test_which_session_is_continued(tmp_path):
     link.symlink_to(tmp_path)
     kept = resumption.serialize(resumption.Session("scripted", SESSION, str(link), Cost(1.0)))
     decide = resumption.decide
-    assert decide(Scripted(), HarnessQuery("p", str(tmp_path)), kept) == resumption.Resumption(SESSION, before=Cost(1.0))
+    plain = HarnessQuery("p", str(tmp_path))
+    assert decide(Scripted(), plain, kept) == resumption.Resumption(SESSION, before=Cost(1.0))
     named = HarnessQuery("p", str(tmp_path), resume_session_id=OTHER)
     assert decide(Scripted(), named, kept) == resumption.Resumption(OTHER), "what the other one cost is of no use"
     assert decide(Scripted(), HarnessQuery("p", "/"), None) == resumption.Resumption()
     assert decide(registry.get("process"), HarnessQuery("p", "/", resume_session_id=SESSION)).refused
 
+    class Elsewhere(Scripted):
+        def can_resume(self, session_id, cwd):
+            return not cwd
+
+    found = decide(Elsewhere(), named)
+    assert found.refused and not found.session_id and not found.forget, "it may be continued where it is at home"
+
     class Raising(Scripted):
         def can_resume(self, session_id, cwd):
             raise OSError
 
-    assert decide(Raising(), HarnessQuery("p", str(tmp_path)), kept).session_id == SESSION
+    assert decide(Raising(), plain, kept).session_id == SESSION

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from harness_ground import OTHER, SESSION, Scripted, gone_within, is_alive, kinds, run_of, seen_of
+
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.faults import recorded_faults
 from swarm_mcp.harness import events, private_folder, registry
 from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.failures import AuthError, HarnessError, NotInstalled, answer
@@ -99,10 +101,10 @@ def test_environment_and_folder_of_the_child(tmp_path, monkeypatch):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/settings")
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "the-parents")
     monkeypatch.setenv("WITHOUT", "x")
-    names = ["CLAUDECODE", "CLAUDE_CONFIG_DIR", "SWARM_MCP_INSTANCE_ID", "SWARM_RUN_ID", "A", "B", "WITHOUT", "odd.name%%"]
+    names = ["CLAUDECODE", "CLAUDE_CONFIG_DIR", "SWARM_MCP_INSTANCE_ID", "SWARM_RUN_ID", "A", "B", "WITHOUT", "odd.n%%"]
     script = f"tell('result', json.dumps([os.getcwd(), *map(os.environ.get, {names!r})]))"
     adapter = Scripted(script, env={"B": "adapter"}, drop=("WITHOUT",))
-    run = run_of(adapter, tmp_path, env={"A": "query", "B": "query", "odd.name%%": "kept"}, instance_id="mine")
+    run = run_of(adapter, tmp_path, env={"A": "query", "B": "query", "odd.n%%": "kept"}, instance_id="mine")
     found = json.loads(seen_of(run)[0].output)
     assert found == [str(tmp_path), None, "/settings", "mine", run.run_id, "query", "adapter", None, "kept"]
     assert os.environ.get("A") is None
@@ -213,6 +215,27 @@ def test_an_adapter_that_raises_ends_no_run(tmp_path):
     result, seen = seen_of(run_of(Unlaunched(), tmp_path))
     assert result.error_message == "the harness needs a model" and kinds(seen) == ["error", "result"]
     assert os.listdir(private_folder.place()) == []
+
+
+def test_a_bug_inside_still_ends_the_run(tmp_path):
+    class Broken(Scripted):
+        def model(self, query):
+            raise KeyError("model")
+
+    class Staying:
+        instance_id = "i"
+
+        def join(self):
+            pass
+
+        def leave(self):
+            raise KeyError("leave")
+
+    result, seen = seen_of(run_of(Broken(GOOD), tmp_path))
+    assert result.is_error and "KeyError" in result.error_message and kinds(seen)[-1] == "result"
+    result, _ = seen_of(run_of(Scripted(GOOD), tmp_path, membership=Staying()))
+    assert not result.is_error and result.output == "all done"
+    assert len(recorded_faults()) == 2 and os.listdir(private_folder.place()) == []
 
 
 def test_open_tool_calls_are_closed_and_the_last_words_stand_in(tmp_path):
@@ -388,7 +411,8 @@ def test_a_session_is_continued_and_costs_its_own_part(tmp_path):
 )
 def test_what_must_not_be_continued_is_not_and_that_is_told(tmp_path, before, forget):
     adapter = Scripted(GOOD)
-    result, seen = seen_of(run_of(adapter, tmp_path, previous={**before, "cwd": before["cwd"].replace(".", str(tmp_path))}))
+    before = {**before, "cwd": before["cwd"].replace(".", str(tmp_path))}
+    result, seen = seen_of(run_of(adapter, tmp_path, previous=before))
     assert adapter.launched[0].resume_session_id == "" and result.clear_session is forget and not result.is_error
     assert [e.data["category"] for e in seen if e.kind == "error"] == ["session_not_found"]
 
@@ -491,7 +515,7 @@ sys.exit(1)
 
 
 def test_one_that_prints_without_end_is_survived(tmp_path):
-    script = "import os\nfor _ in range(300): os.write(1, b'x' * 65536)\nos.write(1, b'\\nlast\\n' + b'y' * 10 + b'\\r\\n')"
+    script = "import os\nfor _ in range(300): os.write(1, b'x' * 65536)\nos.write(1, b'\\nlast\\nyyyyyyyyyy\\r\\n')"
     adapter = registry.get("process")
     run = run_of(adapter, tmp_path, command=("python3", "-c", script))
     result, seen = seen_of(run)

@@ -14,7 +14,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness.client_tools import NAME, ToolServer, with_tools
 from swarm_mcp.harness.plugin import plugin_folder
 from swarm_mcp.harness.query import HarnessQuery, McpServer
-from swarm_mcp.harness.servers import own_server, project_file, project_servers, servers_for, swarm_headers
+from swarm_mcp.harness.servers import own_server, project_file, project_servers, servers_for
 from swarm_mcp.harness.skills import described, skill_folders
 
 ME = "11111111-1111-4111-8111-111111111111"
@@ -118,11 +118,6 @@ def test_the_tool_server_joins_the_others(tmp_path: Path) -> None:
     with ToolServer([]) as tools:
         merged = with_tools({"user": McpServer(command="x"), NAME: McpServer(command="y")}, tools)
         assert list(merged) == ["user", NAME] and merged[NAME] == tools.server
-
-
-def test_who_asks_is_a_header_where_a_server_is_behind_http(tmp_path: Path) -> None:
-    assert swarm_headers(query(tmp_path)) == {"X-Agent-ID": ME, "X-Source-Task-Id": "t1"}
-    assert swarm_headers(HarnessQuery("x", "/")) == {}
 
 
 # -- skills ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The plugin protocol of the bash harness: where plugins are found, hooks, tools, commands, providers, prompts, skills."""
+"""The plugin protocol of the bash harness: discovery, hooks, tools, commands, providers, prompts, skills."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from loop_ground import ANTHROPIC, OPENAI, Model, Say, executable, loop, sessions, tool, written
+from loop_ground import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 
 from swarm_mcp.loop import sources
 
@@ -232,12 +232,10 @@ def test_built_in_tools_are_executables_too(model: Model, project: Path) -> None
 
 
 def test_commands_can_be_added_and_replaced(packs: Path, model: Model) -> None:
-    executable(packs / "commands" / "deploy", '#!/bin/sh\n[ "$1" = --describe ] && echo ships it || echo "shipped $1"\n')
+    deploy = '[ "$1" = --describe ] && echo ships it || echo "shipped $1"'
+    executable(packs / "commands" / "deploy", f"#!/bin/sh\n{deploy}\n")
     executable(packs / "commands" / "tools", "#!/bin/sh\necho mine\n")
-    program = [sys.executable, "-m", "swarm_mcp", "loop"]
-    run = [*program, "deploy", "here"]
-    if subprocess.run([*program, "version"], capture_output=True).returncode:
-        run = [os.path.join(os.path.dirname(sys.executable), "swarm-mcp"), "loop", "deploy", "here"]
+    run = [sys.executable, "-c", MAIN, "loop", "deploy", "here"]
     assert subprocess.run(run, capture_output=True, text=True).stdout == "shipped here\n"
     assert subprocess.run([*run[:-2], "tools"], capture_output=True, text=True).stdout == "mine\n"
     assert "ships it" in loop("help").out
@@ -263,7 +261,8 @@ def test_a_provider_may_be_an_executable(model: Model, packs: Path, monkeypatch:
     payload = json.loads((packs / "payload.json").read_text())
     assert payload["model"] == "own" and payload["messages"][0]["role"] == "user"
     assert {"bash", "write_file"} <= {shown["name"] for shown in payload["tools"]} and payload["system"]
-    executable(packs / "providers" / "mine", "#!/bin/sh\ncase $1 in --*) exit 0;; esac\necho 'API key not set' >&2; exit 1\n")
+    failing = "case $1 in --*) exit 0;; esac\necho 'API key not set' >&2; exit 1"
+    executable(packs / "providers" / "mine", f"#!/bin/sh\n{failing}\n")
     ran = loop("go", "--json")
     assert ran.code == 4 and ran.events[-1]["error_category"] == "auth_failed"
 

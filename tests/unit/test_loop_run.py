@@ -150,6 +150,15 @@ def test_stream_that_breaks_off_is_an_error(model: Model, monkeypatch: pytest.Mo
         assert ran.code == 4 and "broke off" in ran.err
 
 
+def test_an_endpoint_that_does_not_stream_is_read_whole(model: Model, project: Path, monkeypatch) -> None:
+    original = model.next
+    model.next = lambda body, headers: (original(body, headers), body.pop("stream", 0))[0]  # type: ignore[method-assign]
+    for provider in (ANTHROPIC, OPENAI):
+        monkeypatch.setenv("HARNESS_PROVIDER", provider)
+        model.script = [Say("", (("write_file", {"path": provider, "content": "x"}),)), Say("Done.")]
+        assert loop("go").out == "Done.\n" and (project / provider).exists()
+
+
 def test_nobody_to_ask(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL"):
         monkeypatch.delenv(name, raising=False)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from loop_ground import ANTHROPIC, OPENAI, Model, Say, executable, loop, sessions, tool
+from loop_ground import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool
 from sessions import instances, peer_locks
 
 from swarm_mcp.cli.main import main
@@ -91,14 +91,14 @@ def test_a_guarding_plugin_is_left_to_it(model: Model, project: Path) -> None:
 
 def test_the_swarms_tools_are_the_models(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SWARM_LOOP_CONFIG")
-    calls = (("mcp__swarm__lock_file", {"file": "held.txt", "note": "mine now"}), ("mcp__swarm__no_such", {}))
+    calls = (("mcp__swarm__lock_file", {"file": "held.txt", "reason": "mine now"}), ("mcp__swarm__no_such", {}))
     model.script = [Say("", calls[:1]), Say("", (WRITE, calls[1])), Say("Done.")]
     ran = loop("go", "--json")
     assert ran.code == 0
     assert {"mcp__swarm__lock_file", "mcp__swarm__send_message"} <= set(model.tools())
     ends = [event for event in ran.events if event["type"] == "tool_end"]
     assert [event["is_error"] for event in ends] == [False, False, True], ends
-    assert "held.txt" in ends[0]["result"]
+    assert json.loads(ends[0]["result"])["ok"] is True
     assert instances() == []
 
 
@@ -180,7 +180,7 @@ def _alive(pid: int) -> bool:
 def test_nothing_outlives_it(model: Model, project: Path, number: int) -> None:
     command = "sleep 300 & echo $! > pid; trap '' TERM; wait"
     model.script = [Say("", (("bash", {"command": command}),)), Say("Done.")]
-    program = [sys.executable, "-c", "import sys; from swarm_mcp.cli.main import main; sys.exit(main())", "loop", "--json"]
+    program = [sys.executable, "-c", MAIN, "loop", "--json"]
     child = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert child.stdin
     child.stdin.write(b"go")

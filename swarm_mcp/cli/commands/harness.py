@@ -74,7 +74,8 @@ def _list(args) -> int:
     cells, plain = [], []
     for one in found:
         can = ", ".join(name.replace("_", " ") for name, value in one["capabilities"].items() if value)
-        state = one["version"] or ("installed" if one["program"] else "built in" if one["installed"] else "not installed")
+        there = "installed" if one["program"] else "built in"
+        state = one["version"] or (there if one["installed"] else "not installed")
         cells.append((one["name"], state, can or None))
         plain.append(f"  {one['name']}  [{state}]  {can or '-'}")
     listing(("name", "version", "can"), cells, plain)

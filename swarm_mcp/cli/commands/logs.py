@@ -25,7 +25,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import current_scope
 
 WORDS = 2  # the second is -f
-POLL_SECONDS = 1.0
+POLL_SECONDS = 0.5
 
 
 def run(args) -> int:
@@ -80,7 +80,7 @@ def _found(scope: str, reference: str) -> dict:
 def _begun(row: dict) -> dict:
     """The row once it says where the record is, or the run has ended."""
     while row["state"] != "ended" and not row["record"]:
-        time.sleep(POLL_SECONDS / 4)
+        time.sleep(POLL_SECONDS)
         row = _row(row["id"]) or row
     return row
 
@@ -93,7 +93,7 @@ def _row(run_id: str) -> dict | None:
 
 
 class _Alive:
-    """Whether the run goes on; looked up no more than once a second."""
+    """Whether the run goes on; looked up no more than twice a second."""
 
     def __init__(self, run_id: str):
         self._run_id, self._looked, self._alive = run_id, 0.0, True

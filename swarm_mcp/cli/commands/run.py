@@ -174,8 +174,14 @@ def _supervised(args, adapter, query, previous):
     from swarm_mcp.harness.run import Run
     from swarm_mcp.store.runs import CANCEL
 
-    spec = {"id": query.run_id, "scope": query.scope, "harness": adapter.name, "model": query.model or None,
-            "cwd": query.cwd}  # fmt: skip
+    spec = {
+        "id": query.run_id,
+        "scope": query.scope,
+        "harness": adapter.name,
+        "model": query.model or None,
+        "cwd": query.cwd,
+        "requester": os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip() or None,
+    }
     member = Membership(spec, query.label, query.instance_id)
     run = Run(adapter, with_system_prompt(query, adapter), membership=member, previous=previous)
     member.spec["record"] = run.record

@@ -1,9 +1,8 @@
 """runs: agents that were run in this scope, the newest first
 
-usage: swarm-mcp runs [--state STATE] [--limit N] [--scope DIR] [--json]
+usage: swarm-mcp runs [--state queued|starting|running|paused|ended] [--limit N] [--scope DIR] [--json]
 
-  --state STATE   only queued, starting, running, paused or ended
-  --limit N       at most N (default: 20)
+  --limit N   at most N (default: 20)
 
 Those that `swarm-mcp run` and `swarm-mcp dispatch` started: what became of each, what it cost where that is
 known, and which task it was for. They are kept for a month.
@@ -31,10 +30,10 @@ def run(args) -> int:
     wanted = args.value("--state")
     if wanted:
         one_of(wanted, STATES, "state")
-    limit = args.number("--limit", DEFAULT_LIMIT)
+    limit = max(0, args.number("--limit", DEFAULT_LIMIT))
     with Store(read_only=True) as store:
-        rows = store.runs.recent(current_scope(args.value("--scope")), MOST)
-    rows = [row for row in rows if not wanted or row["state"] == wanted][: max(0, limit)]
+        rows = store.runs.recent(current_scope(args.value("--scope")), MOST if wanted else limit)
+    rows = [row for row in rows if not wanted or row["state"] == wanted][:limit]
     if args.json:
         show(rows)
         return 0
@@ -44,7 +43,8 @@ def run(args) -> int:
         result = row["result"] or {}
         outcome, begun = _outcome(row, result), moment(row["started_at"])
         cost = None if row["cost_usd"] is None else f"${row['cost_usd']:.4f}"
-        took = _span((row["ended_at"] or now) - row["started_at"]) if row["started_at"] else None
+        until = row["ended_at"] or (row["updated_at"] if row["state"] == ENDED else now)
+        took = _span(until - row["started_at"]) if row["started_at"] else None
         task = short(row["task_id"]) if row["task_id"] else None
         cells.append((short(row["id"]), outcome, row["harness"], row["model"], task, begun, took, cost))
         plain.append(

@@ -52,10 +52,6 @@ SENTENCES = tuple(
 
 def code_of(text: str = "", kind: object = None, status: object = None) -> str:
     """The error code for what a line says: its sentence, its `kind` of error, the HTTP status behind it."""
-    said = next((code for pattern, code in SENTENCES if pattern.search(text)), "")
-    # An overflow is a plain 400, and a request of a session that is no more none at all: sentences know better.
-    if said in (outcome.CONTEXT_OVERFLOW, outcome.SESSION_NOT_FOUND, outcome.SESSION_IN_USE):
-        return said
     if isinstance(kind, str) and kind in KINDS:
         return KINDS[kind]
     if isinstance(status, int):
@@ -63,7 +59,7 @@ def code_of(text: str = "", kind: object = None, status: object = None) -> str:
             return outcome.RATE_LIMITED
         if status in STATUSES:
             return STATUSES[status]
-    return said or outcome.UNKNOWN
+    return next((code for pattern, code in SENTENCES if pattern.search(text)), outcome.UNKNOWN)
 
 
 def error_of(ending: Ending) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.adapters import (
@@ -56,11 +57,15 @@ temporary files), system_prompt (takes the place of its own instructions), appen
 developer_instructions in its settings), additional_directories, resume_session_id, fork_session, output_schema (it
 must say "additionalProperties": false), mcp_servers, skills (named to the model; /name or $name at the beginning of a
 prompt puts one in; CODEX_SKILLS_DIR is one more folder of them), additional_args, command (what to start instead of
-codex; SWARM_HARNESS_CODEX), env, timeout_seconds (0: none), grace_seconds (15).
+codex; SWARM_HARNESS_CODEX), env, timeout_seconds (0: none), grace_seconds (15). It has no limit of its own on costs
+and turns: max_cost_usd and max_turns are without effect here.
 In mode read-only tools of MCP servers run where they call themselves read-only; swarm's always do. In the sandbox the
 agent's own commands cannot write swarm's store: it speaks to the others through MCP tools."""
 
     def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+        if query.resume_session_id and not self._fits(query.resume_session_id):
+            # Codex would begin a new session under such a name, and say nothing.
+            raise Refused(f"{query.resume_session_id[:60]!r} is no session id of codex")
         words = list(query.command or (self.program,))
         model, codex_home = self.model(query), codex_record.home(query.env)
         skills = codex_prompt.user_folders(query.env.get("HOME") or os.path.expanduser("~"), codex_home, query.cwd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -68,7 +69,7 @@ class HttpConnection(Connection):
             with error:
                 said = error.read(2000).decode("utf-8", "replace")
             raise ServerFailed(f"HTTP {error.code}: {said[:200]}") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise ServerFailed(str(getattr(error, "reason", error))) from None
 
 

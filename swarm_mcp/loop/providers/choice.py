@@ -58,7 +58,7 @@ class Provider:
             lambda text: session.stream("thinking", text=text),
             dispatch.begin,
         )
-        return self.wire.join(http.stream(self.name, request), sink)
+        return http.joined(self.name, request, lambda chunks: self.wire.join(chunks, sink))
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from swarm_mcp.loop.failure import LoopFailure
 from swarm_mcp.loop.providers.wire import Request
@@ -24,10 +25,22 @@ _SPENT = ("insufficient_quota", "credit balance", "billing")
 def whole(name: str, request: Request) -> dict:
     """The answer as one JSON object. Raises LoopFailure; `name` is the provider's, for its text."""
     with _opened(name, request) as response:
-        try:
-            text = response.read()
-        except OSError as error:
-            raise LoopFailure(f"{name}: the answer broke off: {error}") from None
+        return _whole(name, response)
+
+
+def joined(name: str, request: Request, join: Callable[[Iterator[dict]], dict]) -> dict:
+    """The same, put together by `join` from the events of a stream; whole where the endpoint does not stream."""
+    with _opened(name, request) as response:
+        if "event-stream" in (response.headers.get("content-type") or "event-stream"):
+            return join(_events(name, response))
+        return _whole(name, response)
+
+
+def _whole(name: str, response) -> dict:
+    try:
+        text = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise LoopFailure(f"{name}: the answer broke off: {error}") from None
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -39,30 +52,26 @@ def whole(name: str, request: Request) -> dict:
     return found
 
 
-def stream(name: str, request: Request) -> Iterator[dict]:
+def _events(name: str, response) -> Iterator[dict]:
     """The events of the answer, as they come. Raises LoopFailure, also for an error among them."""
-    with _opened(name, request) as response:
-        if "event-stream" not in (response.headers.get("content-type") or "event-stream"):
-            text = response.read(LONGEST_ERROR).decode("utf-8", "replace")
-            raise _failure(name, 0, text) if '"error"' in text else LoopFailure(f"{name} does not stream: {text[:200]}")
-        try:
-            for raw in response:
-                line = raw.decode("utf-8", "replace").strip()
-                if not line.startswith("data:"):
-                    continue
-                data = line[5:].strip()
-                if data == "[DONE]":
-                    return
-                try:
-                    found = json.loads(data)
-                except (ValueError, RecursionError):
-                    continue
-                if isinstance(found, dict):
-                    if found.get("error"):
-                        raise _failure(name, 0, found)
-                    yield found
-        except OSError as error:
-            raise LoopFailure(f"{name}: the answer broke off: {error}") from None
+    try:
+        for raw in response:
+            line = raw.decode("utf-8", "replace").strip()
+            if not line.startswith("data:"):
+                continue
+            data = line[5:].strip()
+            if data == "[DONE]":
+                return
+            try:
+                found = json.loads(data)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(found, dict):
+                if found.get("error"):
+                    raise _failure(name, 0, found)
+                yield found
+    except (OSError, http.client.HTTPException) as error:
+        raise LoopFailure(f"{name}: the answer broke off: {error}") from None
 
 
 def _opened(name: str, request: Request):
@@ -84,7 +93,7 @@ def _opened(name: str, request: Request):
             if error.code not in _BUSY or not left or failure.category == "budget":
                 raise failure from None
             wait = float(after) if after.replace(".", "", 1).isdigit() else wait
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             why = getattr(error, "reason", error)
             if not left or isinstance(error, ValueError):
                 raise LoopFailure(f"{name} cannot be reached at {request.url}: {why}") from None
