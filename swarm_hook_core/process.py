@@ -104,10 +104,15 @@ def client_process(marks=()) -> tuple[int, str]:
         return (script_pid, started) if started not in ("", "-") else (0, "")
     script = "/".join(sys.argv[0].replace(os.sep, "/").split("/")[-4:]) if sys.argv else ""
     for pid in ancestors():
-        if program_name(pid) not in SHELLS and not (script.count("/") == 3 and script in command_line(pid)):
+        if not _is_shell(pid) and not (script.count("/") == 3 and script in command_line(pid)):
             started = start_time(pid)
             return (pid, started) if started not in ("", "-") else (0, "")
     return 0, ""
+
+
+def _is_shell(pid: int) -> bool:
+    """Whether `pid` is a shell. One that runs a script by its first line goes by the script's name on Linux."""
+    return program_name(pid) in SHELLS or os.path.basename(command_line(pid).partition(" ")[0]) in SHELLS
 
 
 def _script(marks) -> int:
@@ -123,8 +128,8 @@ def _script(marks) -> int:
             found = pid
         else:
             line = command_line(pid)
-            shell, _, rest = line.partition(" ")
-            if os.path.basename(shell) in SHELLS and rest.startswith("/") and any(mark in rest for mark in marks):
+            _, _, rest = line.partition(" ")
+            if _is_shell(pid) and rest.startswith("/") and any(mark in rest for mark in marks):
                 found = pid
     return found
 

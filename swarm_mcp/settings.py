@@ -16,7 +16,9 @@ from swarm_mcp.errors import Refused
 LARGEST_PROFILE = 65536
 DEFAULT_SPAWNER = "process"
 # The word with which a session's label names its runtime -> the harness that starts such a session.
-HARNESS_OF = {"claude-code": "claude", "codex": "codex", "hs": "hs", "opencode": "opencode", "hermes": "hermes"}
+HARNESS_OF = {
+    "claude-code": "claude", "codex": "codex", "pi": "pi", "hs": "hs", "opencode": "opencode", "hermes": "hermes",
+}  # fmt: skip
 
 
 class Settings:

@@ -26,6 +26,7 @@ from swarm_mcp.store.registration import new_id
 from swarm_mcp.store.runs import PAUSED, RESUME
 from swarm_mcp.store.task_states import OPEN, TERMINAL
 
+LOOK_SECONDS = 0.5
 _UNSHOWN = ("supervisor", "log")  # facts for ourselves
 
 
@@ -78,7 +79,9 @@ class Handover:
         """Seconds after which `advance` has something to say even if nothing changes."""
         if self._completion:
             return self._completion.left()
-        return max(0.0, self._until - time.monotonic())
+        left = max(0.0, self._until - time.monotonic())
+        # That a supervisor has died changes nothing in the store.
+        return min(left, LOOK_SECONDS) if self.spawner_name in SUPERVISED else left
 
     # -------------------------------------------------------------- the task
 
@@ -196,7 +199,7 @@ class Handover:
             return True
         details = {"spawner": self.spawner_name, **shown}
         if seen is None:
-            if self.left():
+            if time.monotonic() < self._until:
                 return False
             if "ui_command_id" in facts:
                 details["ui_command"] = store.ui_commands.get(facts["ui_command_id"])

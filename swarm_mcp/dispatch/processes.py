@@ -11,7 +11,7 @@ from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
 from swarm_mcp.store.registration import new_id
-from swarm_mcp.store.runs import ENDED, STARTING
+from swarm_mcp.store.runs import ABANDONED, ENDED, STARTING
 
 # The supervisor becomes nobody's child, in a session of its own: what ends the dispatcher, its terminal or its
 # process group does not end it. An asynchronous list would read /dev/null, hence the detour of its input.
@@ -65,9 +65,10 @@ def look(store, facts: dict) -> dict | None:
     run = store.runs.get(facts["run_id"])
     if run and (run["result"] or {}).get("declined"):
         raise SpawnFailed(run["result"]["declined"])
-    if run and (run["state"] == ENDED or (run["state"] != STARTING and store.instances.live(worker))):
+    died = run and run["state"] == ENDED and not run["record"] and (run["result"] or {}).get("error_message") == ABANDONED
+    if run and not died and (run["state"] == ENDED or (run["state"] != STARTING and store.instances.live(worker))):
         return {"instance_id": worker, "run_id": run["id"]}
-    if gone(*facts["supervisor"], store.here) or facts["supervisor"][2] == "":
+    if died or gone(*facts["supervisor"], store.here) or facts["supervisor"][2] == "":
         raise SpawnFailed(f"the worker's supervisor ended at once: {_last_words(facts.get('log', ''))}")
     return None
 

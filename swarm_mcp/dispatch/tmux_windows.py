@@ -24,6 +24,7 @@ from swarm_mcp.store.registration import new_id
 
 SESSION = "swarm"
 SECONDS = 10.0
+NOT_THERE = 127  # what env says of a program that it cannot find
 KEPT_WINDOWS = 8  # of workers that have ended
 MARK = "@swarm_run"  # a tmux option of our panes: the run's id
 FORMAT = "#{session_id} #{pane_id} #{pane_pid}"
@@ -120,9 +121,9 @@ class _Tmux:
     def ask(self, *words: str) -> str:
         """What the command prints. Raises SpawnFailed."""
         done = self._run(words)
-        if done.code is None:
+        if done.code in (None, NOT_THERE):
             raise SpawnFailed(
-                f"tmux cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_TMUX_BIN, or choose another"
+                f"{self.program} cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_TMUX_BIN, or choose another"
                 " spawner"
             )
         if done.code != 0:

@@ -36,13 +36,16 @@ def events_in(record: str, is_live: Callable[[], bool] = lambda: False) -> Itera
 
 
 def files_of(record: str) -> list[str]:
-    """The files of the run that `record` belongs to, oldest first; their names begin with the time."""
+    """The files of the run that `record` belongs to, oldest first.
+
+    Their names begin with the time; of one second, the later ones have a number behind them.
+    """
     folder = os.path.dirname(record)
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".jsonl"))
+        found = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
     except OSError:
         return []
-    return [os.path.join(folder, name) for name in names]
+    return [os.path.join(folder, name) for name in sorted(found, key=lambda name: (name.split("-")[0], len(name), name))]
 
 
 def event_of(line: dict) -> Event | None:

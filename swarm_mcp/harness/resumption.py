@@ -94,16 +94,18 @@ def decide(adapter: HarnessAdapter, query: HarnessQuery, previous: object = None
         return Resumption(refused=f"{wanted[:60]!r} is no session id of {adapter.name}", forget=True)
     if known and known.cwd and not _same_folder(known.cwd, query.cwd):
         return Resumption(refused=f"session {wanted} worked in {known.cwd}, this run works in {query.cwd}")
-    if _can(adapter, wanted, query.cwd) is False:
-        if _can(adapter, wanted, "") is not False:
+    if _can(adapter, wanted, query) is False:
+        if _can(adapter, wanted, query._replace(cwd="")) is not False:
             return Resumption(refused=f"session {wanted} worked in another folder than {query.cwd}")
         return Resumption(refused=f"session {wanted} does not exist any more", forget=True)
     return Resumption(wanted, before=known.cost if known else Cost())
 
 
-def _can(adapter: HarnessAdapter, session_id: str, cwd: str) -> bool | None:
+def _can(adapter: HarnessAdapter, session_id: str, query: HarnessQuery) -> bool | None:
+    if any(name == "HOME" or name.endswith(("_HOME", "_DIR", "_SESSIONS")) for name in query.env):
+        return None  # the child may keep its sessions elsewhere than this process would look
     try:
-        return adapter.can_resume(session_id, cwd)
+        return adapter.can_resume(session_id, query.cwd)
     except Exception:
         return None  # only trying tells
 

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,7 +62,8 @@ def query(client: Client, sql: str, *values: object) -> list[tuple[Any, ...]]:
 def lead(newcomer: Client) -> Lead:
     if newcomer.name == "codex":
         newcomer.ground.env["CODEX_DEFAULT_MODEL"] = newcomer.plain_model  # type: ignore[attr-defined]
-    newcomer.ground.env["SWARM_DISPATCH_SPAWNER"] = "process"
+    else:
+        newcomer.ground.env["SWARM_HARNESS_CLAUDE_ALLOW"] = "Bash"
     return Lead(newcomer)
 
 
@@ -78,7 +80,7 @@ def test_a_task_is_done_by_a_worker_that_was_started_for_it(lead: Lead) -> None:
     assert (run["state"], run["task_id"], run["harness"]) == ("ended", answer["task_id"], HARNESS[client.name])
     assert run["session_id"]
     assert run["cost_usd"] > 0 or client.name == "codex"
-    first, *rest = [json.loads(line) for line in open(run["record"], encoding="utf-8")]
+    first, *rest = map(json.loads, Path(run["record"]).read_text(encoding="utf-8").splitlines())
     assert first["type"] == "metadata"
     assert [event["type"] for event in rest].count("result") == 1
     shown = lead.coordinator.text("logs", answer["task_id"])
@@ -131,6 +133,7 @@ def test_a_killed_supervisor_leaves_no_worker_and_no_lock(lead: Lead) -> None:
     assert wait_for(lambda: client.ground.own_processes() == [], 15), client.ground.own_processes()
     lead.coordinator.lock(lead.id, "notes.md", "free again")
     assert [row["id"] for row in lead.coordinator.json("instances")] == [lead.id]
+    lead.coordinator.text("cleanup")
     assert lead.task(answer["task_id"])["status"] == "open"
     assert lead.run()["state"] == "ended"
 
@@ -161,7 +164,7 @@ def test_a_secret_gets_nowhere(lead: Lead) -> None:
     run = lead.run()
     told = client.results("work")[0]
     assert SECRET in told, "the worker itself works with what it reads"
-    texts = [open(run["record"], encoding="utf-8").read(), lead.coordinator.text("logs", answer["task_id"])]
+    texts = [Path(run["record"]).read_text(encoding="utf-8"), lead.coordinator.text("logs", answer["task_id"])]
     texts += [json.dumps(run), *(argv.decode("utf-8", "replace") for argv in seen if b"cat config.txt" not in argv)]
     state = client.ground.home / ".local/state"
     texts += [file.read_bytes().decode("utf-8", "replace") for file in state.rglob("*") if file.is_file()]

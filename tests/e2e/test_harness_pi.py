@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -62,7 +63,8 @@ def start(pi: Pi, script: str, *steps: Any, previous: dict | None = None, **quer
     cwd = str(query.pop("cwd", pi.ground.checkout))
     place = Membership({"scope": str(pi.ground.checkout), "harness": "pi", "cwd": cwd}, label="role:worker")
     query = {"scope": str(pi.ground.checkout), "model": MODEL, **query}
-    run = Run(HARNESS, HarnessQuery(query.pop("prompt", play(script)), cwd, **query), membership=place, previous=previous)
+    prompt = query.pop("prompt", play(script))
+    run = Run(HARNESS, HarnessQuery(prompt, cwd, **query), membership=place, previous=previous)
     run.on_event(told.append)
     return run.start(), told
 
@@ -101,17 +103,20 @@ def porcelain(ground: Ground) -> list[str]:
 def collide(pi: Pi, script: str) -> None:
     """A session of its own: a peer's file is denied to each tool, its own lock is not, and it goes on to the end."""
     ground = pi.ground
-    ground.coordinator.peer_lock("notes.md")
+    ground.coordinator.lock(ground.coordinator.peer_lock("notes.md"), "sub/deep.md", "deep down")
+    hidden = base64.b64encode(b"open('sub/deep.md', 'w').write('changed')").decode()
     pi.run(
         script, pi.create("@notes.md", "mine\n"), pi.replace("notes.md", "line one", "mine"),
         pi.shell("echo mine > notes.md"), *pi.swarm_tools(("lock_file", {"file": "other.md"})),
-        pi.replace("other.md", "other", "changed"),
+        pi.replace("other.md", "other", "changed"), pi.shell(f"echo {hidden} | base64 -d | python3"),
     )  # fmt: skip
     results = pi.results(script)
     for tool, result in zip(("write", "edit", "Bash"), results, strict=False):
         assert result.startswith(f"swarm lock blocked {tool}") and "careful surgery" in result, result
     assert (ground.checkout / "notes.md").read_text() == "line one\n"
     assert '"ok": true' in results[3] and (ground.checkout / "other.md").read_text() == "changed\n"
+    # What nobody can see beforehand is told of before and after.
+    assert "compared afterwards" in results[5] and f"swarm-mcp restore {ground.checkout}/sub/deep.md" in results[5]
     assert ground.coordinator.sessions() == [], "the session is still registered"
 
 
@@ -143,7 +148,8 @@ def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path:
         """Weigh something."""
         return f"{what}: 12 kg"
 
-    own = McpServer("/bin/sh", ("-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; exec cat'), {"GIVEN_TOKEN": SECRET})
+    words = ("-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; exec cat')
+    own = McpServer("/bin/sh", words, {"GIVEN_TOKEN": SECRET})
     gate = Gate()
     mcp = [*pi.swarm_tools(("whoami", {})), {"name": "mcp__client_tools__weigh", "input": {"what": "anchor"}}]
     run, told = start(
@@ -158,7 +164,8 @@ def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path:
     done = ends(told)
     assert json.loads(done["mcp__swarm__whoami"]["result"])["id"] == run._query.instance_id
     assert done["mcp__client_tools__weigh"]["result"] == "anchor: 12 kg"
-    assert "swarm lock blocked write" in pi.results("work")[2] and (ground.checkout / "notes.md").read_text() == "line one\n"
+    assert "swarm lock blocked write" in pi.results("work")[2]
+    assert (ground.checkout / "notes.md").read_text() == "line one\n"
     assert (tmp_path / "given").read_text() == SECRET
     assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
     assert SECRET not in Path(run.record).read_text()
@@ -247,7 +254,8 @@ def test_what_is_broken_on_our_side_costs_nothing(pi: Pi) -> None:
         (bare / name).symlink_to(found)
     (bare / "pi").symlink_to(next(Path(folder) / "pi" for folder in ground.path if (Path(folder) / "pi").exists()))
     extension = ("-e", str(bundle / "integrations/pi/index.ts"))
-    done = pi.run("bare", pi.create("bare.md", "x"), pi.shell("echo x > more.md"), env={"PATH": str(bare)}, extra=extension)
+    steps = [pi.create("bare.md", "x"), pi.shell("echo x > more.md")]
+    done = pi.run("bare", *steps, env={"PATH": str(bare)}, extra=extension)
     assert done.err == "" and porcelain(ground) == ["?? bare.md", "?? more.md"]
     ground.renew()
     ground.store.write_bytes(b"this was a database once\n" * 500)

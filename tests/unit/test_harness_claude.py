@@ -344,7 +344,7 @@ def test_models(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_secrets_are_in_the_environment_alone(plugin: Path, tmp_path: Path) -> None:
     servers = {
-        "a.b": McpServer("tool", ("--flag",), {"API_TOKEN": SECRET, "MODE": "x ${HOME} \"y\""}, cwd="/some where"),
+        "a.b": McpServer("tool", ("--flag",), {"API_TOKEN": SECRET, "MODE": 'x ${HOME} "y"'}, cwd="/some where"),
         "a_b": McpServer("tool", (), {"API_TOKEN": "other"}),
         "web": McpServer(url="http://127.0.0.1:1/mcp", headers={"Authorization": f"Bearer {SECRET}"}),
     }

@@ -322,6 +322,7 @@ def test_which_session_is_continued(tmp_path):
 
     found = decide(Elsewhere(), named)
     assert found.refused and not found.session_id and not found.forget, "it may be continued where it is at home"
+    assert decide(Elsewhere(), named._replace(env={"CODEX_HOME": "/x"})).session_id == OTHER, "only trying tells"
 
     class Raising(Scripted):
         def can_resume(self, session_id, cwd):

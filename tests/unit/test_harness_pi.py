@@ -240,7 +240,7 @@ def kept(folder: Path, cwd: Path, session: str) -> None:
     (folder / f"2026-11-22T10-00-00-000Z_{session}.jsonl").write_text(json.dumps(head) + "\n{}\n")
 
 
-def test_a_session_can_be_continued_where_it_worked(tmp_path: Path, agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_can_be_continued_where_it_worked(tmp_path: Path, agent: Path, monkeypatch) -> None:
     work = tmp_path / "work"
     work.mkdir()
     mine, other = str(uuid.uuid4()), str(uuid.uuid4())
@@ -308,7 +308,8 @@ def test_the_check_reads_paths_as_pi_does(tmp_path: Path, monkeypatch: pytest.Mo
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout)["hookSpecificOutput"]["permissionDecisionReason"] if done.stdout else ""
 
-    for spelled in ("my notes.md", "@my notes.md", "my\u00a0notes.md", "my\u202fnotes.md", f"@{repo}/sub/../my notes.md"):
+    spellings = ("my notes.md", "@my notes.md", "my\u00a0notes.md", "my\u202fnotes.md", f"@{repo}/sub/../my notes.md")
+    for spelled in spellings:
         assert reason("write", spelled).startswith(f"swarm lock blocked write for {repo}/my notes.md"), spelled
     assert "the peer" in reason("edit", "../my notes.md", cwd=repo / "sub")
     assert "the peer" in reason("edit", "my notes.md", key="file_path")

@@ -16,7 +16,7 @@ from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.query import HarnessQuery
 
 QUERY = HarnessQuery(
-    "x", "/r", instance_id="i1", scope="/work/repo", role="reviewer", label="role:reviewer a", task_id="t1", run_id="r1"
+    "x", "/r", instance_id="i1", scope="/srv/repo", role="reviewer", label="role:reviewer a", task_id="t1", run_id="r1"
 )
 TASK = {"id": "t1", "type": "fix", "title": "Mend it", "description": "The hinge squeaks.", "files": ["/r/a", "/r/b"]}
 JSON = st.recursive(
@@ -30,8 +30,8 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize(("template", "text"), [
-    ("{{agentId}} {{ companyId }} {{runId}}", "i1 /work/repo r1"),
-    ("{{company.name}} {{agent.role}} {{agent.company_id}} {{run.harness}}", "repo reviewer /work/repo codex"),
+    ("{{agentId}} {{ companyId }} {{runId}}", "i1 /srv/repo r1"),
+    ("{{company.name}} {{agent.role}} {{agent.company_id}} {{run.harness}}", "repo reviewer /srv/repo codex"),
     ("{{task.title}}: {{task.files.1}} {{task.files.9}}|{{task.none.x}}|{{nothing}}", "Mend it: /r/b ||"),
     ("{{task.files}} {{context.flag}} {{context.n}} {{context.none}}", '["/r/a", "/r/b"] true 3 '),
     ("{{}} {{a b}} {{{agentId}}} {agentId}", "{{}} {{a b}} {i1} {agentId}"),

@@ -180,4 +180,11 @@ def test_it_is_followed_into_the_next_attempt_until_the_run_is_over(tmp_path: Pa
     alive.clear()
     reader.join(10)
     assert not reader.is_alive() and seen == TOLD
-    assert files_of(record.path) == sorted([record.path, second.path])
+    assert files_of(record.path) == [record.path, second.path]
+
+
+def test_attempts_of_one_second_stay_in_order(tmp_path: Path) -> None:
+    made = ["1Z-task", "1Z-task-2", "1Z-task-10", "2Z-task"]
+    for name in made:
+        (tmp_path / f"{name}.jsonl").touch()
+    assert [Path(path).stem for path in files_of(str(tmp_path / "any.jsonl"))] == made

@@ -11,7 +11,7 @@ from swarm_mcp.harness.outcome import Ending
 # The first that is found in a message says what it is. Texts of Codex 0.169 and of the API behind it.
 _SIGNS = (
     (outcome.SESSION_NOT_FOUND, r"no rollout found for thread id|thread not found|no saved session found"),
-    (outcome.SESSION_IN_USE, r"thread .*(?:is|already) (?:in use|open|locked)|another process .*thread"),
+    (outcome.SESSION_IN_USE, r"already has an active writer|thread-store conflict"),
     (outcome.CONTEXT_OVERFLOW, r"context window|context_length_exceeded|maximum context length"),
     (
         outcome.RATE_LIMITED,

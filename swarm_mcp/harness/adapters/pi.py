@@ -53,7 +53,7 @@ swarm's extension, which is named on its command line.
 Use when the model is one that pi has an account for (many providers, local ones too), or when start-up and tool set
 are to be small.
 Do not use when the work needs a sandbox or permissions: pi has none, so the modes edit and yolo are the same. Nor when
-read-only work needs MCP servers of one's own: in that mode only pi's reading tools, the swarm's and client tools are on.
+read-only work needs MCP servers of one's own: only pi's reading tools, the swarm's and client tools are on then.
 Settings: model (provider/id or any pattern pi takes; PI_DEFAULT_MODEL; default: pi's own), effort (low, medium, high,
 max, which is pi's xhigh; default: pi's own), mode (edit), skills, mcp_servers, system_prompt, append_system_prompt,
 resume_session_id, fork_session, additional_args, command (default: pi), env, timeout_seconds (0: none),
