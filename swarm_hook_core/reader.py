@@ -243,8 +243,7 @@ class StoreReader:
                 continue
             # All texts that go on with a slash: "0" comes after it.
             values = [own_id, folder.rstrip("/") + "/", folder.rstrip("/") + "0"]
-            others = "(c.instance_id <> ? OR c.agent IS NOT NULL)" if self._lock_columns is LOCK_COLUMNS else "c.instance_id <> ?"
-            rows = self._locks(f"{others} AND c.path_key >= ? AND c.path_key < ?", values, limit)
+            rows = self._locks(f"{self._others} AND c.path_key >= ? AND c.path_key < ?", values, limit)
             # The plus keeps SQLite from the index of keys, where every row without one would be read.
             unkeyed = "c.instance_id <> ? AND +c.path_key IS NULL AND c.file >= ? AND c.file < ?"
             for row in rows + self._locks(unkeyed, values, limit):
@@ -295,6 +294,12 @@ class StoreReader:
                 raise
         self._lock_columns = NO_COLUMNS  # an earlier release's file, until the coordinator next writes to it
         return self._some_locks(condition, values, limit)
+
+    @property
+    def _others(self) -> str:
+        """Holders other than one session; any of its agents is another one too."""
+        knows_agents = self._lock_columns is LOCK_COLUMNS
+        return "(c.instance_id <> ? OR c.agent IS NOT NULL)" if knows_agents else "c.instance_id <> ?"
 
     def _some_locks(self, condition: str, values: list[str], limit: int) -> list[tuple]:
         # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.

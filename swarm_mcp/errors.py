@@ -48,7 +48,8 @@ class Deadlock(Refused):
 
     def __init__(self, circle: list[str]):
         names = " waits for ".join([*circle, circle[0]])
-        super().__init__(f"waiting would never end: {names}. Release what you hold, or ask one of them to", circle=circle)
+        advice = "Release what you hold, or ask one of them to"
+        super().__init__(f"waiting would never end: {names}. {advice}", circle=circle)
         self.circle = circle
 
 

@@ -150,7 +150,7 @@ class LockQueue:
         def next_of(holder: Holder) -> list[Holder]:
             found = []
             for row in waiting.get(holder, ()):
-                asked = wanted._replace(reaches=row["reaches"], mode=row["mode"], agent=row["agent"], ticket=row["ticket"])
+                asked = wanted._replace(reaches=row["reaches"], mode=row["mode"], ticket=row["ticket"])
                 found += self._keeping(holder, row["mode"], row["reaches"])
                 found += [Holder(other["instance_id"], other["agent"]) for other in self._ahead(holder, asked)]
             return found

@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from swarm_hook_core import wildmatch
-from swarm_hook_core.paths import LONGEST, NO_CASE, key_of, keys_for
+from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_of, keys_for
 from swarm_hook_core.peers import above
 from swarm_hook_core.reader import GLOB, storable
 from swarm_mcp.errors import SwarmError
@@ -80,7 +80,9 @@ def meet(left: Reach, right: Reach) -> bool:
     if not left.segments or not right.segments:
         return left.file == right.file
     if not left.pattern and not right.pattern:
-        return _within(left.key, right.key) or _within(right.key, left.key)
+        fold = _ignores_case(left) or _ignores_case(right)
+        one, other = (_plain(reach.key or "", fold) for reach in (left, right))
+        return contains(one, other) or contains(other, one)
     return wildmatch.overlap(_folded(left, right), _folded(right, left))
 
 
@@ -102,11 +104,11 @@ def candidates(reach: Reach) -> tuple[list[str], list[tuple[str, str]]]:
     """
     if reach.key is None:
         return [reach.file], []
-    plain = reach.key[len(GLOB) :] if reach.pattern else reach.key
-    names = [plain, *above(plain)]
-    for key in reach.keys:
-        names += [key, *above(key)]
-    return list(dict.fromkeys(names)), [(plain.rstrip("/") + "/", plain.rstrip("/") + "0")]
+    own = reach.key.removeprefix(GLOB)
+    # Whether letter case counts is asked of the disk, which may say otherwise of the folder and of what is in it.
+    forms = dict.fromkeys((own, NO_CASE + _plain(own, True)))
+    names = [name for key in (*forms, *reach.keys) for name in (key, *above(key))]
+    return list(dict.fromkeys(names)), [(form.rstrip("/") + "/", form.rstrip("/") + "0") for form in forms]
 
 
 def _of_pattern(file: str, base: str, pattern: str) -> Reach:
@@ -124,8 +126,10 @@ def _of_key(key: str, deep: bool = False) -> list:
     return wildmatch.of_path(key.removeprefix(NO_CASE), deep=deep)
 
 
-def _within(inner: str | None, outer: str | None) -> bool:
-    return bool(inner and outer) and (inner == outer or inner.startswith(outer.rstrip("/") + "/"))
+def _plain(key: str, fold: bool) -> str:
+    """A key as the path that it is, with `fold` without letter case."""
+    path = key.removeprefix(NO_CASE)
+    return path.casefold() if fold else path
 
 
 def _folded(one: Reach, other: Reach):
