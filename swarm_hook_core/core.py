@@ -88,7 +88,7 @@ class HookCore:
         from swarm_hook_core.peers import Peers
 
         now = time.time()
-        peers = Peers(view, session.instance_id, now)
+        peers = Peers(view, session.instance_id, now, payloads.text_field(payload, "agent_id"))
         denial = decide(self.config, session, tool, tool_input, cwd, peers.on, now)
         if denial is not None or tool in self.config.write_tools or not peers.any():
             return Verdict(denial), session, view

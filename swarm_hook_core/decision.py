@@ -60,7 +60,8 @@ def first_collision(session, targets, locks_on):
                 wanted.setdefault(over, (keys[0], place, True))
     if not wanted:
         return None
-    theirs = [held for held in locks_on(list(wanted)) if held.instance_id != session.instance_id]
+    # Of one's own session only what another of its agents holds, which `locks_on` has sorted out.
+    theirs = [held for held in locks_on(list(wanted)) if held.instance_id != session.instance_id or held.agent]
     if not theirs:
         return None
     order = {key: position for position, key in enumerate(wanted)}

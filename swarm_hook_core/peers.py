@@ -9,12 +9,13 @@ class Peers:
     """What `view` (a ``StoreReader`` or ``CommandReader``) holds of others than `own_id` who have not gone.
 
     A session without an id of its own could not be registered. What its client's MCP server locked for
-    it is then not held against it.
+    it is then not held against it. What another of its agents holds than `own_agent` counts as a peer's.
     """
 
-    def __init__(self, view, own_id: str, now: float):
+    def __init__(self, view, own_id: str, now: float, own_agent: str = ""):
         self.view = view
         self.own_id = own_id
+        self.own_agent = own_agent
         self.now = now
         self._gone: dict = {}  # instance -> whether it has
 
@@ -23,8 +24,8 @@ class Peers:
         return self.view.others_hold(self.own_id)
 
     def on(self, keys) -> list:
-        """The Held locks under any of `keys`."""
-        return self._live(self.view.locks_on(keys))
+        """The Held locks under any of `keys`, and on patterns that cover what has such a key."""
+        return self._live(self.view.locks_on(keys) + self.view.patterns_over(keys))
 
     def under(self, folders, limit: int = NEAR) -> list:
         """The Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
@@ -39,10 +40,21 @@ class Peers:
         return list({held.file: held for held in self.under(roots, limit) + self.over(roots)}.values())
 
     def _live(self, found) -> list:
-        rows = [held for held in found if held.instance_id != self.own_id]
+        rows = [held for held in found if self._is_peers(held)]
         if not rows:
             return rows
-        return [held for held in rows if held.evidence is None or not self._has_gone(held)]
+        return [held for held in rows if held.evidence is None or not (self._has_gone(held) or self._has_lapsed(held))]
+
+    def _is_peers(self, held) -> bool:
+        return held.instance_id != self.own_id or (held.agent or "") not in ("", self.own_agent)
+
+    def _has_lapsed(self, held) -> bool:
+        if held.lease is None:
+            return False
+        from swarm_hook_core.clock import left
+        from swarm_hook_core.process import host_id
+
+        return left(*held.lease, host_id(), self.now) <= 0
 
     def _has_gone(self, held) -> bool:
         if held.instance_id not in self._gone:

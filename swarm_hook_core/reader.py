@@ -12,6 +12,9 @@ COLUMNS = (
     "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
     " i.adopted, i.heartbeat, i.lease_until, s.runtime"
 )
+# What ours can say of a lock beyond the contract, of context as `c`.
+LOCK_COLUMNS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.ttl, c.renewed, c.booted, c.wall_until"
+NO_COLUMNS = ", ".join(["NULL"] * 9)  # the same, of a file that another program or release has made
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
 BATCH = 400  # keys in one query; old releases take 999 values
@@ -20,15 +23,22 @@ BATCH = 400  # keys in one query; old releases take 999 values
 NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
 
 
+GLOB = "glob:"  # before the key of the folder that all a pattern covers is in: what such a lock is stored under
+
+
 class Held:
     """One lock, as the decision needs it.
 
-    `names` are the keys it was found by; `since` is in Unix seconds, 0 where it is not known.
+    `names` are the keys it was found by; `since` is in Unix seconds, 0 where it is not known. `agent`: the one of
+    its session's agents that holds it, empty for the session; `lease` as ``clock.left`` takes it, None for none.
     """
 
-    __slots__ = ("file", "names", "instance_id", "label", "note", "since", "evidence")
+    __slots__ = (
+        "file", "names", "instance_id", "label", "note", "since", "evidence", "mode", "agent", "pattern", "base",
+        "fence", "lease",
+    )  # fmt: skip
 
-    def __init__(self, file, instance_id, label, note, since, evidence=None, names=()):
+    def __init__(self, file, instance_id, label, note, since, evidence=None, names=(), more=()):
         # Rows may come from anywhere; whether a file is held must not hang on how its note reads.
         self.file = file
         self.names = names or (file,)
@@ -37,6 +47,8 @@ class Held:
         self.note = note if isinstance(note, str) else ""
         self.since = since if isinstance(since, (int, float)) else 0
         self.evidence = evidence
+        self.mode, self.agent, self.pattern, self.base, self.fence, *lease = more or (None,) * 9
+        self.lease = lease if lease[0] is not None else None
 
 
 class Session:
@@ -154,6 +166,7 @@ class StoreReader:
         self.driver = driver or sqlite_driver()
         self.connection = connect_read_only(self.driver, path, BUSY_SECONDS)
         self.is_ours = True
+        self._lock_columns = LOCK_COLUMNS
 
     def __del__(self):
         try:
@@ -188,8 +201,17 @@ class StoreReader:
             some = keys[start : start + BATCH]
             marks = ",".join("?" * len(some))
             rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
-            found += [Held(row[0], *row[2:6], row[6:], row[:2]) for row in rows + self._aliased(some)]
+            found += [_held(row, row[:2]) for row in rows + self._aliased(some)]
         return found
+
+    def patterns_over(self, keys: list[str]) -> list[Held]:
+        """Locks on patterns that cover any of these paths, given by their keys; `names` says which."""
+        rows = self._locks("c.path_key >= ? AND c.path_key < ?", [GLOB, GLOB[:-1] + ";"])
+        if not rows:
+            return rows
+        from swarm_hook_core.patterns import covered
+
+        return [_held(row, names) for row in rows if (names := covered(row[8], row[9], row[1], keys))]
 
     def others_hold(self, own_id: str) -> bool:
         """Whether anybody but this session has a lock. Two steps into an index, however many there are.
@@ -201,8 +223,12 @@ class StoreReader:
                 sql = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id {other} ? LIMIT 1"
                 if self.connection.execute(sql, (own_id,)).fetchone():
                     return True
+            # What one of this session's agents holds keeps the others out.
+            sql = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? AND agent IS NOT NULL LIMIT 1"
+            if own_id and self.connection.execute(sql, (own_id,)).fetchone():
+                return True
         except self.driver.OperationalError as error:
-            if "no such table" not in str(error):
+            if "no such" not in str(error):
                 raise
         return False
 
@@ -217,11 +243,11 @@ class StoreReader:
                 continue
             # All texts that go on with a slash: "0" comes after it.
             values = [own_id, folder.rstrip("/") + "/", folder.rstrip("/") + "0"]
-            rows = self._locks("c.instance_id <> ? AND c.path_key >= ? AND c.path_key < ?", values, limit)
+            rows = self._locks(f"{self._others} AND c.path_key >= ? AND c.path_key < ?", values, limit)
             # The plus keeps SQLite from the index of keys, where every row without one would be read.
             unkeyed = "c.instance_id <> ? AND +c.path_key IS NULL AND c.file >= ? AND c.file < ?"
             for row in rows + self._locks(unkeyed, values, limit):
-                found[row[:3]] = Held(row[0], *row[2:6], row[6:], row[:2] if row[1] else row[:1])
+                found[row[:3]] = _held(row, row[:2] if row[1] else row[:1])
         return list(found.values())
 
     def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
@@ -261,11 +287,35 @@ class StoreReader:
         return [row for row in keyed if row[1] in keys]
 
     def _locks(self, condition: str, values: list[str], limit: int = -1) -> list[tuple]:
+        try:
+            return self._some_locks(condition, values, limit)
+        except self.driver.OperationalError as error:
+            if "no such column" not in str(error) or self._lock_columns is not LOCK_COLUMNS:
+                raise
+        self._lock_columns = NO_COLUMNS  # an earlier release's file, until the coordinator next writes to it
+        return self._some_locks(condition, values, limit)
+
+    @property
+    def _others(self) -> str:
+        """Holders other than one session; any of its agents is another one too."""
+        knows_agents = self._lock_columns is LOCK_COLUMNS
+        return "(c.instance_id <> ? OR c.agent IS NOT NULL)" if knows_agents else "c.instance_id <> ?"
+
+    def _some_locks(self, condition: str, values: list[str], limit: int) -> list[tuple]:
         # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
         return self.connection.execute(
-            f"SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at, {COLUMNS}"
+            "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
+            f" {self._lock_columns}, {COLUMNS}"
             " FROM context c CROSS JOIN instances i ON i.id = c.instance_id"
             " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
             f" WHERE c.type = 'lock' AND {condition} LIMIT {limit}",
             values,
         ).fetchall()
+
+
+def _held(row: tuple, names: tuple) -> Held:
+    """The Held of a row of ``StoreReader._locks``."""
+    file = row[0]
+    if isinstance(file, str) and "/./" in file:
+        file = file.replace("/./", "/")  # one of several that share it, see ``store.locks``
+    return Held(file, *row[2:6], row[15:], names, row[6:15])

@@ -46,6 +46,10 @@ class CommandReader:
                 found.append(self._held(row, key))
         return found
 
+    def patterns_over(self, keys: list[str]) -> list[Held]:
+        """Nothing: a coordinator that is only reached by its command knows paths."""
+        return []
+
     def _held(self, row: dict, key: str) -> Held:
         owner = "identity:?" if row.get("hidden") else row.get("owner_label")
         facts = (row.get("instance_id"), owner, row.get("content"), row.get("created_at"))

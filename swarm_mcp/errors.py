@@ -4,7 +4,8 @@
     ├── UsageError           the command line is wrong
     ├── UnknownInstance      nobody, or more than one session, answers to a reference
     ├── Refused              the request is well formed, and the rules of the store say no
-    │   └── LockRefused      somebody else holds the file
+    │   ├── LockRefused      somebody else holds the file
+    │   └── Deadlock         waiting would close a circle of sessions that wait for each other
     ├── StoreUnavailable     the database cannot be opened, read or written
     └── ClientFailed         an agent client's own command did not do what was asked
 
@@ -40,6 +41,16 @@ class LockRefused(Refused):
     def __init__(self, active: dict):
         super().__init__("File is already locked", active=active)
         self.active = active
+
+
+class Deadlock(Refused):
+    """Waiting would close a circle of holders that wait for each other. `circle` names them, this one first."""
+
+    def __init__(self, circle: list[str]):
+        names = " waits for ".join([*circle, circle[0]])
+        advice = "Release what you hold, or ask one of them to"
+        super().__init__(f"waiting would never end: {names}. {advice}", circle=circle)
+        self.circle = circle
 
 
 class StoreUnavailable(SwarmError):

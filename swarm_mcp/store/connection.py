@@ -23,6 +23,8 @@ STATEMENTS = 256
 GROUPS = {
     "instances": ("instances", "Instances"),  # sessions: register, renew, find, remove
     "locks": ("locks", "Locks"),  # acquire, release, list
+    "queue": ("lock_queue", "LockQueue"),  # who waits for which locks
+    "leases": ("leases", "Leases"),  # locks that lapse: renewing, warning, letting go
     "denials": ("denials", "Denials"),  # who was kept from a file, to be told when it is free
     "alterations": ("alterations", "Alterations"),  # locked files that changed under their holders
     "messages": ("messages", "Messages"),  # mail between sessions

@@ -88,6 +88,7 @@ class Instances:
             has_gone = gone(row["host"] or "", row["client_pid"] or 0, row["client_start"] or "", self.store.here)
         if has_gone:
             raise SwarmError(f"instance {instance_id} is no longer registered; register again")
+        self.store.leases.renew(instance_id)
         now = self.store.now()
         if row["last_seen"] == now:
             return  # said already this second; a session that works fast would pay for it each time

@@ -48,6 +48,20 @@ class Locks(Protocol):
         """Locks on one file, in whatever scope."""
 
 
+class LockQueue(Protocol):
+    """Who waits for which locks."""
+
+    def ahead_of(self, instance: dict, wanted) -> dict | None:
+        """The live waiter that has a right to some of what is wanted before this request."""
+
+
+class Leases(Protocol):
+    """Locks that lapse."""
+
+    def renew(self, instance_id: str) -> None:
+        """A sign of life of this session, which keeps its locks."""
+
+
 class KeyValues(Protocol):
     """Shared values, owned by the identity that first set them. Writes raise Refused where that is another one."""
 

@@ -1,20 +1,27 @@
-"""Locks: which session keeps which file still."""
+"""Locks: which session keeps which files still.
+
+A lock is a row of ``context``, as the contract has it; what ours can do beyond that stands in columns that other
+implementations ignore. To them a lock that several share is several rows on spellings of one path, and a pattern
+a row on a path of that name.
+"""
 
 from __future__ import annotations
 
+import os
+
+from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.liveness import departed
-from swarm_hook_core.paths import LONGEST, key_of, keys_for
-from swarm_hook_core.reader import COLUMNS, NAME_OF_FILE, ascii_lower, storable
-from swarm_mcp.errors import LockRefused, SwarmError
+from swarm_hook_core.paths import LONGEST, key_of
+from swarm_hook_core.reader import storable
+from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.scope import file_of
 from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store import events, removal
+from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, checked, reach_of
+from swarm_mcp.store.lock_request import LockRequest, request
+from swarm_mcp.store.lock_rows import EXCLUSIVE, LockRows, keeps_out
 from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
 from swarm_mcp.store.registration import new_id
-
-MUTEX_PREFIX = "/__swarm/"
-_EVIDENCE = [column.strip().split(".")[1] for column in COLUMNS.split(",")]
 
 
 class Locks:
@@ -22,6 +29,7 @@ class Locks:
 
     def __init__(self, store):
         self.store = store
+        self.rows = LockRows(store)
         self._looked_for_foreign = 0
 
     def acquire(
@@ -33,45 +41,76 @@ class Locks:
         task_id: str | None = None,
         tool: str = "lock_file",
     ) -> dict:
-        """Lock `file`, as the session names it; the lock's row.
+        """Lock `file`, as the session names it; the lock's row. As `acquire_all`, of one.
 
-        One's own lock is renewed in place, so no peer can slip in between; with `exclusive` it is
-        refused like anybody's. Raises LockRefused; then the session is told when the file is free.
+        With `exclusive` one's own lock is refused like anybody's.
         """
-        path = file_of(instance, self._checked(file))
-        keys, key = self._keys(path), self._key(path)  # they ask the disk: not while others wait for the store
+        given = {"note": note, "once": exclusive, "task_id": task_id, "tool": tool}
+        return self.acquire_all(instance, request(instance, [file], **given))[0]
+
+    def acquire_all(self, instance: dict, wanted: LockRequest) -> list[dict]:
+        """Take all that is wanted, or nothing; the rows, in the request's order, each with its ``fence``.
+
+        What the holder has already is renewed in place, so no peer can slip in between. Raises LockRefused;
+        then the session is told when the file is free. Who waits (``lock_queue``) goes first.
+        """
         if self._looked_for_foreign != self.store.now():
             self._looked_for_foreign = self.store.now()  # once a second: until then they are found by their name
             if self._without_key(1):
                 with self.store.writing():
                     self.key_foreign_rows(2000)
         # A look before the write lock: who is refused over and over need not queue for it.
-        refusal = _first_other(instance, self._live(self._rows_on(path, keys)), exclusive)
-        if refusal and (refusal["instance_id"] == instance["id"] or self.store.denials.is_known(instance, refusal)):
-            raise LockRefused(self._active(refusal, token(instance["label"] or "", "identity")))
+        refusal = self._first_other(instance, wanted, self.rows.live)
+        if refusal and wanted.ticket:
+            raise self._refusal(instance, refusal)
+        if refusal:
+            own = refusal["instance_id"] == instance["id"]
+            if own or self.store.denials.is_known(instance, refusal):
+                raise self._refusal(instance, refusal)
+        keys = [key for reach in wanted.reaches for key in reach.keys]
         with self.store.writing():
             self.store.instances.require(instance["id"])
             self.store.denials.forget(instance["id"], keys)
             self.store.denials.taker = (instance["id"], keys)
             try:
-                there = self._on(path, keys)
+                refusal = self._first_other(instance, wanted, self.rows.reaped)
             finally:
                 self.store.denials.taker = ("", [])
-            refusal = _first_other(instance, there, exclusive)
             if refusal is None:
-                return self._take(instance, path, key, note, task_id, there[0] if there else None)
-            if refusal["instance_id"] != instance["id"]:
-                self.store.denials.record(instance, refusal, tool)
-        raise LockRefused(self._active(refusal, token(instance["label"] or "", "identity")))
+                ahead = self.store.queue.ahead_of(instance, wanted)
+                if ahead is None:
+                    self.store.queue.leave(wanted.ticket)
+                    return [self._grant(instance, wanted, reach) for reach in wanted.reaches]
+                refusal = ahead
+            elif refusal["instance_id"] != instance["id"]:
+                self.store.denials.record(instance, refusal, wanted.tool)
+        raise self._refusal(instance, refusal)
 
-    def release(self, instance: dict, file: str) -> int:
-        """Give up this session's lock on `file`; how many rows went (none is no error)."""
-        path = file_of(instance, self._checked(file))
-        keys = self._keys(path)
+    def release(self, instance: dict, file: str, agent: str = "", fence: int | None = None) -> int:
+        """Give up this session's lock on `file`; how many rows went (none is no error).
+
+        With `agent` only what that subagent holds. With `fence`, the number of a grant, only that very grant:
+        Refused where it is not held any more, since whoever holds it now must not lose it to a latecomer.
+        """
+        reach = reach_of(instance, file)
         with self.store.writing():
-            mine = [row for row in self._on(path, keys) if row["instance_id"] == instance["id"]]
+            mine = [
+                row
+                for row in self.rows.reaped(self.same(reach))
+                if row["instance_id"] == instance["id"] and agent in ("", row["agent"] or "")
+            ]
+            if fence is not None and [row["fence"] for row in mine] != [fence]:
+                held = f"; it is held with fence {mine[0]['fence']}" if mine else ""
+                raise Refused(f"fence {fence} is no longer good for {reach.file}{held}")
             self.drop(mine)
         return len(mine)
+
+    def same(self, reach: Reach) -> list[dict]:
+        """Every lock on that very path or pattern, live or not."""
+        if reach.pattern:
+            rows = self.rows.select("AND c.path_key = ?", (reach.key,))
+            return [row for row in rows if (row["pattern"], row["base"]) == (reach.pattern, reach.base)]
+        return [row for row in self.rows.named(reach.keys) if not row["pattern"]]
 
     def drop(self, locks: list[dict], reason: str = "", **payload) -> None:
         """Inside a transaction: delete `locks` (rows of `of`), each with its event, and tell who waits for them.
@@ -87,20 +126,21 @@ class Locks:
             self.store.denials.tell(locks, reason)
 
     def of(self, instance_id: str) -> list[dict]:
-        """Every lock this session holds, mutexes too: ``{id, scope, instance_id, file, task_id, path_key}``."""
+        """Every lock this session holds, mutexes too: ``{id, scope, instance_id, file, task_id, path_key, fence}``."""
         return self.store.rows(
-            "SELECT id, scope, instance_id, file, task_id, path_key FROM context"
+            "SELECT id, scope, instance_id, file, task_id, path_key, fence FROM context"
             " WHERE instance_id = ? AND type = 'lock' ORDER BY created_at, rowid",
             (instance_id,),
         )
 
     def path_of(self, instance: dict, file: str) -> str:
         """The file that `file` means for a session. Raises SwarmError where it cannot name one."""
-        return file_of(instance, self._checked(file))
+        return file_of(instance, checked(file))
 
     def on(self, file: str) -> list[dict]:
-        """Live locks on absolute `file` by any of its names, in whatever scope."""
-        return self._live(self._rows_on(file, self._keys(file)))
+        """Live locks that keep absolute `file` still: on itself, on a folder over it, by a pattern; in any scope."""
+        place = {"directory": "/", "root": "/", "file_root": "/", "scope": "/"}
+        return self.rows.live(self.rows.covering(reach_of(place, file, as_pattern=False)))
 
     def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
         """Live locks of a scope (None: all), oldest first, with ``owner_label``.
@@ -109,7 +149,7 @@ class Locks:
         """
         condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
         visible = f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
-        rows = self._live(self._select(visible, values))
+        rows = self.rows.live(self.rows.select(visible, values))
         return [self._seen_by(row, viewer_identity) for row in rows]
 
     def glance(self, instance: dict, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
@@ -121,7 +161,7 @@ class Locks:
         values = (instance["scope"], instance["id"])
         sql = f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)"
         counted = self.store.row(sql, values) or {"n": 0}
-        few = self._select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
+        few = self.rows.select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
         return counted["n"], [self._seen_by(row, viewer_identity) for row in few]
 
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
@@ -153,96 +193,96 @@ class Locks:
             (limit,),
         )
 
-    def _checked(self, file: str) -> str:
-        if not file.strip() or "\0" in file:
-            raise SwarmError("a lock needs the path of a file")
-        if len(file) > LONGEST:
-            raise SwarmError(f"no file has a path of {len(file)} characters")
-        if not storable(file):
-            raise SwarmError("a file whose name is not valid UTF-8 cannot be locked")
+    def _first_other(self, instance: dict, wanted: LockRequest, counted) -> dict | None:
+        """The first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
+        for reach in wanted.reaches:
+            for row in counted(self.rows.meeting(reach)):
+                if keeps_out(row, instance["id"], wanted.agent, wanted.mode):
+                    return row
+                if wanted.once and row["instance_id"] == instance["id"] and self._is_same(row, reach):
+                    return row
+        return None
+
+    def _is_same(self, row: dict, reach: Reach) -> bool:
+        if reach.pattern or row["pattern"]:
+            return (row["pattern"], row["base"]) == (reach.pattern, reach.base)
+        return row["file"] in reach.keys or (row["path_key"] or key_of(row["file"])) in reach.keys
+
+    def _refusal(self, instance: dict, refusal: dict) -> LockRefused:
+        viewer = token(instance["label"] or "", "identity")
+        active = self.store.queue.described(refusal, viewer) if "ticket" in refusal else self._active(refusal, viewer)
+        return LockRefused(active)
+
+    def _grant(self, instance: dict, wanted: LockRequest, reach: Reach) -> dict:
+        """Inside a transaction: the lock's row, in place of the one that this holder has there already."""
+        own = next(
+            (
+                row
+                for row in self.same(reach)
+                if row["instance_id"] == instance["id"] and (row["agent"] or "") == wanted.agent
+            ),
+            None,
+        )
+        mode = None if wanted.mode == EXCLUSIVE else wanted.mode
+        now = self.store.now()
+        lock: dict = {"id": new_id(), "content": wanted.note, "task_id": wanted.task_id, "created_at": now}
+        lock.update(path_key=reach.key, mode=mode, expected_end=wanted.expected_end, ttl=wanted.ttl, warned=None)
+        leased = wanted.ttl is not None
+        lock.update(renewed=clock.now() if leased else None, booted=clock.boot(self.store.here) if leased else None)
+        lock.update(wall_until=now + wanted.ttl if wanted.ttl is not None else None)
+        if own:
+            # Held all along, it is the same grant, unless it is now one of another kind.
+            lock["fence"] = own["fence"] if own["fence"] and own["mode"] == mode else self._next_fence()
+            names = ", ".join(f"{name} = ?" for name in lock)
+            self.store.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own["id"]))
+            lock = {**own, **lock}
+        else:
+            lock.update(scope=instance["scope"], instance_id=instance["id"], type="lock", fence=self._next_fence())
+            lock.update(agent=wanted.agent or None, pattern=reach.pattern or None, base=reach.base or None)
+            lock["file"] = self._spelling(instance["scope"], reach.file)
+            marks = ", ".join("?" * len(lock))
+            self.store.change(f"INSERT INTO context ({', '.join(lock)}) VALUES ({marks})", list(lock.values()))
+        payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
+        payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
+        events.add(self.store, lock["scope"], "context.lock_acquired", instance["id"], reach.file, payload)
+        return {**lock, "file": reach.file}
+
+    def _next_fence(self) -> int:
+        self.store.change("UPDATE swarm_fence SET last = last + 1")
+        return self.store.row("SELECT last FROM swarm_fence")["last"]
+
+    def _spelling(self, scope: str, file: str) -> str:
+        """A way to write `file` that no lock of this scope has: the contract has one row for each."""
+        there = "SELECT 1 FROM context WHERE type = 'lock' AND scope = ? AND file = ?"
+        folder, name = os.path.split(file)
+        while self.store.row(there, (scope, file)):
+            folder += "/."
+            file = os.path.join(folder, name)
         return file
 
-    def _key(self, path: str) -> str | None:
-        return None if path.startswith(MUTEX_PREFIX) else key_of(path)
-
-    def _take(
-        self, instance: dict, path: str, key: str | None, note: str, task_id: str | None, own: dict | None
-    ) -> dict:
-        """Inside a transaction: the new lock's row, in place of `own` where there is one."""
-        lock = {"id": new_id(), "scope": instance["scope"], "instance_id": instance["id"], "file": path}
-        lock.update(type="lock", content=note, task_id=task_id, created_at=self.store.now())
-        if own:
-            self.store.change(
-                "UPDATE context SET id = ?, content = ?, task_id = ?, created_at = ?, path_key = ? WHERE id = ?",
-                (lock["id"], note, task_id, lock["created_at"], key, own["id"]),
-            )
-            lock.update(file=own["file"], scope=own["scope"])
-        else:
-            self.store.change(
-                "INSERT INTO context (id, scope, instance_id, file, type, content, task_id, created_at, path_key)"
-                " VALUES (?, ?, ?, ?, 'lock', ?, ?, ?, ?)",
-                (lock["id"], lock["scope"], lock["instance_id"], path, note, task_id, lock["created_at"], key),
-            )
-        payload = {"id": lock["id"], "content": note}
-        events.add(self.store, lock["scope"], "context.lock_acquired", instance["id"], lock["file"], payload)
-        return lock
-
-    def _keys(self, path: str) -> list[str]:
-        """Under what names a lock on `path` may be stored."""
-        return [path] if path.startswith(MUTEX_PREFIX) else keys_for(path, "/")
-
-    def _on(self, path: str, keys: list[str]) -> list[dict]:
-        """Live locks on `path`, inside a transaction: those of sessions that have gone are removed."""
-        rows = self._rows_on(path, keys)
-        dead = [row for row in rows if self._has_gone(row)]
-        for holder_id in {row["instance_id"] for row in dead}:
-            holder = self.store.instances.get(holder_id)
-            if holder:
-                removal.remove(self.store, holder, "reclaimed")
-            else:
-                self.drop([row for row in dead if row["instance_id"] == holder_id], "reclaimed")
-        return [row for row in rows if row not in dead]
-
-    def _rows_on(self, path: str, keys: list[str]) -> list[dict]:
-        marks = ",".join("?" * len(keys))
-        # Apart, because SQLite reads every lock there is for an OR over two partial indexes.
-        some = "SELECT rowid FROM context WHERE type = 'lock' AND"
-        found = f"{some} path_key IN ({marks}) UNION {some} file IN ({marks})"
-        rows = self._select(f"AND c.rowid IN ({found})", (*keys, *keys))
-        names = tuple({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
-        expression = NAME_OF_FILE.replace("file", "c.file")
-        unkeyed = self._select(f"AND c.path_key IS NULL AND {expression} IN ({','.join('?' * len(names))})", names)
-        seen = {row["id"] for row in rows}
-        return rows + [row for row in unkeyed if row["id"] not in seen and key_of(row["file"]) in keys]
-
-    def _select(self, condition: str, values: tuple) -> list[dict]:
-        return self.store.rows(
-            "SELECT c.id, c.instance_id, c.file, c.type, c.content, c.created_at, c.task_id, c.scope, c.path_key,"
-            f" i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
-            " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
-            " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
-            f" WHERE c.type = 'lock' {condition} ORDER BY c.created_at, c.rowid",
-            values,
-        )
-
-    def _live(self, rows: list[dict]) -> list[dict]:
-        return [row for row in rows if not self._has_gone(row)]
-
-    def _has_gone(self, row: dict) -> bool:
-        if row["owner_id"] is None:
-            return True
-        return departed([row[name] for name in _EVIDENCE], self.store.now(), self.store.here)
-
     def _seen_by(self, row: dict, viewer: str) -> dict:
-        shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
-        shown["owner_label"] = row["owner_label"]
+        shown = self._shown(row)
+        shown.update(owner_label=row["owner_label"], **self._beyond(row))
         if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
             shown.update(content="", owner_label=None, hidden=True)
         return shown
 
+    def _shown(self, row: dict) -> dict:
+        """A lock in the contract's words, and whatever more there is to say of it."""
+        shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
+        return {**shown, "file": plain(row["file"])}
+
+    def _beyond(self, row: dict) -> dict:
+        """What there is to say of a lock beyond the contract's words."""
+        more = {name: row.get(name) for name in ("mode", "agent", "pattern", "fence", "expected_end", "repository")}
+        left = self.rows.left(row)
+        if left is not None:
+            more.update(ttl=row["ttl"], lapses_in=round(max(0.0, left), 1))
+        return {name: value for name, value in more.items() if value}
+
     def _active(self, row: dict, viewer: str) -> dict:
         if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
-            return {"hidden": True, "reason": "cross_identity", "file": row["file"]}
+            return {"hidden": True, "reason": "cross_identity", "file": plain(row["file"])}
         age = seconds_since(row["heartbeat"], self.store.now())
         # A live session that is merely quiet is not stale: its client is there, or its lease runs.
         quiet = row["last_seen"] is None and age > removal.STALE_SECONDS
@@ -256,11 +296,16 @@ class Locks:
         )
         if tasks:
             tasks = _shown_to(self.store, viewer, tasks)
-        shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
+        shown = self._shown(row)
         place = lock_with_pane(self.store, {"instance_id": row["instance_id"]})
         owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
         workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
-        return {**shown, "owner": owner, **workspace, "active_tasks": tasks}
+        return {**shown, "owner": owner, **workspace, "active_tasks": tasks, **self._beyond(row)}
+
+
+def plain(file: str) -> str:
+    """A lock's file as it was asked for: see ``Locks._spelling``."""
+    return file.replace("/./", "/") if "/./" in file else file
 
 
 def _shown_to(store, viewer: str, tasks: list[dict]) -> list[dict]:
@@ -270,8 +315,3 @@ def _shown_to(store, viewer: str, tasks: list[dict]) -> list[dict]:
     sight = Sight(store, onlooker(viewer))
     names = ("id", "type", "title", "status")
     return [{name: task[name] for name in names} for task in tasks if sight.sees(task)]
-
-
-def _first_other(instance: dict, locks: list[dict], exclusive: bool) -> dict | None:
-    """The lock that keeps this session from the file: another's, with `exclusive` also its own."""
-    return next((lock for lock in locks if exclusive or lock["instance_id"] != instance["id"]), None)

@@ -1,15 +1,15 @@
 """Tables, columns and indexes, and how an older or foreign file gets what it lacks.
 
 The contract's part is shared with other implementations: names, defaults, unique indexes and
-``user_version`` 1 are theirs as much as ours. What we add is a nullable column
-(``context.path_key``), our own tables (``swarm_*``) and indexes, which others ignore.
+``user_version`` 1 are theirs as much as ours. What we add are nullable columns of
+``context`` (``path_key`` and what follows it), our own tables (``swarm_*``) and indexes, which others ignore.
 """
 
 from __future__ import annotations
 
 from swarm_hook_core.reader import NAME_OF_FILE
 
-OUR_VERSION = 4  # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs
+OUR_VERSION = 4  # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do
 
 TABLES = {
     "instances": """
@@ -33,7 +33,9 @@ TABLES = {
     "context": """
         id TEXT PRIMARY KEY, scope TEXT NOT NULL DEFAULT '', instance_id TEXT NOT NULL, file TEXT NOT NULL,
         type TEXT NOT NULL, content TEXT NOT NULL, task_id TEXT,
-        created_at INTEGER NOT NULL DEFAULT (unixepoch()), path_key TEXT""",
+        created_at INTEGER NOT NULL DEFAULT (unixepoch()), path_key TEXT, mode TEXT, agent TEXT, pattern TEXT,
+        base TEXT, ttl REAL, renewed REAL, booted TEXT, wall_until REAL, expected_end INTEGER, fence INTEGER,
+        repository TEXT, warned INTEGER""",
     "events": """
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, type TEXT NOT NULL, actor TEXT, subject TEXT,
         payload TEXT, created_at INTEGER NOT NULL DEFAULT (unixepoch())""",
@@ -69,6 +71,13 @@ TABLES = {
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, file TEXT NOT NULL, path_key TEXT NOT NULL,
         writer_id TEXT, writer_label TEXT, holder_id TEXT NOT NULL, tool TEXT, command TEXT, kind TEXT NOT NULL,
         kept TEXT, altered_at INTEGER NOT NULL""",
+    # Who waits for which locks, first come, first served: a request of several is one row and as many wants.
+    "swarm_waiters": """
+        ticket INTEGER PRIMARY KEY AUTOINCREMENT, instance_id TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '',
+        scope TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, start TEXT NOT NULL, mode TEXT NOT NULL,
+        wants TEXT NOT NULL, since REAL NOT NULL, until REAL""",
+    # The number of the last grant.
+    "swarm_fence": "last INTEGER NOT NULL",
     # Children that agent command lines were started as, and who supervises them (``runs``).
     "swarm_runs": """
         id TEXT PRIMARY KEY, scope TEXT NOT NULL, task_id TEXT, instance_id TEXT NOT NULL, requester TEXT,
@@ -107,7 +116,23 @@ ADDED_COLUMNS = {
         "tracker_required": "INTEGER NOT NULL DEFAULT 0",
         "tracker_provider": "TEXT",
     },
-    "context": {"scope": "TEXT NOT NULL DEFAULT ''", "task_id": "TEXT", "path_key": "TEXT"},
+    "context": {
+        "scope": "TEXT NOT NULL DEFAULT ''",
+        "task_id": "TEXT",
+        "path_key": "TEXT",
+        "mode": "TEXT",
+        "agent": "TEXT",
+        "pattern": "TEXT",
+        "base": "TEXT",
+        "ttl": "REAL",
+        "renewed": "REAL",
+        "booted": "TEXT",
+        "wall_until": "REAL",
+        "expected_end": "INTEGER",
+        "fence": "INTEGER",
+        "repository": "TEXT",
+        "warned": "INTEGER",
+    },
     "kv": {"owner_identity": "TEXT"},
 }
 
@@ -141,6 +166,9 @@ INDEXES = {
     "swarm_run_time_idx": "swarm_runs(started_at)",
     "swarm_run_live_idx": "swarm_runs(instance_id) WHERE state <> 'ended'",
     "swarm_run_ended_idx": "swarm_runs(ended_at) WHERE ended_at IS NOT NULL",
+    # Ours: locks that may lapse, those that hold in every work tree of a repository.
+    "swarm_lock_lease_idx": "context(instance_id, ttl) WHERE type = 'lock' AND ttl IS NOT NULL",
+    "swarm_lock_repository_idx": "context(repository) WHERE type = 'lock' AND repository IS NOT NULL",
     # Ours: what falls due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",
     "swarm_kv_key_idx": "kv(key, scope)",
@@ -229,6 +257,8 @@ def _build(database) -> None:
         "INSERT OR IGNORE INTO kv_scope_updates (scope, changed_at)"
         " SELECT scope, max(updated_at) * 1000 FROM kv GROUP BY scope"
     )
+    if not database.execute("SELECT 1 FROM swarm_fence").fetchone():
+        database.execute("INSERT INTO swarm_fence (last) VALUES (0)")
     database.execute("DELETE FROM swarm_schema")
     database["swarm_schema"].insert({"version": OUR_VERSION})
     database.execute("PRAGMA user_version = 1")

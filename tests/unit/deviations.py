@@ -29,6 +29,7 @@ ERROR_SHAPE = "a fault is shown as every refusal is: {error}"
 NOTICE = "a session that was denied a file is told when it is free, and the message counts like any other"
 LEASES_COUNT = "a leased session is a live session: it is seen, written to and given work"
 EXIT_CODE = "a refusal is an error to machines too"
+FENCE = "every grant has a number, by which a holder that has been away learns that it is none any more"
 CHECKS = "each program looks at its own installation; the first eight checks have the recorded names and statuses"
 ROLES = "there are fewer ways to name a role: no launcher of ours is asked"
 
@@ -39,6 +40,8 @@ MCP = (
     Deviation("* register", "layout : indented", "JSON is laid out alike in every answer"),
     Deviation("107 *", "layout : indented", "JSON is laid out alike in every answer"),
     Deviation("*", 'text: is *, not "MCP error -32602: <text>"', "said in words that a model can act on"),
+    Deviation("* *lock*", "extra *.fence", FENCE),
+    Deviation("64 B lock_file", "extra events.0.payload.task_id", "what a lock is for belongs to its history"),
     Deviation("* bootstrap", "extra held_locks", "after losing context a session must know what it holds"),
     Deviation("28 *", "text: is *error*", ERROR_SHAPE),
     Deviation("* lock_file", "extra events.0: *context.lock_denied*", "a denial is worth an event: peers learn by it"),
@@ -66,6 +69,7 @@ MCP = (
 )
 
 CLI = (
+    Deviation("2[124] lock*", "extra *.fence", FENCE),
     Deviation("2[12] lock * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("* claim * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("65 update-task * --json", "exit: 1, not 0", EXIT_CODE),

@@ -35,7 +35,8 @@ def test_a_lock_and_its_refusal(ground: Ground):
     one, two = ground.session("1", "one"), ground.session("2", "two")
     lock = ground.lock(one, "src/a.py", "why")
     active = refused(ground, two, "src/a.py")
-    assert list(active) == ["id", "instance_id", "file", "type", "content", "created_at", "owner", "active_tasks"]
+    contract = ["id", "instance_id", "file", "type", "content", "created_at", "owner", "active_tasks"]
+    assert list(active) == [*contract, "fence"]
     assert (active["id"], active["instance_id"], active["content"]) == (lock["id"], one["id"], "why")
     assert active["file"] == f"{ground.scope}/src/a.py" and active["active_tasks"] == []
     assert list(active["owner"]) == [
@@ -548,7 +549,7 @@ def test_every_change_has_its_event_with_what_it_concerns(ground: Ground):
         ("context.lock_denied", two["id"], f"{ground.scope}/g"),
     ]  # fmt: skip
     assert [json.loads(row["payload"]) for row in rows[:2]] == [
-        {"id": first["id"], "content": "a"}, {"id": second["id"], "content": "b"},
+        {"id": first["id"], "content": "a", "fence": 1}, {"id": second["id"], "content": "b", "fence": 1},
     ]  # fmt: skip
     assert {row["scope"] for row in rows} == {ground.scope}
 

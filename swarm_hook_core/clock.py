@@ -1,0 +1,35 @@
+"""The clock that leases go by: seconds since this machine started, those it slept included.
+
+The time of day can be set, forwards and backwards; this cannot. It counts from another beginning after each start
+of the machine, so it is only ever compared together with `boot`.
+"""
+
+import sys
+import time
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", None) if sys.platform.startswith("linux") else None
+if _CLOCK is None:
+    _CLOCK = getattr(time, "CLOCK_MONOTONIC", None)  # on macOS this one counts sleep
+
+
+def now() -> float:
+    """Seconds since the machine started."""
+    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+
+
+def boot(host: str) -> str:
+    """Which start of the machine that is, out of ``process.host_id()``; empty where it cannot be told."""
+    return host.split("/")[1] if host.count("/") >= 2 else ""
+
+
+def left(ttl, renewed, booted, wall_until, host: str, wall_now: float):
+    """Seconds until a lease of `ttl` seconds lapses, negative once it has; None for a lock without one.
+
+    `renewed` is when its holder last showed a sign of life, by this clock, in the start `booted`; `wall_until`
+    (Unix seconds) counts instead once the machine has been started anew.
+    """
+    if not isinstance(ttl, (int, float)):
+        return None
+    if isinstance(renewed, (int, float)) and booted == boot(host):
+        return renewed + ttl - now()
+    return wall_until - wall_now if isinstance(wall_until, (int, float)) else 0.0

@@ -1,0 +1,184 @@
+"""Who waits for which locks: first come, first served, across processes.
+
+A waiter is a row from when it joins until it has what it wants, gives up, or its process is gone. Whoever comes
+later and wants some of the same has to wait as well, were it free: nobody is overtaken. Only a holder that wants
+more of what it has goes before those who wait for it to let go, since it would wait for itself otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import NamedTuple
+
+from swarm_hook_core import clock
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.process import gone, start_time
+from swarm_mcp.errors import Deadlock
+from swarm_mcp.store import events
+from swarm_mcp.store.lock_reach import Reach, meet, reach_in
+from swarm_mcp.store.lock_request import LockRequest
+from swarm_mcp.store.lock_rows import SHARED, keeps_out
+
+
+class Holder(NamedTuple):
+    """Who can hold and wait: a session, or one of its agents."""
+
+    instance_id: str
+    agent: str = ""
+
+
+class LockQueue:
+    """The embedded store's queue. Rows are those of ``swarm_waiters`` with ``reaches`` and ``owner_label``."""
+
+    def __init__(self, store):
+        self.store = store
+
+    # ------------------------------------------------------------------ ask
+
+    def waiting(self) -> list[dict]:
+        """Everybody who waits, first come first."""
+        rows = self.store.rows(
+            "SELECT w.*, i.label AS owner_label, i.id AS owner_id FROM swarm_waiters w"
+            " LEFT JOIN instances i ON i.id = w.instance_id ORDER BY w.ticket"
+        )
+        return [{**row, "reaches": _reaches(row)} for row in rows if not self._is_void(row)]
+
+    def waiting_for(self, reach: Reach) -> list[dict]:
+        """Who waits for something that meets `reach`, first come first."""
+        return [row for row in self.waiting() if any(meet(reach, wanted) for wanted in row["reaches"])]
+
+    def ahead_of(self, instance: dict, wanted: LockRequest) -> dict | None:
+        """The live waiter that has a right to some of what is wanted before this request, None for none."""
+        if not self.store.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
+            return None  # the common case
+        return next(iter(self._ahead(Holder(instance["id"], wanted.agent), wanted)), None)
+
+    def described(self, row: dict, viewer_identity: str) -> dict:
+        """A waiter in the shape of a refusal's ``active``."""
+        if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
+            return {"hidden": True, "reason": "cross_identity", "file": row["reaches"][0].file, "waiting": True}
+        owner = {"id": row["instance_id"], "label": row["owner_label"]}
+        shown = {"ticket": row["ticket"], "instance_id": row["instance_id"], "file": row["reaches"][0].file}
+        return {**shown, "content": "", "waiting": True, "mode": row["mode"], "owner": owner, "active_tasks": []}
+
+    # --------------------------------------------------------------- change
+
+    def join(self, instance: dict, wanted: LockRequest, seconds: float | None) -> int:
+        """Take a place behind all who wait; the ticket. `seconds`: for how long, None for any time.
+
+        Raises Deadlock where everybody in a circle would wait for the next.
+        """
+        wants = [
+            {"file": reach.file, "path_key": reach.key, "pattern": reach.pattern, "base": reach.base}
+            for reach in wanted.reaches
+        ]
+        now = clock.now()
+        values: dict = {"instance_id": instance["id"], "agent": wanted.agent, "scope": instance["scope"]}
+        values.update(host=self.store.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
+        values.update(wants=json.dumps(wants), since=now, until=None if seconds is None else now + seconds)
+        with self.store.writing():
+            self.store.instances.require(instance["id"])
+            self.sweep()
+            circle = self._circle(Holder(instance["id"], wanted.agent), wanted)
+            if circle:
+                events.add(
+                    self.store, instance["scope"], "context.lock_deadlock", instance["id"], wanted.reaches[0].file,
+                    {"circle": [list(holder) for holder in circle]},
+                )  # fmt: skip
+                raise Deadlock([self._named(holder) for holder in circle])
+            marks = ", ".join("?" * len(values))
+            self.store.change(
+                f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values())
+            )
+            return int(self.store.row("SELECT last_insert_rowid() AS ticket")["ticket"])
+
+    def leave(self, ticket: int) -> None:
+        """Give a place up; none is no error."""
+        if not ticket:
+            return
+        if self.store.connection.in_transaction:
+            self.store.change("DELETE FROM swarm_waiters WHERE ticket = ?", (ticket,))
+            return
+        with self.store.writing():
+            self.store.change("DELETE FROM swarm_waiters WHERE ticket = ?", (ticket,))
+
+    def sweep(self) -> None:
+        """Inside a transaction: remove the places of waiters that are gone, or have waited long enough."""
+        for row in self.store.rows("SELECT w.*, i.id AS owner_id FROM swarm_waiters w"
+                                   " LEFT JOIN instances i ON i.id = w.instance_id"):
+            if self._is_void(row):
+                self.leave(row["ticket"])
+
+    # -------------------------------------------------------------- innards
+
+    def _ahead(self, holder: Holder, wanted: LockRequest) -> list[dict]:
+        found = []
+        for row in self.waiting():
+            if wanted.ticket and row["ticket"] >= wanted.ticket:
+                break
+            if Holder(row["instance_id"], row["agent"]) == holder:
+                continue
+            if row["mode"] == SHARED and wanted.mode == SHARED:
+                continue
+            if not any(meet(own, theirs) for own in wanted.reaches for theirs in row["reaches"]):
+                continue
+            if not self._waits_for(row, holder):
+                found.append(row)
+        return found
+
+    def _waits_for(self, row: dict, holder: Holder) -> bool:
+        """Whether a waiter waits for something that `holder` has."""
+        return holder in self._keeping(Holder(row["instance_id"], row["agent"]), row["mode"], row["reaches"])
+
+    def _keeping(self, holder: Holder, mode: str, reaches) -> list[Holder]:
+        """Who holds what keeps `holder` from these."""
+        rows = self.store.locks.rows
+        return [
+            Holder(lock["instance_id"], lock["agent"] or "")
+            for reach in reaches
+            for lock in rows.live(rows.meeting(reach))
+            if keeps_out(lock, *holder, mode)
+        ]
+
+    def _circle(self, start: Holder, wanted: LockRequest) -> list[Holder]:
+        """The circle of holders that a wait of `start` would close, beginning with it; empty for none."""
+        waiting: dict[Holder, list[dict]] = {}
+        for row in self.waiting():
+            waiting.setdefault(Holder(row["instance_id"], row["agent"]), []).append(row)
+
+        def next_of(holder: Holder) -> list[Holder]:
+            found = []
+            for row in waiting.get(holder, ()):
+                asked = wanted._replace(reaches=row["reaches"], mode=row["mode"], ticket=row["ticket"])
+                found += self._keeping(holder, row["mode"], row["reaches"])
+                found += [Holder(other["instance_id"], other["agent"]) for other in self._ahead(holder, asked)]
+            return found
+
+        first = self._keeping(start, wanted.mode, wanted.reaches)
+        first += [Holder(row["instance_id"], row["agent"]) for row in self._ahead(start, wanted)]
+        seen: set[Holder] = set()
+        pending = [(holder, [start]) for holder in first]
+        while pending:
+            holder, path = pending.pop()
+            if holder == start:
+                return path
+            if holder not in seen:
+                seen.add(holder)
+                pending += [(after, [*path, holder]) for after in next_of(holder)]
+        return []
+
+    def _named(self, holder: Holder) -> str:
+        row = self.store.instances.get(holder.instance_id)
+        name = (row["label"] if row else "") or holder.instance_id
+        return f"{name} (agent {holder.agent})" if holder.agent else name
+
+    def _is_void(self, row: dict) -> bool:
+        if row["owner_id"] is None or (row["until"] is not None and row["until"] < clock.now()):
+            return True
+        return gone(row["host"], row["pid"], row["start"], self.store.here)
+
+
+def _reaches(row: dict) -> tuple[Reach, ...]:
+    wants = json.loads(row["wants"])
+    return tuple(reach for want in wants if (reach := reach_in(want)))

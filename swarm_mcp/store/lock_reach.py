@@ -1,0 +1,146 @@
+"""What a lock reaches: one path with all that is under it, or what a pattern covers; and when two reaches meet."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from swarm_hook_core import wildmatch
+from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_of, keys_for
+from swarm_hook_core.peers import above
+from swarm_hook_core.reader import GLOB, storable
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.scope import file_of
+
+MUTEX_PREFIX = "/__swarm/"  # of names that are no files
+
+
+class Reach(NamedTuple):
+    """What a request names.
+
+    file      as listings show it: an absolute path, or the folder and the pattern in one
+    key       what it is stored under (``path_key``): the path's key; for a pattern `GLOB` and the key of the folder
+              that all it covers is in; None for a mutex
+    keys      every name under which a lock on the same path may be stored
+    pattern   as it was given, relative to `base` (the key of a folder); empty for a path
+    segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A path counts with all that is under it
+              where it is a folder, or was named with a slash at its end
+    """
+
+    file: str
+    key: str | None
+    keys: tuple[str, ...]
+    pattern: str = ""
+    base: str = ""
+    segments: tuple = ()
+
+
+def reach_of(instance: dict, text: str, as_pattern: bool | None = None) -> Reach:
+    """What `text` means for a session: a pattern where `as_pattern`, a path where that is False.
+
+    None leaves it to the text: one with ``*`` or ``?`` that names no file there is a pattern, relative to the
+    session's scope. Raises SwarmError. Asks the disk.
+    """
+    text = checked(text)
+    if text.startswith(MUTEX_PREFIX):
+        return Reach(text, None, (text,))
+    path = file_of(instance, text)
+    if as_pattern is None:
+        as_pattern = ("*" in text or "?" in text) and not os.path.lexists(path)
+    if not as_pattern:
+        key = key_of(path)
+        deep = text.endswith("/") or os.path.isdir(path)
+        return Reach(path, key, tuple(keys_for(path, "/")), segments=tuple(_of_key(key, deep)))
+    base = instance["scope"]
+    if os.path.isabs(text):
+        if not text.startswith(base.rstrip("/") + "/"):
+            raise SwarmError(f"a pattern counts from this scope, {base}, and {text[:120]} is not in it")
+        text = "/" + text[len(base.rstrip("/")) + 1 :]
+    return _of_pattern(os.path.join(base, text.lstrip("/")), key_of(base), text)
+
+
+def reach_in(row: dict) -> Reach | None:
+    """The reach of a lock's row; None where another program has stored what cannot be read."""
+    file = row["file"]
+    if not isinstance(file, str) or "\0" in file or len(file) > LONGEST:
+        return None
+    if file.startswith(MUTEX_PREFIX):
+        return Reach(file, None, (file,))
+    if row.get("pattern"):
+        try:
+            return _of_pattern(file, row["base"], row["pattern"])
+        except SwarmError:
+            return None
+    key = row["path_key"] or key_of(file)
+    return Reach(file, key, (key,), segments=tuple(_of_key(key, os.path.isdir(file))))
+
+
+def meet(left: Reach, right: Reach) -> bool:
+    """Whether there is, or could be, a path that both reach."""
+    if not left.segments or not right.segments:
+        return left.file == right.file
+    if not left.pattern and not right.pattern:
+        fold = _ignores_case(left) or _ignores_case(right)
+        one, other = (_plain(reach.key or "", fold) for reach in (left, right))
+        return contains(one, other) or contains(other, one)
+    return wildmatch.overlap(_folded(left, right), _folded(right, left))
+
+
+def checked(text: str) -> str:
+    """`text`, where it can name what is to be locked. Raises SwarmError."""
+    if not text.strip() or "\0" in text:
+        raise SwarmError("a lock needs the path of a file")
+    if len(text) > LONGEST:
+        raise SwarmError(f"no file has a path of {len(text)} characters")
+    if not storable(text):
+        raise SwarmError("a file whose name is not valid UTF-8 cannot be locked")
+    return text
+
+
+def candidates(reach: Reach) -> tuple[list[str], list[tuple[str, str]]]:
+    """Where locks that may meet `reach` are found: names to look up, and ranges of keys ``(from, to)``.
+
+    Patterns are few and are all looked at; they are not in here.
+    """
+    if reach.key is None:
+        return [reach.file], []
+    own = reach.key.removeprefix(GLOB)
+    # Whether letter case counts is asked of the disk, which may say otherwise of the folder and of what is in it.
+    forms = dict.fromkeys((own, NO_CASE + _plain(own, True)))
+    names = [name for key in (*forms, *reach.keys) for name in (key, *above(key))]
+    return list(dict.fromkeys(names)), [(form.rstrip("/") + "/", form.rstrip("/") + "0") for form in forms]
+
+
+def _of_pattern(file: str, base: str, pattern: str) -> Reach:
+    fold = base.startswith(NO_CASE)
+    try:
+        own = wildmatch.parsed(pattern, fold)
+    except wildmatch.PatternUnreadable as error:
+        raise SwarmError(f"{pattern[:120]!r} is not a pattern: it {error}") from None
+    prefix = wildmatch.literal_prefix(pattern.casefold() if fold else pattern)
+    key = f"{base.rstrip('/')}/{prefix}" if prefix else base
+    return Reach(file, GLOB + key, (), pattern, base, (*_of_key(base), *own))
+
+
+def _of_key(key: str, deep: bool = False) -> list:
+    return wildmatch.of_path(key.removeprefix(NO_CASE), deep=deep)
+
+
+def _plain(key: str, fold: bool) -> str:
+    """A key as the path that it is, with `fold` without letter case."""
+    path = key.removeprefix(NO_CASE)
+    return path.casefold() if fold else path
+
+
+def _folded(one: Reach, other: Reach):
+    """The segments of `one`, without letter case where `other` knows none: the disk is the same."""
+    mine, theirs = _ignores_case(one), _ignores_case(other)
+    if mine or not theirs:
+        return one.segments
+    if one.pattern:
+        return (*wildmatch.of_path(one.base.removeprefix(NO_CASE), True), *wildmatch.parsed(one.pattern, True))
+    return tuple(wildmatch.of_path(one.key or one.file, True, one.segments[-1] is wildmatch.DEEP))
+
+
+def _ignores_case(reach: Reach) -> bool:
+    return (reach.key or "").removeprefix(GLOB).startswith(NO_CASE)

@@ -1,0 +1,53 @@
+"""What somebody asks for when asking for locks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store.lock_reach import Reach, reach_of
+from swarm_mcp.store.lock_rows import EXCLUSIVE, MODES
+
+SHORTEST, LONGEST = 1.0, 30 * 86400.0  # seconds of a lease
+MOST = 200  # locks in one request
+
+
+class LockRequest(NamedTuple):
+    """Locks that are wanted together: all of them, or none.
+
+    mode          ``exclusive`` or ``shared``
+    agent         the subagent that is to hold them; empty for the session with all its agents
+    ttl           seconds of the lease, counted from the holder's last sign of life; None for none
+    expected_end  Unix seconds, for others to read; None where it is not known
+    once          refuse also where this holder has one of them already
+    logical       hold in every work tree of the same repository
+    tool          what asks, for the record
+    ticket        place in the queue (``swarm_waiters``); 0 for whoever does not wait
+    """
+
+    reaches: tuple[Reach, ...]
+    note: str = ""
+    mode: str = EXCLUSIVE
+    agent: str = ""
+    ttl: float | None = None
+    expected_end: int | None = None
+    task_id: str | None = None
+    once: bool = False
+    logical: bool = False
+    tool: str = "lock_file"
+    ticket: int = 0
+
+
+def request(instance: dict, files: list[str] | tuple[str, ...], as_pattern: bool | None = None, **given) -> LockRequest:
+    """The request of `instance` for `files` as it spells them; `given` as in `LockRequest`. Raises SwarmError."""
+    if not files:
+        raise SwarmError("a lock needs the path of a file")
+    if len(files) > MOST:
+        raise SwarmError(f"{len(files)} locks at once; {MOST} is the most (a folder, or a pattern, is one)")
+    mode, ttl = given.get("mode") or EXCLUSIVE, given.get("ttl")
+    if mode not in MODES:
+        raise SwarmError(f"unknown mode {mode[:40]!r}; choose from {', '.join(MODES)}")
+    if ttl is not None and not SHORTEST <= ttl <= LONGEST:
+        raise SwarmError(f"a lease lasts from {SHORTEST:g} second to {LONGEST / 86400:g} days, not {ttl:g} s")
+    reaches = {reach.file: reach for reach in (reach_of(instance, file, as_pattern) for file in files)}
+    return LockRequest(tuple(reaches.values()), **{**given, "mode": mode})

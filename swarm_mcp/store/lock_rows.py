@@ -1,0 +1,130 @@
+"""Rows of locks as the store has them, and which of them still count."""
+
+from __future__ import annotations
+
+from swarm_hook_core import clock
+from swarm_hook_core.liveness import departed
+from swarm_hook_core.paths import key_of
+from swarm_hook_core.peers import above
+from swarm_hook_core.reader import COLUMNS, GLOB, NAME_OF_FILE, ascii_lower
+from swarm_mcp.store import removal
+from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, candidates, meet, reach_in
+
+OWN = (
+    "id", "scope", "instance_id", "file", "type", "content", "task_id", "created_at", "path_key", "mode", "agent",
+    "pattern", "base", "ttl", "renewed", "booted", "wall_until", "expected_end", "fence", "repository",
+)  # fmt: skip
+_EVIDENCE = [column.strip().split(".")[1] for column in COLUMNS.split(",")]
+EXCLUSIVE, SHARED = "exclusive", "shared"
+MODES = (EXCLUSIVE, SHARED)
+
+
+class LockRows:
+    """Finding locks: by name, by what they reach, by holder. A row has `OWN` and ``owner_label``, ``owner_id``."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def select(self, condition: str, values: tuple) -> list[dict]:
+        """Every lock that fits, live or not, oldest first."""
+        return self.store.rows(
+            f"SELECT {', '.join(f'c.{name}' for name in OWN)}, i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
+            " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
+            " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
+            f" WHERE c.type = 'lock' {condition} ORDER BY c.created_at, c.rowid",
+            values,
+        )
+
+    def named(self, keys: tuple[str, ...] | list[str]) -> list[dict]:
+        """Locks on a path by any of its names."""
+        marks = ",".join("?" * len(keys))
+        # Apart, because SQLite reads every lock there is for an OR over two partial indexes.
+        some = "SELECT rowid FROM context WHERE type = 'lock' AND"
+        found = f"{some} path_key IN ({marks}) UNION {some} file IN ({marks})"
+        rows = self.select(f"AND c.rowid IN ({found})", (*keys, *keys))
+        names = tuple({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
+        expression = NAME_OF_FILE.replace("file", "c.file")
+        unkeyed = self.select(f"AND c.path_key IS NULL AND {expression} IN ({','.join('?' * len(names))})", names)
+        seen = {row["id"] for row in rows}
+        return rows + [row for row in unkeyed if row["id"] not in seen and key_of(row["file"]) in keys]
+
+    def covering(self, reach: Reach) -> list[dict]:
+        """Locks that keep the path of `reach` still: on itself, on a folder over it, or by a pattern."""
+        if reach.key is None:
+            return self.named(reach.keys)
+        names = [name for key in reach.keys for name in (key, *above(key))]
+        found = {row["id"]: row for row in self.named(list(dict.fromkeys(names)))}
+        exact = reach._replace(segments=tuple(part for part in reach.segments if part is not None))
+        for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";")):
+            there = reach_in(row)
+            if there and meet(exact, there):
+                found[row["id"]] = row
+        return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
+
+    def meeting(self, reach: Reach) -> list[dict]:
+        """Locks whose reach meets `reach`, whoever holds them, in whatever mode."""
+        names, ranges = candidates(reach)
+        found = {row["id"]: row for row in self.named(names)}
+        for low, high in ranges if reach.key is not None else ():
+            for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (low, high)):
+                found[row["id"]] = row
+        if reach.key is not None:
+            for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";")):
+                found[row["id"]] = row
+        return sorted(
+            (row for row in found.values() if (there := reach_in(row)) and meet(reach, there)),
+            key=lambda row: (row["created_at"], row["id"]),
+        )
+
+    def live(self, rows: list[dict]) -> list[dict]:
+        """Those of `rows` that still hold."""
+        return [row for row in rows if not self.is_void(row)]
+
+    def reaped(self, rows: list[dict]) -> list[dict]:
+        """Inside a transaction: those of `rows` that still hold. What is left of gone sessions is removed."""
+        void = [row for row in rows if self.is_void(row)]
+        for holder_id in {row["instance_id"] for row in void if self.has_gone(row)}:
+            holder = self.store.instances.get(holder_id)
+            if holder:
+                removal.remove(self.store, holder, "reclaimed")
+            else:
+                self.store.locks.drop([row for row in void if row["instance_id"] == holder_id], "reclaimed")
+        self.store.locks.drop([row for row in void if not self.has_gone(row)], "lapsed")
+        ids = {row["id"] for row in void}
+        return [row for row in rows if row["id"] not in ids]
+
+    def is_void(self, row: dict) -> bool:
+        """Whether a lock no longer holds: its session has gone, or its lease has lapsed."""
+        return self.has_gone(row) or self.has_lapsed(row)
+
+    def has_gone(self, row: dict) -> bool:
+        """Whether the session that took a lock has gone."""
+        if row["owner_id"] is None:
+            return True
+        return departed([row[name] for name in _EVIDENCE], self.store.now(), self.store.here)
+
+    def has_lapsed(self, row: dict) -> bool:
+        """Whether a lock's lease is over."""
+        left = self.left(row)
+        return left is not None and left <= 0
+
+    def left(self, row: dict) -> float | None:
+        """Seconds until a lock's lease is over; None for one without a lease."""
+        lease = (row["ttl"], row["renewed"], row["booted"], row["wall_until"])
+        return clock.left(*lease, self.store.here, self.store.now())
+
+
+def is_mutex(file: str) -> bool:
+    """Whether a lock's name is no file's."""
+    return file.startswith(MUTEX_PREFIX)
+
+
+def keeps_out(row: dict, instance_id: str, agent: str, mode: str) -> bool:
+    """Whether the lock `row` keeps this holder from a lock in `mode` that meets it.
+
+    What a session holds, its agents hold; what one of its agents holds, nobody else in it does.
+    """
+    own_agent = row["agent"] or ""
+    if row["instance_id"] == instance_id and own_agent in ("", agent):
+        return False
+    return not (mode == SHARED and row["mode"] == SHARED)
