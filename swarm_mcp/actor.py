@@ -87,7 +87,7 @@ def _shell(store, args) -> dict:
     leader = os.getsid(0) or os.getppid()
     who = identity("MCP")
     words = [f"identity:{who}"] if who else []
-    return store.instances.register(
+    row = store.instances.register(
         Registration(
             here(),
             label=" ".join([*words, "mode:gateway", f"origin:{TERMINAL}"]),
@@ -97,6 +97,7 @@ def _shell(store, args) -> dict:
             client=(leader, start_time(leader)),
         )
     )
+    return store.instances.live(row["id"]) or row
 
 
 def surrounding_session(store) -> dict | None:

@@ -110,4 +110,4 @@ def require_gateway(requester: dict) -> None:
 
 def may_go_wild(requester: dict) -> bool:
     """Whether a session may start workers whose harness checks nothing (mode yolo): a person, or one that is let."""
-    return is_on("SWARM_ALLOW_YOLO") or token(requester["label"] or "", "origin") == TERMINAL
+    return is_on("SWARM_ALLOW_YOLO") or requester.get("runtime") == TERMINAL

@@ -63,9 +63,10 @@ def look(store, facts: dict) -> dict | None:
     """What is known of a supervised worker that was set going, None while it is on its way. Raises SpawnFailed."""
     worker = facts["instance_id"]
     run = store.runs.get(facts["run_id"])
-    if run and (run["result"] or {}).get("declined"):
-        raise SpawnFailed(run["result"]["declined"])
-    died = run and run["state"] == ENDED and not run["record"] and (run["result"] or {}).get("error_message") == ABANDONED
+    said = (run["result"] if run else None) or {}
+    if said.get("declined"):
+        raise SpawnFailed(said["declined"])
+    died = run and run["state"] == ENDED and (not said or said.get("error_message") == ABANDONED)
     if run and not died and (run["state"] == ENDED or (run["state"] != STARTING and store.instances.live(worker))):
         return {"instance_id": worker, "run_id": run["id"]}
     if died or gone(*facts["supervisor"], store.here) or facts["supervisor"][2] == "":

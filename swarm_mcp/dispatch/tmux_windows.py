@@ -123,8 +123,8 @@ class _Tmux:
         done = self._run(words)
         if done.code in (None, NOT_THERE):
             raise SpawnFailed(
-                f"{self.program} cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_TMUX_BIN, or choose another"
-                " spawner"
+                f"{self.program} cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_TMUX_BIN, or"
+                " choose another spawner"
             )
         if done.code != 0:
             lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]

@@ -18,7 +18,7 @@ def find(store, requester: dict, role: str) -> dict | None:
         for row in store.instances.in_scope(requester["scope"])
         if row["id"] != requester["id"]
         and row["id"] not in busy
-        and token(row["label"] or "", "origin") != TERMINAL
+        and row["runtime"] != TERMINAL
         and may_meet(requester["label"], row["label"])
     ]
     for roles in ((role,), ("", GENERALIST)):

@@ -45,7 +45,8 @@ def files_of(record: str) -> list[str]:
         found = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
     except OSError:
         return []
-    return [os.path.join(folder, name) for name in sorted(found, key=lambda name: (name.split("-")[0], len(name), name))]
+    found.sort(key=lambda name: (name.partition("-")[0], len(name), name))
+    return [os.path.join(folder, name) for name in found]
 
 
 def event_of(line: dict) -> Event | None:

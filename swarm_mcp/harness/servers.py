@@ -24,7 +24,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECRET = re.compile(r"key|token|secret|password|authorization|cookie|credential", re.IGNORECASE)
 # Where a server of ours finds the same store, state and settings as this process. Codex gives servers nearly nothing.
 _PASSED_ON = ("SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_MCP_PROFILE_DIR", "AGENT_IDENTITY",
-              "SWARM_IDENTITY", "SWARM_HERMES_IDENTITY", "SWARM_MCP_FILE_ROOT", "SWARM_MCP_ALLOW_SPAWN",
+              "SWARM_IDENTITY", "SWARM_HERMES_IDENTITY", "SWARM_MCP_FILE_ROOT",
               "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")  # fmt: skip
 
 

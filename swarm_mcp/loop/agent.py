@@ -117,4 +117,6 @@ def _learn_secrets(servers: object) -> None:
 
 
 def _stop(*_signal) -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # a second one must not keep us from leaving in order
     raise Stopped

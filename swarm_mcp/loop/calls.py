@@ -32,7 +32,7 @@ def schemas(loop) -> list[dict]:
     listed = []
     for name in sorted({*paths, *tools.NAMES}):
         path = paths.get(name)
-        if loop.settings.read_only and not (is_ours(loop, name, path) and name in tools.READERS):
+        if not _may_use(loop, name, is_ours(loop, name, path)):
             continue
         if name == "agent" and loop.settings.depth >= tools.deepest():
             continue
@@ -49,7 +49,7 @@ def execute(loop, made: Call) -> tuple[str, bool]:
     served = made.name in loop.servers
     if not ours and not path and not served:
         return f"error: tool '{made.name}' not found", True
-    if loop.settings.read_only and not served and not (ours and made.name in tools.READERS):
+    if not (loop.servers.may_use(loop, made.name) if served else _may_use(loop, made.name, ours)):
         return f"error: this run is read-only; {made.name} is not available", True
     denial = loop.guard.denial(made)
     if denial:
@@ -106,6 +106,11 @@ class Dispatch:
             self._loop.session.put_result(made.id, text, error)
         except OSError:
             return
+
+
+def _may_use(loop, name: str, ours: bool) -> bool:
+    """Whether a run in this mode may use a tool: a read-only one only those of ours that read."""
+    return not loop.settings.read_only or (ours and name in tools.READERS)
 
 
 def _execute(loop, path: str, made: Call) -> tuple[str, bool]:

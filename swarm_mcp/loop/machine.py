@@ -13,6 +13,7 @@ from swarm_mcp.loop.guard import Guard
 from swarm_mcp.loop.home import ON_PATH
 from swarm_mcp.loop.mcp.servers import Servers
 from swarm_mcp.loop.pipeline import StageFailed
+from swarm_mcp.loop.providers.choice import Provider
 from swarm_mcp.loop.report import Report
 from swarm_mcp.loop.session import Session
 from swarm_mcp.loop.settings import Settings
@@ -36,7 +37,7 @@ class Loop:
     def __init__(self, settings: Settings, report: Report, cwd: str):
         self.settings, self.report, self.cwd = settings, report, cwd
         self.session: Session | None = None
-        self.provider = None
+        self.provider: Provider | None = None
         self.sources: list[str] = []
         self.undertaker = Undertaker()
         self.guard = Guard()
@@ -92,7 +93,8 @@ class Loop:
 
     def follow(self) -> Ended:
         """From ``start`` to the end."""
-        state, context, steps = "start", {}, 0
+        state, steps = "start", 0
+        context: dict = {}
         failure: dict = {}
         while True:
             try:

@@ -136,11 +136,13 @@ def fork(sessions: str, found: Session) -> Session:
 
 
 def ids(sessions: str) -> list[str]:
-    """The ids of all sessions in a folder, newest first."""
+    """The ids of all sessions in a folder, the one that was changed last first."""
     try:
-        return sorted((name for name in os.listdir(sessions) if PATTERN.match(name)), reverse=True)
+        with os.scandir(sessions) as entries:
+            found = [(entry.stat().st_mtime_ns, entry.name) for entry in entries if PATTERN.match(entry.name)]
     except OSError:
         return []
+    return [name for _, name in sorted(found, reverse=True)]
 
 
 def now() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from swarm_mcp.loop import calls, prompts, schema, skills, sources
 from swarm_mcp.loop.failure import MODEL_FAILED, TOO_LONG, LoopFailure
 from swarm_mcp.loop.messages import Call, call, written
+from swarm_mcp.loop.pipeline import Hook
 from swarm_mcp.loop.providers import choice
 
 
@@ -141,7 +142,7 @@ def _first(data: dict) -> tuple[Call, list]:
     return call(waiting[0].get("id"), waiting[0].get("name"), waiting[0].get("input")), waiting[1:]
 
 
-OURS = {
+OURS: dict[str, dict[str, Hook]] = {
     "sources": {"30-walk-dirs": walk_dirs},
     "resolve": {"20-detect": detect, "30-defaults": defaults},
     "start": {"10-init": begin},

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from .clients import Codex
 from .ground import Ground, wait_for
 from .models import Step, play
 
-SECRET = "correct-horse-battery-staple"
+SECRET = f"battery-{uuid.uuid4()}"
 SECONDS = 60.0
 codex = registry.get("codex")
 
@@ -111,8 +112,10 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     watched = Watched(agent, f"{play('whole')} {SECRET}", client_tools=(double,), mcp_servers=extra,
                       append_system_prompt="Mark my words", env={"X_TOKEN": SECRET})  # fmt: skip
     assert gate.wait_reached()
-    assert "mcp_servers=" in command_lines() and SECRET not in command_lines()
-    assert "--dangerously-" not in command_lines()
+    lines = command_lines().splitlines()
+    argv = next(line for line in lines if "mcp_servers=" in line and str(agent.ground.checkout) in line)
+    assert "--dangerously-" not in argv
+    assert [line for line in lines if SECRET in line] == []
     gate.open()
     result = watched.result()
     assert (result.output, result.exit_code) == ("The script whole is over.", 0)

@@ -20,7 +20,7 @@ from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store import Store
 
-from .models import Gate, ModelServer, Step, play
+from .models import ModelServer, Step, play
 
 LOOP = registry.get("loop")
 SWARM = [os.environ.get("SWARM_E2E_BIN") or os.path.join(os.path.dirname(sys.executable), "swarm-mcp")]
@@ -121,6 +121,10 @@ def test_run_resume_and_fork(models: ModelServer, checkout: Path) -> None:
     third, _ = run(again._replace(fork_session=True), first.session_params)
     assert third.output == "Two." and third.session_id not in (None, first.session_id)
     gone = query._replace(prompt=play("two"), resume_session_id="20990101-000000-1")
+    looking, _ = run(HarnessQuery(play("two"), str(checkout), mode="read-only"))
+    offered = {tool["name"] for tool in models.exchanges("/messages")[-1].body["tools"]}
+    assert not looking.is_error and not offered & {"bash", "write_file", "mcp__swarm__dispatch"}
+    assert {"read_file", "mcp__swarm__send_message"} <= offered
     fresh, _ = run(gone, {"harness": "loop", "session_id": "20990101-000000-1", "cwd": str(checkout)})
     assert fresh.clear_session and fresh.output == "Two." and fresh.session_id != "20990101-000000-1"
 
@@ -151,22 +155,21 @@ def test_a_dispatched_task_is_done_around_a_leads_lock(models: ModelServer, chec
 
 @pytest.mark.parametrize("how", ["cancel", "kill"])
 def test_no_command_outlives_its_run(models: ModelServer, checkout: Path, how: str) -> None:
-    gate = Gate()
-    sleeping = call("bash", command="sleep 300 & echo $! > pid; wait")
-    models.script("work", Step((sleeping,)), Step(text="never", gate=gate))
-    swarm("register", ".", "--label", "lead mode:gateway", "--lease-seconds", "600")
-    task = dispatch()["task_id"]
+    sleeping = call("bash", command="swarm-mcp lock mine.txt; sleep 300 & echo $! > pid; wait")
+    models.script("work", Step((sleeping,)), Step(text="never"))
+    lead = json.loads(swarm("register", ".", "--label", "lead mode:gateway", "--lease-seconds", "600", "--json"))["id"]
+    task = dispatch("--as", lead)["task_id"]
     pid = int(soon(lambda: (checkout / "pid").exists() and (checkout / "pid").read_text().strip(), "the command runs"))
     with Store() as store:
         (made,) = store.runs.of_task(str(checkout), task)
-        lock = ("lock", "mine.txt", "--as", made["instance_id"])
-        swarm(*lock)
+        (lock,) = store.rows("SELECT instance_id FROM context WHERE type = 'lock'")
+        assert lock["instance_id"] == made["instance_id"]
         if how == "cancel":
-            swarm("cancel", task)
+            swarm("cancel", task, "--as", lead)
         else:
             os.kill(made["supervisor_pid"], signal.SIGKILL)
         soon(lambda: not is_running(pid), "the command is gone", 25.0)
         soon(lambda: not is_running(made["client_pid"] or store.runs.get(made["id"])["client_pid"]), "the loop is gone")
         swarm("cleanup")
-        assert made["instance_id"] not in [row["id"] for row in store.instances.in_scope(str(checkout))]
+        soon(lambda: [row["id"] for row in store.instances.in_scope(str(checkout))] == [lead], "the worker has left")
         assert store.rows("SELECT * FROM context WHERE type = 'lock'") == []

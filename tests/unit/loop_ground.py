@@ -138,7 +138,8 @@ def loop(*words: str, stdin: str = "") -> Ran:
 
 def sessions() -> list[Path]:
     """The folders of all sessions in the home folder, oldest first."""
-    return sorted((Path(os.environ["HARNESS_HOME"]) / "sessions").iterdir())
+    folder = Path(os.environ["HARNESS_HOME"]) / "sessions"
+    return sorted(folder.iterdir(), key=lambda path: (path / "session.conf").stat().st_mtime_ns)
 
 
 def written(session: Path) -> list[messages.Message]:

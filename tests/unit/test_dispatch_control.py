@@ -17,6 +17,7 @@ from task_ground import refused
 from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.dispatch.briefing import GO_ON, brief
+from swarm_mcp.dispatch.order import may_go_wild
 from swarm_mcp.dispatch.progress import Progress, result_text
 from swarm_mcp.dispatch.supervision import Supervision
 from swarm_mcp.harness import events, registry
@@ -111,7 +112,7 @@ def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) 
     script = 'cat >> told; echo "got half of it"; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo whole'
     answer = dispatch(ground, lead, script=script)
     child = child_of(ground, answer)
-    tools = {tool.name: tool for tool in all_tools()}
+    tools = all_tools()
 
     class Session:
         def instance(self, _store, _meta) -> dict:
@@ -301,6 +302,14 @@ def test_without_a_terminal_nobody_is_registered(ground: Ground) -> None:
     done = ground.process("dispatch", "Do it", "--no-spawn", stdin=subprocess.DEVNULL)
     assert done.code == 1 and "no session is registered" in done.err
     assert ground.sql("SELECT * FROM instances") == []
+
+
+def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, lead: dict) -> None:
+    pretender = ground.session("p", "mode:gateway origin:terminal")
+    person = ground.session("shell", "mode:gateway origin:terminal", runtime="terminal")
+    with ground.store() as store:
+        for row, may in ((lead, False), (pretender, False), (person, True)):
+            assert may_go_wild(store.instances.live(row["id"])) is may
 
 
 def test_nobody_gives_work_to_a_persons_shell(ground: Ground, lead: dict) -> None:

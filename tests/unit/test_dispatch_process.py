@@ -19,6 +19,7 @@ from swarm_mcp.dispatch.processes import Processes
 from swarm_mcp.dispatch.spawners import SpawnFailed
 from swarm_mcp.errors import Refused
 
+WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 FOR_EVER = "echo $$ > pid; sleep 600 & wait"
 
 
@@ -46,7 +47,7 @@ def events(ground: Ground, answer: dict) -> list[str]:
 
 
 def test_a_dispatched_task_is_done_by_a_process_that_outlives_the_dispatch(ground: Ground, lead: dict) -> None:
-    script = "cat > told; echo $SWARM_TASK_ID $SWARM_AGENT_ROLE >> told; while [ ! -e go ]; do sleep 0.05; done; echo fine"
+    script = f"cat > told; echo $SWARM_TASK_ID $SWARM_AGENT_ROLE >> told; {WAIT}; echo fine"
     done = ground.process(
         "dispatch", "Do it", "--message", "Mind the tests", "--harness", "process", "--as", lead["id"], "--json",
         "--command", f"/bin/sh -c '{script}'", start_new_session=True,

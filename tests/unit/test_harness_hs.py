@@ -175,7 +175,7 @@ def test_what_is_old_or_not_whole_is_not_told(tmp_path: Path) -> None:
 
 
 LINES = (
-    "---", "role: assistant", "```tool_call id=a name=b", "```thinking", "```", "{}", "stop: tool_calls", "tokens_in: x",
+    "---", "role: assistant", "```tool_call id=a name=b", "```thinking", "```", "{}", "stop: tool_calls", "tokens_in: x"
 )  # fmt: skip
 
 

@@ -1,21 +1,18 @@
-"""The harness ``loop``: argv, private file, events, errors, looks; and a run of it under the runner."""
+"""The harness ``loop``: argv, private file, events, errors, and what it looks for."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as limited
 from hypothesis import strategies as st
-from loop_ground import Fail, Model, Say, settings
 
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery, McpServer
-from swarm_mcp.harness.run import Run
 
 adapter = registry.get("loop")
 SECRET = "hunter2-hunter2-hunter2"
@@ -99,42 +96,3 @@ def test_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert codes(env={"OPENAI_API_URL": "http://127.0.0.1:1"}) == ["loop_provider"]
     assert codes(env={"HARNESS_PROVIDER": "own"}) == ["loop_provider_unseen"]
     assert "Use when" in adapter.doc and "Do not use when" in adapter.doc
-
-
-def run(query: HarnessQuery, previous: dict | None = None):
-    seen: list = []
-    made = Run(adapter, query, previous=previous)
-    made.on_event(seen.append)
-    result = made.start().wait(60)
-    assert result is not None
-    return result, seen
-
-
-def test_under_the_runner(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = settings(model, project.parent)
-    env.pop("SWARM_LOOP_CONFIG")
-    monkeypatch.delenv("SWARM_LOOP_CONFIG")
-    monkeypatch.setenv("SWARM_HARNESS_PROJECT_SERVERS", "0")
-    model.script = [Say("Writing.", (("write_file", {"path": "a.txt", "content": "x"}),)), Say("Done.")]
-    query = HarnessQuery("write", str(project), env=env, append_system_prompt="EXTRA WORDS", label="w role:implementer")
-    result, seen = run(query)
-    assert (result.is_error, result.output, result.exit_code) == (False, "Done.", 0), result
-    assert (project / "a.txt").read_text() == "x" and sorted(p.name for p in project.iterdir()) == [".git", "a.txt"]
-    assert result.cost.output_tokens == 40 and result.cost.total_cost_usd is None
-    kinds = [event.kind for event in seen]
-    assert kinds.count("session_init") == kinds.count("result") == 1 and "tool_end" in kinds
-    assert "EXTRA WORDS" in model.system() and "mcp__swarm__lock_file" in model.tools()
-    assert adapter.can_resume(result.session_id, str(project)) is True
-    assert adapter.can_resume(result.session_id, str(project.parent)) is False
-    assert adapter.can_resume("20990101-000000-1", str(project)) is False
-    again, _ = run(query._replace(prompt="again", resume_session_id=result.session_id), result.session_params)
-    assert again.session_id == result.session_id and again.cost.num_turns == 1
-    assert len(model.asked[-1]["messages"]) == 5
-    fork = query._replace(prompt="fork", resume_session_id=result.session_id, fork_session=True)
-    forked, _ = run(fork, result.session_params)
-    assert not forked.is_error and forked.session_id != result.session_id
-    assert len(model.asked[-1]["messages"]) == 7
-    model.script = [Fail(401, {"type": "authentication_error", "message": "bad key"})]
-    failed, _ = run(query)
-    assert (failed.error_category, failed.exit_code) == ("auth_failed", 4) and "bad key" in (failed.error_message or "")
-    assert sorted(os.listdir(project)) == [".git", "a.txt"]

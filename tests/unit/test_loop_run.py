@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from loop_ground import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
 
+from swarm_mcp.cli.main import page_of
 from swarm_mcp.loop import messages
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "harness" / "messages"
@@ -218,6 +220,15 @@ def test_thoughts_are_kept_with_their_signature(model: Model, monkeypatch: pytes
     first, second = model.asked
     assert first["thinking"] == {"type": "adaptive"} and first["output_config"] == {"effort": "high"}
     assert second["messages"][1]["content"][0] == {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk"}
+
+
+def test_the_example_of_the_help_runs(model: Model, project: Path) -> None:
+    line = page_of("loop").splitlines()[-1]
+    command, *words = shlex.split(line.removeprefix("example: "))
+    assert (command, words.pop(0)) == ("swarm-mcp", "loop")
+    ran = loop(*words)
+    assert (ran.code, ran.out) == (0, "Done.\n")
+    assert model.asked[0]["messages"][0]["content"][0]["text"] == words[0]
 
 
 def test_session_commands(model: Model) -> None:

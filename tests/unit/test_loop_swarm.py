@@ -61,6 +61,17 @@ def test_a_session_is_registered_while_it_runs(model: Model, project: Path, monk
         assert store.rows("SELECT * FROM context WHERE type = 'lock'") == []
 
 
+def test_a_command_that_nobody_can_read_is_watched(model: Model, project: Path) -> None:
+    held = project / "held.txt"
+    held.write_text("theirs")
+    (project / "build.py").write_text("open('dleh'[::-1] + '.txt', 'w').write('mine')")
+    peer_locks(project, held, label="peer-label")
+    model.script = [Say("", (("bash", {"command": f"{sys.executable} build.py"}),)), Say("Done.")]
+    assert loop("go").code == 0
+    assert held.read_text() == "mine"
+    assert "peer-label" in model.told()[0] and "held.txt" in model.told()[0]
+
+
 def test_own_locks_do_not_hinder(model: Model, project: Path) -> None:
     lock = ("bash", {"command": "swarm-mcp lock held.txt"})
     model.script = [Say("", (lock,)), Say("", (WRITE,)), Say("Done.")]
@@ -87,19 +98,6 @@ def test_a_guarding_plugin_is_left_to_it(model: Model, project: Path) -> None:
     assert loop("go").code == 0
     assert model.told() == ["passed on"]
     assert [row["id"] for row in instances()] == [peer["id"]]
-
-
-def test_the_swarms_tools_are_the_models(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SWARM_LOOP_CONFIG")
-    calls = (("mcp__swarm__lock_file", {"file": "held.txt", "reason": "mine now"}), ("mcp__swarm__no_such", {}))
-    model.script = [Say("", calls[:1]), Say("", (WRITE, calls[1])), Say("Done.")]
-    ran = loop("go", "--json")
-    assert ran.code == 0
-    assert {"mcp__swarm__lock_file", "mcp__swarm__send_message"} <= set(model.tools())
-    ends = [event for event in ran.events if event["type"] == "tool_end"]
-    assert [event["is_error"] for event in ends] == [False, False, True], ends
-    assert json.loads(ends[0]["result"])["ok"] is True
-    assert instances() == []
 
 
 def test_a_server_that_does_not_come_up_is_left_out(model: Model, project: Path) -> None:

@@ -22,6 +22,7 @@ from swarm_mcp.harness.outcome import Cost, Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
 
 FAILED = "error: "  # how the harness begins its answer where it has none
+_CHATTER = ("session: ", "provider: ", "model: ", "[harness] tool pre-dispatched")  # on standard error, no complaints
 _BEFORE = "before"  # in the run's folder: how many messages the session had
 # Of the session that starts the run, not of the run.
 _FOREIGN = (
@@ -115,9 +116,10 @@ is its prompt."""
             return str(result.get("error_category") or outcome.UNKNOWN), str(result.get("error_message"))
         if result is not None and not ending.signal and not ending.exit_code:
             return None
-        found = super().error_of(ending)
-        said = [line for line in ending.stderr.splitlines() if line.startswith(("harness: ", "usage: "))]
-        return found or (outcome.PROCESS_CRASHED, said[-1] if said else "hs ended without an answer")
+        said = "\n".join(line for line in ending.stderr.splitlines() if not line.startswith(_CHATTER))
+        found = super().error_of(ending._replace(stderr=said))
+        last = said.strip().splitlines()[-1:] or ["hs ended without an answer"]
+        return found or (outcome.PROCESS_CRASHED, last[0])
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
         """From the session's own record: there is one of that name, made in this folder."""

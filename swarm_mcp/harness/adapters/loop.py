@@ -80,7 +80,7 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             return super().error_of(ending)
         if not result.get("is_error") and not ending.exit_code:
             return None
-        told = next((found for found in reversed(ending.errors) if found.get("message")), {})
+        told: dict = next((found for found in reversed(ending.errors) if found.get("message")), {})
         category = next((c for c in (result.get("error_category"), told.get("category")) if c in outcome.ERRORS), None)
         return category or outcome.UNKNOWN, str(told.get("message") or f"the loop ended with {ending.exit_code}")
 

@@ -14,6 +14,7 @@ from swarm_mcp.loop.mcp.stdio import StdioConnection
 from swarm_mcp.loop.messages import Call
 
 OURS = "swarm"
+DISPATCH = f"mcp__{OURS}__dispatch"
 START_SECONDS = 15.0
 LONGEST_NAME = 64
 
@@ -42,8 +43,6 @@ class Servers:
     def schemas(self, loop) -> list[dict]:
         """Every tool as models are told of it. The first time this waits for the servers."""
         self._wait(loop)
-        from swarm_hook_core.writers import is_writer
-
         return [
             {
                 "name": name,
@@ -51,8 +50,14 @@ class Servers:
                 "input_schema": tool.get("inputSchema") or {"type": "object", "properties": {}},
             }
             for name, (_, tool) in sorted(self._tools.items())
-            if not (loop.settings.read_only and is_writer(name))
+            if self.may_use(loop, name)
         ]
+
+    def may_use(self, loop, name: str) -> bool:
+        """Whether a run in this mode may call a tool: a read-only one none that writes, or that starts what may."""
+        from swarm_hook_core.writers import is_writer
+
+        return not (loop.settings.read_only and (is_writer(name) or name == DISPATCH))
 
     def call(self, made: Call) -> tuple[str, bool]:
         """Carry out a call of one of them: ``(result, is_error)``."""
