@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,6 +13,9 @@ from typing import NamedTuple
 from swarm_mcp.loop.undertaker import Undertaker
 
 LONGEST = 4 * 1024 * 1024  # bytes of output that are read; what talks more is not answering
+SHORT = 4096  # bytes that every pipe takes at once
+# A command begins when the undertaker knows of it: were we killed in between, nobody would end it.
+_ON_WORD = 'read -r go || exit 125; exec "$@"'
 
 
 class Ran(NamedTuple):
@@ -41,12 +45,12 @@ def run(
     running behind, which keeps its output open, is over all the same.
     """
     begun = time.monotonic()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
-        given.write(stdin.encode("utf-8", "replace"))
-        given.seek(0)
+    data = stdin.encode("utf-8", "replace")
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             child = subprocess.Popen(
-                argv, stdin=given, stdout=out, stderr=subprocess.STDOUT if together else err, env=dict(env), cwd=cwd,
+                ["/bin/sh", "-c", _ON_WORD, argv[0], *argv] if undertaker else argv, stdin=subprocess.PIPE, stdout=out,
+                stderr=subprocess.STDOUT if together else err, env=dict(env), cwd=cwd,
                 start_new_session=undertaker is not None,
             )  # fmt: skip
         except (OSError, ValueError) as error:
@@ -56,6 +60,7 @@ def run(
         try:
             if undertaker:
                 undertaker.watch(child.pid)
+            _give(child, (b"go\n" if undertaker else b"") + data)
             child.wait(seconds or None)
         except subprocess.TimeoutExpired:
             timed_out = True
@@ -67,6 +72,23 @@ def run(
             undertaker.forget(child.pid)
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         return Ran(code, _text(out), _text(err), timed_out, time.monotonic() - begun)
+
+
+def _give(child: subprocess.Popen, data: bytes) -> None:
+    """Write all of `data` to standard input. What a pipe does not take at once waits in a thread: nobody need read it."""
+
+    def write() -> None:
+        try:
+            assert child.stdin
+            with child.stdin as pipe:
+                pipe.write(data)
+        except OSError:
+            return  # it has closed its input, or ended
+
+    if len(data) <= SHORT:
+        write()
+    else:
+        threading.Thread(target=write, daemon=True).start()
 
 
 def _end(child: subprocess.Popen, undertaker: Undertaker | None) -> None:

@@ -72,6 +72,8 @@ def test_a_bundle_is_whole(bundled: Path):
         ".agents/plugins/marketplace.json", "package.json",
     }  # fmt: skip
     manifests |= {f"integrations/pi/{name}.ts" for name in ("index", "hooks", "servers", "wire")}
+    harness = [path for path in (CHECKOUT / bundle.HARNESS).rglob("*") if path.is_file()]
+    manifests |= {path.relative_to(CHECKOUT).as_posix() for path in harness if "__pycache__" not in path.parts}
     skills = {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "skills").rglob("*") if path.is_file()}
     assert any(name.endswith("/SKILL.md") for name in skills)
     record = bundle.read_record(bundled)
