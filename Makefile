@@ -7,7 +7,7 @@ WORKERS   ?= 3
 BIN       := $(SWARM_DEV)/venv/bin
 INSTALLED := $(SWARM_DEV)/installed
 FETCHED   := $(SWARM_DEV)/clients/$(shell printf %s "$(CLIENTS)" | cksum | cut -d' ' -f1)
-SOURCES   := $(shell find pyproject.toml package.json LICENSE README.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
+SOURCES   := $(shell find pyproject.toml LICENSE README.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
 # Processes and clocks are real in these tests, so a busy machine can fail one: it is run once more, and the
 # summary says so (`N rerun`).
 PYTEST    := PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest"

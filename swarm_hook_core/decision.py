@@ -34,15 +34,16 @@ class Verdict:
 def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: float):
     """A Denial, or None to let the call pass. Changes nothing.
 
-    `locks_on(keys)` returns the Held locks of live sessions under any of these keys. Raises
-    ValueError where the call writes files but its paths cannot be read.
+    `locks_on(keys, over)` returns the Held locks of live sessions that hold what has one of these keys: see
+    ``Peers.on``. Raises ValueError where the call writes files but its paths cannot be read.
     """
     targets = write_targets(config, tool, tool_input, cwd)
     collision = first_collision(session, targets, locks_on)
     if collision is None:
         return None
     path, held, _place, within = collision
-    return Denial(path, held, reason(tool, path, held, token(session.label, "identity"), now, within=within))
+    words = reason(tool, path, held, token(session.label, "identity"), now, within=within, own_id=session.instance_id)
+    return Denial(path, held, words)
 
 
 def first_collision(session, targets, locks_on):
@@ -51,9 +52,11 @@ def first_collision(session, targets, locks_on):
     A path is held by a lock on itself or, `within`, on a folder over it. `place`: which target it is.
     """
     wanted: dict = {}  # key -> the path that a denial names, which target it is of, whether a folder over it
+    own: dict = {}  # the keys of the paths themselves
     for place, (folder, spelled) in enumerate(targets):
         keys = all_keys(session, spelled, folder)
         for key in keys:
+            own[key] = None
             wanted.setdefault(key, (keys[0], place, False))
         for key in keys:
             for over in above(key):
@@ -61,7 +64,8 @@ def first_collision(session, targets, locks_on):
     if not wanted:
         return None
     # Of one's own session only what another of its agents holds, which `locks_on` has sorted out.
-    theirs = [held for held in locks_on(list(wanted)) if held.instance_id != session.instance_id or held.agent]
+    found = locks_on(list(own), [key for key in wanted if key not in own])
+    theirs = [held for held in found if held.instance_id != session.instance_id or held.agent]
     if not theirs:
         return None
     order = {key: position for position, key in enumerate(wanted)}
@@ -95,34 +99,59 @@ def moved_by(session, spelled: list[str]) -> list[str]:
     return found
 
 
-def reason(tool: str, path: str, held, viewer_identity: str, now: float, by: str = "", within: bool = False) -> str:
+def reason(
+    tool: str, path: str, held, viewer_identity: str, now: float, by: str = "", within: bool = False, own_id: str = ""
+) -> str:
     """Why the call was refused, for the model that reads it: who, why, since and until when, what now.
 
-    `by`: the part of a longer command that would do it; `within`: the lock is on a folder over `path`. A holder of
-    another identity stays unnamed and its note unsaid; that it holds is never hidden.
+    `by`: the part of a longer command that would do it; `within`: the lock is on a folder over `path`; `own_id`: the
+    session that is refused, which may be one whose other agent holds. A holder of another identity stays unnamed and
+    its note unsaid; that it holds is never hidden.
     """
-    who, why, ask = holder(held, viewer_identity)
+    who, why, ask = holder(held, viewer_identity, own_id)
     age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
     through = f" (in the locked folder {held.file})" if within else ""
+    if held.pattern:
+        through = f" (one of the locked {held.file})"
+    still = ", who reads it and keeps it still" if held.mode == "shared" else ""
     which = f" (`{by}`)" if by and not tool.endswith(f"__{by}") else ""
     without = "leave it out of the command, " if which else ""
     return (
-        f"swarm lock blocked {tool}{which} for {path}{through}: held by {who} ({why}{age},"
-        f" until it is released or that session ends)."
+        f"swarm lock blocked {tool}{which} for {path}{through}: held by {who}{still} ({why}{age}, {until(held, now)})."
         f" Do not write this file another way: {without}work on something else, {ask}, or wait"
         f" (wait_for_activity tells you when it is free) and then try again."
     )
 
 
-def holder(held, viewer_identity: str) -> tuple[str, str, str]:
+def until(held, now: float) -> str:
+    """How long a lock holds, in words."""
+    words = "until it is released or that session ends"
+    if held.lease is not None:
+        from swarm_hook_core.clock import left
+        from swarm_hook_core.process import host_id
+
+        words = f"lapses in {duration(left(*held.lease, host_id(), now))} unless renewed"
+    if isinstance(held.expected_end, (int, float)):
+        away = held.expected_end - now
+        words += f", expected to end in {duration(away)}" if away > 0 else f", was expected to end {duration(-away)} ago"
+    return words
+
+
+def holder(held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]:
     """Who holds, ``note: ...; `` or nothing, and whom to ask, as far as this identity may know."""
-    if not same_circle(viewer_identity, token(held.label, "identity")):
+    is_own = bool(own_id) and held.instance_id == own_id
+    if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):
         return "a session of another identity", "", "ask the person running it"
     note = " ".join(held.note.split())
     if len(note) > NOTE_LENGTH:
         note = note[: NOTE_LENGTH - 1] + "…"
+    why = f"note: {note}; " if note else ""
+    if is_own:
+        return f"another agent of your session (agent {held.agent})", why, "leave it to that agent"
     who = held.label or f"instance {held.instance_id}"
-    return who, f"note: {note}; " if note else "", f"message the holder (instance {held.instance_id})"
+    if held.agent:
+        who = f"agent {held.agent} of {who}"
+    return who, why, f"message the holder (instance {held.instance_id})"
 
 
 def duration(seconds: float) -> str:

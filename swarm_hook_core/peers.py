@@ -23,21 +23,29 @@ class Peers:
         """Whether anybody else has a lock at all; those of sessions that have gone still count."""
         return self.view.others_hold(self.own_id)
 
-    def on(self, keys) -> list:
-        """The Held locks under any of `keys`, and on patterns that cover what has such a key."""
-        return self._live(self.view.locks_on(keys) + self.view.patterns_over(keys))
+    def on(self, keys, over=()) -> list:
+        """The Held locks under any of `keys`, on patterns that cover what has such a key, and under any key of `over`.
+
+        `over`, the folders over those paths: a pattern that fits a folder does not hold what is in it.
+        """
+        return self._live(self.view.locks_on([*keys, *over]) + self.view.patterns_over(keys))
 
     def under(self, folders, limit: int = NEAR) -> list:
         """The Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
-        return self._live(self.view.locks_under(folders, self.own_id, limit))
+        return self._live(self.view.locks_under(folders, self.own_id, limit, self.own_agent))
+
+    def patterns(self, folders) -> list:
+        """The Held locks on patterns that may cover something below any of these folders."""
+        return self._live(self.view.patterns_near(folders, self.own_id))
 
     def over(self, roots) -> list:
         """The Held locks on any of these, and on the folders over them."""
-        return self.on(list(dict.fromkeys([*roots, *(key for root in roots for key in above(root))])))
+        return self.on(roots, list(dict.fromkeys(key for root in roots for key in above(root))))
 
     def around(self, roots, limit: int = NEAR) -> list:
-        """`under` and `over`, each lock once."""
-        return list({held.file: held for held in self.under(roots, limit) + self.over(roots)}.values())
+        """`under`, `over` and `patterns`, each lock once."""
+        found = self.under(roots, limit) + self.over(roots) + self.patterns(roots)
+        return list({(held.file, held.instance_id, held.agent): held for held in found}.values())
 
     def _live(self, found) -> list:
         rows = [held for held in found if self._is_peers(held)]
@@ -46,7 +54,7 @@ class Peers:
         return [held for held in rows if held.evidence is None or not (self._has_gone(held) or self._has_lapsed(held))]
 
     def _is_peers(self, held) -> bool:
-        return held.instance_id != self.own_id or (held.agent or "") not in ("", self.own_agent)
+        return held.instance_id != self.own_id or held.agent not in ("", self.own_agent)
 
     def _has_lapsed(self, held) -> bool:
         if held.lease is None:

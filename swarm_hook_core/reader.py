@@ -13,8 +13,8 @@ COLUMNS = (
     " i.adopted, i.heartbeat, i.lease_until, s.runtime"
 )
 # What ours can say of a lock beyond the contract, of context as `c`.
-LOCK_COLUMNS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.ttl, c.renewed, c.booted, c.wall_until"
-NO_COLUMNS = ", ".join(["NULL"] * 9)  # the same, of a file that another program or release has made
+LOCK_COLUMNS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
+NO_COLUMNS = ", ".join(["NULL"] * 10)  # the same, of a file that another program or release has made
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
 BATCH = 400  # keys in one query; old releases take 999 values
@@ -30,12 +30,13 @@ class Held:
     """One lock, as the decision needs it.
 
     `names` are the keys it was found by; `since` is in Unix seconds, 0 where it is not known. `agent`: the one of
-    its session's agents that holds it, empty for the session; `lease` as ``clock.left`` takes it, None for none.
+    its session's agents that holds it, empty for the session; `pattern` counts from the folder with key `base`;
+    `expected_end` in Unix seconds, None for unknown; `lease` as ``clock.left`` takes it, None for none.
     """
 
     __slots__ = (
         "file", "names", "instance_id", "label", "note", "since", "evidence", "mode", "agent", "pattern", "base",
-        "fence", "lease",
+        "fence", "expected_end", "lease",
     )  # fmt: skip
 
     def __init__(self, file, instance_id, label, note, since, evidence=None, names=(), more=()):
@@ -47,8 +48,10 @@ class Held:
         self.note = note if isinstance(note, str) else ""
         self.since = since if isinstance(since, (int, float)) else 0
         self.evidence = evidence
-        self.mode, self.agent, self.pattern, self.base, self.fence, *lease = more or (None,) * 9
-        self.lease = lease if lease[0] is not None else None
+        # Columns of ours that another program has filled are as good as empty where they hold what we never write.
+        self.mode, agent, self.pattern, self.base, self.fence, self.expected_end, *lease = more or (None,) * 10
+        self.agent = agent if isinstance(agent, str) else ""
+        self.lease = lease if isinstance(lease[0], (int, float)) else None
 
 
 class Session:
@@ -206,12 +209,53 @@ class StoreReader:
 
     def patterns_over(self, keys: list[str]) -> list[Held]:
         """Locks on patterns that cover any of these paths, given by their keys; `names` says which."""
-        rows = self._locks("c.path_key >= ? AND c.path_key < ?", [GLOB, GLOB[:-1] + ";"])
-        if not rows:
-            return rows
-        from swarm_hook_core.patterns import covered
+        if not self._has_patterns():
+            return []
+        from swarm_hook_core.patterns import covered, stored_under
 
-        return [_held(row, names) for row in rows if (names := covered(row[8], row[9], row[1], keys))]
+        found: dict = {}
+        for rowid, *lock in self._patterns(stored_under([key for key in keys if storable(key)])):
+            if names := covered(*lock, keys):
+                found[rowid] = (*names, lock[2])
+        return [_held(row, found[row[-1]]) for row in self._by_rowid(list(found))]
+
+    def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
+        """Locks of others on patterns that may cover something below any of these folders, given by their keys."""
+        if not self._has_patterns():
+            return []
+        from swarm_hook_core.patterns import Cover, stored_under
+
+        folders = [folder for folder in folders if storable(folder)]
+        found = self._patterns([*stored_under(folders), *(GLOB + folder for folder in folders)])
+        for folder in folders:
+            low = GLOB + folder.rstrip("/")
+            found += self._some_patterns("path_key > ? AND path_key < ?", [low + "/", low + "0"])
+        rows = self._by_rowid(list(dict.fromkeys(row[0] for row in found)))
+        near = [_held(row, ()) for row in rows if row[2] != own_id or row[7] is not None]
+        return [held for held in near if (cover := Cover(held)) and any(map(cover.leads_to, folders))]
+
+    def _has_patterns(self) -> bool:
+        return bool(self._some_patterns("path_key >= ? AND path_key < ? LIMIT 1", [GLOB, GLOB[:-1] + ";"], "1"))
+
+    def _patterns(self, path_keys: list[str]) -> list[tuple]:
+        found: list[tuple] = []
+        for start in range(0, len(path_keys), BATCH):
+            some = path_keys[start : start + BATCH]
+            found += self._some_patterns(f"path_key IN ({','.join('?' * len(some))})", some)
+        return found
+
+    def _some_patterns(self, condition: str, values: list[str], columns="rowid, pattern, base, path_key") -> list[tuple]:
+        # Only what tells whether it is met: of the many that are not, nothing more need be read.
+        return self.connection.execute(
+            f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}", values
+        ).fetchall()
+
+    def _by_rowid(self, ids: list[int]) -> list[tuple]:
+        rows: list[tuple] = []
+        for start in range(0, len(ids), BATCH):
+            some = ids[start : start + BATCH]
+            rows += self._locks(f"c.rowid IN ({','.join('?' * len(some))})", some)
+        return rows
 
     def others_hold(self, own_id: str) -> bool:
         """Whether anybody but this session has a lock. Two steps into an index, however many there are.
@@ -232,10 +276,11 @@ class StoreReader:
                 raise
         return False
 
-    def locks_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
+    def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
         """Locks of others on what lies below any of these folders (spellings or keys), at most `limit` for each.
 
-        Rows that another implementation stored without a key are found by their spelling alone.
+        Rows that another implementation stored without a key are found by their spelling alone. Patterns are not
+        among them: see `patterns_near`.
         """
         found: dict = {}
         for folder in folders:
@@ -243,12 +288,25 @@ class StoreReader:
                 continue
             # All texts that go on with a slash: "0" comes after it.
             values = [own_id, folder.rstrip("/") + "/", folder.rstrip("/") + "0"]
-            rows = self._locks(f"{self._others} AND c.path_key >= ? AND c.path_key < ?", values, limit)
+            rows = self._keyed_under(values, own_agent, limit)
             # The plus keeps SQLite from the index of keys, where every row without one would be read.
             unkeyed = "c.instance_id <> ? AND +c.path_key IS NULL AND c.file >= ? AND c.file < ?"
             for row in rows + self._locks(unkeyed, values, limit):
                 found[row[:3]] = _held(row, row[:2] if row[1] else row[:1])
         return list(found.values())
+
+    def _keyed_under(self, values: list[str], own_agent: str, limit: int) -> list[tuple]:
+        own_id, low, high = values
+        condition = "c.path_key >= ? AND c.path_key < ? AND "
+        if self._lock_columns is LOCK_COLUMNS:
+            try:  # what another agent of one's own session holds is another's
+                others = "(c.instance_id <> ? OR c.agent IS NOT NULL AND c.agent <> ?)"
+                return self._some_locks(condition + others, [low, high, own_id, own_agent], limit)
+            except self.driver.OperationalError as error:
+                if "no such column" not in str(error):
+                    raise
+            self._lock_columns = NO_COLUMNS
+        return self._some_locks(condition + "c.instance_id <> ?", [low, high, own_id], limit)
 
     def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
         """Whether it is noted that this lock kept this session from its file after `since` (Unix seconds)."""
@@ -295,17 +353,11 @@ class StoreReader:
         self._lock_columns = NO_COLUMNS  # an earlier release's file, until the coordinator next writes to it
         return self._some_locks(condition, values, limit)
 
-    @property
-    def _others(self) -> str:
-        """Holders other than one session; any of its agents is another one too."""
-        knows_agents = self._lock_columns is LOCK_COLUMNS
-        return "(c.instance_id <> ? OR c.agent IS NOT NULL)" if knows_agents else "c.instance_id <> ?"
-
     def _some_locks(self, condition: str, values: list[str], limit: int) -> list[tuple]:
         # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
         return self.connection.execute(
             "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
-            f" {self._lock_columns}, {COLUMNS}"
+            f" {self._lock_columns}, {COLUMNS}, c.rowid"
             " FROM context c CROSS JOIN instances i ON i.id = c.instance_id"
             " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
             f" WHERE c.type = 'lock' AND {condition} LIMIT {limit}",
@@ -318,4 +370,4 @@ def _held(row: tuple, names: tuple) -> Held:
     file = row[0]
     if isinstance(file, str) and "/./" in file:
         file = file.replace("/./", "/")  # one of several that share it, see ``store.locks``
-    return Held(file, *row[2:6], row[15:], names, row[6:15])
+    return Held(file, *row[2:6], row[16:-1], names, row[6:16])

@@ -9,14 +9,15 @@ Letters are ranges of code points, so that two patterns can be compared letter b
 
 LONGEST = 512  # characters: comparing two patterns takes as many steps as their lengths multiplied
 MAGIC = "*?["
+LONGEST_NAME = 255  # characters: no file system has longer names, and none is compared with wildcards
 _CLASSES = {
-    "alpha": "AZaz", "digit": "09", "alnum": "AZaz09", "upper": "AZ", "lower": "az", "space": "\t\r  ",
-    "blank": "\t\t  ", "punct": "!/:@[`{~", "xdigit": "09AFaf", "word": "AZaz09__",
+    "alnum": "09AZaz", "alpha": "AZaz", "blank": "\t\t  ", "cntrl": "\x01\x1f\x7f\x7f", "digit": "09", "graph": "!~",
+    "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
 }  # fmt: skip
 _LAST = 0x10FFFF
 _SLASH = ord("/")
 _ANY = ((1, _SLASH - 1), (_SLASH + 1, _LAST))
-_STAR = ()  # in a segment: any number of letters
+_STAR = None  # in a segment: any number of letters
 DEEP = None  # between segments: any number of them
 
 
@@ -33,20 +34,23 @@ def literal_prefix(pattern: str) -> str:
     """The folder, relative to where the pattern counts from, that everything it covers is in; empty for all."""
     if "/" not in pattern.rstrip("/"):
         return ""
-    parts = pattern.lstrip("/").split("/")
     plain: list[str] = []
-    for part in parts[:-1]:
+    for part in pattern.lstrip("/").split("/")[:-1]:
         if is_pattern(part) or "\\" in part:
             break
-        plain.append(part)
+        if part not in ("", "."):
+            plain.append(part)
     return "/".join(plain)
 
 
-def parsed(pattern: str, fold: bool = False):
-    """What `covers` and `overlap` take. With `fold` letter case does not count. Raises PatternUnreadable."""
+def parsed(pattern: str, fold: bool = False) -> list:
+    """What `covers` and `overlap` take. With `fold` letter case does not count. Raises PatternUnreadable.
+
+    A list of segments: `DEEP`, a name, or a list of what stands for one letter (ranges) and `_STAR`.
+    """
     if len(pattern) > LONGEST:
         raise PatternUnreadable(f"longer than {LONGEST} characters")
-    text = pattern.casefold() if fold else pattern
+    text = folded(pattern) if fold else pattern
     if not text.strip("/") or text.startswith("!") or "\0" in text:
         raise PatternUnreadable("names nothing" if not text.strip("/") else "is not one that covers files")
     anchored = "/" in text.rstrip("/")
@@ -60,7 +64,9 @@ def parsed(pattern: str, fold: bool = False):
             if not segments or segments[-1] is not DEEP:
                 segments.append(DEEP)
         else:
-            segments.append(_segment(part))
+            segments.append(_segment(part, fold))
+    if not segments or segments == [DEEP] and text.strip("/.") == "":
+        raise PatternUnreadable("names nothing")
     if text.endswith("/") and segments[-1] is not DEEP:
         segments.append(DEEP)
     if segments[-1] is DEEP:
@@ -68,28 +74,50 @@ def parsed(pattern: str, fold: bool = False):
     return segments
 
 
-def of_path(path: str, fold: bool = False, deep: bool = False):
+def folded(text: str) -> str:
+    """`text` as keys without letter case have it."""
+    if text.isascii():
+        return text.lower()
+    from unicodedata import normalize
+
+    return normalize("NFC", text).casefold()
+
+
+def of_path(path: str, fold: bool = False, deep: bool = False) -> list:
     """A path as a pattern; with `deep` that and all that is or may be under it."""
-    text = path.casefold() if fold else path
-    return [[((ord(c), ord(c)),) for c in part] for part in text.split("/") if part] + ([DEEP] if deep else [])
+    text = folded(path) if fold else path
+    return [part for part in text.split("/") if part] + ([DEEP] if deep else [])
 
 
 def covers(segments, path: str) -> bool:
     """Whether a parsed pattern covers relative `path`."""
     parts = [part for part in path.split("/") if part]
-    reached = {0}
+    last = segments[-1]
+    if not parts or (last is not DEEP and not _fits(last, parts[-1])):
+        return False
+    places = beginning(segments)
     for part in parts:
-        after = set()
-        for place in _through(segments, reached):
-            if place < len(segments):
-                if segments[place] is DEEP:
-                    after.add(place)
-                elif _fits(segments[place], part):
-                    after.add(place + 1)
-        if not after:
+        places = step(segments, places, part)
+        if not places:
             return False
-        reached = after
-    return len(segments) in _through(segments, reached)
+    return len(segments) in places
+
+
+def beginning(segments) -> set:
+    """Where in a parsed pattern one is before the first name of a path; for `step`."""
+    return _through(segments, (0,))
+
+
+def step(segments, places, name: str) -> set:
+    """Where one is after one more name of the path: covered where ``len(segments)`` is among it, lost where empty."""
+    after = set()
+    for place in places:
+        if place < len(segments):
+            if segments[place] is DEEP:
+                after.add(place)
+            elif _fits(segments[place], name):
+                after.add(place + 1)
+    return _through(segments, after) if after else after
 
 
 def overlap(left, right) -> bool:
@@ -108,7 +136,9 @@ def _through(segments, places) -> set:
     return found
 
 
-def _segment(text: str) -> list:
+def _segment(text: str, fold: bool):
+    if not is_pattern(text) and "\\" not in text:
+        return text
     found: list = []
     at = 0
     while at < len(text):
@@ -120,7 +150,7 @@ def _segment(text: str) -> list:
         elif letter == "?":
             found.append(_ANY)
         elif letter == "[":
-            ranges, at = _class(text, at)
+            ranges, at = _class(text, at, fold)
             found.append(ranges)
         else:
             if letter == "\\":
@@ -132,7 +162,7 @@ def _segment(text: str) -> list:
     return found
 
 
-def _class(text: str, at: int):
+def _class(text: str, at: int, fold: bool):
     """The ranges of the class whose ``[`` stands before `at`, and where it ends."""
     negated = text[at : at + 1] in ("!", "^")
     at += negated
@@ -144,7 +174,8 @@ def _class(text: str, at: int):
             name, _, _ = text[at + 2 :].partition(":]")
             if name not in _CLASSES:
                 raise PatternUnreadable(f"has the unknown class [:{name}:]")
-            bounds = _CLASSES[name]
+            # git takes letters of either case for these where case does not count.
+            bounds = _CLASSES["lower" if fold and name == "upper" else name]
             ranges += [(ord(bounds[i]), ord(bounds[i + 1])) for i in range(0, len(bounds), 2)]
             at += len(name) + 4
             continue
@@ -193,13 +224,19 @@ def _intersection(left, right) -> tuple:
 
 def _fits(segment, text: str) -> bool:
     """Whether a segment stands for `text`: one star is gone back to at most, as in every wildcard matcher."""
+    if segment.__class__ is str:
+        return segment == text
+    if len(text) > LONGEST_NAME:
+        return segment == [_STAR]
     at = place = 0
     star, mark = -1, 0
-    while at < len(text):
-        if place < len(segment) and segment[place] is _STAR:
+    count, length = len(segment), len(text)
+    while at < length:
+        ranges = segment[place] if place < count else ()
+        if ranges is _STAR:
             star, mark = place, at
             place += 1
-        elif place < len(segment) and _has(segment[place], ord(text[at])):
+        elif _has(ranges, ord(text[at])):
             place += 1
             at += 1
         elif star >= 0:
@@ -211,15 +248,40 @@ def _fits(segment, text: str) -> bool:
 
 
 def _has(ranges, code: int) -> bool:
-    return any(low <= code <= high for low, high in ranges)
+    for low, high in ranges:
+        if low <= code <= high:
+            return True
+    return False
 
 
 def _segments_meet(left, right) -> bool:
-    return _meet(left, right, _STAR, lambda a, b: bool(_intersection(a, b)))
+    if left.__class__ is str:
+        return left == right if right.__class__ is str else _fits(right, left)
+    if right.__class__ is str:
+        return _fits(left, right)
+    return _meet(left, right, _STAR, _have_common)
+
+
+def _have_common(left, right) -> bool:
+    return any(a[0] <= b[1] and b[0] <= a[1] for a in left for b in right)
 
 
 def _meet(left, right, many, single) -> bool:
     """Whether two sequences can stand for the same: `many` in them is any number of parts, `single` compares two."""
+    begin, i, j = 0, len(left), len(right)
+    # What is before the first `many`, and after the last, has just one counterpart: mostly that settles it.
+    while begin < i and begin < j and left[begin] is not many and right[begin] is not many:
+        if not single(left[begin], right[begin]):
+            return False
+        begin += 1
+    while i > begin and j > begin and left[i - 1] is not many and right[j - 1] is not many:
+        if not single(left[i - 1], right[j - 1]):
+            return False
+        i, j = i - 1, j - 1
+    return _found_way(left[begin:i], right[begin:j], many, single)
+
+
+def _found_way(left, right, many, single) -> bool:
     seen = {(0, 0)}
     pending = [(0, 0)]
     while pending:

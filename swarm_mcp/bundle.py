@@ -24,7 +24,7 @@ LAUNCHER = "bin/swarm-mcp"
 AFTER = "integrations/after.sh"  # what PostToolUse hooks are started through
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "mcp", "pydantic_core")
 _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
-PACKAGE = "package.json"  # what makes the folder a package of pi's
+PACKAGE = "package.json"  # what makes the folder a package of pi's; kept with the rest that is pi's
 PARTS = (
     ".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "integrations/pi",
     "integrations/harness", "skills",
@@ -115,13 +115,14 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
     """Every file of a bundle by its relative name. `transports`: client -> how its check asks, if not by command."""
     by_tool = [name for name, value in (transports or {}).items() if value == transport.MCP_TOOL]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    files = {name: (source / name).read_bytes() for name in ("LICENSE", AFTER, PACKAGE)}
+    files = {name: (source / name).read_bytes() for name in ("LICENSE", AFTER)}
     for part in PARTS:
         for path in sorted((source / part).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[path.relative_to(source).as_posix()] = path.read_bytes()
     for path in sorted(core.rglob("*.py")):
         files[f"swarm_hook_core/{path.relative_to(core).as_posix()}"] = path.read_bytes()
+    files[PACKAGE] = _package(files.pop(f"integrations/pi/{PACKAGE}"))
     record: dict = {"name": "swarm", "version": __version__}
     if local:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
@@ -152,6 +153,14 @@ def harness_contents() -> dict[str, bytes]:
     record = {name: value for name, value in json.loads(whole[RECORD]).items() if name != "transports"}
     files[RECORD] = _json({**record, "files": sorted(files)})
     return files
+
+
+def _package(text: bytes) -> bytes:
+    """The manifest of pi's folder as that of the whole, which counts paths from its own place."""
+    tree = json.loads(text)
+    for kind, paths in tree["pi"].items():
+        tree["pi"][kind] = [f"./{os.path.normpath(os.path.join('integrations/pi', path))}" for path in paths]
+    return _json(tree)
 
 
 def interpreter() -> str:

@@ -1,17 +1,20 @@
 """Waiting for locks: in a queue across processes, woken by whatever is committed to the store.
 
 A wait is an object that is asked again after each change to the store (`advance`), by a command that blocks or by
-a server that must not.
+a server that must not. Most of the time it only looks; who is not at the front writes nothing.
 """
 
 from __future__ import annotations
 
-import time
-
+from swarm_hook_core import clock
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store.lock_request import LockRequest
+from swarm_mcp.store.lock_rows import keeps_out
 
-LONGEST_NAP = 1.0  # seconds: leases lapse, and processes die, without anybody's committing anything
+LONGEST_NAP = 0.5  # seconds: leases lapse, and processes die, without anybody's committing anything
+LONGEST_WAIT = 30 * 86400.0
+SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
+LEASE_PARTS = 3  # signs of life in the shortest lease that it has
 
 
 class LockWait:
@@ -19,8 +22,10 @@ class LockWait:
 
     def __init__(self, instance: dict, wanted: LockRequest, seconds: float | None):
         self.instance = instance
-        self.wanted = wanted
-        self._until = None if seconds is None else time.monotonic() + seconds
+        self.wanted = wanted._replace(ticket=0)
+        self._until = None if seconds is None else clock.now() + min(seconds, LONGEST_WAIT)
+        self._next_sign = 0.0
+        self._lapse: float | None = None
 
     def advance(self, store) -> list[dict] | None:
         """The locks' rows once they are held, None while there is something to wait for.
@@ -29,31 +34,88 @@ class LockWait:
         ``locks.acquire_all`` raises; the place in the queue is given up then.
         """
         try:
-            return store.locks.acquire_all(self.instance, self.wanted)
-        except LockRefused:
-            if self._is_over():
-                self.give_up(store)
-                raise
+            if self.wanted.ticket:
+                return self._attempt(store)
+            return self._begin(store)
         except BaseException:
             self.give_up(store)
             raise
-        if not self.wanted.ticket:
-            left = None if self._until is None else self._until - time.monotonic()
-            self.wanted = self.wanted._replace(ticket=store.queue.join(self.instance, self.wanted, left))
-            return self.advance(store)  # what was in the way may have gone before we were in line
-        return None
 
     def left(self) -> float:
         """Seconds after which `advance` may have something to say even if nothing is committed."""
-        return LONGEST_NAP if self._until is None else min(LONGEST_NAP, max(0.0, self._until - time.monotonic()))
+        ends = [end - clock.now() for end in (self._until, self._lapse) if end is not None]
+        return max(0.0, min(LONGEST_NAP, *ends)) if ends else LONGEST_NAP
 
     def give_up(self, store) -> None:
         """Leave the queue."""
         ticket, self.wanted = self.wanted.ticket, self.wanted._replace(ticket=0)
         store.queue.leave(ticket)
 
+    # -------------------------------------------------------------- innards
+
+    def _begin(self, store) -> list[dict] | None:
+        try:
+            if self._is_free(store):
+                return store.locks.acquire_all(self.instance, self.wanted)
+        except LockRefused:
+            pass  # somebody was faster
+        if self._is_over():
+            return self._try_once(store)
+        left = None if self._until is None else self._until - clock.now()
+        self.wanted = self.wanted._replace(ticket=store.queue.join(self.instance, self.wanted, left))
+        self._set_next_sign(store)
+        return self._attempt(store)  # what was in the way may have gone before we were in line
+
+    def _attempt(self, store) -> list[dict] | None:
+        """One look by somebody who stands in line, and where nothing is in the way, one try."""
+        if self._is_over():
+            return self._try_once(store)
+        if clock.now() >= self._next_sign:
+            self._show_life(store)
+        self._lapse = None
+        if not self._is_free(store):
+            return None
+        if not store.queue.has(self.wanted.ticket, self.instance["id"]):
+            self.wanted = self.wanted._replace(ticket=0)  # the store is another one, or we were taken for dead
+            return self._begin(store)
+        try:
+            return store.locks.acquire_all(self.instance, self.wanted)
+        except LockRefused:
+            return None
+
+    def _is_free(self, store) -> bool:
+        """Whether nothing seems to be in the way. Only looks."""
+        if store.queue.ahead_of(self.instance, self.wanted):
+            return False
+        lock = store.locks.in_the_way(self.instance, self.wanted)
+        if lock is None:
+            return True
+        if not keeps_out(lock, self.instance["id"], self.wanted.agent, self.wanted.mode):
+            self._until = clock.now()  # one's own, which `once` refuses: nobody else will let go of it
+        left = store.locks.rows.left(lock)
+        self._lapse = None if left is None else clock.now() + left + 0.01
+        return False
+
+    def _try_once(self, store) -> list[dict]:
+        """The end of the wait: as one who does not wait, who is told when it is free."""
+        self.give_up(store)
+        return store.locks.acquire_all(self.instance, self.wanted)
+
+    def _show_life(self, store) -> None:
+        """Who waits is alive, and keeps what it has. Raises SwarmError where the session has gone."""
+        with store.writing():
+            store.instances.require(self.instance["id"])
+        store.queue.require_end(self.instance, self.wanted)
+        self._set_next_sign(store)
+
+    def _set_next_sign(self, store) -> None:
+        leased = "instance_id = ? AND type = 'lock' AND ttl IS NOT NULL"
+        row = store.row(f"SELECT min(ttl) AS ttl FROM context WHERE {leased}", (self.instance["id"],))
+        seconds = row["ttl"] / LEASE_PARTS if row and row["ttl"] else SIGN_SECONDS
+        self._next_sign = clock.now() + min(seconds, SIGN_SECONDS)
+
     def _is_over(self) -> bool:
-        return self._until is not None and time.monotonic() >= self._until
+        return self._until is not None and clock.now() >= self._until
 
 
 def obtained(store, instance: dict, wanted: LockRequest, seconds: float | None) -> list[dict]:

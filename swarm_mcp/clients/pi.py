@@ -88,7 +88,8 @@ class Pi(Client):
 
     def _remove(self, source: str, root: Path) -> str:
         # A path counts from pi's folder in its settings, from here on its command line.
-        self._call("remove", source if source.startswith("git:") or "://" in source else str(root))
+        here = source.startswith("git:") or "://" in source
+        self._call("remove", source if here else str(self._folder_of(source) or root))
         return f"removed the package from {source}"
 
     def _home(self) -> Path:
@@ -114,7 +115,8 @@ class Pi(Client):
             source = entry.get("source") if isinstance(entry, dict) else entry
             root = self._folder_of(source) if isinstance(source, str) else None
             if root is not None and (_named(root).get("name") == PACKAGE or root == marketplace_folder().resolve()):
-                found.append((source, root))
+                # A clone is a package by its folder of pi's; what hooks need is beside that.
+                found.append((source, root.parents[1] if str(root).endswith(f"/{FOLDER}") else root))
         return found
 
     def _folder_of(self, source: str) -> Path | None:

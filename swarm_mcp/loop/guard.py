@@ -35,6 +35,7 @@ class Guard:
         self.core = None
         self._session_id = self._cwd = ""
         self._renewed = 0.0
+        self._notices: dict[str, str] = {}
 
     def join(self, loop) -> str:
         """Register the session; what the model is told about it, empty where a plugin sees to that."""
@@ -98,8 +99,11 @@ class Guard:
         if self.core is None:
             return ""
         try:
-            verdict = self.core.check(self._payload(made))
+            payload = self._payload(made)
+            verdict = self.core.check(payload)
             denial = verdict.denial if verdict is not None else None
+            if verdict is not None and denial is None:
+                self._notices[made.id] = self.core.words_beside(verdict, payload)
         except Exception as error:  # noqa: BLE001 - as in the hooks
             faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
             return ""
@@ -109,7 +113,11 @@ class Guard:
         return denial.reason
 
     def after(self, made: Call) -> str:
-        """What the model is told of locked files that changed while a call of its ran; mostly nothing."""
+        """What the model is told beside a call's result: what it may touch, what has changed; mostly nothing."""
+        return "\n".join(filter(None, (self._notices.pop(made.id, ""), self._changes(made))))
+
+    def _changes(self, made: Call) -> str:
+        """Locked files of others that changed while a call ran, in words."""
         from swarm_hook_core.state import watched_dir
 
         if self.core is None or made.name in WRITERS or not os.path.isdir(watched_dir()):

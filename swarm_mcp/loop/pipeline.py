@@ -28,7 +28,8 @@ class StageFailed(Exception):
 
 def hooks_of(stage: str, found: list[str], ours: dict[str, Hook]) -> dict[str, str | Hook]:
     """name -> path or function of the hooks of a stage, in the order they run. `found`: the sources."""
-    return dict(sorted({**ours, **sources.executables(found, "hooks.d", stage)}.items()))
+    hooks: dict[str, str | Hook] = {**ours, **sources.executables(found, "hooks.d", stage)}
+    return dict(sorted(hooks.items()))
 
 
 def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:

@@ -75,7 +75,7 @@ def run(
 
 
 def _give(child: subprocess.Popen, data: bytes) -> None:
-    """Write all of `data` to standard input. What a pipe does not take at once waits in a thread: nobody need read it."""
+    """Write all of `data` to standard input. What is long waits in a thread: nobody need read it."""
 
     def write() -> None:
         try:

@@ -1,7 +1,8 @@
 """Who was kept from which file, and the word to them once it is free.
 
 A row stands from the refusal until the file is free (then its session gets one message), until the
-session itself gets the lock, or until the session ends.
+session itself gets the lock, or until the session ends. A file that somebody waits for (``lock_queue``) is not
+free: the word comes when nobody holds it and nobody is in line for it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import key_of
 from swarm_mcp.circle import may_meet
 from swarm_mcp.store import events
+from swarm_mcp.store.lock_reach import reach_in
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
@@ -126,15 +128,24 @@ class Denials:
             instance = self.store.instances.live(instance_id)
             free = [denial for denial in denials if self._is_free(denial, instance_id)]
             self.forget(instance_id, [denial["path_key"] for denial in free])
-            if instance and free:
-                self._post(instance, free, self.store.instances.get(holder_id), reason)
+            told = [denial for denial in free if not self._waiting_for(denial)]  # else by its own wait
+            if instance and told:
+                self._post(instance, told, self.store.instances.get(holder_id), reason)
 
     def _is_free(self, denial: dict, instance_id: str) -> bool:
-        """Whether nobody else holds the file by another spelling or in another scope; else that one is waited for."""
-        theirs = [lock for lock in self.store.locks.on(denial["file"]) if lock["instance_id"] != instance_id]
+        """Whether nobody else holds the file, by whatever name, or is in line for it; else that one is waited for."""
+        held = self.store.locks.on(denial["file"])
+        theirs = [row for row in (*held, *self._waiting_for(denial)) if row["instance_id"] != instance_id]
         if theirs:
             self._waits_for(denial, theirs[0]["instance_id"])
         return not theirs
+
+    def _waiting_for(self, denial: dict) -> list[dict]:
+        if not self.store.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
+            return []  # the common case
+        row = {"file": denial["file"], "path_key": denial["path_key"], "pattern": None}
+        reach = reach_in(row)
+        return self.store.queue.waiting_for(reach) if reach else []
 
     def _waits_for(self, denial: dict, holder_id: str) -> None:
         self.store.change(

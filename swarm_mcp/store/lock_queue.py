@@ -1,14 +1,16 @@
 """Who waits for which locks: first come, first served, across processes.
 
 A waiter is a row from when it joins until it has what it wants, gives up, or its process is gone. Whoever comes
-later and wants some of the same has to wait as well, were it free: nobody is overtaken. Only a holder that wants
-more of what it has goes before those who wait for it to let go, since it would wait for itself otherwise.
+later and wants some of the same has to wait as well, were it free: nobody is overtaken. Only who has held, since
+before a waiter came, what that one waits for goes before it, since it would wait for itself otherwise; and it can
+do so for as long only as it keeps that hold, so nobody waits for ever.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from swarm_hook_core import clock
@@ -38,21 +40,21 @@ class LockQueue:
 
     def waiting(self) -> list[dict]:
         """Everybody who waits, first come first."""
-        rows = self.store.rows(
-            "SELECT w.*, i.label AS owner_label, i.id AS owner_id FROM swarm_waiters w"
-            " LEFT JOIN instances i ON i.id = w.instance_id ORDER BY w.ticket"
-        )
-        return [{**row, "reaches": _reaches(row)} for row in rows if not self._is_void(row)]
+        return [row for row in self._places() if not self._is_void(row)]
 
-    def waiting_for(self, reach: Reach) -> list[dict]:
-        """Who waits for something that meets `reach`, first come first."""
-        return [row for row in self.waiting() if any(meet(reach, wanted) for wanted in row["reaches"])]
+    def waiting_for(self, *reaches: Reach) -> list[dict]:
+        """Who waits for something that meets any of `reaches`, first come first."""
+        met = [row for row in self._places() if any(meet(one, other) for one in reaches for other in row["reaches"])]
+        return [row for row in met if not self._is_void(row)]
+
+    def has(self, ticket: int, instance_id: str) -> bool:
+        """Whether the place with this ticket is there still: another process may have taken it for given up."""
+        sql = "SELECT 1 FROM swarm_waiters WHERE ticket = ? AND instance_id = ? AND pid = ?"
+        return self.store.row(sql, (ticket, instance_id, os.getpid())) is not None
 
     def ahead_of(self, instance: dict, wanted: LockRequest) -> dict | None:
         """The live waiter that has a right to some of what is wanted before this request, None for none."""
-        if not self.store.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
-            return None  # the common case
-        return next(iter(self._ahead(Holder(instance["id"], wanted.agent), wanted)), None)
+        return next(self._ahead(Holder(instance["id"], wanted.agent), wanted), None)
 
     def described(self, row: dict, viewer_identity: str) -> dict:
         """A waiter in the shape of a refusal's ``active``."""
@@ -81,20 +83,35 @@ class LockQueue:
             self.store.instances.require(instance["id"])
             self.sweep()
             circle = self._circle(Holder(instance["id"], wanted.agent), wanted)
-            if circle:
-                events.add(
-                    self.store, instance["scope"], "context.lock_deadlock", instance["id"], wanted.reaches[0].file,
-                    {"circle": [list(holder) for holder in circle]},
-                )  # fmt: skip
-                raise Deadlock([self._named(holder) for holder in circle])
-            marks = ", ".join("?" * len(values))
-            self.store.change(
-                f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values())
-            )
-            return int(self.store.row("SELECT last_insert_rowid() AS ticket")["ticket"])
+            if not circle:
+                values["fence"] = (self.store.row("SELECT last FROM swarm_fence") or {"last": 0})["last"]
+                marks = ", ".join("?" * len(values))
+                self.store.change(
+                    f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values())
+                )
+                return int(self.store.row("SELECT last_insert_rowid() AS ticket")["ticket"])
+            events.add(
+                self.store, instance["scope"], "context.lock_deadlock", instance["id"], wanted.reaches[0].file,
+                {"circle": [list(holder) for holder in circle]},
+            )  # fmt: skip
+        raise Deadlock([self._named(holder) for holder in circle])
+
+    def require_end(self, instance: dict, wanted: LockRequest) -> None:
+        """Raise Deadlock where a wait that goes on has no end any more, for the one that has come last.
+
+        That can only be where a lock was handed over to somebody who waits.
+        """
+        me = Holder(instance["id"], wanted.agent)
+        circle = self._circle(me, wanted)
+        last = max((row["ticket"] for row in self.waiting() if Holder(row["instance_id"], row["agent"]) in circle), default=0)
+        if circle and last <= wanted.ticket:
+            raise Deadlock([self._named(holder) for holder in circle])
 
     def leave(self, ticket: int) -> None:
-        """Give a place up; none is no error."""
+        """Give a place up; none is no error. Outside of a transaction: without having got what was wanted.
+
+        Then, where nobody waits any more for what is free, those who were denied it are told.
+        """
         if not ticket:
             return
         if self.store.connection.in_transaction:
@@ -102,44 +119,58 @@ class LockQueue:
             return
         with self.store.writing():
             self.store.change("DELETE FROM swarm_waiters WHERE ticket = ?", (ticket,))
+            self.store.denials.settle()
 
     def sweep(self) -> None:
         """Inside a transaction: remove the places of waiters that are gone, or have waited long enough."""
-        for row in self.store.rows("SELECT w.*, i.id AS owner_id FROM swarm_waiters w"
-                                   " LEFT JOIN instances i ON i.id = w.instance_id"):
+        for row in self._places():
             if self._is_void(row):
                 self.leave(row["ticket"])
 
     # -------------------------------------------------------------- innards
 
-    def _ahead(self, holder: Holder, wanted: LockRequest) -> list[dict]:
-        found = []
-        for row in self.waiting():
-            if wanted.ticket and row["ticket"] >= wanted.ticket:
-                break
+    def _places(self, before: int | None = None) -> Iterator[dict]:
+        """Every place, or those before a ticket, first come first; not all of them are still waited in."""
+        rows = self.store.rows(
+            "SELECT w.*, i.label AS owner_label, i.id AS owner_id FROM swarm_waiters w"
+            " LEFT JOIN instances i ON i.id = w.instance_id WHERE ? IS NULL OR w.ticket < ? ORDER BY w.ticket",
+            (before, before),
+        )
+        return ({**row, "reaches": _reaches(row)} for row in rows)
+
+    def _ahead(self, holder: Holder, wanted: LockRequest) -> Iterator[dict]:
+        """The waiters that come before this request, one by one: who only wants to know whether needs the first."""
+        for row in self._places(wanted.ticket or None):
             if Holder(row["instance_id"], row["agent"]) == holder:
                 continue
             if row["mode"] == SHARED and wanted.mode == SHARED:
                 continue
-            if not any(meet(own, theirs) for own in wanted.reaches for theirs in row["reaches"]):
-                continue
-            if not self._waits_for(row, holder):
-                found.append(row)
-        return found
+            common = [own for own in wanted.reaches if any(meet(own, theirs) for theirs in row["reaches"])]
+            if common and not self._is_void(row) and not self._may_pass(holder, wanted.mode, common, row):
+                yield row
 
-    def _waits_for(self, row: dict, holder: Holder) -> bool:
-        """Whether a waiter waits for something that `holder` has."""
-        return holder in self._keeping(Holder(row["instance_id"], row["agent"]), row["mode"], row["reaches"])
+    def _may_pass(self, holder: Holder, mode: str, common: list[Reach], row: dict) -> bool:
+        """Whether `holder` may have `common` before a waiter: see this module's beginning."""
+        kept = self._locks_keeping(Holder(row["instance_id"], row["agent"]), row["mode"], row["reaches"])
+        if any(_holder_of(lock) == holder and (lock["fence"] or 0) <= row["fence"] for lock in kept):
+            return True
+        return all(self._has(holder, mode, reach) for reach in common)
+
+    def _has(self, holder: Holder, mode: str, reach: Reach) -> bool:
+        """Whether `holder` has that very lock already, so that asking again gives it no more."""
+        own = [lock for lock in self.store.locks.same(reach) if _holder_of(lock) == holder]
+        return any(not self.store.locks.rows.is_void(lock) and lock["mode"] in (None, mode) for lock in own)
 
     def _keeping(self, holder: Holder, mode: str, reaches) -> list[Holder]:
         """Who holds what keeps `holder` from these."""
+        return [_holder_of(lock) for lock in self._locks_keeping(holder, mode, reaches)]
+
+    def _locks_keeping(self, holder: Holder, mode: str, reaches) -> Iterator[dict]:
         rows = self.store.locks.rows
-        return [
-            Holder(lock["instance_id"], lock["agent"] or "")
-            for reach in reaches
-            for lock in rows.live(rows.meeting(reach))
-            if keeps_out(lock, *holder, mode)
-        ]
+        for reach in reaches:
+            for lock in rows.meeting(reach):
+                if keeps_out(lock, *holder, mode) and not rows.is_void(lock):
+                    yield lock
 
     def _circle(self, start: Holder, wanted: LockRequest) -> list[Holder]:
         """The circle of holders that a wait of `start` would close, beginning with it; empty for none."""
@@ -177,6 +208,10 @@ class LockQueue:
         if row["owner_id"] is None or (row["until"] is not None and row["until"] < clock.now()):
             return True
         return gone(row["host"], row["pid"], row["start"], self.store.here)
+
+
+def _holder_of(lock: dict) -> Holder:
+    return Holder(lock["instance_id"], lock["agent"] or "")
 
 
 def _reaches(row: dict) -> tuple[Reach, ...]:

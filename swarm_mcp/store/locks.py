@@ -86,6 +86,10 @@ class Locks:
                 self.store.denials.record(instance, refusal, wanted.tool)
         raise self._refusal(instance, refusal)
 
+    def in_the_way(self, instance: dict, wanted: LockRequest) -> dict | None:
+        """The first lock that keeps this request from being granted, None for none. Only looks."""
+        return self._first_other(instance, wanted, self.rows.live)
+
     def release(self, instance: dict, file: str, agent: str = "", fence: int | None = None) -> int:
         """Give up this session's lock on `file`; how many rows went (none is no error).
 

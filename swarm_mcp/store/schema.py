@@ -75,7 +75,7 @@ TABLES = {
     "swarm_waiters": """
         ticket INTEGER PRIMARY KEY AUTOINCREMENT, instance_id TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '',
         scope TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, start TEXT NOT NULL, mode TEXT NOT NULL,
-        wants TEXT NOT NULL, since REAL NOT NULL, until REAL""",
+        wants TEXT NOT NULL, since REAL NOT NULL, until REAL, fence INTEGER NOT NULL DEFAULT 0""",
     # The number of the last grant.
     "swarm_fence": "last INTEGER NOT NULL",
     # Children that agent command lines were started as, and who supervises them (``runs``).

@@ -175,7 +175,7 @@ def test_a_run_of_hs_is_supervised(place: Place, hs: str, monkeypatch: pytest.Mo
     run = Run(adapter, query, membership=Membership(spec, "worker")).start()
     assert gate.wait_reached(SECONDS)
     (mine,) = [label for label in place.instances() if label != "the peer"]
-    assert mine.startswith("worker ") and "origin:hs" in mine and run.child, "its hooks have joined as the run's instance"
+    assert mine.startswith("worker ") and "origin:hs" in mine and run.child, "its hooks are of the run's instance"
     began = time.monotonic()
     run.abort("enough")
     result = run.wait(SECONDS)

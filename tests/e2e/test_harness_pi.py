@@ -132,7 +132,7 @@ def test_installed_as_a_person_does_it(pi: Pi) -> None:
     assert json.loads(settings.read_text()) == {"packages": []}
     ground.renew()
     clone = Marketplace(ground, "clone")._cloned()
-    assert ground.run(["pi", "install", clone]).returncode == 0
+    assert ground.run(["pi", "install", f"{clone}/integrations/pi"]).returncode == 0
     collide(pi, "cloned")
 
 

@@ -25,12 +25,13 @@ def lock(file: str, by: str = "peer", label: str = "identity:work codex", note: 
     return Held(file, by, label, note, NOW - age)
 
 
-def among(*held: Held) -> Callable[[list[str]], list[Held]]:
+def among(*held: Held) -> Callable[..., list[Held]]:
     """A store of these locks, which also refuses nonsense questions."""
 
-    def locks_on(keys: list[str]) -> list[Held]:
-        assert keys and len(set(keys)) == len(keys)
-        return [one for one in held if key_of(one.file) in keys]
+    def locks_on(keys: list[str], over: list[str] = ()) -> list[Held]:
+        asked = [*keys, *over]
+        assert keys and len(set(asked)) == len(asked)
+        return [one for one in held if key_of(one.file) in asked]
 
     return locks_on
 

@@ -64,12 +64,13 @@ def test_a_session_is_registered_while_it_runs(model: Model, project: Path, monk
 def test_a_command_that_nobody_can_read_is_watched(model: Model, project: Path) -> None:
     held = project / "held.txt"
     held.write_text("theirs")
-    (project / "build.py").write_text("open('dleh'[::-1] + '.txt', 'w').write('mine')")
+    executable(project / "build", "#!/usr/bin/awk -f\nBEGIN { print \"mine\" > \"held.txt\" }\n")
     peer_locks(project, held, label="peer-label")
-    model.script = [Say("", (("bash", {"command": f"{sys.executable} build.py"}),)), Say("Done.")]
+    model.script = [Say("", (("bash", {"command": "./build"}),)), Say("Done.")]
     assert loop("go").code == 0
-    assert held.read_text() == "mine"
-    assert "peer-label" in model.told()[0] and "held.txt" in model.told()[0]
+    assert held.read_text() == "mine\n", model.told()
+    notice, change = model.told()[0].removeprefix("(no output)\n").split("\n", 1)
+    assert "(`build`: " in notice and "held.txt" in notice and "peer-label" in change and "changed" in change
 
 
 def test_own_locks_do_not_hinder(model: Model, project: Path) -> None:

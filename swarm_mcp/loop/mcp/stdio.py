@@ -33,7 +33,8 @@ class StdioConnection(Connection):
         self._reader.start()
 
     def ask(self, message: dict, seconds: float) -> dict:
-        arrived, answer = threading.Event(), []
+        arrived = threading.Event()
+        answer: list[dict] = []
         with self._lock:
             self._waiting[message["id"]] = (arrived, answer)
         try:

@@ -73,7 +73,8 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
         content = response.get("content")
         if not isinstance(content, list):
             raise LoopFailure(f"the model's answer has no content: {json.dumps(response)[:200]}")
-        usage = response.get("usage") if isinstance(response.get("usage"), dict) else {}
+        usage = response.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
         counted = tokens(
             input=usage.get("input_tokens"),
             output=usage.get("output_tokens"),

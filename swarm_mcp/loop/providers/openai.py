@@ -98,7 +98,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             reason = choices[0].get("finish_reason") or reason
         if reason is None:
             raise LoopFailure("the model's answer broke off", "unknown")
-        message = {"role": "assistant", "content": "".join(text) or None}
+        message: dict = {"role": "assistant", "content": "".join(text) or None}
         made = [calls[index] for index in sorted(calls)]
         if made:
             message["tool_calls"] = made
