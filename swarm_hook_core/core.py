@@ -89,7 +89,7 @@ class HookCore:
 
         now = time.time()
         peers = Peers(view, session.instance_id, now, payloads.text_field(payload, "agent_id"))
-        denial = decide(self.config, session, tool, tool_input, cwd, peers.on, now)
+        denial = decide(self.config, session, tool, tool_input, cwd, peers.on, now, peers.waiting_for)
         if denial is not None or tool in self.config.write_tools or not peers.any():
             return Verdict(denial), session, view
         from swarm_hook_core.unseen import verdict

@@ -118,9 +118,15 @@ def reason(
     without = "leave it out of the command, " if which else ""
     return (
         f"swarm lock blocked {tool}{which} for {path}{through}: held by {who}{still} ({why}{age}, {until(held, now)})."
-        f" Do not write this file another way: {without}work on something else, {ask}, or wait"
-        f" (wait_for_activity tells you when it is free) and then try again."
+        f" Do not write this file another way: {without}work on something else, {ask}, or {joining(waiting)}"
+        f" and then try again."
     )
+
+
+def joining(waiting: int) -> str:
+    """How to get what somebody else holds, by waiting behind as many as are `waiting` for it."""
+    line = f"join the {waiting} who wait{'s' if waiting == 1 else ''} for it" if waiting else "wait in line for it"
+    return f"{line} (lock_file with wait_seconds, or `swarm-mcp lock FILE --wait SECONDS`)"
 
 
 def until(held, now: float) -> str:

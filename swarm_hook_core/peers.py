@@ -47,6 +47,10 @@ class Peers:
         found = self.under(roots, limit) + self.over(roots) + self.patterns(roots)
         return list({(held.file, held.instance_id, held.agent): held for held in found}.values())
 
+    def waiting_for(self, path: str) -> int:
+        """How many wait for a lock on `path` already."""
+        return self.view.waiting_for(path)
+
     def _live(self, found) -> list:
         rows = [held for held in found if self._is_peers(held)]
         if not rows:

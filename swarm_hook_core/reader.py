@@ -322,6 +322,21 @@ class StoreReader:
             return False  # a store of another implementation, or of an earlier release
         return row is not None
 
+    def waiting_for(self, path: str) -> int:
+        """How many wait for a lock on absolute `path`, on something over it or below. For who has been denied."""
+        try:
+            sql = "SELECT wants, until, host, pid, start FROM swarm_waiters ORDER BY ticket LIMIT 1000"
+            rows = self.connection.execute(sql).fetchall()
+        except self.driver.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+            rows = []  # a store of another implementation, or of an earlier release
+        if not rows:
+            return 0
+        from swarm_hook_core.waiters import count
+
+        return count(rows, path)
+
     def _aliased(self, keys: list[str]) -> list[tuple]:
         """Locks that another implementation stored under a path with links still in it, with their key."""
         expression = NAME_OF_FILE.replace("file", "c.file")

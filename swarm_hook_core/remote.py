@@ -39,7 +39,7 @@ class CommandReader:
         found = []
         for row in self.rows:
             file = row["file"]
-            if row.get("type", "lock") != "lock" or not (file in keys or ascii_lower(os.path.basename(file)) in names):
+            if row.get("type", "lock") != "lock" or row.get("pattern") or not (file in keys or ascii_lower(os.path.basename(file)) in names):
                 continue
             key = file if file in keys else key_of(file)
             if key in keys:
@@ -47,23 +47,59 @@ class CommandReader:
         return found
 
     def patterns_over(self, keys: list[str]) -> list[Held]:
-        """Nothing: a coordinator that is only reached by its command knows paths."""
-        return []
+        """Locks on patterns that cover any of these paths, where the command lists such (ours does)."""
+        found = []
+        for held in self._patterns():
+            from swarm_hook_core.patterns import Cover
+
+            cover = Cover(held)
+            names = tuple(key for key in keys if cover.has(key))
+            if names:
+                held.names = names
+                found.append(held)
+        return found
+
+    def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
+        """As ``StoreReader.patterns_near``."""
+        found = [held for held in self._patterns() if held.instance_id != own_id or held.agent]
+        if not found:
+            return found
+        from swarm_hook_core.patterns import Cover
+
+        return [held for held in found if (cover := Cover(held)) and any(map(cover.leads_to, folders))]
+
+    def _patterns(self) -> list[Held]:
+        return [self._held(row, row["file"]) for row in self.rows if isinstance(row.get("pattern"), str)]
 
     def _held(self, row: dict, key: str) -> Held:
         owner = "identity:?" if row.get("hidden") else row.get("owner_label")
         facts = (row.get("instance_id"), owner, row.get("content"), row.get("created_at"))
-        return Held(row["file"], *facts, names=(key,))
+        pattern, base, lease = row.get("pattern"), None, (None,) * 4
+        if isinstance(pattern, str):
+            place = row["file"].removesuffix(pattern.lstrip("/"))
+            base = key_of(place) if place != row["file"] else None
+        if isinstance(row.get("lapses_in"), (int, float)):
+            from swarm_hook_core.clock import boot, now
+            from swarm_hook_core.process import host_id
+
+            lease = (row["lapses_in"], now(), boot(host_id()), None)
+        more = (row.get("mode"), row.get("agent"), pattern, base, row.get("fence"), row.get("expected_end"), *lease)
+        return Held(row["file"], *facts, names=(key,), more=more)
 
     def others_hold(self, own_id: str) -> bool:
         """Whether anybody but this session has a lock in the scope."""
-        return any(row.get("instance_id") != own_id for row in self.rows)
+        return any(row.get("instance_id") != own_id or row.get("agent") for row in self.rows)
 
-    def locks_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
+    def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
         """Locks of others on what lies below any of these folders, by their spelling, at most `limit`."""
         roots = tuple(folder.rstrip("/") + "/" for folder in folders)
-        rows = [row for row in self.rows if row["file"].startswith(roots) and row.get("instance_id") != own_id]
+        others = [row for row in self.rows if row.get("instance_id") != own_id or row.get("agent") not in (None, own_agent)]
+        rows = [row for row in others if row["file"].startswith(roots) and not row.get("pattern")]
         return [self._held(row, row["file"]) for row in rows[:limit] if row.get("type", "lock") == "lock"]
+
+    def waiting_for(self, path: str) -> int:
+        """How many wait for a lock on `path`: not told by the contract's command."""
+        return 0
 
     def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
         """Whether a denial is noted already: that is the coordinator's to know."""

@@ -24,23 +24,25 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
     certain, possible = _certain(session, effects, peers)
     if certain:
         path, held, by, within = certain
-        return Verdict(Denial(path, held, reason(tool, path, held, identity, now, by, within)))
+        words = reason(tool, path, held, identity, now, by, within, session.instance_id)
+        return Verdict(Denial(path, held, words))
     why = possible[0][1] if possible else ""
-    near: dict = {held.file: held for held, _why in possible}
+    near: dict = {_mark(held): held for held, _why in possible}
     looked_up: dict = {}  # many guesses are about one folder
     for guess in effects.guesses:
         folder = guess.folder or cwd
         if folder not in looked_up:
             looked_up[folder] = _around(session, folder, peers)
-            near.update({held.file: held for held in looked_up[folder] if held.file not in near})
+            near.update({_mark(held): held for held in looked_up[folder] if _mark(held) not in near})
         if looked_up[folder]:
             why = why or (f"`{guess.by}`: {guess.why}" if guess.by else guess.why)
     if near:
         locks = list(near.values())
         if strict:
             first = locks[0]
-            return Verdict(Denial(first.file, first, _strictly(tool, why, first, identity, now)))
-        return Verdict(None, _notice(why, locks, identity), locks)
+            words = _strictly(tool, why, first, identity, session.instance_id)
+            return Verdict(Denial(first.file, first, words))
+        return Verdict(None, _notice(why, locks, identity, session.instance_id), locks)
     return Verdict(None, "", _around(session, cwd, peers) if effects.runs else ())
 
 
@@ -58,6 +60,14 @@ def _certain(session, effects, peers):
                 return (met, held, tree.by, met != path), possible
             if met is None or number == MOST_LOCKS:
                 possible.append((held, f"`{tree.by}`"))
+        patterns = peers.patterns(all_keys(session, tree.root, "/"))
+        if patterns:
+            from swarm_hook_core.effects.pattern_trees import met_by
+
+            met, unsure = met_by(tree, patterns, all_keys(session, tree.root, "/"), _admits)
+            if met:
+                return (*met, tree.by, False), possible
+            possible += unsure
     end = time.monotonic() + GIT_SECONDS
     for call in effects.git:
         met, unsure = _touched_by_git(call, peers, max(0.0, end - time.monotonic()))
@@ -73,13 +83,18 @@ def _in_tree(session, root: str, peers):
     seen = set()
     for held in peers.under(roots, MOST_LOCKS):
         rest = next((found for name in held.names for key in roots if (found := below(name, key))), None)
-        if rest is not None and held.file not in seen:
-            seen.add(held.file)
+        if rest is not None and _mark(held) not in seen:
+            seen.add(_mark(held))
             yield _one_of(held, root + rest), held
     for held in peers.over(roots):
-        if held.file not in seen:
-            seen.add(held.file)
+        if _mark(held) not in seen:
+            seen.add(_mark(held))
             yield root, held
+
+
+def _mark(held) -> tuple:
+    """What tells one lock from another: several may share a file."""
+    return held.file, held.instance_id, held.agent
 
 
 def _one_of(held, path: str) -> str:

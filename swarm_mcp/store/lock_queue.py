@@ -53,15 +53,22 @@ class LockQueue:
         return self.store.row(sql, (ticket, instance_id, os.getpid())) is not None
 
     def ahead_of(self, instance: dict, wanted: LockRequest) -> dict | None:
-        """The live waiter that has a right to some of what is wanted before this request, None for none."""
-        return next(self._ahead(Holder(instance["id"], wanted.agent), wanted), None)
+        """The live waiter that has a right to some of what is wanted before this request, None for none.
+
+        As a lock's row would say it: ``file`` is what is wanted and waited for, ``ticket`` tells it from a lock.
+        """
+        row = next(self._ahead(Holder(instance["id"], wanted.agent), wanted), None)
+        if row is None:
+            return None
+        reach = next(own for own in wanted.reaches if any(meet(own, theirs) for theirs in row["reaches"]))
+        return {**row, "file": reach.file, "path_key": reach.key, "id": None, "content": "", "created_at": None}
 
     def described(self, row: dict, viewer_identity: str) -> dict:
-        """A waiter in the shape of a refusal's ``active``."""
+        """A waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
-            return {"hidden": True, "reason": "cross_identity", "file": row["reaches"][0].file, "waiting": True}
+            return {"hidden": True, "reason": "cross_identity", "file": row["file"], "waiting": True}
         owner = {"id": row["instance_id"], "label": row["owner_label"]}
-        shown = {"ticket": row["ticket"], "instance_id": row["instance_id"], "file": row["reaches"][0].file}
+        shown = {"ticket": row["ticket"], "instance_id": row["instance_id"], "file": row["file"]}
         return {**shown, "content": "", "waiting": True, "mode": row["mode"], "owner": owner, "active_tasks": []}
 
     # --------------------------------------------------------------- change

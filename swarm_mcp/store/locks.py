@@ -60,7 +60,7 @@ class Locks:
                 with self.store.writing():
                     self.key_foreign_rows(2000)
         # A look before the write lock: who is refused over and over need not queue for it.
-        refusal = self._first_other(instance, wanted, self.rows.live)
+        refusal = self._first_other(instance, wanted, self.rows.live) or self.store.queue.ahead_of(instance, wanted)
         if refusal and wanted.ticket:
             raise self._refusal(instance, refusal)
         if refusal:
@@ -76,13 +76,11 @@ class Locks:
                 refusal = self._first_other(instance, wanted, self.rows.reaped)
             finally:
                 self.store.denials.taker = ("", [])
+            refusal = refusal or self.store.queue.ahead_of(instance, wanted)
             if refusal is None:
-                ahead = self.store.queue.ahead_of(instance, wanted)
-                if ahead is None:
-                    self.store.queue.leave(wanted.ticket)
-                    return [self._grant(instance, wanted, reach) for reach in wanted.reaches]
-                refusal = ahead
-            elif refusal["instance_id"] != instance["id"]:
+                self.store.queue.leave(wanted.ticket)
+                return [self._grant(instance, wanted, reach) for reach in wanted.reaches]
+            if refusal["instance_id"] != instance["id"] and not wanted.ticket:
                 self.store.denials.record(instance, refusal, wanted.tool)
         raise self._refusal(instance, refusal)
 

@@ -112,9 +112,9 @@ def test_a_worker_is_denied_what_the_lead_holds_and_goes_on(lead: Lead) -> None:
 
 def test_a_cancelled_task_ends_its_worker_with_all_it_started(lead: Lead) -> None:
     client = lead.client
-    client.models.script("work", client.shell("sleep 300 & sleep 301"))
+    client.models.script("work", client.shell("tail -f /dev/null & tail -f other.md"))
     answer = lead.dispatch("work", wait="")
-    assert wait_for(lambda: sleepers(client), 40), "the worker never ran its command"
+    assert wait_for(lambda: lingerers(client), 40), "the worker never ran its command"
     lead.coordinator.text("cancel", answer["task_id"], "--as", lead.id)
     assert wait_for(lambda: client.ground.own_processes() == [], 25), client.ground.own_processes()
     assert lead.task(answer["task_id"])["status"] == "cancelled"
@@ -123,9 +123,9 @@ def test_a_cancelled_task_ends_its_worker_with_all_it_started(lead: Lead) -> Non
 
 def test_a_killed_supervisor_leaves_no_worker_and_no_lock(lead: Lead) -> None:
     client = lead.client
-    client.models.script("work", client.shell("swarm-mcp lock notes.md --note mine; sleep 300"))
+    client.models.script("work", client.shell("swarm-mcp lock notes.md --note mine; tail -f other.md"))
     answer = lead.dispatch("work", wait="")
-    assert wait_for(lambda: sleepers(client), 40), "the worker never ran its command"
+    assert wait_for(lambda: lingerers(client), 40), "the worker never ran its command"
     run = lead.run()
     if client.name == "claude-code":  # Codex's sandboxed commands cannot write the store
         assert [row["instance_id"] for row in lead.coordinator.locks()] == [run["instance_id"]]
@@ -174,13 +174,13 @@ def test_a_secret_gets_nowhere(lead: Lead) -> None:
         assert not [text[max(0, text.find(secret) - 200) :][:400] for text in texts if secret in text], secret[:8]
 
 
-def sleepers(client: Client) -> list[int]:
-    """Processes of this home that run ``sleep``."""
+def lingerers(client: Client) -> list[int]:
+    """Processes of this home that run ``tail``, which ends when it is ended."""
     found = []
     for pid in client.ground.own_processes():
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if file.read().startswith(b"sleep\0"):
+                if file.read().startswith(b"tail\0"):
                     found.append(pid)
         except OSError:
             continue
