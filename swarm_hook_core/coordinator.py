@@ -118,8 +118,8 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str
     return Result(code, text[0], text[1])
 
 
-def note_denial(runtime: str, payload: dict, held) -> None:
-    """Have it noted that this session waits for what `held` keeps from it, by a command that nobody waits for.
+def note_denial(runtime: str, payload: dict, held, file: str) -> None:
+    """Have it noted that this session waits for `file`, which `held` keeps from it, by a command that nobody waits for.
 
     Without a coordinator, or a session to be told, nothing happens. Raises OSError.
     """
@@ -127,7 +127,7 @@ def note_denial(runtime: str, payload: dict, held) -> None:
     argv = command() if session_id and isinstance(session_id, str) else []
     if argv:
         words = ["--runtime", runtime, "--session-id", session_id, "--holder", held.instance_id]
-        start_detached([*argv, "denied", *words, "--tool", str(payload.get("tool_name")), "--", held.file])
+        start_detached([*argv, "denied", *words, "--tool", str(payload.get("tool_name")), "--", file])
 
 
 def start_detached(argv: list[str]) -> None:

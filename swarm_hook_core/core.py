@@ -173,10 +173,12 @@ class HookCore:
     def _note_refusal(self, payload: dict, denial, session, view) -> None:
         """Whoever waits for the file is told when it is free, if the coordinator knows."""
         held = denial.held  # None where the coordinator has refused, and noted it
+        if held is not None and held.instance_id == session.instance_id:
+            return  # another agent of the same session: what is for one of them is for all, so nobody would be told
         if held is not None and not view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS):
             from swarm_hook_core.coordinator import note_denial
 
-            note_denial(self.config.runtime_name, payload, held)
+            note_denial(self.config.runtime_name, payload, held, denial.file)
 
     def _may_write(self, tool: str, tool_input) -> bool:
         if tool in self.config.write_tools:

@@ -9,7 +9,10 @@ NOTE_LENGTH = 200
 
 
 class Denial:
-    """A refused call: the `path` it would have written, the lock (`held`) and the `reason`."""
+    """A refused call: the `path` it would have written, the lock (`held`) and the `reason`.
+
+    `file`: what to say it waits for; of a pattern no more than this path.
+    """
 
     __slots__ = ("path", "held", "reason")
 
@@ -17,6 +20,10 @@ class Denial:
         self.path = path
         self.held = held
         self.reason = reason
+
+    @property
+    def file(self) -> str:
+        return self.path if self.held.pattern else self.held.file
 
 
 class Verdict:
@@ -31,18 +38,20 @@ class Verdict:
         self.watched = watched
 
 
-def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: float):
+def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: float, waiting_for=None):
     """A Denial, or None to let the call pass. Changes nothing.
 
     `locks_on(keys, over)` returns the Held locks of live sessions that hold what has one of these keys: see
-    ``Peers.on``. Raises ValueError where the call writes files but its paths cannot be read.
+    ``Peers.on``; `waiting_for(path)` how many wait for one on that path. Raises ValueError where the call writes
+    files but its paths cannot be read.
     """
     targets = write_targets(config, tool, tool_input, cwd)
     collision = first_collision(session, targets, locks_on)
     if collision is None:
         return None
     path, held, _place, within = collision
-    words = reason(tool, path, held, token(session.label, "identity"), now, within=within, own_id=session.instance_id)
+    more = {"own_id": session.instance_id, "waiting": waiting_for(path) if waiting_for else 0}
+    words = reason(tool, path, held, token(session.label, "identity"), now, within=within, **more)
     return Denial(path, held, words)
 
 
@@ -100,19 +109,23 @@ def moved_by(session, spelled: list[str]) -> list[str]:
 
 
 def reason(
-    tool: str, path: str, held, viewer_identity: str, now: float, by: str = "", within: bool = False, own_id: str = ""
-) -> str:
+    tool: str, path: str, held, viewer_identity: str, now: float, by: str = "", within: bool = False,
+    own_id: str = "", waiting: int = 0,
+) -> str:  # fmt: skip
     """Why the call was refused, for the model that reads it: who, why, since and until when, what now.
 
     `by`: the part of a longer command that would do it; `within`: the lock is on a folder over `path`; `own_id`: the
     session that is refused, which may be one whose other agent holds. A holder of another identity stays unnamed and
-    its note unsaid; that it holds is never hidden.
+    its note unsaid; that it holds is never hidden. `waiting`: how many wait for it already.
     """
     who, why, ask = holder(held, viewer_identity, own_id)
     age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
     through = f" (in the locked folder {held.file})" if within else ""
     if held.pattern:
         through = f" (one of the locked {held.file})"
+    if held.elsewhere:
+        what = "folder" if within else "file"
+        through += f" (the same {what} of another work tree, {held.elsewhere}, is locked for all work trees)"
     still = ", who reads it and keeps it still" if held.mode == "shared" else ""
     which = f" (`{by}`)" if by and not tool.endswith(f"__{by}") else ""
     without = "leave it out of the command, " if which else ""
@@ -139,7 +152,7 @@ def until(held, now: float) -> str:
         words = f"lapses in {duration(left(*held.lease, host_id(), now))} unless renewed"
     if isinstance(held.expected_end, (int, float)):
         away = held.expected_end - now
-        words += f", expected to end in {duration(away)}" if away > 0 else f", was expected to end {duration(-away)} ago"
+        words += f", expected to end in {duration(away)}" if away > 0 else f", expected to end {duration(-away)} ago"
     return words
 
 

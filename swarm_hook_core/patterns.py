@@ -64,7 +64,9 @@ class Cover:
     def has(self, key: str) -> bool:
         """Whether it covers the path with this key."""
         start = self.base.rstrip("/") + "/"
-        return self.segments is not None and key.startswith(start) and wildmatch.covers(self.segments, key[len(start) :])
+        if self.segments is None or not key.startswith(start):
+            return False
+        return wildmatch.covers(self.segments, key[len(start) :])
 
     def places_at(self, key: str):
         """Where in the pattern one is in the folder with this key (``wildmatch.step``); empty where none is below."""

@@ -3,6 +3,7 @@
 from swarm_hook_core.paths import NO_CASE, contains
 
 NEAR = 200  # locks near a call that are watched or named at most
+SOME_AGENT = "*"  # one of the session's agents, or none, where nobody says which: none of them is kept from another
 
 
 class Peers:
@@ -28,11 +29,13 @@ class Peers:
 
         `over`, the folders over those paths: a pattern that fits a folder does not hold what is in it.
         """
-        return self._live(self.view.locks_on([*keys, *over]) + self.view.patterns_over(keys))
+        found = self.view.locks_on([*keys, *over]) + self.view.patterns_over(keys)
+        return self._live(found + self.view.logical_over([*keys, *over]))
 
     def under(self, folders, limit: int = NEAR) -> list:
         """The Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
-        return self._live(self.view.locks_under(folders, self.own_id, limit, self.own_agent))
+        found = self.view.locks_under(folders, self.own_id, limit, self.own_agent)
+        return self._live(found + self.view.logical_under(folders, self.own_id, limit))
 
     def patterns(self, folders) -> list:
         """The Held locks on patterns that may cover something below any of these folders."""
@@ -58,7 +61,9 @@ class Peers:
         return [held for held in rows if held.evidence is None or not (self._has_gone(held) or self._has_lapsed(held))]
 
     def _is_peers(self, held) -> bool:
-        return held.instance_id != self.own_id or held.agent not in ("", self.own_agent)
+        if held.instance_id != self.own_id:
+            return True
+        return held.agent not in ("", self.own_agent) and self.own_agent != SOME_AGENT
 
     def _has_lapsed(self, held) -> bool:
         if held.lease is None:

@@ -23,6 +23,8 @@ BATCH = 400  # keys in one query; old releases take 999 values
 NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
 
 
+# Only what tells whether a pattern is met: of the many that are not, nothing more need be read.
+_PATTERN = "rowid, pattern, base, path_key"
 GLOB = "glob:"  # before the key of the folder that all a pattern covers is in: what such a lock is stored under
 
 
@@ -31,12 +33,13 @@ class Held:
 
     `names` are the keys it was found by; `since` is in Unix seconds, 0 where it is not known. `agent`: the one of
     its session's agents that holds it, empty for the session; `pattern` counts from the folder with key `base`;
-    `expected_end` in Unix seconds, None for unknown; `lease` as ``clock.left`` takes it, None for none.
+    `expected_end` in Unix seconds, None for unknown; `lease` as ``clock.left`` takes it, None for none. `elsewhere`:
+    the locked file of another work tree that `file` is the same as, empty for an ordinary lock.
     """
 
     __slots__ = (
         "file", "names", "instance_id", "label", "note", "since", "evidence", "mode", "agent", "pattern", "base",
-        "fence", "expected_end", "lease",
+        "fence", "expected_end", "lease", "elsewhere",
     )  # fmt: skip
 
     def __init__(self, file, instance_id, label, note, since, evidence=None, names=(), more=()):
@@ -52,6 +55,7 @@ class Held:
         self.mode, agent, self.pattern, self.base, self.fence, self.expected_end, *lease = more or (None,) * 10
         self.agent = agent if isinstance(agent, str) else ""
         self.lease = lease if isinstance(lease[0], (int, float)) else None
+        self.elsewhere = ""
 
 
 class Session:
@@ -204,7 +208,7 @@ class StoreReader:
             some = keys[start : start + BATCH]
             marks = ",".join("?" * len(some))
             rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
-            found += [_held(row, row[:2]) for row in rows + self._aliased(some)]
+            found += [held_of(row, row[:2]) for row in rows + self._aliased(some)]
         return found
 
     def patterns_over(self, keys: list[str]) -> list[Held]:
@@ -217,7 +221,7 @@ class StoreReader:
         for rowid, *lock in self._patterns(stored_under([key for key in keys if storable(key)])):
             if names := covered(*lock, keys):
                 found[rowid] = (*names, lock[2])
-        return [_held(row, found[row[-1]]) for row in self._by_rowid(list(found))]
+        return [held_of(row, found[row[-1]]) for row in self._by_rowid(list(found))]
 
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
         """Locks of others on patterns that may cover something below any of these folders, given by their keys."""
@@ -231,7 +235,7 @@ class StoreReader:
             low = GLOB + folder.rstrip("/")
             found += self._some_patterns("path_key > ? AND path_key < ?", [low + "/", low + "0"])
         rows = self._by_rowid(list(dict.fromkeys(row[0] for row in found)))
-        near = [_held(row, ()) for row in rows if row[2] != own_id or row[7] is not None]
+        near = [held_of(row, ()) for row in rows if row[2] != own_id or row[7] is not None]
         return [held for held in near if (cover := Cover(held)) and any(map(cover.leads_to, folders))]
 
     def _has_patterns(self) -> bool:
@@ -244,11 +248,9 @@ class StoreReader:
             found += self._some_patterns(f"path_key IN ({','.join('?' * len(some))})", some)
         return found
 
-    def _some_patterns(self, condition: str, values: list[str], columns="rowid, pattern, base, path_key") -> list[tuple]:
-        # Only what tells whether it is met: of the many that are not, nothing more need be read.
-        return self.connection.execute(
-            f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}", values
-        ).fetchall()
+    def _some_patterns(self, condition: str, values: list[str], columns: str = _PATTERN) -> list[tuple]:
+        sql = f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}"
+        return self.connection.execute(sql, values).fetchall()
 
     def _by_rowid(self, ids: list[int]) -> list[tuple]:
         rows: list[tuple] = []
@@ -256,6 +258,37 @@ class StoreReader:
             some = ids[start : start + BATCH]
             rows += self._locks(f"c.rowid IN ({','.join('?' * len(some))})", some)
         return rows
+
+    def logical_over(self, keys: list[str]) -> list[Held]:
+        """Locks of other work trees that hold here too, on the paths with these keys."""
+        if not self._has_logical():
+            return []
+        from swarm_hook_core.logical import over
+
+        return over(self, keys)
+
+    def logical_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
+        """The same of others than one session, below any of these folders, at most `limit` for each."""
+        if not self._has_logical():
+            return []
+        from swarm_hook_core.logical import under
+
+        return under(self, folders, own_id, limit)
+
+    def repository_locks(self, condition: str, values: list[str], limit: int = -1) -> list[tuple]:
+        """``(row, name)`` of locks that hold in every work tree of a repository; rows as `held_of` takes them."""
+        rows = self._some_locks(f"c.repository IS NOT NULL AND {condition}", values, limit, ", c.repository")
+        return [(row[:-1], row[-1]) for row in rows]
+
+    def _has_logical(self) -> bool:
+        """Whether there is any lock of that kind: one step into an index that has nothing else."""
+        sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
+        try:
+            return self.connection.execute(sql).fetchone() is not None
+        except self.driver.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+            return False  # a file of another program, or of an earlier release
 
     def others_hold(self, own_id: str) -> bool:
         """Whether anybody but this session has a lock. Two steps into an index, however many there are.
@@ -292,7 +325,7 @@ class StoreReader:
             # The plus keeps SQLite from the index of keys, where every row without one would be read.
             unkeyed = "c.instance_id <> ? AND +c.path_key IS NULL AND c.file >= ? AND c.file < ?"
             for row in rows + self._locks(unkeyed, values, limit):
-                found[row[:3]] = _held(row, row[:2] if row[1] else row[:1])
+                found[row[:3]] = held_of(row, row[:2] if row[1] else row[:1])
         return list(found.values())
 
     def _keyed_under(self, values: list[str], own_agent: str, limit: int) -> list[tuple]:
@@ -368,11 +401,11 @@ class StoreReader:
         self._lock_columns = NO_COLUMNS  # an earlier release's file, until the coordinator next writes to it
         return self._some_locks(condition, values, limit)
 
-    def _some_locks(self, condition: str, values: list[str], limit: int) -> list[tuple]:
+    def _some_locks(self, condition: str, values: list[str], limit: int, more: str = "") -> list[tuple]:
         # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
         return self.connection.execute(
             "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
-            f" {self._lock_columns}, {COLUMNS}, c.rowid"
+            f" {self._lock_columns}, {COLUMNS}, c.rowid{more}"
             " FROM context c CROSS JOIN instances i ON i.id = c.instance_id"
             " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
             f" WHERE c.type = 'lock' AND {condition} LIMIT {limit}",
@@ -380,7 +413,7 @@ class StoreReader:
         ).fetchall()
 
 
-def _held(row: tuple, names: tuple) -> Held:
+def held_of(row: tuple, names: tuple) -> Held:
     """The Held of a row of ``StoreReader._locks``."""
     file = row[0]
     if isinstance(file, str) and "/./" in file:

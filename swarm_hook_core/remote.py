@@ -39,7 +39,9 @@ class CommandReader:
         found = []
         for row in self.rows:
             file = row["file"]
-            if row.get("type", "lock") != "lock" or row.get("pattern") or not (file in keys or ascii_lower(os.path.basename(file)) in names):
+            if row.get("type", "lock") != "lock" or row.get("pattern"):
+                continue
+            if file not in keys and ascii_lower(os.path.basename(file)) not in names:
                 continue
             key = file if file in keys else key_of(file)
             if key in keys:
@@ -58,6 +60,14 @@ class CommandReader:
                 held.names = names
                 found.append(held)
         return found
+
+    def logical_over(self, keys: list[str]) -> list[Held]:
+        """Nothing: what other work trees share is only asked of a file that is here."""
+        return []
+
+    def logical_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
+        """Nothing, for the same reason."""
+        return []
 
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
         """As ``StoreReader.patterns_near``."""
@@ -93,7 +103,8 @@ class CommandReader:
     def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
         """Locks of others on what lies below any of these folders, by their spelling, at most `limit`."""
         roots = tuple(folder.rstrip("/") + "/" for folder in folders)
-        others = [row for row in self.rows if row.get("instance_id") != own_id or row.get("agent") not in (None, own_agent)]
+        agents = (None, own_agent)
+        others = [row for row in self.rows if row.get("instance_id") != own_id or row.get("agent") not in agents]
         rows = [row for row in others if row["file"].startswith(roots) and not row.get("pattern")]
         return [self._held(row, row["file"]) for row in rows[:limit] if row.get("type", "lock") == "lock"]
 

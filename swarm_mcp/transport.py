@@ -22,6 +22,7 @@ _SESSIONS = {"claude-code": '"$CLAUDE_CODE_SESSION_ID"', "codex": '""'}
 _SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 CLIENTS = tuple(_SERVERS)
 _ASKED = ("session_id", "cwd", "tool_name", "tool_input")
+_AGENT = {"claude-code": ("agent_id",), "codex": ()}  # there empty in a session's main thread, here absent
 
 # Arguments: scratch folder, session id (empty: in the payload, where it comes first), the command and its arguments.
 STAND_IN_TEXT = r"""# The check before a write, where the session's MCP server cannot answer it: not up yet, or dead.
@@ -83,7 +84,7 @@ def serving(tree: dict) -> dict:
 
 
 def _tool(client: str) -> dict:
-    asked = {"runtime": client, **{name: f"${{{name}}}" for name in _ASKED}}
+    asked = {"runtime": client, **{name: f"${{{name}}}" for name in (*_ASKED, *_AGENT[client])}}
     return {
         "type": "mcp_tool", "server": _SERVERS[client], "tool": "check_write", "input": asked, "timeout": SECONDS,
     }  # fmt: skip

@@ -133,3 +133,8 @@ def obtained(store, instance: dict, wanted: LockRequest, seconds: float | None) 
             wait.give_up(store)
             raise
     return rows
+
+
+def length_of_queue(store, wanted: LockRequest) -> int:
+    """How many wait for some of what is `wanted`."""
+    return len(store.queue.waiting_for(*wanted.reaches))

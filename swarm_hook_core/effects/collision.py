@@ -9,6 +9,7 @@ from swarm_hook_core.paths import git_root, keys_for
 from swarm_hook_core.peers import below
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
+TREE_SECONDS = 0.3  # for going through folders in which patterns are locked, all of a call's together
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
 NAMED = 3  # locks that the line for the model names
@@ -24,7 +25,8 @@ def judge(session, tool: str, effects, cwd: str, peers, now: float, strict: bool
     certain, possible = _certain(session, effects, peers)
     if certain:
         path, held, by, within = certain
-        words = reason(tool, path, held, identity, now, by, within, session.instance_id)
+        queue = peers.waiting_for(path)
+        words = reason(tool, path, held, identity, now, by, within, session.instance_id, queue)
         return Verdict(Denial(path, held, words))
     why = possible[0][1] if possible else ""
     near: dict = {_mark(held): held for held, _why in possible}
@@ -53,18 +55,20 @@ def _certain(session, effects, peers):
     if collision:
         path, held, place, within = collision
         return (path, held, effects.writes[place].by, within), possible
+    end = time.monotonic() + TREE_SECONDS
     for tree in effects.trees:
         for number, (path, held) in enumerate(_in_tree(session, tree.root, peers), 1):
-            met = _meets(tree, path)
+            met = _meets(tree, path, not held.pattern)
             if met:
                 return (met, held, tree.by, met != path), possible
             if met is None or number == MOST_LOCKS:
                 possible.append((held, f"`{tree.by}`"))
-        patterns = peers.patterns(all_keys(session, tree.root, "/"))
+        keys = all_keys(session, tree.root, "/")
+        patterns = peers.patterns(keys)
         if patterns:
             from swarm_hook_core.effects.pattern_trees import met_by
 
-            met, unsure = met_by(tree, patterns, all_keys(session, tree.root, "/"), _admits)
+            met, unsure = met_by(tree, patterns, keys, _admits, max(0.0, end - time.monotonic()))
             if met:
                 return (*met, tree.by, False), possible
             possible += unsure
@@ -103,13 +107,16 @@ def _one_of(held, path: str) -> str:
     return tail if len(tail) == len(path) and tail.casefold() == path.casefold() else path
 
 
-def _meets(tree, path: str):
-    """The path at or below `path` that `tree` certainly writes; None where that cannot be told, empty where none."""
+def _meets(tree, path: str, whole: bool = True):
+    """The path at (with `whole` also below) `path` that `tree` certainly writes; None where that cannot be told.
+
+    Empty where none.
+    """
     met = _admits(tree, path)
     if met:
         return path
     unsure = met is None
-    if os.path.isdir(path):
+    if whole and os.path.isdir(path):
         for number, file in enumerate(_files_below(path)):
             if number == MOST_FILES:
                 return None
@@ -156,25 +163,34 @@ def _touched_by_git(call, peers, seconds: float):
     top = git_asked.tree_of(call)
     if not top:
         return None, []
-    # Git knows files by their resolved names: the key, where it has not lost its letter case.
     found = peers.around(keys_for(top, "/"), MOST_LOCKS)
-    locked = {next((name for name in reversed(held.names) if name[:1] == "/"), held.file): held for held in found}
-    if not locked:
+    patterns = [held for held in found if held.pattern]
+    # Git knows files by their resolved names: the key, where it has not lost its letter case.
+    plain = [held for held in found if not held.pattern]
+    locked = {next((name for name in reversed(held.names) if name[:1] == "/"), held.file): held for held in plain}
+    if not found:
         return None, []
+    covers: list = []
+    if patterns:
+        from swarm_hook_core.patterns import Cover
+
+        covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
     try:
-        touch = git_asked.touched(call, list(locked), seconds)
+        touch = git_asked.touched(call, list(locked), seconds, covers)
     except Exception as error:  # noqa: BLE001 - as with predicates: a git that answers what no git should
         _fault(call.by, error)
-        return None, [(held, f"`{call.by}`") for held in locked.values()]
+        return None, [(held, f"`{call.by}`") for held in found]
     repository = keys_for(os.path.join(top, ".git"), "/")
     for file, held in locked.items():
         if touch.changes_repository and any(name in repository for name in held.names):
             return (file, held, call.by), []
     for file in touch.certain:
         return (file, locked[file], call.by), []
+    for file, cover in touch.covered:
+        return (file, cover.held, call.by), []
     if not touch.unsure:
         return None, []
-    return None, [(held, f"`{call.by}`") for held in locked.values()]
+    return None, [(held, f"`{call.by}`") for held in found]
 
 
 def _around(session, folder: str, peers):
@@ -182,12 +198,13 @@ def _around(session, folder: str, peers):
     return peers.around(all_keys(session, git_root(folder), "/"))
 
 
-def _notice(why: str, locks: list, identity: str) -> str:
+def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
     """One line for the model: what is locked nearby, by whom."""
     named = []
     for held in locks[:NAMED]:
-        who, note, _ask = holder(held, identity)
-        named.append(f"{held.file} (held by {who}{'; ' + note.removesuffix('; ') if note else ''})")
+        who, note, _ask = holder(held, identity, own_id)
+        still = ", who reads it and keeps it still" if held.mode == "shared" else ""
+        named.append(f"{held.file} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})")
     more = f" and {len(locks) - NAMED} more" if len(locks) > NAMED else ""
     return (
         f"swarm: other sessions hold {', '.join(named)}{more}. What this call writes cannot be told beforehand"
@@ -195,8 +212,8 @@ def _notice(why: str, locks: list, identity: str) -> str:
     )
 
 
-def _strictly(tool: str, why: str, held, identity: str, now: float) -> str:
-    who, note, ask = holder(held, identity)
+def _strictly(tool: str, why: str, held, identity: str, own_id: str) -> str:
+    who, note, ask = holder(held, identity, own_id)
     return (
         f"swarm lock blocked {tool}: it may write {held.file} ({why}), held by {who} ({note}nothing uncertain may run"
         f" here while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else,"

@@ -36,8 +36,10 @@ _NOBODY_KNOWS = frozenset(
 )
 
 
-def touched(call, locked, seconds: float = SECONDS) -> Touch:
+def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
     """What GitCall `call` would do to `locked`: absolute paths of files or folders, by any of their names.
+
+    And to what `covers` (``patterns.Cover``) cover, whether it is there by now or not.
 
     Changes nothing. Takes at most about `seconds`; what could not be asked in that time is `unsure`.
     """
@@ -49,15 +51,15 @@ def touched(call, locked, seconds: float = SECONDS) -> Touch:
     try:
         words = _without_aliases(call.words, repository)
         if words is None:
-            touch.unsure = bool(locked)
+            touch.unsure = bool(locked or covers)
             return touch
         if only_reads(words):
             return touch
         touch.changes_repository = True
         if words[0] not in REPOSITORY_ONLY or words[0] == "am":
-            _ask(Inquiry(call, words, repository, locked, touch))
+            _ask(Inquiry(call, words, repository, locked, touch, covers))
     except (Untold, Refused):
-        touch.unsure = bool(locked)
+        touch.unsure = bool(locked or covers)
     return touch
 
 

@@ -217,4 +217,10 @@ class Deed:
 
 def _arrivals(origin: str, place: str):
     """Of a folder that is moved or copied: what lies under `origin` comes to lie under `place`."""
-    return lambda path: os.path.lexists(origin + path[len(place) :])
+    from swarm_hook_core.effects.programs.places import arrivals
+
+    def admits(path: str) -> bool:
+        return os.path.lexists(origin + path[len(place) :])
+
+    admits.arrives = lambda: arrivals(origin, place)
+    return admits

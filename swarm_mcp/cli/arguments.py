@@ -13,14 +13,14 @@ LARGEST = 10**12
 
 VALUE_FLAGS = frozenset(
     {
-        "--adopt-instance-id", "--as", "--assignee", "--at", "--backend", "--client", "--command",
-        "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--effort", "--env", "--file",
-        "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id", "--idempotency-key",
-        "--kept", "--kind", "--label", "--lease-seconds", "--limit", "--max-cost", "--message", "--mode", "--model",
-        "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix", "--priority", "--remote", "--resume",
-        "--role", "--runtime", "--schema", "--scope", "--session-id", "--since", "--skill", "--source", "--spawner",
-        "--state", "--status", "--system-prompt", "--target", "--task", "--timeout", "--to", "--tool", "--transport",
-        "--type", "--wait", "--wait-for-completion", "--x", "--y",
+        "--adopt-instance-id", "--agent", "--as", "--assignee", "--at", "--backend", "--client", "--command",
+        "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--effort", "--env", "--expect",
+        "--fence", "--file", "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id",
+        "--idempotency-key", "--kept", "--kind", "--label", "--lease-seconds", "--limit", "--max-cost", "--message",
+        "--mode", "--model", "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix", "--priority",
+        "--remote", "--resume", "--role", "--runtime", "--schema", "--scope", "--session-id", "--since", "--skill",
+        "--source", "--spawner", "--state", "--status", "--system-prompt", "--target", "--task", "--timeout", "--to",
+        "--tool", "--transport", "--ttl", "--type", "--wait", "--wait-for-completion", "--x", "--y",
     }
 )  # fmt: skip
 REPEATABLE = frozenset({"--at", "--env", "--file", "--holder", "--kept", "--kind", "--skill"})
@@ -28,18 +28,22 @@ SWITCHES = frozenset(
     {
         "--approval-required", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn", "--fresh", "--git",
         "--help", "--json", "--list", "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill",
-        "--no-skills", "--no-spawn", "--watch",
+        "--no-skills", "--no-spawn", "--path", "--pattern", "--shared", "--watch",
     }
 )  # fmt: skip
 
 
 class Arguments:
-    """Parsed arguments of one command: `words` in order, flags by name."""
+    """Parsed arguments of one command: `words` in order, flags by name.
 
-    __slots__ = ("words", "_values", "_switches")
+    `behind`: how many of the words stand behind a ``--``; None where there is none.
+    """
 
-    def __init__(self, words: list[str], values: dict[str, list[str]], switches: set[str]):
+    __slots__ = ("words", "behind", "_values", "_switches")
+
+    def __init__(self, words: list[str], values: dict[str, list[str]], switches: set[str], behind: int | None = None):
         self.words = words
+        self.behind = behind
         self._values = values
         self._switches = switches
 
@@ -106,10 +110,12 @@ def parse(items: list[str]) -> Arguments:
     words: list[str] = []
     values: dict[str, list[str]] = {}
     switches: set[str] = set()
+    behind = None
     rest = iter(items)
     for item in rest:
         if item == "--":
-            words.extend(rest)
+            last = list(rest)
+            words, behind = words + last, len(last)
         elif item == "-h":
             switches.add("--help")
         elif not item.startswith("--"):
@@ -129,7 +135,7 @@ def parse(items: list[str]) -> Arguments:
                 raise UsageError(f"{name} takes no value")
             else:
                 raise UsageError(f"Unknown flag: {name}{meant(name, VALUE_FLAGS | SWITCHES)}")
-    return Arguments(words, values, switches)
+    return Arguments(words, values, switches, behind)
 
 
 def one_of(word: str, known, what: str) -> str:

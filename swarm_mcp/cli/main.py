@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "demo",
     "lock": "lock",
     "unlock": "unlock",
+    "hold": "hold",
     "locks": "locks",
     "restore": "restore",
     "instances": "instances",

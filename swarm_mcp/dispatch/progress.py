@@ -10,6 +10,7 @@ from swarm_mcp.harness.outcome import TRANSIENT, RunResult
 
 PAUSE_SECONDS = 30.0  # between two reports
 LONGEST = 300  # characters
+LONGEST_NAME = 80  # of a tool
 WORKERS_WORD_SECONDS = 300  # how long what the worker itself has reported stands
 
 
@@ -38,10 +39,10 @@ class Progress:
             self.session_id, self.model = str(data.get("session_id") or ""), str(data.get("model") or "")
         elif event.kind == events.TOOL_START:
             self._calls += 1
-            self._last_call = str(data.get("tool_name") or "")
+            self._last_call = " ".join(str(data.get("tool_name") or "").split())[:LONGEST_NAME]
         elif event.kind == events.MESSAGE and data.get("role") == "assistant" and not data.get("thinking"):
             self._last_words = " ".join(str(data.get("content") or "").split()) or self._last_words
-        elif event.kind == events.CONTEXT_USAGE and data.get("context_percent") is not None:
+        elif event.kind == events.CONTEXT_USAGE and isinstance(data.get("context_percent"), (int, float)):
             self._context = f"{data['context_percent']:.0f} % of its context used"
 
     def summary(self) -> str:

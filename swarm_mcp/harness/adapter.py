@@ -99,6 +99,14 @@ class HarnessAdapter(ABC):
         """What one line of standard error says besides being one (``raw_stderr`` is the runner's). Never raises."""
         return []
 
+    def recorded(self, line: str) -> str:
+        """One line of standard output as ``raw_log``, and with it the record, is to have it. May raise.
+
+        For a harness that says the same again and again: what is left out has to stand in another line. Called before
+        secrets are taken out, so nothing is to be cut in the middle of a text.
+        """
+        return line
+
     def finish(self, state: dict) -> list[Event]:
         """What is left to say once standard output has ended. Never raises."""
         return []

@@ -140,7 +140,7 @@ class Attempt:
         )  # fmt: skip
 
     def _line(self, stream: str, line: str) -> None:
-        self._telling.line(stream, line)
+        self._telling.line(stream, self._recorded(line) if stream == "stdout" else line)
         if stream == "stderr":
             self._tails[stream].append(line[-TAIL_CHARACTERS:])
             self._events(self._ask(self._adapter.parse_stderr, line, self._state))
@@ -150,6 +150,12 @@ class Attempt:
         if not seen:
             self._tails[stream].append(line[-TAIL_CHARACTERS:])
         self._events(seen)
+
+    def _recorded(self, line: str) -> str:
+        try:
+            return self._adapter.recorded(line)
+        except Exception:  # a line that is not as the adapter knows it is told whole
+            return line
 
     def _ask(self, question, *words) -> list[Event]:
         """What the adapter makes of it. It is not to raise; should it, the run goes on all the same."""

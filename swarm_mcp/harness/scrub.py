@@ -11,6 +11,7 @@ from swarm_mcp.harness.secret_shapes import KINDS, MASKED_NAME, SHORTEST, SHORTE
 DEEPEST = 60  # levels of an event's data; what is deeper is kept as text
 _MARKER = re.compile(r"\[REDACTED(?::[A-Za-z0-9_.-]*)?\]")
 _ROUNDS = 20
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Scrubber:
@@ -18,7 +19,7 @@ class Scrubber:
 
     `environments` are mappings of names to values. A value of several, parted by commas, is also each of them; one of
     several lines also each line. What is taken out becomes ``[REDACTED:NAME]``. Nothing here raises, and what was
-    scrubbed once stays as it is.
+    scrubbed once stays as it is. Half a surrogate pair, which JSON can say and no store can keep, becomes U+FFFD.
     """
 
     def __init__(self, *environments: Mapping[str, str]):
@@ -39,6 +40,8 @@ class Scrubber:
             shown = found if isinstance(found, str) else str(found)
         except Exception:
             return ""
+        if not shown.isascii():
+            shown = _HALF.sub("\ufffd", shown)
         for _ in range(_ROUNDS):  # what stood beside a secret may be one by itself
             again = self._once(shown)
             if again == shown:

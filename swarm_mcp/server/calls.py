@@ -44,9 +44,10 @@ class Calls:
         defaults = {key: spec["default"] for key, spec in tool.properties.items() if "default" in spec}
         arguments = {**defaults, **arguments}
         try:
-            if self.is_waiting(name):
+            waiting = _waiting(tool, arguments)
+            if waiting:
                 with self.pulse.listening():
-                    return await tool.call(_Waiting(self, meta), arguments)
+                    return await waiting(_Waiting(self, meta), arguments)
             return await self.run(lambda call: tool.call(call, arguments), meta, READ if tool.reads else WRITE)
         except SwarmError as error:
             return answer_to(error)
@@ -54,10 +55,10 @@ class Calls:
             print(f"swarm-mcp serve: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             return Answer(text=f"{name} failed: {type(error).__name__}: {error}", is_error=True)
 
-    def is_waiting(self, name: object) -> bool:
-        """Whether this is a tool that waits for something to happen."""
+    def is_waiting(self, name: object, arguments: object) -> bool:
+        """Whether this is a call that waits for something to happen."""
         tool = self.tools.get(name) if isinstance(name, str) else None
-        return tool is not None and inspect.iscoroutinefunction(tool.call)
+        return tool is not None and _waiting(tool, arguments) is not None
 
     async def run(self, function: Callable, meta: dict, kind: str = READ):
         """`function(call)` in a worker thread of its kind; what it returns. Once begun it is carried out to its end.
@@ -125,6 +126,13 @@ class Calls:
             return f"{tool.name} has no argument {unknown}; it takes {', '.join(tool.properties) or 'none'}"
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.path).lstrip(".")
         return f"{tool.name}: {place}: {error.message[:LONGEST_COMPLAINT]}"
+
+
+def _waiting(tool: Tool, arguments: object) -> Callable | None:
+    """What waits for something to happen, in a call of `tool` with `arguments`; None for nothing."""
+    if inspect.iscoroutinefunction(tool.call):
+        return tool.call
+    return tool.wait if isinstance(arguments, dict) and arguments.get("wait_seconds") else None
 
 
 class _Waiting(WaitingCall):

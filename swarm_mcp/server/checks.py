@@ -17,12 +17,14 @@ from functools import cache
 from swarm_hook_core import faults, scratch
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.peers import SOME_AGENT
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store, driver
 from swarm_mcp.transport import CLIENTS
 
 TOOL = "check_write"
 FIELDS = ("session_id", "cwd", "tool_name", "tool_input")
+AGENT = "agent_id"  # of a client that cannot leave it empty, nothing is known
 REPORT_SECONDS = 1.0
 
 _describing = threading.Lock()
@@ -79,8 +81,8 @@ class Check:
             return  # another process was asked, and has noted it
         with Store(busy_seconds=REPORT_SECONDS) as store:
             me = store.instances.of_session(self.runtime, self.payload["session_id"])
-            if me:
-                store.denials.report(me, held.file, held.instance_id, self.payload["tool_name"])
+            if me and me["id"] != held.instance_id:  # as in `HookCore`: a sibling's is nobody's to be told of
+                store.denials.report(me, self.denial.file, held.instance_id, self.payload["tool_name"])
 
 
 def _runtime_of(arguments: dict) -> str:
@@ -91,7 +93,8 @@ def _runtime_of(arguments: dict) -> str:
 def _payload(arguments: dict) -> dict:
     """The hook's payload again. Claude Code hands structured values over as JSON text."""
     payload = {field: arguments.get(field) for field in FIELDS}
-    for field in ("session_id", "cwd", "tool_name"):
+    payload[AGENT] = arguments.get(AGENT, SOME_AGENT)
+    for field in ("session_id", "cwd", "tool_name", AGENT):
         payload[field] = payload[field] if isinstance(payload[field], str) else ""
     given = payload["tool_input"]
     if isinstance(given, str) and given.lstrip().startswith("{"):

@@ -53,8 +53,11 @@ async def _serve(calls: Calls, opening, incoming, outgoing, answered) -> None:
 
 def _waits(request: types.JSONRPCRequest, calls: Calls) -> bool:
     """Whether a request is answered only when something happens."""
-    name = (request.params or {}).get("name")
-    return request.method == "subscriptions/listen" or (request.method == "tools/call" and calls.is_waiting(name))
+    params = request.params or {}
+    name, arguments = params.get("name"), params.get("arguments")
+    return request.method == "subscriptions/listen" or (
+        request.method == "tools/call" and calls.is_waiting(name, arguments)
+    )
 
 
 def build(calls: Calls, traffic: Traffic) -> Server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -103,7 +104,8 @@ class Tool:
     `call(call, arguments) -> Answer` gets a `Call`, or a `WaitingCall` where it is an ``async def``;
     `arguments` fit `properties`, with defaults filled in. A SwarmError it raises is answered
     with (`answer_to`). A tool that `reads` changes nothing; `destructive` ones take away what is somebody
-    else's or cannot be had back. A `hidden` one is not listed: clients call it for their hooks.
+    else's or cannot be had back. Where there is a `wait`, an ``async def``, it takes the place of `call` for
+    arguments that have `wait_seconds`. A `hidden` one is not listed: clients call it for their hooks.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Tool:
     idempotent: bool = False
     destructive: bool = False
     hidden: bool = False
+    wait: Callable[..., Awaitable[Answer]] | None = None
 
     @property
     def schema(self) -> dict:
@@ -136,6 +139,16 @@ class Tool:
         }
         shown = {"name": self.name, "description": self.description, "inputSchema": self.schema}
         return {**shown, "annotations": annotations}
+
+
+_background: set[asyncio.Future] = set()
+
+
+def in_background(work: Awaitable) -> None:
+    """See `work` through though nobody waits for it; the event loop itself would let go of it half-done."""
+    task = asyncio.ensure_future(work)
+    _background.add(task)
+    task.add_done_callback(_background.discard)
 
 
 def text(description: str, **more) -> dict:

@@ -103,6 +103,7 @@ class Activity:
         Both end what others wait for. Costs one read while there is nothing of the kind.
         """
         store = self.store
+        store.leases.some()
         if store.instances.gone() or store.denials.are_due():
             with store.writing():
                 store.instances.reclaim()

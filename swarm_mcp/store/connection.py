@@ -25,6 +25,9 @@ GROUPS = {
     "locks": ("locks", "Locks"),  # acquire, release, list
     "queue": ("lock_queue", "LockQueue"),  # who waits for which locks
     "leases": ("leases", "Leases"),  # locks that lapse: renewing, warning, letting go
+    "lapses": ("lapses", "Lapses"),  # locks that lapsed under their holders
+    "notices": ("notices", "Notices"),  # what a session's next hook tells its model
+    "handovers": ("handovers", "Handovers"),  # a lock's way to another holder: transfer, request, steal
     "denials": ("denials", "Denials"),  # who was kept from a file, to be told when it is free
     "alterations": ("alterations", "Alterations"),  # locked files that changed under their holders
     "messages": ("messages", "Messages"),  # mail between sessions

@@ -24,6 +24,9 @@ _WAYS = {
     "deregistered": "{who} has left",
     "moved": "{who} works elsewhere now",
     "reclaimed": "{who} is gone",
+    "lapsed": "the lease of {who} on {it} has lapsed",
+    "stolen": "it was taken from {who}",
+    "agent_ended": "the agent of {who} that held {it} has ended",
 }
 _ADVICE = "Read before you write: the contents may have changed. To keep a file to yourself, lock it."
 

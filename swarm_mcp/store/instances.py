@@ -11,7 +11,7 @@ from swarm_hook_core.reader import COLUMNS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, git_root, inside_any
 from swarm_mcp.store import events, panes, removal
-from swarm_mcp.store.registration import RUN_RUNTIME, Registration, new_id
+from swarm_mcp.store.registration import DETACHED, RUN_RUNTIME, Registration, new_id
 
 SUMMARY_LIMIT = 4
 
@@ -169,6 +169,16 @@ class Instances:
         if not (of_run and self.store.runs.take_back(row["id"])):
             self.remove(row["id"])
 
+    def dismiss(self, ids) -> None:
+        """Inside a transaction: remove those of these instances that are there for their locks alone, and have none."""
+        for instance_id in ids:
+            sql = (
+                "SELECT 1 FROM swarm_sessions s WHERE s.instance_id = ? AND s.runtime = ?"
+                " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.instance_id = s.instance_id)"
+            )
+            if self.store.row(sql, (instance_id, DETACHED)):
+                removal.remove(self.store, self.get(instance_id), "deregistered")
+
     def reclaim(self, spare: str = "") -> list[dict]:
         """Inside a transaction: remove every session that has gone, bar instance `spare`; their rows."""
         rows = [row for row in self.gone() if row["id"] != spare]
@@ -262,6 +272,7 @@ class Instances:
         else:
             instance_id = known["instance_id"] if known else self._free_id(request)
             self._insert(request, instance_id, now, adopted=0, lease_until=lease_until)
+        self.store.leases.renew(instance_id)
         pid, started = request.client
         self.store.change(
             "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start, state,"

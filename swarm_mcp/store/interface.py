@@ -61,6 +61,45 @@ class Leases(Protocol):
     def renew(self, instance_id: str) -> None:
         """A sign of life of this session, which keeps its locks."""
 
+    def keep(self, instance_id: str) -> float | None:
+        """Renew a session's locks if it is time; seconds until it will be again, None where it has no lease."""
+
+    def renew_lock(self, instance: dict, file: str, agent: str, fence: int | None, ttl: float | None) -> dict:
+        """Renew one lock; its row. Raises Refused where that grant is not this session's any more."""
+
+    def some(self) -> bool:
+        """Warn of leases that are nearly over, let go what has lapsed; whether there was any."""
+
+
+class Lapses(Protocol):
+    """Locks that lapsed under their holders."""
+
+    def overtaken(self, instance_id: str) -> list[dict]:
+        """What this session held until it lapsed, and somebody else has had since."""
+
+
+class Notices(Protocol):
+    """What a session's next hook tells its model."""
+
+    def post(self, instance: dict, content: str, file: str, sender: str) -> int:
+        """A message that the next hook is to tell; its id."""
+
+    def take(self, instance: dict) -> list[dict]:
+        """Claim what there is to tell."""
+
+
+class Handovers(Protocol):
+    """A lock's way to another holder."""
+
+    def transfer(self, instance: dict, file: str, to_id: str, agent: str, fence: int | None, note: str) -> dict:
+        """Give a lock to another session; its row."""
+
+    def request(self, instance: dict, file: str, reason: str) -> list[dict]:
+        """Ask whoever holds a file for it; the locks in the way."""
+
+    def steal(self, instance: dict, file: str, reason: str, force: bool, ttl: float | None) -> dict:
+        """Take a lock from who has gone, or with `force` from who has not; ``{lock, taken}``."""
+
 
 class KeyValues(Protocol):
     """Shared values, owned by the identity that first set them. Writes raise Refused where that is another one."""

@@ -110,8 +110,8 @@ class LockQueue:
         """
         me = Holder(instance["id"], wanted.agent)
         circle = self._circle(me, wanted)
-        last = max((row["ticket"] for row in self.waiting() if Holder(row["instance_id"], row["agent"]) in circle), default=0)
-        if circle and last <= wanted.ticket:
+        tickets = [row["ticket"] for row in self.waiting() if Holder(row["instance_id"], row["agent"]) in circle]
+        if circle and max(tickets, default=0) <= wanted.ticket:
             raise Deadlock([self._named(holder) for holder in circle])
 
     def leave(self, ticket: int) -> None:

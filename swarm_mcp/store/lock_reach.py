@@ -25,6 +25,7 @@ class Reach(NamedTuple):
     pattern   as it was given, relative to `base` (the key of a folder); empty for a path
     segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A path counts with all that is under it
               where it is a folder, or was named with a slash at its end
+    names     what it is called in its repository, where it is to hold in every work tree of that: see ``logical``
     """
 
     file: str
@@ -33,6 +34,7 @@ class Reach(NamedTuple):
     pattern: str = ""
     base: str = ""
     segments: tuple = ()
+    names: tuple[str, ...] = ()
 
 
 def reach_of(instance: dict, text: str, as_pattern: bool | None = None) -> Reach:
@@ -72,11 +74,14 @@ def reach_in(row: dict) -> Reach | None:
         except SwarmError:
             return None
     key = row["path_key"] or key_of(file)
-    return Reach(file, key, (key,), segments=tuple(_of_key(key, os.path.isdir(file))))
+    names = (row["repository"],) if row.get("repository") else ()
+    return Reach(file, key, (key,), segments=tuple(_of_key(key, os.path.isdir(file))), names=names)
 
 
 def meet(left: Reach, right: Reach) -> bool:
-    """Whether there is, or could be, a path that both reach."""
+    """Whether there is, or could be, a path that both reach, in one work tree or as the same one of several."""
+    if left.names and right.names and any(_name_meets(one, other) for one in left.names for other in right.names):
+        return True
     if not left.segments or not right.segments:
         return left.file == right.file
     if not left.pattern and not right.pattern:
@@ -84,6 +89,12 @@ def meet(left: Reach, right: Reach) -> bool:
         one, other = (_plain(reach.key or "", fold) for reach in (left, right))
         return contains(one, other) or contains(other, one)
     return wildmatch.overlap(_folded(left, right), _folded(right, left))
+
+
+def _name_meets(one: str, other: str) -> bool:
+    """Whether one of two names in a repository is the other, or that of a folder over it."""
+    low, high = sorted((one, other), key=len)
+    return low == high or high.startswith(low if low.endswith(":") else low + "/")
 
 
 def checked(text: str) -> str:

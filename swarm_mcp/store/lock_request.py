@@ -47,7 +47,13 @@ def request(instance: dict, files: list[str] | tuple[str, ...], as_pattern: bool
     mode, ttl = given.get("mode") or EXCLUSIVE, given.get("ttl")
     if mode not in MODES:
         raise SwarmError(f"unknown mode {mode[:40]!r}; choose from {', '.join(MODES)}")
-    if ttl is not None and not SHORTEST <= ttl <= LONGEST:
-        raise SwarmError(f"a lease lasts from {SHORTEST:g} second to {LONGEST / 86400:g} days, not {ttl:g} s")
+    checked_ttl(ttl)
     reaches = {reach.file: reach for reach in (reach_of(instance, file, as_pattern) for file in files)}
     return LockRequest(tuple(reaches.values()), **{**given, "mode": mode})
+
+
+def checked_ttl(ttl: float | None) -> float | None:
+    """`ttl`, where a lease can last that long. Raises SwarmError."""
+    if ttl is not None and not SHORTEST <= ttl <= LONGEST:
+        raise SwarmError(f"a lease lasts from {SHORTEST:g} second to {LONGEST / 86400:g} days, not {ttl:g} s")
+    return ttl

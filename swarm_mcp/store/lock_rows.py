@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from swarm_hook_core import clock
 from swarm_hook_core.liveness import departed
 from swarm_hook_core.paths import key_of
@@ -89,7 +91,7 @@ class LockRows:
                 removal.remove(self.store, holder, "reclaimed")
             else:
                 self.store.locks.drop([row for row in void if row["instance_id"] == holder_id], "reclaimed")
-        self.store.locks.drop([row for row in void if not self.has_gone(row)], "lapsed")
+        self.store.leases.let_go([row for row in void if not self.has_gone(row)])
         ids = {row["id"] for row in void}
         return [row for row in rows if row["id"] not in ids]
 
@@ -111,7 +113,14 @@ class LockRows:
     def left(self, row: dict) -> float | None:
         """Seconds until a lock's lease is over; None for one without a lease."""
         lease = (row["ttl"], row["renewed"], row["booted"], row["wall_until"])
-        return clock.left(*lease, self.store.here, self.store.now())
+        return clock.left(*lease, self.store.here, time.time())
+
+
+def granted(row: dict) -> dict:
+    """A lock just taken, as answers have it: ``{file, id, fence, mode}`` and what else there is to say of it."""
+    shown = {"file": row["file"], "id": row["id"], "fence": row["fence"], "mode": row["mode"] or EXCLUSIVE}
+    names = ("ttl", "expected_end", "agent", "pattern", "task_id", "repository")
+    return {**shown, **{name: row[name] for name in names if row.get(name)}}
 
 
 def is_mutex(file: str) -> bool:

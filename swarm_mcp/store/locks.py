@@ -8,6 +8,7 @@ a row on a path of that name.
 from __future__ import annotations
 
 import os
+import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
@@ -79,7 +80,9 @@ class Locks:
             refusal = refusal or self.store.queue.ahead_of(instance, wanted)
             if refusal is None:
                 self.store.queue.leave(wanted.ticket)
-                return [self._grant(instance, wanted, reach) for reach in wanted.reaches]
+                granted = [self._grant(instance, wanted, reach) for reach in wanted.reaches]
+                self.store.lapses.granted(instance, granted)
+                return granted
             if refusal["instance_id"] != instance["id"] and not wanted.ticket:
                 self.store.denials.record(instance, refusal, wanted.tool)
         raise self._refusal(instance, refusal)
@@ -96,16 +99,28 @@ class Locks:
         """
         reach = reach_of(instance, file)
         with self.store.writing():
-            mine = [
-                row
-                for row in self.rows.reaped(self.same(reach))
-                if row["instance_id"] == instance["id"] and agent in ("", row["agent"] or "")
-            ]
-            if fence is not None and [row["fence"] for row in mine] != [fence]:
-                held = f"; it is held with fence {mine[0]['fence']}" if mine else ""
-                raise Refused(f"fence {fence} is no longer good for {reach.file}{held}")
-            self.drop(mine)
+            mine = self.own(instance, reach, agent, self.rows.reaped)
+            refusal = self.unfit(reach, mine, fence) if fence is not None else None
+            if refusal is None:
+                self.drop(mine)
+        if refusal:  # raised out here, so that what has lapsed stays told
+            raise refusal
         return len(mine)
+
+    def own(self, instance: dict, reach: Reach, agent: str = "", counted=None) -> list[dict]:
+        """This session's live locks on that very path or pattern, of one `agent` where given.
+
+        `counted` sorts out what no longer holds: `LockRows.live`, or `LockRows.reaped` inside a transaction.
+        """
+        rows = (counted or self.rows.live)(self.same(reach))
+        return [row for row in rows if row["instance_id"] == instance["id"] and agent in ("", row["agent"] or "")]
+
+    def unfit(self, reach: Reach, mine: list[dict], fence: int | None) -> Refused | None:
+        """Why `mine`, what `own` found, is not the one grant that is meant (`fence`, where given); None where it is."""
+        if fence is not None and [row["fence"] for row in mine] != [fence]:
+            held = f"; it is held with fence {mine[0]['fence']}" if mine else ""
+            return Refused(f"fence {fence} is no longer good for {reach.file}{held}")
+        return None if mine else Refused(f"this session holds no lock on {reach.file}")
 
     def same(self, reach: Reach) -> list[dict]:
         """Every lock on that very path or pattern, live or not."""
@@ -118,7 +133,8 @@ class Locks:
         """Inside a transaction: delete `locks` (rows of `of`), each with its event, and tell who waits for them.
 
         `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``,
-        ``deregistered``, ``moved``, ``reclaimed``; no reason for an ordinary release.
+        ``deregistered``, ``moved``, ``reclaimed``, ``lapsed``, ``stolen``, ``agent_ended``; no reason for an
+        ordinary release.
         """
         told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
         for lock in locks:
@@ -126,6 +142,8 @@ class Locks:
             events.add(self.store, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], told)
         if locks:
             self.store.denials.tell(locks, reason)
+            if reason not in ("deregistered", "reclaimed"):
+                self.store.instances.dismiss({lock["instance_id"] for lock in locks})
 
     def of(self, instance_id: str) -> list[dict]:
         """Every lock this session holds, mutexes too: ``{id, scope, instance_id, file, task_id, path_key, fence}``."""
@@ -231,7 +249,7 @@ class Locks:
         lock.update(path_key=reach.key, mode=mode, expected_end=wanted.expected_end, ttl=wanted.ttl, warned=None)
         leased = wanted.ttl is not None
         lock.update(renewed=clock.now() if leased else None, booted=clock.boot(self.store.here) if leased else None)
-        lock.update(wall_until=now + wanted.ttl if wanted.ttl is not None else None)
+        lock.update(wall_until=time.time() + wanted.ttl if wanted.ttl is not None else None)
         if own:
             # Held all along, it is the same grant, unless it is now one of another kind.
             lock["fence"] = own["fence"] if own["fence"] and own["mode"] == mode else self._next_fence()

@@ -89,20 +89,14 @@ class Messages:
         if not self._unread(instance, 1, about):
             return []  # nothing to claim: the common case needs no write lock
         with self.store.writing():
-            rows = self._unread(instance, limit, about)
-            now = self.store.now()
-            self.store.change(
-                "DELETE FROM swarm_deliveries WHERE taken_at NOT BETWEEN ? AND ?",
-                (now - CLAIM_SECONDS, now + CLAIM_SECONDS),
-            )
-            pid, started = _this_process()
-            for row in rows:
-                self.store.change(
-                    "INSERT OR REPLACE INTO swarm_deliveries (message_id, host, pid, start, taken_at)"
-                    " VALUES (?, ?, ?, ?, ?)",
-                    (row["id"], self.store.here, pid, started, now),
-                )
-        return rows
+            return self._claimed(self._unread(instance, limit, about))
+
+    def claim(self, instance: dict, ids: list[int]) -> list[dict]:
+        """Inside a transaction: as `take`, of these messages alone; without those that are not there to be had."""
+        wanted = ", ".join(str(int(message_id)) for message_id in ids)
+        condition, values = self._waiting(instance)
+        rows = self.store.rows(f"SELECT {_COLUMNS} FROM messages WHERE {condition} AND id IN ({wanted})", values)
+        return self._claimed(sorted(rows, key=lambda row: row["id"]))
 
     def acknowledge(self, ids: list[int]) -> None:
         """Mark messages read, now that the answer with them has been written. They are never delivered again."""
@@ -165,6 +159,22 @@ class Messages:
         )
         row = self.store.row("SELECT last_insert_rowid() AS id")
         return row["id"] if row else 0
+
+    def _claimed(self, rows: list[dict]) -> list[dict]:
+        """Those `rows`, which are now this process's to hand out."""
+        now = self.store.now()
+        self.store.change(
+            "DELETE FROM swarm_deliveries WHERE taken_at NOT BETWEEN ? AND ?",
+            (now - CLAIM_SECONDS, now + CLAIM_SECONDS),
+        )
+        pid, started = _this_process()
+        for row in rows:
+            self.store.change(
+                "INSERT OR REPLACE INTO swarm_deliveries (message_id, host, pid, start, taken_at)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (row["id"], self.store.here, pid, started, now),
+            )
+        return rows
 
     def _unread(self, instance: dict, limit: int, about: str = "") -> list[dict]:
         condition, values = self._waiting(instance)

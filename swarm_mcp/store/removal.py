@@ -16,6 +16,8 @@ def remove(store, row: dict, reason: str) -> None:
     """
     instance_id = row["id"]
     store.denials.forget(instance_id)
+    store.change("DELETE FROM swarm_notices WHERE instance_id = ?", (instance_id,))
+    store.change("DELETE FROM swarm_lapses WHERE instance_id = ?", (instance_id,))
     store.locks.drop(store.locks.of(instance_id), reason)
     if store.row("SELECT 1 FROM tasks LIMIT 1"):  # what hooks start loads no more than it needs
         from swarm_mcp.store import task_departures

@@ -76,6 +76,13 @@ TABLES = {
         ticket INTEGER PRIMARY KEY AUTOINCREMENT, instance_id TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '',
         scope TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, start TEXT NOT NULL, mode TEXT NOT NULL,
         wants TEXT NOT NULL, since REAL NOT NULL, until REAL, fence INTEGER NOT NULL DEFAULT 0""",
+    # Messages that a session's next hook tells its model; `file` where it is worth saying who holds that now.
+    "swarm_notices": "message_id INTEGER PRIMARY KEY, instance_id TEXT NOT NULL, file TEXT",
+    # Locks that lapsed under their holders, and who has been given the same since.
+    "swarm_lapses": """
+        instance_id TEXT NOT NULL, file TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '', path_key TEXT, pattern TEXT,
+        base TEXT, fence INTEGER, lapsed_at INTEGER NOT NULL, taken_fence INTEGER, taken_by TEXT, taken_label TEXT, message_id INTEGER,
+        PRIMARY KEY (instance_id, file, agent)""",
     # The number of the last grant.
     "swarm_fence": "last INTEGER NOT NULL",
     # Children that agent command lines were started as, and who supervises them (``runs``).
@@ -168,6 +175,9 @@ INDEXES = {
     "swarm_run_ended_idx": "swarm_runs(ended_at) WHERE ended_at IS NOT NULL",
     # Ours: locks that may lapse, those that hold in every work tree of a repository.
     "swarm_lock_lease_idx": "context(instance_id, ttl) WHERE type = 'lock' AND ttl IS NOT NULL",
+    # When something is due about a lease: a warning, then its end.
+    "swarm_lock_due_idx": "context(booted, renewed + ttl * 0.8) WHERE type = 'lock' AND ttl IS NOT NULL",
+    "swarm_notice_idx": "swarm_notices(instance_id)",
     "swarm_lock_repository_idx": "context(repository) WHERE type = 'lock' AND repository IS NOT NULL",
     # Ours: what falls due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",

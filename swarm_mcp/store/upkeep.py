@@ -31,6 +31,7 @@ class Upkeep:
         It is time when no process has done so for 30 s (2 s while something was left). Where it is not,
         this costs one read. A busy store is left alone; it will be time again.
         """
+        self.store.leases.some()  # has a time of its own
         if not self._is_time():
             return False
         store = self.store
@@ -68,6 +69,8 @@ class Upkeep:
         due.drop_values(store, values, mode)
         store.denials.settle(AT_ONCE)
         due.old_denials(store, AT_ONCE)
+        store.notices.forget_old(AT_ONCE)
+        store.lapses.forget_old(AT_ONCE)
         store.alterations.forget_old(AT_ONCE)
         store.runs.forget_old(AT_ONCE)
         self._walk("deliveries", lambda after: ((), due.lost_deliveries(store, after, AT_ONCE)))
@@ -157,8 +160,11 @@ class Upkeep:
         for prefix in due.VALUE_PREFIXES:
             orphans += due.orphan_values(store, prefix, "", -1, scope)[0]
         keys = due.drop_values(store, orphans, mode)
+        store.leases.settle()
         store.denials.settle(-1)
         due.old_denials(store, -1)
+        store.notices.forget_old(-1)
+        store.lapses.forget_old(-1)
         store.alterations.forget_old(-1)
         due.lost_deliveries(store, "", -1)
         store.tasks.settle_vanished(scope)

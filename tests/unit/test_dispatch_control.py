@@ -235,6 +235,18 @@ def test_progress_is_told_now_and_then_and_not_over_the_workers_own_words() -> N
     assert progress.due(theirs, 400), "what the worker said is long ago"
 
 
+def test_progress_takes_whatever_a_harness_says() -> None:
+    progress = Progress("process")
+    for event in (
+        events.Event("context_usage", {"context_percent": "much"}),
+        events.Event("context_usage", {"context_percent": [1]}),
+        events.Event("tool_start", {"tool_name": "a name\nof\x1b[2J " + "n" * 100_000}),
+        events.Event("message", {"role": "assistant", "content": ["w" * 100_000]}),
+    ):
+        progress.listen(event)
+    assert len(progress.summary()) <= 300 and "\n" not in progress.summary()
+
+
 def test_what_a_task_is_told_of_a_run() -> None:
     made = RunResult("r", "codex", is_error=True, error_category="rate_limited", error_message="try\nlater")
     assert result_text(made) == "rate_limited: try later; it passes, and the same work may be dispatched again"

@@ -18,6 +18,7 @@ from swarm_mcp.dispatch.order import Order
 from swarm_mcp.dispatch.processes import Processes
 from swarm_mcp.dispatch.spawners import SpawnFailed
 from swarm_mcp.errors import Refused
+from swarm_mcp.faults import recorded_faults
 
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 FOR_EVER = "echo $$ > pid; sleep 600 & wait"
@@ -198,6 +199,20 @@ def test_a_command_that_fails_fails_the_task(ground: Ground, lead: dict) -> None
     assert ended["result"].endswith("Its last words: half")
     (word,) = ended["messages"]
     assert "Failed" in word["content"]
+
+
+def test_words_that_no_store_can_keep_end_the_task_all_the_same(ground: Ground, lead: dict) -> None:
+    """JSON can say half a surrogate pair; the task went back to open, with its result lost."""
+    events = [
+        {"type": "session_init", "session_id": "\ud800", "model": "\udfff"},
+        {"type": "message", "role": "assistant", "content": "half \ud83d of a pair"},
+        {"type": "result", "output": "half \ud83d of a pair", "model": "\udfff", "cost": {"input_tokens": 10**400}},
+    ]
+    (ground.repo / "said").write_text("".join(json.dumps(event) + "\n" for event in events))
+    answer = dispatch(ground, lead, script="cat said", completion_wait_seconds=20)
+    assert answer["completion"]["task_status"] == "done"
+    assert answer["completion"]["result"] == "half \ufffd of a pair"
+    assert over(ground, answer)["model"] == "\ufffd" and recorded_faults() == []
 
 
 def test_a_program_that_is_missing(ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch) -> None:

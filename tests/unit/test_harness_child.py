@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from swarm_mcp.harness import environment, private_folder
 from swarm_mcp.harness.child import Child, found
+from swarm_mcp.harness.leash import Leash
 from swarm_mcp.harness.lines import Lines
 from swarm_mcp.harness.private_folder import place, sweep
 
@@ -79,6 +80,34 @@ def test_a_supervisor_that_ends_takes_its_runs_along(tmp_path, rest):
 def child_of(tmp_path, script: str, prompt: str = "", **variables) -> Child:
     known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": "a-run-of-a-test", **variables}
     return Child([found("sh", known, str(tmp_path)), "-c", script], str(tmp_path), known, prompt)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
+def test_the_watcher_ends_nobody_elses_processes(tmp_path):
+    """It finds what left the group by the run's id: by that whole variable, and by nothing where there is no id."""
+
+    def bystander(**variables) -> subprocess.Popen:
+        return subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **variables}, start_new_session=True)
+
+    name = f"leash-test-{os.getpid()}"
+    others = [
+        bystander(SWARM_RUN_ID=f"{name}-2"), bystander(NOTE=f"SWARM_RUN_ID={name}"), bystander(X_SWARM_RUN_ID=name),
+        bystander(NOTE=f"two lines\nSWARM_RUN_ID={name}\nand more"), bystander(SWARM_RUN_ID=name.replace("-", ".")),
+    ]  # fmt: skip
+    member, stray = bystander(), bystander(SWARM_RUN_ID=name, NOTE="é\n\x01\xff")
+    nameless = bystander()
+    try:
+        for group, run_id in ((member, name), (nameless, "")):
+            leash = Leash(1)
+            leash.fasten(group.pid, run_id)
+            leash._watcher.stdin.close()  # as when the supervisor is killed
+            leash._watcher.wait(10)
+        assert member.wait(5) == stray.wait(5) == nameless.wait(5) == -signal.SIGTERM
+        assert [other.poll() for other in others] == [None] * len(others)
+    finally:
+        for process in (*others, member, stray, nameless):
+            process.kill()
+            process.wait()
 
 
 def read_all(child: Child) -> bytes:

@@ -22,6 +22,7 @@ from swarm_mcp.doctor import canary
 from swarm_mcp.harness import events, plugin, registry
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
+from swarm_mcp.harness.replay import replay
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "pi"
 CASES = sorted(path.name[: -len(".jsonl")] for path in GOLDEN.glob("*.jsonl"))
@@ -56,6 +57,24 @@ def replayed(case: str) -> tuple[list[events.Event], Ending]:
     results = [event.data for event in found if event.kind == events.RESULT]
     errors = tuple(event.data for event in found if event.kind == events.ERROR)
     return found, Ending(meta["rc"], 0, results[-1] if results else None, errors, meta["stderr"])
+
+
+def test_the_record_does_not_repeat_the_message_so_far() -> None:
+    """With each delta pi writes the whole message again, twice: kept, one long answer would fill a disk."""
+    lines = [line for case in CASES for line in (GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()]
+    updates = [line for line in lines if line.startswith('{"type":"message_update"')]
+    assert updates
+    for line in lines:
+        kept = pi.recorded(line)
+        if line not in updates:
+            assert kept == line
+            continue
+        told, whole = json.loads(kept), json.loads(line)
+        assert not {"message", "partial"} & {*told, *told["assistantMessageEvent"]}
+        assert told["assistantMessageEvent"].items() <= whole["assistantMessageEvent"].items()
+    odd = ['{"type":"message_update"', '{"type":"message_update"}', '{"type":"message_update","assistantMessageEvent":1}']
+    seen = replay(pi, "\n".join([updates[0], *odd]).encode()).events
+    assert [event.data["content"] for event in seen if event.kind == "raw_log"] == [pi.recorded(updates[0]), *odd]
 
 
 def named(event: events.Event) -> str:

@@ -42,6 +42,11 @@ def test_shapes_are_found_wherever_they_stand(kind, secret):
             assert json.dumps(core)[1:-1] not in found
 
 
+def test_what_leaves_can_be_written():
+    found = Scrubber().data({"\ud800": ["\udc80\x00 \U0001f600 \x1b", "é\udfff"]})
+    assert found == {"\ufffd": ["\ufffd\x00 \U0001f600 \x1b", "é\ufffd"]}
+
+
 def test_what_only_looks_like_one_stays():
     harmless = [
         "task-abcdefghijklmnopqrstuvwxyz", "disk-0123456789012345678901234567", "eyJ only begins so", "sk-short",

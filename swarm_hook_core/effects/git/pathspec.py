@@ -80,6 +80,11 @@ class Pathspec:
                 return True
         return False
 
+    def literals(self) -> list:
+        """The files that words say by name, where they are no folders."""
+        own = [path for exclude, path, pattern, _founds in self._items if path and pattern is None and not exclude]
+        return [path for path in own if not self._is_folder(path) and self.matches(path)]
+
     def narrowed(self, paths):
         """What of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
         if self.is_empty:

@@ -63,6 +63,8 @@ def move(q) -> None:
         if source in q.call.found:
             specs = q.specs([source])
             q.hit(path for path in q.locked if specs.matches(path))
+            if q.covers:
+                q.hit(q.chosen(specs, q.repository.tracked))
         elif is_known(source):
             old = _seen_from_top(q, source)
             new = os.path.join(target, os.path.basename(source.rstrip("/"))) if into else target
@@ -73,6 +75,10 @@ def move(q) -> None:
 def _rename(q, old, new) -> None:
     """The file or folder `old` becomes `new`: all that is in it goes, and arrives."""
     q.hit(path for path in (old, new) if path is not None and path in q.locked)
+    if q.covers:
+        moved = q.repository.tracked([old])
+        q.hit(moved)
+        q.hit(new + path[len(old) :] for path in moved if new is not None)
     for path in q.locked:
         for folder in (old, new):
             if folder is None:

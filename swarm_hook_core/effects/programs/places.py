@@ -159,7 +159,22 @@ def counterpart(source, root, spared=False, allowed=None, made=None):
         return True if allowed is None or not rest else allowed(rest)
 
     admits.on_disk = lambda path: admits(path, None)
+    admits.arrives = lambda: arrivals(source, root)
     return admits
+
+
+def arrivals(source, root):
+    """The paths that the files below `source` get when that folder is laid over `root`, both absolute or None."""
+    waiting = [source] if source and root else []
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    yield root + entry.path[len(source.rstrip("/")) :]
+        except OSError:
+            continue
 
 
 def below(path: str, root: str) -> str:

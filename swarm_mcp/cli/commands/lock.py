@@ -1,19 +1,33 @@
-"""lock: keep other sessions from writing a file, or from changing the repository
+"""lock: keep other sessions from writing files, or from changing the repository
 
-usage: swarm-mcp lock FILE [--note TEXT] [--exclusive] [--task ID] [--as WHO] [--json]
-       swarm-mcp lock --git [--note TEXT] [--exclusive] [--task ID] [--as WHO] [--json]
+usage: swarm-mcp lock FILE ... [--note TEXT] [--shared] [--ttl SECONDS] [--wait SECONDS] [--json]
+                      [--expect SECONDS] [--pattern | --path] [--exclusive] [--task ID] [--agent ID] [--as WHO]
+       swarm-mcp lock --git [the same]
 
-  --git         the git repository of this session's folder: index, HEAD, branches, stash
-  --note TEXT   why; shown to whoever is denied
-  --exclusive   refuse also where this session holds the file already
-  --task ID     the task this is for
+  --git             the git repository of this session's folder: index, HEAD, branches, stash
+  --note TEXT       why; shown to whoever is denied
+  --shared          keep the files still for reading: others may share them, nobody else may write them
+  --wait SECONDS    where somebody has them, wait in line: first come, first served
+  --ttl SECONDS     a lease: the locks lapse when this session shows no sign of life for so long
+  --expect SECONDS  when you expect to be done, for others to plan with; nothing happens then
+  --pattern         each FILE is a pattern as git has them, relative to the scope; --path: each is a path, whatever
+                    it looks like. Without either, what has * or ? in it and is no file is a pattern
+  --exclusive       refuse also where this session holds one of the files already
+  --task ID         the task this is for
+  --agent ID        for one of this session's subagents alone: keeps its siblings out as well
 
-The lock holds for every writer on this machine until it is released or the session ends. With --git it is
-on `.git` at the top of the work tree (`swarm-mcp lock .git` there is the same lock): until then no other
-session may commit, stash, switch, merge or fetch there. Exit 1 when another session holds the file; with
---json the refusal is {"error", "active"} on standard output.
+Several FILEs are locked all together or not at all. A folder stands for all that is in it, now and later. The
+locks hold for every writer on this machine until they are released, lapse, or the session ends. Locking again what
+one holds renews it; with or without --shared it changes the mode, with no moment between in which somebody else
+could get it. With --git the lock is on `.git` at the top of the work tree (`swarm-mcp lock .git` there is the same
+lock): until then no other session may commit, stash, switch, merge or fetch there.
 
-example: swarm-mcp lock src/schema.sql --note "renumbering migrations"
+Exit 1 when another session holds one of them (with --wait: still holds it then), or when waiting would never end
+because each in a circle of sessions waits for the next. With --json a refusal is {"error", "active", "queue"} or
+{"error", "circle"} on standard output, an answer {"ok", "id", "fence"}, of the first lock, and "locks" where there
+are several or more was asked for than a file. The fence is a number that grows with each grant.
+
+example: swarm-mcp lock src/schema.sql src/migrations --wait 60 --note "renumbering migrations"
 """
 
 from __future__ import annotations
@@ -24,39 +38,81 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import git_root
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import refused, say, show
-from swarm_mcp.errors import LockRefused, SwarmError, UsageError
+from swarm_mcp.errors import Deadlock, LockRefused, SwarmError, UsageError
 from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import LockRequest, request
+from swarm_mcp.store.lock_rows import granted
 
-WORDS = 1
+WORDS = None
+MORE = ("--ttl", "--expect", "--wait", "--agent")
 
 
 def run(args) -> int:
-    """Take the lock."""
-    file = wanted(args, "the file to lock: swarm-mcp lock FILE")
+    """Take the locks."""
+    files = wanted(args, "the file to lock: swarm-mcp lock FILE")
     with Store() as store:
         instance = actor(store, args)
-        file = file or repository_of(instance)
+        asked = request_of(args, instance, files or [repository_of(instance)], store.now())
         try:
-            lock = store.locks.acquire(
-                instance, file, args.value("--note"), args.has("--exclusive"), args.value("--task") or None
-            )
+            rows = obtained(store, instance, asked, args)
         except LockRefused as refusal:
-            return _refused(refusal, args, store.now())
+            return refused_by(refusal, args, store, asked)
+        except Deadlock as circle:
+            return refused(args, "lock", circle.answer)
     if args.json:
-        show({"ok": True, "id": lock["id"]})
+        show(answer_of(rows, asked, in_full=len(files) > 1 or args.has("--shared") or any(map(args.given, MORE))))
     else:
-        say(f"locked {lock['file']}")
+        for row in rows:
+            say(f"locked {row['file']}{' (shared)' if row['mode'] else ''}")
     return 0
 
 
-def wanted(args, what: str) -> str:
-    """The file that the command line names (`what`, for the error), empty for ``--git``. Raises UsageError."""
+def wanted(args, what: str) -> list[str]:
+    """The files that the command line names (`what`, for the error), none for ``--git``. Raises UsageError."""
     if not args.has("--git"):
-        return args.word(0, what)
+        args.word(0, what)
+        return args.words
     if args.words:
         raise UsageError("--git is instead of a file: give one of the two")
-    return ""
+    return []
+
+
+def request_of(args, instance: dict, files: list[str], now: int, **more) -> LockRequest:
+    """What the flags ask for; `more` as in ``LockRequest``. Raises SwarmError."""
+    if args.has("--pattern") and args.has("--path"):
+        raise UsageError("--pattern and --path exclude each other")
+    if args.has("--shared") and args.has("--exclusive"):
+        raise UsageError("--shared and --exclusive exclude each other")
+    as_pattern = True if args.has("--pattern") else False if args.has("--path") else None
+    given = {
+        "note": args.value("--note"),
+        "mode": "shared" if args.has("--shared") else "exclusive",
+        "agent": args.value("--agent").strip(),
+        "ttl": args.seconds("--ttl") if args.given("--ttl") else None,
+        "expected_end": now + int(args.seconds("--expect")) if args.given("--expect") else None,
+        "task_id": args.value("--task") or None,
+        "once": args.has("--exclusive"),
+    }
+    return request(instance, files, as_pattern, **{**given, **more})
+
+
+def obtained(store, instance: dict, asked: LockRequest, args) -> list[dict]:
+    """The locks' rows, after waiting where ``--wait`` says so."""
+    seconds = args.seconds("--wait")
+    if not seconds:
+        return store.locks.acquire_all(instance, asked)
+    from swarm_mcp.waiting import obtained
+
+    return obtained(store, instance, asked, seconds)
+
+
+def answer_of(rows: list[dict], asked: LockRequest, in_full: bool) -> dict:
+    """``{ok, id, fence}`` of the first of `rows`; all of them as well where it is to be said `in_full`."""
+    answer: dict = {"ok": True, "id": rows[0]["id"], "fence": rows[0]["fence"]}
+    if in_full:
+        answer["locks"] = [granted(row) for row in rows]
+    return answer
 
 
 def repository_of(instance: dict) -> str:
@@ -71,13 +127,20 @@ def repository_of(instance: dict) -> str:
     return mark
 
 
-def _refused(refusal: LockRefused, args, now: int) -> int:
-    active = refusal.active
+def refused_by(refusal: LockRefused, args, store, asked: LockRequest, verb: str = "lock") -> int:
+    """Say who holds what was asked for, and how many are in line for it; exit code 1."""
+    from swarm_mcp.waiting import length_of_queue
+
+    waiting, active = length_of_queue(store, asked), refusal.active
     if active.get("hidden"):
         who = "a session of another identity"
     else:
         owner = active["owner"]["label"] or active["instance_id"]
         note = f": {active['content']}" if active["content"] else ""
-        who = f"{owner}, for {duration(seconds_since(active['created_at'], now))}{note}"
-    answer = {"error": str(refusal), "active": active}
-    return refused(args, "lock", answer, f"{refusal} ({active['file']} by {who})")
+        since = active.get("created_at")
+        age = f"for {duration(seconds_since(since, store.now()))}" if since else "who waited first"
+        who = f"{owner}, {age}{note}"
+    line = f"{waiting} wait{'s' if waiting == 1 else ''} for it; " if waiting else ""
+    answer = {"error": str(refusal), "active": active, "queue": {"waiting": waiting, "join": "--wait SECONDS"}}
+    said = f"{refusal} ({active['file']} by {who}); {line}--wait SECONDS joins the line"
+    return refused(args, verb, answer, said)

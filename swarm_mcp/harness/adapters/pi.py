@@ -87,6 +87,9 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
     def parse(self, line: str, state: dict) -> list[Event]:
         return pi_stream.events_of(line, state)
 
+    def recorded(self, line: str) -> str:
+        return pi_stream.without_repetition(line)
+
     def finish(self, state: dict) -> list[Event]:
         return pi_stream.left_over(state)
 

@@ -16,6 +16,7 @@ from swarm_mcp.harness.events import tool_start as tool_started
 from swarm_mcp.harness.outcome import Cost
 
 OUR_DENIAL = "swarm lock blocked"
+_UPDATE = '{"type":"message_update"'
 _SILENT = frozenset({"agent_start", "turn_start", "turn_end", "message_start", "message_update", "queue_update"})
 # What pi itself and the providers it knows say beside what errors_of has.
 _AUTH = re.compile(r"no models available|no credentials|permission.?denied|re-authenticate", re.IGNORECASE)
@@ -42,6 +43,19 @@ def events_of(line: str, state: dict) -> list[Event]:
         return [] if kind in _SILENT else [custom(f"pi.{kind}", told)]
     except (AttributeError, KeyError, TypeError, ValueError):
         return [custom(f"pi.{kind}", told)]
+
+
+def without_repetition(line: str) -> str:
+    """A line of an update without the message so far, which stands in it twice; other lines as they are.
+
+    An answer of 20 kB would make a record of hundreds of megabytes. Raises what decoding raises.
+    """
+    if not line.startswith(_UPDATE):
+        return line
+    told = json.loads(line)
+    told.pop("message", None)
+    told["assistantMessageEvent"].pop("partial", None)
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
 def cost_of(state: dict) -> Cost:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 
-from swarm_mcp.server.tool import Answer, Tool, delivering, number
+from swarm_mcp.server.tool import Answer, Tool, delivering, in_background, number
 from swarm_mcp.situation import situation
 from swarm_mcp.standing import met_by, peer
 from swarm_mcp.store.task_glance import glance
@@ -95,20 +95,8 @@ async def _wait(waiting, arguments: dict) -> Answer:
         return answer
     except asyncio.CancelledError:
         # In the background: the client has no use for anything that this call still does.
-        _Background.start(waiting.run(watch.give_up))
+        in_background(waiting.run(watch.give_up))
         raise
-
-
-class _Background:
-    """Tasks that nobody waits for; the event loop itself would let go of them half-done."""
-
-    running: set[asyncio.Future] = set()
-
-    @classmethod
-    def start(cls, work) -> None:
-        task = asyncio.ensure_future(work)
-        cls.running.add(task)
-        task.add_done_callback(cls.running.discard)
 
 
 def _status(call, _arguments: dict) -> Answer:

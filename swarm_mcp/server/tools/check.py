@@ -20,6 +20,7 @@ TOOLS = (
             "runtime": text("The client."),
             "session_id": text("The session."),
             "cwd": text("Its folder."),
+            "agent_id": {"description": "Which of its agents; empty for none."},
             "tool_name": text("The tool that is about to write."),
             "tool_input": {"description": "That tool's input, or the same as JSON text."},
         },

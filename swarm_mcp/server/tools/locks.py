@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from contextlib import suppress
+from dataclasses import replace
+
 from swarm_hook_core.labels import token
-from swarm_mcp.server.tool import Answer, Tool, text
+from swarm_mcp.errors import LockRefused, Refused
+from swarm_mcp.server.tool import Answer, Tool, in_background, number, text, texts
+from swarm_mcp.store.lock_request import LONGEST, SHORTEST, LockRequest, request
+from swarm_mcp.store.lock_rows import MODES, granted
+from swarm_mcp.waiting import LONGEST_WAIT, LockWait, length_of_queue
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 LOCKED = text(
@@ -11,23 +20,114 @@ LOCKED = text(
     " stands for its repository: no other session may then commit, stash, switch, merge or fetch there."
 )
 DEFAULT_REASON = "actively editing"
+# Arguments beyond the contract's: whoever gives one is answered with all there is to say of each lock.
+MORE = {"files", "mode", "ttl_seconds", "expected_end_seconds", "wait_seconds", "pattern", "agent_id"}
+AGENT = text("Id of the subagent whose lock it is (agent_id in hook payloads), to keep siblings out as well.")
 
 
 def _lock(call, arguments: dict) -> Answer:
     row = call.member()
-    lock = call.store.locks.acquire(
+    asked = _request(call.store, row, arguments)
+    try:
+        return _granted(call.store.locks.acquire_all(row, asked), asked, arguments)
+    except LockRefused as refusal:
+        return _refused(call.store, refusal, asked)
+
+
+async def _wait(waiting, arguments: dict) -> Answer:
+    wait = _Wait(arguments)
+    try:
+        answer = await waiting.run(wait.begin)
+        while answer is None:
+            await waiting.changed(wait.left())
+            answer = await waiting.run(wait.look)
+        return answer
+    except asyncio.CancelledError:
+        # In the background: the client has no use for anything that this call still does.
+        in_background(waiting.run(wait.give_up))
+        raise
+
+
+class _Wait:
+    """One call that waits. Its methods run in worker threads; what a cancelled one has got is given back."""
+
+    def __init__(self, arguments: dict):
+        self._arguments = arguments
+        self._turn = threading.Lock()
+        self._wait: LockWait | None = None
+        self._given_up = False
+
+    def begin(self, call) -> Answer | None:
+        """The answer where there is nothing to wait for."""
+        self._row = call.member()
+        self._asked = _request(call.store, self._row, self._arguments)
+        self._had = {lock["fence"] for lock in call.store.locks.of(self._row["id"])}
+        self._wait = LockWait(self._row, self._asked, self._arguments["wait_seconds"])
+        return self.look(call)
+
+    def look(self, call) -> Answer | None:
+        """The answer, where there is one by now."""
+        with self._turn:
+            if self._given_up or self._wait is None:
+                return None
+            try:
+                rows = self._wait.advance(call.store)
+            except LockRefused as refusal:
+                return _refused(call.store, refusal, self._asked)
+        if rows is None:
+            return None
+        answer = _granted(rows, self._asked, self._arguments)
+        return replace(answer, on_lost=lambda store: self._give_back(store, rows))
+
+    def left(self) -> float:
+        """Seconds until the next look, at the latest."""
+        return self._wait.left() if self._wait else 0.0
+
+    def give_up(self, call) -> None:
+        """Nobody will get the answer: the place in line is the next one's."""
+        with self._turn:
+            self._given_up = True
+            if self._wait is not None:
+                self._wait.give_up(call.store)
+
+    def _give_back(self, store, rows: list[dict]) -> None:
+        for lock in rows:
+            if lock["fence"] not in self._had:
+                with suppress(Refused):  # it has gone on already
+                    store.locks.release(self._row, lock["file"], lock["agent"] or "", lock["fence"])
+
+
+def _request(store, row: dict, arguments: dict) -> LockRequest:
+    given = {name: arguments[name] for name in ("mode", "task_id") if name in arguments}
+    expected = arguments.get("expected_end_seconds")
+    return request(
         row,
-        arguments["file"],
-        arguments.get("reason", DEFAULT_REASON),
-        arguments.get("exclusive", False),
-        arguments.get("task_id"),
+        [arguments["file"], *arguments.get("files", ())],
+        arguments.get("pattern"),
+        note=arguments.get("reason", DEFAULT_REASON),
+        once=arguments.get("exclusive", False),
+        agent=arguments.get("agent_id", ""),
+        ttl=arguments.get("ttl_seconds"),
+        expected_end=None if expected is None else store.now() + int(expected),
+        **given,
     )
-    return Answer({"ok": True, "id": lock["id"]})
+
+
+def _granted(rows: list[dict], asked: LockRequest, arguments: dict) -> Answer:
+    value: dict = {"ok": True, "id": rows[0]["id"], "fence": rows[0]["fence"]}
+    if MORE & set(arguments):
+        value["locks"] = [granted(row) for row in rows]
+    return Answer(value)
+
+
+def _refused(store, refusal: LockRefused, asked: LockRequest) -> Answer:
+    queue = {"waiting": length_of_queue(store, asked), "join": "lock_file with wait_seconds"}
+    return Answer({**refusal.answer, "queue": queue})
 
 
 def _unlock(call, arguments: dict) -> Answer:
     row = call.member()
-    gone = call.store.locks.release(row, arguments["file"])
+    gone = call.store.locks.release(row, arguments["file"], arguments.get("agent_id", ""), arguments.get("fence"))
     return Answer(text=f"Unlocked {arguments['file']}" + ("" if gone else "; this session held no lock on it"))
 
 
@@ -37,6 +137,10 @@ def _look(call, arguments: dict) -> Answer:
     return Answer({"file": path, "active": call.store.locks.active_on(path, token(row["label"] or "", "identity"))})
 
 
+def _seconds(description: str, minimum: float = 0, **more) -> dict:
+    return {"type": "number", "minimum": minimum, "description": description, **more}
+
+
 TOOLS = (
     Tool(
         "lock_file",
@@ -44,7 +148,9 @@ TOOLS = (
         " this session. Use it before several edits that must land together, or when what you read now decides what"
         " you write later; a quick one-off edit needs none. Locking again what this session holds is fine and"
         " replaces reason and task. On conflict the answer has `error`, and `active` says who holds the file, since"
-        " when and why; do other work meanwhile, a message comes when the file is free.",
+        " when and why; do other work meanwhile, a message comes when the file is free, or wait in line for it with"
+        " wait_seconds (first come, first served). A folder stands for all that is in it, now and later; `fence` is"
+        " the number of this grant.",
         {
             "file": LOCKED,
             "reason": text("Why, in a few words; shown to whoever is denied."),
@@ -53,15 +159,43 @@ TOOLS = (
                 "type": "boolean",
                 "description": "Refuse also where this session itself holds the file already, as for a one-time step.",
             },
+            "files": texts("More to lock together with `file`: all of them, or none.", maxLength=4096),
+            "mode": text(
+                "`shared`: keep the file still for reading; others may share it, nobody may write it but a sole sharer"
+                " that locks it again as `exclusive` (the default).",
+                enum=list(MODES),
+            ),
+            "wait_seconds": _seconds(
+                "Where somebody has it, wait so long for it. Keep it below your client's limit for a tool call.",
+                maximum=LONGEST_WAIT,
+            ),
+            "ttl_seconds": _seconds(
+                "A lease: the lock lapses when this session shows no sign of life for so long. Default: none, it lasts"
+                " as long as the session.",
+                minimum=SHORTEST,
+                maximum=LONGEST,
+            ),
+            "expected_end_seconds": _seconds("When you expect to be done, for others to plan with.", maximum=LONGEST),
+            "pattern": {
+                "type": "boolean",
+                "description": "Whether file and files are patterns as git has them, relative to the scope"
+                " (src/**/*.sql). Default: what has * or ? in it and is no file is one.",
+            },
+            "agent_id": AGENT,
         },
         _lock,
         required=("file",),
+        wait=_wait,
     ),
     Tool(
         "unlock_file",
         "Release this session's lock on a file as soon as that part of the work is done: others may be waiting. What"
         " a peer holds stays locked. The end of a task releases its files by itself.",
-        {"file": FILE},
+        {
+            "file": FILE,
+            "fence": number("Only the grant with this number; an error where it is no longer held."),
+            "agent_id": AGENT,
+        },
         _unlock,
         required=("file",),
         idempotent=True,

@@ -1,0 +1,203 @@
+"""Work trees of git repositories, told by reading git's own small files: no git is started for what is known.
+
+A *work tree* is a folder with a ``.git`` in it; its *common folder* is where its repository keeps what all work
+trees of one clone share. The *names* of a path in a repository are ``<id>:<path from the top>``; the id of a
+repository is its first commit, which clones share as well, or the common folder where that is not known.
+"""
+
+import os
+
+from swarm_hook_core.paths import NO_CASE
+
+SMALL = 65536  # bytes of a configuration that are read
+ON = ("true", "yes", "on", "1")
+
+
+class Tree:
+    """One work tree: its folder `top` (links resolved), `own`: its git folder, `common`: that of all of them."""
+
+    __slots__ = ("top", "own", "common")
+
+    def __init__(self, top: str, own: str, common: str):
+        self.top = top
+        self.own = own
+        self.common = common
+
+
+def tree_over(path: str):
+    """The Tree that absolute `path` lies in, or is the top of; None where it is in none."""
+    folder = path
+    while True:
+        mark = os.path.join(folder, ".git")
+        if os.path.lexists(mark):
+            found = _tree(folder, mark)
+            if found is not None:
+                return found
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def trees_beside(tree) -> list:
+    """Tops of every work tree of this clone, this one's too."""
+    found = [os.path.dirname(tree.common)] if os.path.basename(tree.common) == ".git" else []
+    listed = os.path.join(tree.common, "worktrees")
+    try:
+        names = sorted(os.listdir(listed))
+    except OSError:
+        names = []
+    for name in names:
+        mark = _line(os.path.join(listed, name, "gitdir"))
+        if mark:
+            found.append(os.path.realpath(os.path.dirname(os.path.join(listed, name, mark))))
+    return list(dict.fromkeys([tree.top, *found]))
+
+
+def opted_in(tree) -> bool:
+    """Whether ``swarm.logical`` is on, in the clone's configuration or in that of this work tree alone."""
+    config = os.path.join(tree.common, "config")
+    setting, own = _settings(config)
+    if own:
+        mine = _settings(os.path.join(tree.own, "config.worktree"))[0]
+        setting = setting if mine is None else mine
+    return bool(setting)
+
+
+def ids(tree) -> list:
+    """The ids that locks of this repository may be stored under, the best known first."""
+    first = remembered(tree)
+    return [*([first] if first else []), folder_id(tree)]
+
+
+def folder_id(tree) -> str:
+    """What a repository is called that has no commit, or not all of its history: work trees share it, clones not."""
+    return f"folder={_identity(tree.common)}"
+
+
+def names_of(key: str, tree) -> list:
+    """The names of the path with this key in the repository of `tree`; none where it is not in there."""
+    within = place_of(key, tree.top)
+    return [] if within is None else [f"{one}:{within}" for one in ids(tree)]
+
+
+def place_of(key: str, top: str):
+    """`key` as seen from folder `top`, empty for that itself, with the mark of keys without case; else None."""
+    mark = NO_CASE if key.startswith(NO_CASE) else ""
+    path = key[len(mark) :]
+    if mark:
+        from unicodedata import normalize
+
+        top = normalize("NFC", top).casefold()
+    if path == top:
+        return mark
+    root = top.rstrip("/") + "/"
+    return mark + path[len(root) :] if path.startswith(root) else None
+
+
+# ------------------------------------------------------------------ the first commit
+
+
+def remembered(tree) -> str:
+    """The first commit of this repository, as it was written down; empty where it was not."""
+    words = _line(_record(tree)).split()
+    return words[0] if len(words) == 2 and words[1] == _birth(tree) else ""
+
+
+def learn(tree, seconds: float) -> str:
+    """The first commit: `remembered`, or asked of git in at most `seconds` and written down.
+
+    Empty where there is none yet, where some of the history is missing (a shallow clone), or git gives no answer.
+    """
+    known = remembered(tree)
+    if known or os.path.exists(os.path.join(tree.common, "shallow")):
+        return known
+    from swarm_hook_core.coordinator import run
+    from swarm_hook_core.state import write_private
+
+    argv = ["git", f"--git-dir={tree.common}", "rev-list", "--max-parents=0", "HEAD"]
+    done = run(argv, seconds, GIT_OPTIONAL_LOCKS="0", GIT_NO_LAZY_FETCH="1", LC_ALL="C")
+    lines = done.stdout.split()
+    if done.code != 0 or not lines:
+        return ""
+    first = lines[-1]  # of several that were merged, the oldest: newer ones may be in one clone only
+    try:
+        write_private(_record(tree), f"{first} {_birth(tree)}\n")
+    except OSError:
+        pass  # a sandbox: it is asked again
+    return first
+
+
+def _record(tree) -> str:
+    from swarm_hook_core.state import state_dir
+
+    return os.path.join(state_dir(), "repositories", _identity(tree.common))
+
+
+def _identity(folder: str) -> str:
+    """A folder's own number, which it keeps however its path is spelled."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return "-"
+    return f"{found.st_dev:x}.{found.st_ino:x}"
+
+
+def _birth(tree) -> str:
+    """What tells a repository from another made in its place, which may have its number: git never writes this file."""
+    try:
+        return f"{os.stat(os.path.join(tree.common, 'description')).st_mtime_ns:x}"
+    except OSError:
+        return "-"
+
+
+# --------------------------------------------------------------- git's small files
+
+
+def _tree(folder: str, mark: str):
+    top = os.path.realpath(folder)
+    if os.path.isdir(mark):
+        own = os.path.realpath(mark)
+        return Tree(top, own, own) if os.path.exists(os.path.join(own, "HEAD")) else None
+    word, _, target = _line(mark).partition(":")
+    if word != "gitdir" or not target.strip():
+        return None
+    own = os.path.realpath(os.path.join(folder, target.strip()))
+    shared = _line(os.path.join(own, "commondir"))
+    return Tree(top, own, os.path.realpath(os.path.join(own, shared)) if shared else own)
+
+
+def _line(path: str) -> str:
+    """The first line of a small file; empty where there is none to read."""
+    text = _text(path)
+    return text.split("\n", 1)[0].strip()
+
+
+def _text(path: str) -> str:
+    try:
+        if not os.path.isfile(path):  # a pipe of that name would keep us waiting
+            return ""
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(SMALL)
+    except (OSError, ValueError):
+        return ""
+
+
+def _settings(path: str):
+    """``swarm.logical`` in a configuration, None where it is not there; and ``extensions.worktreeConfig``."""
+    logical, of_tree, section = None, False, ""
+    for line in _text(path).split("\n"):
+        line = line.strip()
+        if line.startswith("["):
+            head, _, line = line[1:].partition("]")
+            section, line = head.strip().lower(), line.strip()
+        if line[:1] in ("", "#", ";"):
+            continue
+        name, equals, value = line.partition("=")
+        value = value.partition("#")[0].partition(";")[0].strip().strip('"').lower()
+        is_on = value in ON if equals else True
+        if (section, name.strip().lower()) == ("swarm", "logical"):
+            logical = is_on
+        elif (section, name.strip().lower()) == ("extensions", "worktreeconfig"):
+            of_tree = is_on
+    return logical, of_tree

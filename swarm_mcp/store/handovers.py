@@ -1,0 +1,251 @@
+"""A lock's way from one holder to another: given, asked for, taken."""
+
+from __future__ import annotations
+
+import time
+
+from swarm_hook_core import clock
+from swarm_hook_core.labels import same_circle, token
+from swarm_mcp.circle import may_meet
+from swarm_mcp.errors import Deadlock, LockRefused, Refused, UnknownInstance
+from swarm_mcp.store import events
+from swarm_mcp.store.denials import key_of_lock
+from swarm_mcp.store.lock_queue import Holder
+from swarm_mcp.store.lock_reach import Reach, reach_in, reach_of
+from swarm_mcp.store.lock_request import LockRequest, request
+from swarm_mcp.store.lock_rows import EXCLUSIVE, keeps_out
+from swarm_mcp.store.locks import plain
+
+
+class Handovers:
+    """The embedded store's hand-overs. Each is one transaction: at no moment is the file anybody else's."""
+
+    def __init__(self, store):
+        self.store = store
+
+    # --------------------------------------------------------------- transfer
+
+    def transfer(
+        self, instance: dict, file: str, to_id: str, agent: str = "", fence: int | None = None, note: str = ""
+    ) -> dict:
+        """Give this session's lock on `file` to session `to_id`, past everybody who waits for it; its row.
+
+        It keeps mode, lease and expected end, and has a new fence; a task it was for is no longer its end. `agent`
+        and `fence` name one grant of several. Raises Refused, Deadlock, UnknownInstance.
+        """
+        reach = reach_of(instance, file)
+        if to_id == instance["id"]:
+            raise Refused("that is this session itself")
+        refusal: Refused | None = None
+        with self.store.writing():
+            self.store.instances.require(instance["id"])
+            taker = self._partner(instance, to_id)
+            mine = self.store.locks.own(instance, reach, agent, self.store.locks.rows.reaped)
+            refusal = self.store.locks.unfit(reach, mine, fence)
+            if refusal is None and len(mine) > 1:
+                refusal = Refused(f"this session holds {reach.file} more than once; say which with agent or fence")
+            if refusal is None:
+                return self._give(instance, mine[0], reach, taker, note)
+        raise refusal
+
+    def _give(self, giver: dict, lock: dict, reach: Reach, taker: dict, note: str) -> dict:
+        file, mode = plain(lock["file"]), lock["mode"] or EXCLUSIVE
+        self._clear_the_way(lock, reach, taker, mode)
+        fence = self.store.locks.next_fence()
+        leased = lock["ttl"] is not None
+        self.store.change(
+            "UPDATE context SET instance_id = ?, agent = NULL, task_id = NULL, fence = ?, content = ?, created_at = ?,"
+            " renewed = ?, booted = ?, wall_until = ?, warned = NULL WHERE id = ?",
+            (
+                taker["id"], fence, note or lock["content"], self.store.now(), clock.now() if leased else None,
+                clock.boot(self.store.here) if leased else None, time.time() + lock["ttl"] if leased else None,
+                lock["id"],
+            ),
+        )  # fmt: skip
+        row = self.store.locks.rows.select("AND c.id = ?", (lock["id"],))[0]
+        told = {"released": 1, "reason": "transferred", "to": taker["id"], "fence": lock["fence"]}
+        events.add(self.store, lock["scope"], "context.lock_released", giver["id"], file, told)
+        told = {"id": row["id"], "content": row["content"], "fence": fence, "from": giver["id"]}
+        events.add(self.store, lock["scope"], "context.lock_acquired", taker["id"], file, told)
+        self._settle(giver, row, taker)
+        words = f" It says: {note}" if note else ""
+        self.store.notices.post(
+            taker,
+            f"[auto] {_name(giver, taker)} has handed you the lock on {file} (fence {fence}).{words} Read it before you"
+            " write, and release it when you are done.",
+        )
+        self._tell_waiting(reach, {giver["id"], taker["id"]}, giver, taker, file)
+        self.store.instances.dismiss({giver["id"]})
+        return row
+
+    def _clear_the_way(self, lock: dict, reach: Reach, taker: dict, mode: str) -> None:
+        """See that nothing but `lock` itself would keep `taker` from it. What the taker has there becomes this one."""
+        rows = self.store.locks.rows
+        for other in rows.reaped(rows.meeting(reach)):
+            if other["id"] == lock["id"]:
+                continue
+            if keeps_out(other, taker["id"], "", mode):
+                owner = "you also hold" if other["instance_id"] == lock["instance_id"] else "there is also a lock on"
+                raise Refused(f"{owner} {plain(other['file'])}, which meets it: hand that over, or release it, first")
+            same = other["path_key"] == lock["path_key"] and other["pattern"] == lock["pattern"]
+            if other["instance_id"] == taker["id"] and not other["agent"] and same:
+                self.store.locks.drop([other], "merged")
+
+    # ---------------------------------------------------------------- request
+
+    def request(self, instance: dict, file: str, reason: str = "") -> list[dict]:
+        """Ask whoever keeps `file` from this session to hand it over or let it go; the locks in the way.
+
+        Each holder gets one message, which its next hook tells; asking again before it has been read says nothing
+        more. This session is told when the file is free. Refused where nobody holds it, or only strangers do.
+        """
+        wanted = request(instance, [file])
+        reach = wanted.reaches[0]
+        with self.store.writing():
+            self.store.instances.require(instance["id"])
+            rows = self.store.locks.rows
+            theirs = [r for r in rows.reaped(rows.meeting(reach)) if keeps_out(r, instance["id"], "", EXCLUSIVE)]
+            refusal = None if theirs else Refused(f"nobody keeps {reach.file} from you: lock it")
+            known = [row for row in theirs if may_meet(instance["label"], row["owner_label"])]
+            if theirs and not known:
+                refusal = Refused(f"{reach.file} is held by a session of another identity; ask the person running it")
+            if refusal is None:
+                self.store.denials.record(instance, theirs[0], "request_lock")
+            for row in known:
+                self._ask(instance, row, reach.file, reason)
+        if refusal:
+            raise refusal
+        return [{**row, "file": plain(row["file"])} for row in known]
+
+    def _ask(self, instance: dict, lock: dict, file: str, reason: str) -> None:
+        holder, held = self.store.instances.get(lock["instance_id"]), plain(lock["file"])
+        if holder is None or holder["id"] == instance["id"]:
+            return
+        payload = {"holder": holder["id"], "why": reason, "lock": lock["id"], "wanted": file}
+        events.add(self.store, lock["scope"], "context.lock_requested", instance["id"], held, payload)
+        if self.store.notices.unread(holder, instance["id"], held):
+            return
+        wants = "" if held == file else f" (it wants {file})"
+        why = f": {reason}" if reason else ""
+        self.store.notices.post(
+            holder,
+            f"[auto] {_name(instance, holder)} asks for your lock on {held}{wants}{why}. When you can spare it, hand it"
+            f" over (`swarm-mcp transfer {held} --to {instance['id']}`, or transfer_lock) or release it; if not, tell"
+            " it until when you need it.",
+            held,
+            sender=instance["id"],
+        )
+
+    # ------------------------------------------------------------------ steal
+
+    def steal(
+        self, instance: dict, file: str, reason: str = "", force: bool = False, ttl: float | None = None
+    ) -> dict:
+        """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``.
+
+        `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on
+        the file, on a folder over it, or on a pattern that covers it goes, and nobody's turn is waited for. Raises
+        LockRefused where somebody else has it, or what is below it, for good.
+        """
+        wanted = request(instance, [file], note=reason, ttl=ttl, tool="steal_lock")
+        reach = wanted.reaches[0]
+        before = [row for row in self.store.locks.rows.meeting(reach) if row["instance_id"] != instance["id"]]
+        if not force:
+            taken = [row for row in before if self.store.locks.rows.is_void(row)]
+            (lock,) = self.store.locks.acquire_all(instance, wanted)
+            with self.store.writing():
+                for row in taken:
+                    self._note_theft(instance, row, reason, forced=False)
+            return {"lock": lock, "taken": [{**row, "file": plain(row["file"])} for row in taken]}
+        with self.store.writing():
+            self.store.instances.require(instance["id"])
+            rows = self.store.locks.rows
+            taken = [
+                row
+                for row in rows.reaped(rows.covering(reach))
+                if keeps_out(row, instance["id"], "", EXCLUSIVE) and row["instance_id"] != instance["id"]
+            ]
+            left = [
+                row
+                for row in rows.meeting(reach)
+                if keeps_out(row, instance["id"], "", EXCLUSIVE) and row["id"] not in {row["id"] for row in taken}
+            ]
+            if not left:
+                keys = [key for key in reach.keys]
+                self.store.denials.forget(instance["id"], keys)
+                self.store.denials.taker = (instance["id"], keys)
+                try:
+                    self.store.locks.drop(taken, "stolen", by=instance["id"], why=reason)
+                finally:
+                    self.store.denials.taker = ("", [])
+                for row in taken:
+                    self._note_theft(instance, row, reason, forced=True)
+                lock = self.store.locks.grant(instance, wanted)[0]
+                for row in taken:
+                    self._settle(row, lock, instance)
+                self._tell_waiting(
+                    reach, {instance["id"], *(row["instance_id"] for row in taken)}, None, instance, reach.file
+                )
+                return {"lock": lock, "taken": [{**row, "file": plain(row["file"])} for row in taken]}
+        raise LockRefused(self.store.locks.describe(left[0], token(instance["label"] or "", "identity")))
+
+    def _note_theft(self, thief: dict, lock: dict, reason: str, forced: bool) -> None:
+        file = plain(lock["file"])
+        payload = {"holder": lock["instance_id"], "why": reason, "forced": forced, "fence": lock["fence"]}
+        events.add(self.store, lock["scope"], "context.lock_stolen", thief["id"], file, payload)
+        holder = self.store.instances.live(lock["instance_id"])
+        if holder is None:
+            return
+        why = f": {reason}" if reason else ""
+        self.store.notices.post(
+            holder, f"[auto] Your lock on {file} was taken by {_name(thief, holder)}{why}. Do not write it.", file
+        )
+
+    # ---------------------------------------------------------------- innards
+
+    def _partner(self, instance: dict, to_id: str) -> dict:
+        taker = self.store.instances.live(to_id)
+        if taker is None or taker["scope"] != instance["scope"]:
+            raise UnknownInstance(f"Instance {to_id} is not active in this scope")
+        if not may_meet(instance["label"], taker["label"]):
+            raise Refused(f"session {to_id} works under another identity; locks are not handed across")
+        return taker
+
+    def _settle(self, before: dict, lock: dict, taker: dict) -> None:
+        """Who was denied by the old holder now waits for the new one; nobody may wait in a circle because of it."""
+        key = key_of_lock(lock)
+        self.store.denials.forget(taker["id"], [key])
+        self.store.denials.follow(key, taker["id"])
+        self.store.lapses.granted(taker, [lock])
+        for waiter in self.store.queue.waiting():
+            holder = Holder(waiter["instance_id"], waiter["agent"])
+            if holder.instance_id == taker["id"]:
+                wanted = LockRequest(tuple(waiter["reaches"]), mode=waiter["mode"], agent=holder.agent)
+                self._refuse_circle(holder, wanted._replace(ticket=waiter["ticket"]))
+
+    def _refuse_circle(self, holder: Holder, wanted: LockRequest) -> None:
+        circle = self.store.queue.circle(holder, wanted)
+        if circle:
+            raise Deadlock(circle)
+
+    def _tell_waiting(self, reach: Reach, spared: set, giver: dict | None, taker: dict, file: str) -> None:
+        """One message to each session that waits for it: it has changed hands, and their place is kept."""
+        told = set(spared)
+        for waiter in self.store.queue.waiting_for(reach):
+            session = self.store.instances.live(waiter["instance_id"])
+            if session is None or session["id"] in told:
+                continue
+            told.add(session["id"])
+            how = f"{_name(giver, session)} has handed" if giver else f"{_name(taker, session)} has taken"
+            to = f" to {_name(taker, session)}" if giver else " from its holder"
+            self.store.messages.post(
+                session["scope"], "system", session["id"],
+                f"[auto] {how} the lock on {file}{to}. You are still in line for it.",
+            )  # fmt: skip
+
+
+def _name(whose: dict, viewer: dict) -> str:
+    """What a session is called to another one, with the id to write to."""
+    if not same_circle(token(viewer["label"] or "", "identity"), token(whose["label"] or "", "identity")):
+        return "a session of another identity"
+    return f"{whose['label'] or 'a session without a label'} (instance {whose['id']})"

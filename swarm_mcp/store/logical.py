@@ -1,0 +1,155 @@
+"""Locks that hold in every work tree of a repository: what they are stored as, and which of them meet.
+
+Such a lock has, besides what every lock has, a name in its repository (``repository``, see
+``swarm_hook_core.repository``). Whoever asks for or writes a file in another work tree that takes part meets it
+there under the same name. A pattern is a matter of one work tree, but meets what others hold of files like any.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core import repository, wildmatch
+from swarm_hook_core.logical import below, is_in, takes_part
+from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.peers import above
+from swarm_hook_core.reader import GLOB
+from swarm_hook_core.repository import Tree
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.store.lock_reach import Reach, meet, reach_in, reach_of
+
+GIT_SECONDS = 10.0  # for the first commit of a repository, asked once
+
+
+class Logical:
+    """The embedded store's locks of that kind. Rows are those of ``LockRows``."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def any(self) -> bool:
+        """Whether there is one. One step into an index that has nothing else."""
+        sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
+        return self.store.row(sql) is not None
+
+    def meeting(self, reach: Reach) -> list[dict]:
+        """Locks that meet `reach` through another work tree, live or not, whoever holds them."""
+        if reach.key is None or not (reach.names or self.any()):
+            return []
+        tree = tree_of(reach)
+        if tree is None:
+            return []
+        found = {}
+        if reach.names or self._takes_part(tree):
+            for row, here in self._of_others(tree, *self._near(reach, tree)):
+                if meet(reach, here):
+                    found[row["id"]] = row
+        for there in self._elsewhere(reach, tree) if reach.names else ():
+            for row in self.store.locks.rows.in_place(there):
+                found[row["id"]] = row
+        return list(found.values())
+
+    def covering(self, reach: Reach) -> list[dict]:
+        """Locks of other work trees that hold the path of `reach` here, live or not."""
+        if reach.key is None or not self.any():
+            return []
+        tree = tree_of(reach)
+        if tree is None or not self._takes_part(tree):
+            return []
+        keys = dict.fromkeys(name for key in (reach.key, *reach.keys) for name in (key, *above(key)))
+        names = [name for key in keys for name in repository.names_of(key, tree)]
+        return [row for row, _here in self._of_others(tree, names, [])]
+
+    # -------------------------------------------------------------- innards
+
+    def _takes_part(self, tree: Tree) -> bool:
+        return takes_part(tree, lambda low, high: [row["path_key"] for row in self._between(low, high)])
+
+    def _between(self, low: str, high: str) -> list[dict]:
+        return self.store.locks.rows.select("AND c.repository >= ? AND c.repository < ?", (low, high))
+
+    def _near(self, reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
+        """Names, and ranges of names, under which locks that meet `reach` are found."""
+        own = (reach.key or "").removeprefix(GLOB)
+        plain = own.removeprefix(NO_CASE)
+        forms = dict.fromkeys((own, NO_CASE + plain.casefold()))  # whether case counts, other work trees may say otherwise
+        names = [name for form in forms for key in (form, *above(form)) for name in repository.names_of(key, tree)]
+        ranges = [below(name) for form in forms for name in repository.names_of(form, tree)]
+        return list(dict.fromkeys(names)), ranges
+
+    def _of_others(self, tree: Tree, names: list[str], ranges: list) -> list[tuple[dict, Reach]]:
+        """``(row, its reach in this work tree)`` of those locks under these names that are not of this work tree."""
+        rows = self.store.locks.rows.select(f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
+        for low, high in ranges:
+            rows += self._between(low, high)
+        found = {}
+        for row in rows:
+            if row["id"] in found or is_in(row["path_key"], tree):
+                continue
+            place = _place(row["repository"], tree)
+            here = reach_in({"file": os.path.join(tree.top, place.removeprefix(NO_CASE)), "path_key": _key(tree.top, place)})
+            if here:
+                found[row["id"]] = (row, here)
+        return list(found.values())
+
+    def _elsewhere(self, reach: Reach, tree: Tree) -> list[Reach]:
+        """The same path in the other work trees that take part."""
+        tops: dict[str, None] = {}
+        for one in repository.ids(tree):
+            for row in self._between(one + ":", one + ";"):
+                top = repository.tree_over((row["path_key"] or "").removeprefix(NO_CASE))
+                if top is not None:
+                    tops[top.top] = None
+        for top in repository.trees_beside(tree):
+            other = repository.tree_at(top)
+            if other is not None and other.common == tree.common and repository.opted_in(other):
+                tops[top] = None
+        tops.pop(tree.top, None)
+        place = _place(reach.names[0], tree).removeprefix(NO_CASE)
+        deep = bool(reach.segments) and reach.segments[-1] is wildmatch.DEEP
+        found = []
+        for top in tops:
+            there = reach_of(_ANYWHERE, os.path.join(top, place) + ("/" if deep else ""), as_pattern=False)
+            found.append(there)
+        return found
+
+
+_ANYWHERE = {"directory": "/", "root": "/", "file_root": "/", "scope": "/"}
+
+
+def named(reach: Reach, asked: bool) -> Reach:
+    """`reach`, with its names in its repository where it is to hold in all of that's work trees.
+
+    That is where somebody has `asked` for it, or the repository says so of every lock. Raises SwarmError where it
+    was asked for and cannot be.
+    """
+    tree = tree_of(reach) if reach.key is not None else None
+    if asked and reach.pattern:
+        raise SwarmError(f"{reach.pattern[:120]} is a pattern: only a file or a folder can be locked in every work tree")
+    if asked and tree is None:
+        raise SwarmError(f"{reach.file} is in no git repository, so no other work tree has it")
+    if tree is None or reach.pattern or not (asked or repository.opted_in(tree)):
+        return reach
+    repository.learn(tree, GIT_SECONDS)
+    return reach._replace(names=tuple(repository.names_of(reach.key or "", tree)))
+
+
+def tree_of(reach: Reach) -> Tree | None:
+    """The work tree that a path, or all that a pattern covers, lies in; None where it is in none."""
+    path = reach.file
+    if reach.pattern:
+        parts = path.split("/")
+        magic = next((at for at, part in enumerate(parts) if wildmatch.is_pattern(part)), len(parts))
+        path = "/".join(parts[:magic]) or "/"
+    return repository.tree_over(os.path.realpath(path))
+
+
+def _place(name: str, tree: Tree) -> str:
+    """The path from the top in a name of this repository."""
+    return next((name[len(one) + 1 :] for one in repository.ids(tree) if name.startswith(one + ":")), name)
+
+
+def _key(top: str, place: str) -> str:
+    """The key of the path `place` in the work tree with this top."""
+    path = f"{top.rstrip('/')}/{place.removeprefix(NO_CASE)}".rstrip("/")
+    return NO_CASE + path.casefold() if place.startswith(NO_CASE) else path

@@ -1,0 +1,237 @@
+"""What locks should do, in plain sets: the model that ``test_lock_machine`` holds the store and the hooks against.
+
+A lock's reach is the set of those paths of a small world that it holds; two locks meet where their sets do. Nothing
+in here is of the code under test. Names of what can be locked are relative to one folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+
+FOLDERS = ("a", "a/sub", "b", "b/sub")  # on disk; `new` is not there yet
+PATHS = (
+    *FOLDERS, "new", "new/sub", "x.py", "y.sql", "x.txt",
+    "a/x.py", "a/y.sql", "a/x.sql", "a/x.txt", "a/sub/x.py", "a/sub/z.sql", "a/sub/x.txt",
+    "b/x.py", "b/y.sql", "b/x.txt", "b/sub/x.py", "b/sub/z.sql", "b/sub/x.txt",
+    "new/x.py", "new/y.sql", "new/x.txt", "new/sub/x.py", "new/sub/z.sql", "new/sub/x.txt",
+)  # fmt: skip
+PLAIN = ("x.py", "a/x.py", "a/sub/x.py", "b/y.sql", "b/sub/x.py", "new/x.py", "a", "a/sub", "b/", "b/sub", "new/")
+PATTERNS = ("*.sql", "a/**", "a/*", "a/*.py", "**/sub/*", "new/**/x.py", "[ab]/x.*", "b/s*/", "x.*")
+NAMES = PLAIN + PATTERNS
+SHARED = "shared"
+Holder = tuple[str, str]  # a session, and of its agents which, empty for all
+
+
+class No(Exception):
+    """This has to be refused. `by`: the sessions that may be named as the reason."""
+
+    def __init__(self, *by: str):
+        super().__init__(*by)
+        self.by = by
+
+
+class Circle(No):
+    """Waiting for this would close a circle."""
+
+
+@cache
+def reach(name: str) -> frozenset[str]:
+    """The paths of the world that a lock of this name holds."""
+    if name in PLAIN:
+        top = name.rstrip("/")
+        return frozenset(path for path in PATHS if path == top or path.startswith(top + "/"))
+    parts = name.strip("/").split("/")
+    if "/" not in name.rstrip("/"):
+        parts = ["**", *parts]
+    if name.endswith("/"):
+        parts.append("**")
+    return frozenset(path for path in PATHS if _fits(parts, path.split("/")))
+
+
+def _fits(pattern: list[str], parts: list[str]) -> bool:
+    if not pattern or not parts:
+        return pattern == parts
+    if pattern[0] == "**":
+        return len(pattern) == 1 or any(_fits(pattern[1:], parts[skipped:]) for skipped in range(len(parts)))
+    return fnmatchcase(parts[0], pattern[0]) and _fits(pattern[1:], parts[1:])
+
+
+def overlap(left, right) -> bool:
+    """Whether anything is reached by a name of both."""
+    return any(reach(one) & reach(other) for one in left for other in right)
+
+
+@dataclass(eq=False)
+class Grant:
+    """A lock: who holds what how, under which number. `renewed`: its holder's last sign of life before it."""
+
+    holder: Holder
+    name: str
+    mode: str
+    fence: int
+    ttl: float | None
+    renewed: float
+
+    def keeps_out(self, holder: Holder, mode: str) -> bool:
+        """Whether it keeps `holder` from a lock that meets it."""
+        session, agent = self.holder
+        if session == holder[0] and agent in ("", holder[1]):
+            return False
+        return not self.mode == mode == SHARED
+
+
+@dataclass(eq=False)
+class Wait:
+    """A place in the queue; `until` is when it is given up, None for never; `fence` the last number when it came."""
+
+    holder: Holder
+    names: tuple[str, ...]
+    mode: str
+    ttl: float | None
+    until: float | None
+    fence: int
+
+
+@dataclass
+class Model:
+    """All sessions, locks and waits at the time `now` (seconds). `lease` is that of a session."""
+
+    lease: float
+    now: float = 0.0
+    seen: dict[str, float] = field(default_factory=dict)  # session -> its last sign of life
+    dead: set[str] = field(default_factory=set)  # proved to be
+    grants: list[Grant] = field(default_factory=list)
+    queue: list[Wait] = field(default_factory=list)  # first come, first
+    fence: int = 0  # the last number
+
+    # -------------------------------------------------------------------- ask
+
+    def has_gone(self, session: str) -> bool:
+        """Whether a session no longer counts: dead, or silent for its lease. A silent one may come back."""
+        return session not in self.seen or session in self.dead or self.seen[session] + self.lease < self.now
+
+    def is_lost(self, session: str) -> bool:
+        """Whether a session can do nothing any more."""
+        return session not in self.seen or session in self.dead
+
+    def live(self) -> list[Grant]:
+        """The locks that hold now."""
+        return [grant for grant in self.grants if not self.has_gone(grant.holder[0])]
+
+    def held(self, session: str, agent: str, name: str) -> list[Grant]:
+        """What a session (of it only that agent, where one is named) holds under that very name."""
+        mine = [grant for grant in self.live() if grant.name == name and grant.holder[0] == session]
+        return [grant for grant in mine if agent in ("", grant.holder[1])]
+
+    def may_write(self, session: str, agent: str, path: str) -> bool:
+        """Whether no lock of anybody else is on that path, shared or not."""
+        return not any(
+            path in reach(grant.name) and (grant.holder[0] != session or grant.holder[1] not in ("", agent))
+            for grant in self.live()
+        )
+
+    def keeping(self, holder: Holder, names, mode: str) -> list[Grant]:
+        """What keeps `holder` from these."""
+        return [grant for grant in self.live() if overlap([grant.name], names) and grant.keeps_out(holder, mode)]
+
+    def ahead(self, holder: Holder, names, mode: str, place: Wait | None = None) -> list[Wait]:
+        """Who waits for some of these since before `place` (None: all who wait), and goes first."""
+        before = self.queue if place is None else self.queue[: self.queue.index(place)]
+        return [wait for wait in before if wait.holder != holder and self._goes_before(wait, holder, names, mode)]
+
+    def _goes_before(self, wait: Wait, holder: Holder, names, mode: str) -> bool:
+        common = [name for name in names if overlap([name], wait.names)]
+        if not common or wait.mode == mode == SHARED:
+            return False
+        kept = self.keeping(wait.holder, wait.names, wait.mode)
+        if any(grant.holder == holder and grant.fence <= wait.fence for grant in kept):
+            return False  # it waits for this very holder, and would for itself
+        own = {grant.name for grant in self.live() if grant.holder == holder and grant.mode in ("exclusive", mode)}
+        return not own.issuperset(common)
+
+    def awaited(self, holder: Holder) -> list[Holder]:
+        """Whom a holder waits for, directly."""
+        found = []
+        for wait in self.queue:
+            if wait.holder == holder:
+                found += [grant.holder for grant in self.keeping(holder, wait.names, wait.mode)]
+                found += [other.holder for other in self.ahead(holder, wait.names, wait.mode, wait)]
+        return found
+
+    def in_circle(self, holder: Holder) -> bool:
+        """Whether a holder waits, through whomever, for itself."""
+        reached: set[Holder] = set()
+        pending = self.awaited(holder)
+        while pending:
+            other = pending.pop()
+            if other not in reached:
+                reached.add(other)
+                pending += self.awaited(other)
+        return holder in reached
+
+    # ----------------------------------------------------------------- change
+
+    def pass_time(self, seconds: float) -> None:
+        """Leases lapse and waits end."""
+        self.now += seconds
+        self.grants = [grant for grant in self.grants if grant.ttl is None or self.now < grant.renewed + grant.ttl]
+        self.queue = [wait for wait in self.queue if wait.until is None or self.now <= wait.until]
+
+    def sign_of_life(self, session: str) -> None:
+        """It does something: what it holds is renewed."""
+        if self.is_lost(session):
+            raise No(*self.seen)
+        self.seen[session] = self.now
+        for grant in self.grants:
+            if grant.holder[0] == session:
+                grant.renewed = self.now
+
+    def acquire(self, holder: Holder, names, mode: str, ttl: float | None, place: Wait | None = None) -> list[Grant]:
+        """All of these, or `No`; the grants."""
+        if self.is_lost(holder[0]):
+            raise No(*self.seen)
+        by = [grant.holder for grant in self.keeping(holder, names, mode)]
+        by += [wait.holder for wait in self.ahead(holder, names, mode, place)]
+        if by:
+            raise No(*(session for session, _agent in by))
+        self.sign_of_life(holder[0])
+        if place:
+            self.queue.remove(place)
+        return [self._grant(holder, name, mode, ttl) for name in dict.fromkeys(names)]
+
+    def _grant(self, holder: Holder, name: str, mode: str, ttl: float | None) -> Grant:
+        for grant in self.grants:
+            if (grant.holder, grant.name) == (holder, name):
+                if grant.mode != mode:
+                    self.fence += 1
+                    grant.fence, grant.mode = self.fence, mode
+                grant.ttl = ttl
+                return grant
+        self.fence += 1
+        self.grants.append(Grant(holder, name, mode, self.fence, ttl, self.now))
+        return self.grants[-1]
+
+    def release(self, session: str, agent: str, name: str) -> int:
+        """Give up what a session (of it only that agent, where one is named) holds under that very name; how many."""
+        mine = self.held(session, agent, name)
+        self.grants = [grant for grant in self.grants if grant not in mine]
+        return len(mine)
+
+    def join(self, holder: Holder, names, mode: str, ttl: float | None, seconds: float | None) -> Wait:
+        """A place at the end of the queue; Circle where waiting would never end."""
+        self.sign_of_life(holder[0])
+        wait = Wait(holder, names, mode, ttl, None if seconds is None else self.now + seconds, self.fence)
+        self.queue.append(wait)
+        if self.in_circle(holder):
+            self.queue.remove(wait)
+            raise Circle
+        return wait
+
+    def forget(self, session: str) -> None:
+        """It has left, or was found to have gone: nothing of it remains."""
+        self.seen.pop(session, None)
+        self.dead.discard(session)
+        self.grants = [grant for grant in self.grants if grant.holder[0] != session]
+        self.queue = [wait for wait in self.queue if wait.holder[0] != session]
