@@ -118,15 +118,19 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str
     return Result(code, text[0], text[1])
 
 
-def note_denial(runtime: str, payload: dict, held, file: str) -> None:
+def note_denial(runtime: str, payload: dict, held, file: str, path: str = "") -> None:
     """Have it noted that this session waits for `file`, which `held` keeps from it, by a command that nobody waits for.
 
-    Without a coordinator, or a session to be told, nothing happens. Raises OSError.
+    What explains the decision later goes along, such as the `path` it would have written. Without a coordinator, or a
+    session to be told, nothing happens. Raises OSError.
     """
     session_id = payload.get("session_id")
     argv = command() if session_id and isinstance(session_id, str) else []
     if argv:
         words = ["--runtime", runtime, "--session-id", session_id, "--holder", held.instance_id]
+        facts = {"--target": path, "--directory": payload.get("cwd"), "--agent": payload.get("agent_id")}
+        facts["--fence"] = str(held.fence) if isinstance(held.fence, int) else ""
+        words += [f"{flag}={value}" for flag, value in facts.items() if value and isinstance(value, str)]
         start_detached([*argv, "denied", *words, "--tool", str(payload.get("tool_name")), "--", file])
 
 

@@ -44,6 +44,10 @@ class HookCore:
         """Tell who needs to know where a call that was watched has changed a file that a peer has locked."""
         return self._run("post_tool_use", stdin, self._post_tool_use)
 
+    def run_subagent_hook(self, stdin) -> int:
+        """Tell a subagent who it is, or release what one held that has ended."""
+        return self._run("subagent", stdin, self._subagent)
+
     def check(self, payload: dict):
         """The Verdict on the tool call in `payload`; what it may write unseen is noted. Raises whatever goes wrong."""
         return self._checked(payload)[0]
@@ -91,10 +95,26 @@ class HookCore:
         peers = Peers(view, session.instance_id, now, payloads.text_field(payload, "agent_id"))
         denial = decide(self.config, session, tool, tool_input, cwd, peers.on, now, peers.waiting_for)
         if denial is not None or tool in self.config.write_tools or not peers.any():
-            return Verdict(denial), session, view
-        from swarm_hook_core.unseen import verdict
+            found = Verdict(denial)
+        else:
+            from swarm_hook_core.unseen import verdict
 
-        return verdict(self, payload, session, peers, cwd, now), session, view
+            found = verdict(self, payload, session, peers, cwd, now)
+        return self._with_news(payload, found, session, view), session, view
+
+    def _with_news(self, payload: dict, verdict, session, view):
+        """`verdict`, and what this session is to be told of its own locks. If it is time, those with a lease are renewed."""
+        leases, has_news = view.vital(session.instance_id) if session.instance_id else ((), False)
+        if not leases and not has_news:
+            return verdict
+        from swarm_hook_core import vital
+
+        words = vital.see_to(self.config, payload, leases, has_news, self.coordinator)
+        if words and verdict.denial is not None:
+            verdict.denial.reason += "\n" + words  # a client that is denied a call is told nothing else
+        elif words:
+            verdict.notice = "\n".join(filter(None, (words, verdict.notice)))
+        return verdict
 
     def write_paths_for_tool(self, tool_name: str, tool_input, cwd: str = "") -> list[str]:
         """Absolute paths that a tool call would write, from `cwd` (default: this process's)."""
@@ -127,11 +147,20 @@ class HookCore:
     def _turn(self, payload: dict) -> None:
         from swarm_hook_core import lifecycle
 
-        lifecycle.turn(self.config, payload)
-        text = self._settle(payload)
+        text = "\n".join(filter(None, (lifecycle.turn(self.config, payload), self._settle(payload))))
         # The end of a turn has no use for words: a client that is told something then goes on working.
         if text and payloads.text_field(payload, "hook_event_name") == "UserPromptSubmit":
             payloads.answer("UserPromptSubmit", additionalContext=text)
+
+    def _subagent(self, payload: dict) -> None:
+        from swarm_hook_core import subagents
+
+        if payloads.text_field(payload, "hook_event_name") == "SubagentStart":
+            text = subagents.greeting(payload)
+            if text:
+                payloads.answer("SubagentStart", additionalContext=text)
+        else:
+            subagents.end(self.config, payload, self.coordinator, self.driver)
 
     def _note_own(self, payload: dict, session, tool: str, cwd: str) -> None:
         """While calls of others are being watched: what this session does itself is not theirs."""
@@ -172,13 +201,17 @@ class HookCore:
 
     def _note_refusal(self, payload: dict, denial, session, view) -> None:
         """Whoever waits for the file is told when it is free, if the coordinator knows."""
-        held = denial.held  # None where the coordinator has refused, and noted it
-        if held is not None and held.instance_id == session.instance_id:
-            return  # another agent of the same session: what is for one of them is for all, so nobody would be told
-        if held is not None and not view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS):
+        held = denial.held
+        if held is None:
+            return  # the coordinator has refused, and noted it
+        if view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS):
+            from swarm_hook_core import repeats
+
+            repeats.note(session.instance_id, held.instance_id, *held.names)
+        else:
             from swarm_hook_core.coordinator import note_denial
 
-            note_denial(self.config.runtime_name, payload, held, denial.file)
+            note_denial(self.config.runtime_name, payload, held, denial.file, denial.path)
 
     def _may_write(self, tool: str, tool_input) -> bool:
         if tool in self.config.write_tools:
@@ -207,7 +240,9 @@ class HookCore:
         runtime = self.config.runtime_name
         session_id = payloads.text_field(payload, "session_id")
         store = StoreReader(store_path(), self.driver) if os.path.isfile(store_path()) else None
-        if only_beside_locks and not (store.others_hold("") if store else self._is_elsewhere(session_id)):
+        if only_beside_locks and not (
+            store.others_hold("") or store.has_news() if store else self._is_elsewhere(session_id)
+        ):
             return None, None
         session = store.session(runtime, session_id) if store else None
         if session is not None:

@@ -26,22 +26,30 @@ def start(config, payload: dict, state: str = "idle") -> str:
         faults.record(config.runtime_name, "session_start", "no session id in the payload")
         return ""
     try:
-        row = register(config, payload, START_SECONDS, START_PATIENCE, state)
+        row = register(config, payload, START_SECONDS, START_PATIENCE, state, tell=True)
     except NotRegistered as error:
         faults.record(config.runtime_name, "session_start", str(error))
         return f"swarm: this session could not be registered ({error}); file locks are not enforced for it. {MENDING}"
-    return greeting(row) + _make_tracker_known(config, payload, row)
+    news = _news(row)
+    return greeting(row) + _make_tracker_known(config, payload, row) + (f"\n\n{news}" if news else "")
 
 
-def turn(config, payload: dict) -> None:
-    """Renew the session at a turn's boundary: working when it begins, idle when it ends."""
+def turn(config, payload: dict) -> str:
+    """Renew the session at a turn's boundary: working when it begins, idle when it ends.
+
+    What its model is to be told of its locks when a turn begins; nearly always nothing.
+    """
     if not text_field(payload, "session_id"):
-        return
+        return ""
     working = text_field(payload, "hook_event_name") == "UserPromptSubmit"
     try:
-        register(config, payload, TURN_SECONDS, TURN_PATIENCE, "working" if working else "idle")
+        row = register(
+            config, payload, TURN_SECONDS, TURN_PATIENCE, "working" if working else "idle", tell=working
+        )
     except NotRegistered as error:
         faults.record(config.runtime_name, "turn", str(error))
+        return ""
+    return _news(row)
 
 
 def end(config, payload: dict) -> None:
@@ -98,10 +106,12 @@ def register(
     state: str,
     leave_running: bool = False,
     coordinator: list[str] | None = None,
+    tell: bool = False,
 ) -> dict:
     """Register or renew this session; the coordinator's row, with at least ``id``.
 
-    `coordinator` is its argv prefix, where the caller knows it. Raises NotRegistered.
+    `coordinator` is its argv prefix, where the caller knows it; with `tell` the row's ``notices`` are what the model
+    is to be told, and count as told. Raises NotRegistered.
     """
     argv = coordinator or command()
     if not argv:
@@ -128,6 +138,7 @@ def register(
     full += ["--patience", str(patience)]
     source = text_field(payload, "source")
     full += ["--source", source] if source else []
+    full += ["--tell"] if tell else []
     done = run(full + (["--pane", pane] if pane else []), seconds, leave_running)
     contract_only = bool(done.code) and "Unknown flag" in done.stderr
     if contract_only:
@@ -147,6 +158,11 @@ def _remember(config, session_id: str, **facts) -> None:
         scratch.save(config, session_id, **facts)
     except OSError as error:
         faults.record(config.runtime_name, "scratch", faults.describe(error))
+
+
+def _news(row: dict) -> str:
+    notices = row.get("notices")
+    return "\n".join(text for text in notices if isinstance(text, str)) if isinstance(notices, list) else ""
 
 
 def greeting(row: dict) -> str:

@@ -58,12 +58,22 @@ class Peers:
         rows = [held for held in found if self._is_peers(held)]
         if not rows:
             return rows
-        return [held for held in rows if held.evidence is None or not (self._has_gone(held) or self._has_lapsed(held))]
+        return [held for held in rows if held.evidence is None or not self._is_void(held)]
 
     def _is_peers(self, held) -> bool:
         if held.instance_id != self.own_id:
             return True
         return held.agent not in ("", self.own_agent) and self.own_agent != SOME_AGENT
+
+    def _is_void(self, held) -> bool:
+        if self._has_gone(held) or self._has_lapsed(held):
+            return True
+        if (held.agent or "").startswith("hold:") or held.evidence[-1] == "hold":
+            from swarm_hook_core.hold_marks import has_ended, runs_inside
+            from swarm_hook_core.process import host_id
+
+            return has_ended(held.agent, host_id()) or runs_inside(held.agent, held.evidence)
+        return False
 
     def _has_lapsed(self, held) -> bool:
         if held.lease is None:

@@ -44,6 +44,16 @@ def start_time(pid: int) -> str:
     return ""
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether `pid` has been stopped, by a signal or a terminal, and does nothing until it is told to go on."""
+    if sys.platform.startswith("linux"):
+        stat = _read(f"/proc/{pid}/stat")
+        return stat[stat.rfind(")") + 2 :][:1] in ("T", "t")
+    if sys.platform == "darwin":
+        return _output(["/bin/ps", "-o", "state=", "-p", str(pid)]).strip().startswith("T")
+    return False
+
+
 def parent_of(pid: int) -> int:
     """The parent's pid, 0 where it cannot be told."""
     if pid == os.getpid():

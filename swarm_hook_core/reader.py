@@ -370,6 +370,40 @@ class StoreReader:
 
         return count(rows, path)
 
+    def vital(self, instance_id: str) -> tuple[list[tuple], bool]:
+        """What is due for this session itself: its leases, as ``clock.left`` takes them, and whether there is news."""
+        try:
+            leases = self.connection.execute(
+                "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
+                " AND instance_id = ?",
+                (instance_id,),
+            ).fetchall()
+            sql = "SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1"
+            return leases, self.connection.execute(sql, (instance_id,)).fetchone() is not None
+        except self.driver.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+        return [], False
+
+    def has_news(self) -> bool:
+        """Whether any session is to be told something."""
+        try:
+            return self.connection.execute("SELECT 1 FROM swarm_notices LIMIT 1").fetchone() is not None
+        except self.driver.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+        return False
+
+    def holds_as(self, instance_id: str, agent: str) -> bool:
+        """Whether this agent of a session holds anything of its own."""
+        try:
+            sql = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? AND agent = ? LIMIT 1"
+            return self.connection.execute(sql, (instance_id, agent)).fetchone() is not None
+        except self.driver.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+        return False
+
     def _aliased(self, keys: list[str]) -> list[tuple]:
         """Locks that another implementation stored under a path with links still in it, with their key."""
         expression = NAME_OF_FILE.replace("file", "c.file")

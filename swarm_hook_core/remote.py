@@ -112,6 +112,10 @@ class CommandReader:
         """How many wait for a lock on `path`: not told by the contract's command."""
         return 0
 
+    def vital(self, instance_id: str) -> tuple[list[tuple], bool]:
+        """Nothing: leases are ours alone."""
+        return [], False
+
     def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
         """Whether a denial is noted already: that is the coordinator's to know."""
         return False

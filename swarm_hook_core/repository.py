@@ -28,15 +28,28 @@ def tree_over(path: str):
     """The Tree that absolute `path` lies in, or is the top of; None where it is in none."""
     folder = path
     while True:
-        mark = os.path.join(folder, ".git")
-        if os.path.lexists(mark):
-            found = _tree(folder, mark)
-            if found is not None:
-                return found
+        found = tree_at(folder)
         parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
+        if found is not None or parent == folder:
+            return found
         folder = parent
+
+
+def tree_at(folder: str):
+    """The Tree with this folder as its top, None where it is none."""
+    mark = os.path.join(folder, ".git")
+    if not os.path.lexists(mark):
+        return None
+    top = os.path.realpath(folder)
+    if os.path.isdir(mark):
+        own = os.path.realpath(mark)
+        return Tree(top, own, own)
+    word, _, target = _line(mark).partition(":")
+    if word != "gitdir" or not target.strip():
+        return None
+    own = os.path.realpath(os.path.join(folder, target.strip()))
+    shared = _line(os.path.join(own, "commondir"))
+    return Tree(top, own, os.path.realpath(os.path.join(own, shared)) if shared else own)
 
 
 def trees_beside(tree) -> list:
@@ -152,19 +165,6 @@ def _birth(tree) -> str:
 
 
 # --------------------------------------------------------------- git's small files
-
-
-def _tree(folder: str, mark: str):
-    top = os.path.realpath(folder)
-    if os.path.isdir(mark):
-        own = os.path.realpath(mark)
-        return Tree(top, own, own) if os.path.exists(os.path.join(own, "HEAD")) else None
-    word, _, target = _line(mark).partition(":")
-    if word != "gitdir" or not target.strip():
-        return None
-    own = os.path.realpath(os.path.join(folder, target.strip()))
-    shared = _line(os.path.join(own, "commondir"))
-    return Tree(top, own, os.path.realpath(os.path.join(own, shared)) if shared else own)
 
 
 def _line(path: str) -> str:

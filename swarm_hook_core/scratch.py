@@ -12,6 +12,7 @@ from swarm_hook_core.state import state_dir, write_private
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _NAME = "meta.json"
 _SERVER = "server"
+RENEWED = "renewed"  # as old as the last renewal that a hook of the session has started
 
 
 def folder_of(config, session_id: str) -> str:
@@ -45,7 +46,7 @@ def save(config, session_id: str, **facts: str) -> None:
 def clear(config, session_id: str) -> None:
     """Remove what we saved, and the folder if nothing else is in it."""
     folder = folder_of(config, session_id)
-    files = (os.path.join(folder, name) for name in (_NAME, _SERVER))
+    files = (os.path.join(folder, name) for name in (_NAME, _SERVER, RENEWED))
     for remove, path in (*((os.remove, file) for file in files), (os.rmdir, folder)):
         try:
             remove(path)

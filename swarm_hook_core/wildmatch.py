@@ -60,15 +60,15 @@ def parsed(pattern: str, fold: bool = False) -> list:
             continue
         if part == "..":
             raise PatternUnreadable("leads out of where it counts from")
-        if part == "**":
+        if len(part) > 1 and not part.strip("*"):
             if not segments or segments[-1] is not DEEP:
                 segments.append(DEEP)
         else:
             segments.append(_segment(part, fold))
     if not segments or segments == [DEEP] and text.strip("/.") == "":
         raise PatternUnreadable("names nothing")
-    if text.endswith("/") and segments[-1] is not DEEP:
-        segments.append(DEEP)
+    if text.endswith("/"):  # folders: of `src/**/` those in src
+        segments += [[_STAR], DEEP] if segments[-1] is DEEP else [DEEP]
     if segments[-1] is DEEP:
         segments.append([_STAR])  # `src/**` and `src/` are what is in src, not src
     return segments

@@ -11,6 +11,7 @@ from swarm_mcp.circle import veiled
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import short
+from swarm_mcp.store.registration import DETACHED
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
 # Set by the clients for the agent's own shell; the whole id, so nothing is guessed.
@@ -38,7 +39,7 @@ def caller(store, scope: str) -> dict:
     row = surrounding_session(store)
     if row:
         return row
-    rows = store.instances.in_scope(scope)
+    rows = [row for row in store.instances.in_scope(scope) if row["runtime"] != DETACHED]
     if len(rows) == 1:
         return rows[0]
     if not rows:
@@ -66,6 +67,11 @@ def person(store, args) -> dict:
     if named or "mode:gateway" in (found["label"] or "").split() or not _at_terminal() or surrounding_session(store):
         return found
     return _shell(store, args)
+
+
+def is_person(store) -> bool:
+    """Whether a person gives this command, and no agent: at a terminal, and in no session's shell."""
+    return _at_terminal() and surrounding_session(store) is None
 
 
 def _at_terminal() -> bool:

@@ -47,9 +47,9 @@ class Deadlock(Refused):
     """Waiting would close a circle of holders that wait for each other. `circle` names them, this one first."""
 
     def __init__(self, circle: list[str]):
-        names = " waits for ".join([*circle, circle[0]])
-        advice = "Release what you hold, or ask one of them to"
-        super().__init__(f"waiting would never end: {names}. {advice}", circle=circle)
+        pairs = ", ".join(f"{one} for {other}" for one, other in zip(circle, [*circle[1:], circle[0]]))
+        advice = "Release what you hold, or ask one of the others to"
+        super().__init__(f"waiting would never end, each waits for the next: {pairs}. {advice}", circle=circle)
         self.circle = circle
 
 

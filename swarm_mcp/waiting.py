@@ -14,7 +14,6 @@ from swarm_mcp.store.lock_rows import keeps_out
 LONGEST_NAP = 0.5  # seconds: leases lapse, and processes die, without anybody's committing anything
 LONGEST_WAIT = 30 * 86400.0
 SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
-LEASE_PARTS = 3  # signs of life in the shortest lease that it has
 
 
 class LockWait:
@@ -109,10 +108,8 @@ class LockWait:
         self._set_next_sign(store)
 
     def _set_next_sign(self, store) -> None:
-        leased = "instance_id = ? AND type = 'lock' AND ttl IS NOT NULL"
-        row = store.row(f"SELECT min(ttl) AS ttl FROM context WHERE {leased}", (self.instance["id"],))
-        seconds = row["ttl"] / LEASE_PARTS if row and row["ttl"] else SIGN_SECONDS
-        self._next_sign = clock.now() + min(seconds, SIGN_SECONDS)
+        leased = store.leases.keep(self.instance["id"])
+        self._next_sign = clock.now() + min(SIGN_SECONDS, SIGN_SECONDS if leased is None else max(0.0, leased))
 
     def _is_over(self) -> bool:
         return self._until is not None and clock.now() >= self._until

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core.paths import keys_for
 from swarm_hook_core.payload import text_field
 
 TOLD_AT_ONCE = 100  # changes that one report names to the holders
@@ -16,7 +17,8 @@ def report(config, payload: dict, changes: list, coordinator=None, driver=None) 
     session, standing = _standing(config, payload, changes, driver)
     _tell_holders(config, payload, changes, coordinator)
     # A lock that has been given up meanwhile is for the coordinator to judge: it knows when.
-    return _words(standing, _identity(config, session)) if standing else ""
+    own_id = session.instance_id if session else ""
+    return _words(standing, _identity(config, session), own_id) if standing else ""
 
 
 def _standing(config, payload: dict, changes: list, driver):
@@ -31,7 +33,9 @@ def _standing(config, payload: dict, changes: list, driver):
         session = store.session(config.runtime_name, text_field(payload, "session_id"))
         if not store.is_ours:
             return None, changes
-        held = {(one.file, one.instance_id) for one in store.locks_on(list({change.lock for change in changes}))}
+        named = {key for change in changes for key in keys_for(change.lock, "/")}
+        standing = store.locks_on(list(named)) + store.patterns_over([change.key for change in changes])
+        held = {(one.file, one.instance_id) for one in standing}
         return session, [change for change in changes if (change.lock, change.holder) in held]
     except Exception:  # noqa: BLE001 - busy or torn: better a word too many
         return None, changes
@@ -64,21 +68,21 @@ def _identity(config, session) -> str:
     return token(session.label, "identity") if session else environment.identity(config.env_prefix)
 
 
-def _words(changes: list, viewer: str) -> str:
+def _words(changes: list, viewer: str, own_id: str) -> str:
     """What the model of the writing session reads."""
     first = changes[0]
     ran = "while your last command ran" if all(change.ended for change in changes) else "since your command began"
     one = len(changes) == 1
     if one:
-        lines = [f"swarm: {ran} (`{first.command}`), {_line(first, viewer)}."]
+        lines = [f"swarm: {ran} (`{first.command}`), {_line(first, viewer, own_id)}."]
     else:
         lines = [f"swarm: {ran} (`{first.command}`), {len(changes)} files changed that other sessions have locked:"]
-        lines += [f"- {_line(change, viewer)}" for change in changes[:LISTED]]
+        lines += [f"- {_line(change, viewer, own_id)}" for change in changes[:LISTED]]
         if len(changes) > LISTED:
             lines.append(f"- and {len(changes) - LISTED} more")
     lines.append(
         f"Stop: do not build on {'this change' if one else 'these changes'}, do not repair anything by hand, and do"
-        f" not run such a command again. Tell {_whom(changes, viewer)} what you ran."
+        f" not run such a command again. Tell {_whom(changes, viewer, own_id)} what you ran."
     )
     kept = next((change for change in changes if change.kept), None)
     if kept:
@@ -92,17 +96,20 @@ def _words(changes: list, viewer: str) -> str:
     return "\n".join(lines)
 
 
-def _line(change, viewer: str) -> str:
+def _line(change, viewer: str, own_id: str) -> str:
     note = f": {change.note}" if change.note and _may_name(change, viewer) else ""
     who = change.label or f"instance {change.holder}"
+    if change.agent:
+        who = f"agent {change.agent} of {'your session' if change.holder == own_id else who}"
     who = who if _may_name(change, viewer) else "a session of another identity"
     return f"{change.file} {_WHAT.get(change.kind, change.kind)}, which {who} has locked{note}"
 
 
-def _whom(changes: list, viewer: str) -> str:
-    holders = list(dict.fromkeys(change.holder for change in changes if _may_name(change, viewer)))
+def _whom(changes: list, viewer: str, own_id: str) -> str:
+    named = [change for change in changes if _may_name(change, viewer)]
+    holders = list(dict.fromkeys(change.holder for change in named if change.holder != own_id))
     if not holders:
-        return "the person running you"
+        return "that agent" if named else "the person running you"
     named = ", ".join(holders[:3]) + (" and others" if len(holders) > 3 else "")
     return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {named})"
 

@@ -1,7 +1,8 @@
 """The records of calls that are being watched, and the marks of what holders do themselves meanwhile.
 
     <state>/watched/<session>/<call>.<when>-<id>-<random>   one call that has begun; nothing was heard of its end
-    <state>/watched/_own/<instance>     calls that this session began itself: lines "<ns> <file's digest or *> <call>"
+    <state>/watched/_own/<instance>     calls that this session began itself: lines "<ns> <file's digest or *> <call>",
+                                        and, of one of its agents, " <agent's digest>"
     <state>/watched/_own/_ended         calls that have ended: lines "<ns> <call> -"
 
 `call` is what its beginning and its end have in common (``call_key``), `id` a digest of the client's own id for it,
@@ -167,10 +168,13 @@ def sweep(now: float) -> None:
 # ------------------------------------------------------------------------------------------------- own marks
 
 
-def mark_own(instance_id: str, files, call: str, now_ns: int) -> None:
-    """Note that this session begins `call`, which may write absolute `files` (none: anything). Raises OSError."""
-    _append(_name_of(instance_id), [f"{now_ns} {_mark_of(file)} {call or '-'}\n" for file in files] or
-            [f"{now_ns} * {call or '-'}\n"])  # fmt: skip
+def mark_own(instance_id: str, files, call: str, now_ns: int, agent: str = "") -> None:
+    """Note that this session, or its `agent`, begins `call`, which may write absolute `files` (none: anything).
+
+    Raises OSError.
+    """
+    end = f" {call or '-'}{' ' + _id_of(agent) if agent else ''}\n"
+    _append(_name_of(instance_id), [f"{now_ns} {_mark_of(file)}{end}" for file in files] or [f"{now_ns} *{end}"])
 
 
 def mark_end(call: str, now_ns: int) -> None:
@@ -179,15 +183,17 @@ def mark_end(call: str, now_ns: int) -> None:
         _append(_ENDED, [f"{now_ns} {call} -\n"])
 
 
-def acted(instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: int) -> bool:
+def acted(instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: int, agent: str = "") -> bool:
     """Whether what happened to absolute `file` between `first_ns` and `last_ns` may be this session's own doing.
+
+    With `agent` only what that one of its agents did counts; else what any of them did.
 
     It may, if a call of its own that writes the file began after `began_ns`, or one that may write anything was
     running. One whose end nobody told counts as running if it is not much older than that.
     """
-    wanted, ends = _mark_of(file), None
-    for when, what, call in _lines(_name_of(instance_id)):
-        if when > last_ns:
+    wanted, ends, whose = _mark_of(file), None, _id_of(agent)
+    for when, what, call, *by in _lines(_name_of(instance_id)):
+        if when > last_ns or (agent and by != [whose]):
             continue
         if what == wanted and when >= began_ns:
             return True
@@ -211,7 +217,7 @@ def _append(name: str, lines: list) -> None:
         os.close(handle)
     if size > MARKS_BYTES:
         newest = _lines(name)[-MARKS_LEFT:]
-        write_private(path, "".join(f"{when} {what} {call}\n" for when, what, call in newest))
+        write_private(path, "".join(" ".join(map(str, line)) + "\n" for line in newest))
 
 
 def _lines(name: str) -> list:
@@ -220,7 +226,7 @@ def _lines(name: str) -> list:
             parts = [line.split() for line in file]
     except OSError:
         return []
-    return [(int(part[0]), part[1], part[2]) for part in parts if len(part) == 3 and part[0].isdigit()]
+    return [(int(part[0]), *part[1:]) for part in parts if len(part) in (3, 4) and part[0].isdigit()]
 
 
 def _mark_of(file: str) -> str:

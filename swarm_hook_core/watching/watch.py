@@ -33,13 +33,14 @@ _REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")  # of `
 class Change:
     """A locked file that changed while a call ran.
 
-    `file` and its `key`; the lock's own file (`lock`), `holder` (instance), `label` and `note`; `kind` as
-    ``snapshot.difference`` has it; `kept`, path of the earlier content, empty where there is none and `why` says so;
+    `file` and its `key`; the lock's own file (`lock`), `holder` (instance), its `agent` (empty: the session itself),
+    `label` and `note`; `kind` as ``snapshot.difference`` has it; `kept`, path of the earlier content, empty where
+    there is none and `why` says so;
     `at`, when, in Unix seconds; the `tool` and `command` of the call, and whether it has `ended`.
     """
 
-    __slots__ = ("file", "key", "lock", "holder", "label", "note", "kind", "kept", "why", "at", "tool", "command",
-                 "ended")  # fmt: skip
+    __slots__ = ("file", "key", "lock", "holder", "agent", "label", "note", "kind", "kept", "why", "at", "tool",
+                 "command", "ended")  # fmt: skip
 
     def __init__(self, **facts):
         for name in self.__slots__:
@@ -99,7 +100,8 @@ def note_own(instance_id: str, files=(), config=None, payload=None) -> None:
     try:
         if instance_id and records.is_watching():
             call = records.call_key(config.runtime_name, payload) if payload else ""
-            records.mark_own(instance_id, files, call, time.time_ns())
+            agent = text_field(payload, "agent_id") if payload else ""
+            records.mark_own(instance_id, files, call, time.time_ns(), agent)
     except Exception as error:  # noqa: BLE001 - as in `begin`
         _fault(config, error)
 
@@ -136,15 +138,17 @@ def _begin(config, payload: dict, held, now: float) -> None:
     now_ns, left = time.time_ns(), FILES_AT_ONCE
     keeper = _Keeper(Kept(now))
     locks = []
+    covered = _covered([one for one in held if one.pattern])
     for one in held:
-        key = one.names[-1] if len(one.names) > 1 and one.names[-1] else key_of(one.file)
-        paths, complete = _paths_of(one.file, left)
+        place, key, paths, complete = _watched_of(one, covered, left)
         left -= len(paths)
         entries = []
         for path in paths:
-            path_key = _key_in(one.file, key, path)
+            path_key = _key_in(place, key, path)
             entries.append([path, path_key, *keeper.look_at(path, path_key)])
-        facts = {"file": one.file, "key": key, "holder": one.instance_id, "label": one.label}
+        facts = {"file": one.file, "key": key, "holder": one.instance_id, "agent": one.agent, "label": one.label}
+        if one.pattern:
+            facts.update(pattern=one.pattern, base=one.base)
         facts.update(note=" ".join(one.note.split())[:COMMAND_LENGTH], entries=entries)
         # Up to which name all files are known, so that others are new: to the end, or the last that there was room for.
         facts["until"] = None if complete else paths[-1] if paths else ""
@@ -161,6 +165,25 @@ def _begin(config, payload: dict, held, now: float) -> None:
     key = records.call_key(config.runtime_name, payload)
     records.write(session_id, key, text_field(payload, "tool_use_id"), facts, now_ns)
     records.sweep(now)
+
+
+def _covered(patterns) -> dict:
+    """id of each of these Helds -> what ``pattern_watch.files_of`` says of it."""
+    if not patterns:
+        return {}
+    from swarm_hook_core.watching.pattern_watch import files_of
+
+    return dict(zip(map(id, patterns), files_of(patterns)))
+
+
+def _watched_of(held, covered: dict, room: int):
+    """``(place, its key, files to watch there, whether that is all of them)`` for a lock."""
+    if id(held) in covered:
+        folder, key, files, complete = covered[id(held)]
+        room = min(room, FILES_IN_FOLDER)
+        return folder, key, files[:room] if complete else [], complete and len(files) <= room
+    key = held.names[-1] if len(held.names) > 1 and held.names[-1] else key_of(held.file)
+    return held.file, key, *_paths_of(held.file, room)
 
 
 class _Keeper:
@@ -292,8 +315,9 @@ def _compare(facts: dict, ends: bool) -> list:
     changes, kept_in = [], folder()
     for lock in facts["locks"]:
         known = {entry[0] for entry in lock["entries"]}
-        for path in _new_in(lock, known):
-            key = _key_in(lock["file"], lock["key"], path)
+        place, new = _new_in(lock, known)
+        for path in new:
+            key = _key_in(place, lock["key"], path)
             lock["entries"].append([path, key, str(Snapshot()), "", "there was no such file"])
         for entry in list(lock["entries"]):
             path, key, before, kept, why = entry
@@ -302,7 +326,8 @@ def _compare(facts: dict, ends: bool) -> list:
                 continue
             at_ns = present.ctime_ns or time.time_ns()
             first_ns = at_ns - SLACK_NS if present.exists else facts["began"]  # nothing says when a file went
-            if records.acted(lock["holder"], path, facts["began"], first_ns, at_ns + SLACK_NS):
+            agent = lock.get("agent", "")
+            if records.acted(lock["holder"], path, facts["began"], first_ns, at_ns + SLACK_NS, agent):
                 entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
             lock["entries"].remove(entry)  # told once for each call
@@ -311,7 +336,7 @@ def _compare(facts: dict, ends: bool) -> list:
                 place, why = "", "it had to make room for others"
             changes.append(
                 Change(
-                    file=path, key=key, lock=lock["file"], holder=lock["holder"], label=lock["label"],
+                    file=path, key=key, lock=lock["file"], holder=lock["holder"], agent=agent, label=lock["label"],
                     note=lock["note"], kind=kind, kept=place, why=why, at=at_ns / 1e9, tool=facts["tool"],
                     command=facts["command"], ended=ends,
                 )
@@ -319,13 +344,21 @@ def _compare(facts: dict, ends: bool) -> list:
     return changes
 
 
-def _new_in(lock: dict, known: set) -> list:
-    """Files that have appeared in a locked folder since it was noted."""
-    until = lock["until"]
-    if until == "" or not (os.path.isdir(lock["file"])):
-        return []
-    paths, _ = _paths_of(lock["file"], FILES_IN_FOLDER)
-    return [path for path in paths if path not in known and (until is None or path < until)]
+def _new_in(lock: dict, known: set):
+    """``(place, files)`` that have appeared in a locked folder, or fit a locked pattern, since it was noted."""
+    until, place = lock["until"], lock["file"]
+    if until == "":
+        return place, []
+    if lock.get("pattern"):
+        from swarm_hook_core.watching.pattern_watch import Remembered, files_of
+
+        place, _key, paths, _all = files_of([Remembered(lock)])[0]
+        paths = paths[:FILES_IN_FOLDER]
+    elif os.path.isdir(place):
+        paths, _ = _paths_of(place, FILES_IN_FOLDER)
+    else:
+        return place, []
+    return place, [path for path in paths if path not in known and (until is None or path < until)]
 
 
 def _is_over(record, event: str, now: float) -> bool:

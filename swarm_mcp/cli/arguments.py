@@ -18,17 +18,18 @@ VALUE_FLAGS = frozenset(
         "--fence", "--file", "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id",
         "--idempotency-key", "--kept", "--kind", "--label", "--lease-seconds", "--limit", "--max-cost", "--message",
         "--mode", "--model", "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix", "--priority",
-        "--remote", "--resume", "--role", "--runtime", "--schema", "--scope", "--session-id", "--since", "--skill",
-        "--source", "--spawner", "--state", "--status", "--system-prompt", "--target", "--task", "--timeout", "--to",
-        "--tool", "--transport", "--ttl", "--type", "--wait", "--wait-for-completion", "--x", "--y",
+        "--reason", "--remote", "--resume", "--role", "--runtime", "--schema", "--scope", "--session-id", "--since",
+        "--skill", "--source", "--spawner", "--state", "--status", "--system-prompt", "--target", "--task",
+        "--timeout", "--to", "--tool", "--transport", "--ttl", "--type", "--wait", "--wait-for-completion", "--x",
+        "--y",
     }
 )  # fmt: skip
 REPEATABLE = frozenset({"--at", "--env", "--file", "--holder", "--kept", "--kind", "--skill"})
 SWITCHES = frozenset(
     {
-        "--approval-required", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn", "--fresh", "--git",
-        "--help", "--json", "--list", "--local", "--no-clients", "--no-enter", "--no-nudge", "--no-skill",
-        "--no-skills", "--no-spawn", "--path", "--pattern", "--shared", "--watch",
+        "--approval-required", "--detach", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn",
+        "--fresh", "--git", "--help", "--json", "--list", "--local", "--no-clients", "--no-enter", "--no-nudge",
+        "--no-skill", "--no-skills", "--no-spawn", "--path", "--pattern", "--shared", "--tell", "--watch",
     }
 )  # fmt: skip
 

@@ -46,14 +46,24 @@ class Candidate(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """One line of usage: the verb's `words` in order, and its `flags` with what their value is called."""
+    """One line of usage: the verb's `words` in order, and its `flags` with what their value is called.
+
+    With `more` there may be any number of the last word.
+    """
 
     words: list[str]
     flags: dict[str, str]
+    more: bool = False
 
     def begins_with(self, word: str) -> bool:
         """Whether `word` may be its first: any word, where that is not a choice of few."""
         return not self.words or not _is_choice(self.words[0]) or word in self.words[0].split("|")
+
+    def word_after(self, count: int) -> str:
+        """What the word is called that follows `count` others; empty where none may follow."""
+        if count < len(self.words):
+            return self.words[count]
+        return self.words[-1] if self.more and self.words else ""
 
 
 def candidates(words: list[str]) -> list[Candidate]:
@@ -76,21 +86,24 @@ def usages(verb: str) -> list[Usage]:
     described = [line for line in rest.splitlines() if re.match(r"  --[a-z]", line)]
     more = _usage(" ".join(" ".join(line.split("  ")[:2]) for line in described)).flags
     found = [_usage(line) for line in re.split(r"(?:^|\n)\s*swarm-mcp " + re.escape(verb), block) if line.strip()]
-    return [Usage(usage.words, {**more, **usage.flags}) for usage in found] or [Usage([], more)]
+    return [usage._replace(flags={**more, **usage.flags}) for usage in found] or [Usage([], more)]
 
 
 def _usage(line: str) -> Usage:
     words: list[str] = []
     flags: dict[str, str] = {}
-    tokens = iter(re.sub(r"\([^)]*\)|[\[\]]|\.\.\.", " ", line).split())
+    many = False
+    tokens = iter(re.sub(r"\([^)]*\)|[\[\]]", " ", line).replace("...", " ... ").split())
     for token in tokens:
-        if token in VALUE_FLAGS:
+        if token == "...":
+            many = bool(words)
+        elif token in VALUE_FLAGS:
             flags[token] = next(tokens, "")
         elif token in SWITCHES:
             flags[token] = ""
-        elif token.strip("|"):
+        elif token.strip("|-"):
             words.append(token)
-    return Usage(words, flags)
+    return Usage(words, flags, many)
 
 
 def _after(verb: str, before: list[str], current: str) -> list[Candidate]:
@@ -110,7 +123,7 @@ def _after(verb: str, before: list[str], current: str) -> list[Candidate]:
     offered = [Candidate(name) for name in [*flags, "--help"] if name not in given or name in REPEATABLE]
     if current.startswith("-") and not only_words:
         return offered
-    shapes = dict.fromkeys(usage.words[len(placed)] for usage in matching if len(usage.words) > len(placed))
+    shapes = dict.fromkeys(filter(None, (usage.word_after(len(placed)) for usage in matching)))
     found = [one for shape in shapes for one in _of(verb, shape, scope)]
     return found if shapes or only_words else offered
 

@@ -25,6 +25,7 @@ class Charge:
         self.given = assignment
         self.me: dict = {}
         self.asked_by = ""  # who wants the pause, as ``by <label>``
+        self._missed: dict = {}  # columns of the run that could not be written yet
 
     # ---------------------------------------------------------------- looking
 
@@ -73,6 +74,8 @@ class Charge:
             self.store.tasks.reserve(self.given.task_id, self.me)
         except Refused:
             pass
+        except SwarmError as error:
+            complain(str(error))  # the store is busy; there is another try
 
     def begin(self) -> dict:
         """The task, in progress. Raises SwarmError."""
@@ -115,9 +118,13 @@ class Charge:
     # ----------------------------------------------------------------- the run
 
     def note(self, **columns: object) -> None:
-        """Change columns of the run."""
+        """Change columns of the run, and those that could not be changed before."""
+        self._missed = {**self._missed, **columns}
+        if not self._missed:
+            return
         try:
-            self.store.runs.update(self.given.run_id, **columns)
+            self.store.runs.update(self.given.run_id, **self._missed)
+            self._missed = {}
         except SwarmError as error:
             complain(str(error))
 

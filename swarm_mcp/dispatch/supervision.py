@@ -14,7 +14,7 @@ from collections.abc import Callable
 from swarm_mcp.dispatch import slots
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.dispatch.briefing import brief
-from swarm_mcp.dispatch.charge import LOST, OVER, Charge
+from swarm_mcp.dispatch.charge import LOST, OVER, Charge, complain
 from swarm_mcp.dispatch.progress import Progress, result_text
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import registry
@@ -47,6 +47,7 @@ class Supervision:
         self._reached = ""  # by an earlier one
         self._stopped = ""
         self._beaten = 0.0
+        self._missed = ""  # what the last look at the store met with
         spec = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
         spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)
         spec["model"] = assignment.run.get("model") or None
@@ -65,6 +66,7 @@ class Supervision:
             self.charge.note(state=QUEUED)  # from here on whoever looks for this worker finds it
             self.charge.write_instructions_down()
             self._settle(self._work())
+            self.charge.note()  # what could not be written before
         finally:
             self.slot.release()
             slots.forget(me["id"])
@@ -125,7 +127,12 @@ class Supervision:
             return ""
         self.charge.note(state=RUNNING, record=run.record)
         self._say(task, STARTED.format(self.adapter.name))
-        told = self._follow(run, previous)
+        try:
+            told = self._follow(run, previous)
+        except BaseException:  # a bug of ours: what the child has may not outlive this process
+            run.abort("its supervisor failed")
+            run.wait()
+            raise
         self.result = run.wait() or self.result
         self.charge.write_result_down(self.result)
         return told
@@ -134,8 +141,7 @@ class Supervision:
         """See a run to its end; what it was ended for."""
         told = session = ""
         while run.wait(POLL_SECONDS) is None:
-            task = self.charge.task()
-            now = self._told(task)
+            task, now = self._look()
             if now and now != OVER and not told:
                 told = now
                 run.abort(WHY.get(told) or f"its supervisor was ended by {self._stopped}")
@@ -183,6 +189,27 @@ class Supervision:
 
     def _told(self, task: dict | None) -> str:
         return STOP if self._stopped else self.charge.told(task)
+
+    def _look(self) -> tuple[dict | None, str]:
+        """The task while it is worked on, and why not to go on with it.
+
+        A store that cannot be used, or has lost the task, keeps nobody from working: it may be back by the end.
+        """
+        task, missed = None, ""
+        told = STOP if self._stopped else ""
+        try:
+            task = self.charge.task()
+            if task:
+                told = self._told(task)
+            else:
+                missed = f"task {self.given.task_id} is not in the store any more; its worker goes on"
+                told = told or (CANCEL if self.charge.control().partition(" ")[0] == CANCEL else "")
+        except SwarmError as error:
+            missed = str(error)
+        if missed and not self._missed:
+            complain(missed)
+        self._missed = missed
+        return task, told
 
     def _has_place(self) -> bool:
         try:

@@ -6,17 +6,21 @@ import os
 import sys
 from bisect import bisect_left
 from typing import NamedTuple
-from unicodedata import normalize
 
 from swarm_hook_core.environment import identity
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import NO_CASE, contains, key_of
+from swarm_hook_core.patterns import covered
+from swarm_hook_core.reader import GLOB
 from swarm_hook_core.state import store_path
+from swarm_hook_core.wildmatch import folded
 from swarm_mcp.actor import resolve, surrounding_session
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.guard.repository import Repository, pushes
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
+from swarm_mcp.store.lock_reach import reach_in
+from swarm_mcp.store.lock_rows import is_mutex
 
 HOOKS = ("pre-commit", "pre-push")
 BUSY_SECONDS = 1.0
@@ -43,7 +47,9 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         me = _committer(store, who)
         viewer = token(me["label"] or "", "identity") if me else identity("MCP")
-        locks = [lock for lock in store.locks.held(None, viewer) if not me or lock["instance_id"] != me["id"]]
+        rows = store.locks.rows.live(store.locks.rows.select("", ()))
+        others = [row for row in rows if not is_mutex(row["file"]) and not (me and row["instance_id"] == me["id"])]
+        locks = [{**store.locks.listed(row, viewer), "base": row["base"]} for row in others]
     if not locks:
         return []
     repository = Repository(folder)
@@ -83,13 +89,18 @@ class _Near:
         self.of_repository: list[dict] = []
         self.over: list[dict] = []
         self.inside: list[tuple[bool, str, dict]] = []  # whether letter case is ignored, path in the work tree
+        self.patterns: list[tuple[dict, str, str]] = []  # a lock, the key of its `base`, what it is stored under
+        self.top = repository.top
         whole = {os.path.join(repository.top, ".git"), repository.own, repository.common}
         for lock in locks:
+            if lock.get("pattern"):
+                self._take_pattern(lock)
+                continue
             for name in dict.fromkeys((os.path.normpath(lock["file"]), key_of(lock["file"]))):
                 self._take(lock, name, repository.top, whole)
 
     def __bool__(self) -> bool:
-        return bool(self.of_repository or self.over or self.inside)
+        return bool(self.of_repository or self.over or self.inside or self.patterns)
 
     def meeting(self, files: list[str]) -> list[Refusal]:
         """Those of `files` (relative to the work tree) that are locked, or lie in a folder that is."""
@@ -97,17 +108,35 @@ class _Near:
         for lock in self.over:
             found.update((file, lock) for file in files if file not in found)
         for ignores_case in (False, True):
-            names = {_plain(file) if ignores_case else file: file for file in files}
+            names = {folded(file) if ignores_case else file: file for file in files}
             order = sorted(names)
             for ignored, place, lock in self.inside:
                 if ignored == ignores_case:
                     self._collect(found, names, order, place, lock)
+        keys = {form: file for file in files for form in self._keys_of(file)} if self.patterns else {}
+        for lock, base, stored in self.patterns:
+            for key in covered(lock["pattern"], base, stored, keys):
+                found.setdefault(keys[key], lock)
         return [Refusal(file, found[file]) for file in files if file in found]
+
+    def _keys_of(self, file: str) -> tuple[str, str]:
+        key = os.path.join(self.top, file)
+        return key, NO_CASE + folded(key)
+
+    def _take_pattern(self, lock: dict) -> None:
+        reach = reach_in({**lock, "path_key": None})
+        if reach is None or reach.key is None:
+            return
+        folder, top = reach.key[len(GLOB) :], self.top
+        if folder.startswith(NO_CASE):
+            folder, top = folder[len(NO_CASE) :], folded(top)
+        if contains(folder, top) or contains(top, folder):
+            self.patterns.append((lock, reach.base, reach.key))
 
     def _take(self, lock: dict, name: str, top: str, whole: set[str]) -> None:
         ignores_case = name.startswith(NO_CASE)
         if ignores_case:
-            name, top, whole = name[len(NO_CASE) :], _plain(top), set(map(_plain, whole))
+            name, top, whole = name[len(NO_CASE) :], folded(top), set(map(folded, whole))
         if name in whole:
             kind = self.of_repository
         elif contains(name, top):
@@ -129,11 +158,6 @@ class _Near:
         while at < len(order) and order[at].startswith(place + "/"):
             found.setdefault(names[order[at]], lock)
             at += 1
-
-
-def _plain(path: str) -> str:
-    """`path` as keys without letter case have it."""
-    return normalize("NFC", path).casefold()
 
 
 def piped():

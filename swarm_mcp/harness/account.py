@@ -11,6 +11,7 @@ from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
 from swarm_mcp.store.runs import ENDED, RUNNING
 
+LAST_WORD_SECONDS = 15.0  # a busy store is waited for with the result
 POLL_SECONDS = 0.5  # between two looks at what others ask of the run
 
 
@@ -26,6 +27,7 @@ class Account:
         self._looked = 0.0
         self._begun = False
         self._missed: dict = {}
+        self._patience = 2.0
 
     def begun(self) -> None:
         """The child runs. Only the first call does something."""
@@ -55,6 +57,7 @@ class Account:
     def close(self, result: RunResult) -> None:
         """The run is over."""
         shown = result.to_dict()
+        self._patience = LAST_WORD_SECONDS  # nobody is kept waiting by now, and nothing follows
         self.write(
             state=ENDED, control=None, session_id=result.session_id, session_params=result.session_params,
             cost_usd=result.cost.total_cost_usd, usage=shown["usage"], result=shown,
@@ -65,7 +68,7 @@ class Account:
         """Change columns of the row, and those that could not be changed before."""
         self._missed = {**self._missed, **columns}
         try:
-            with Store(self._path, busy_seconds=2.0) as store:
+            with Store(self._path, busy_seconds=self._patience) as store:
                 store.runs.update(self.run_id, **self._missed)
             self._missed = {}
         except SwarmError:

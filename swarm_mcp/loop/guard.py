@@ -173,11 +173,13 @@ class Guard:
             return
         try:
             from swarm_mcp.store import Store
+            from swarm_mcp.store.attempts import Attempt
 
             with Store(busy_seconds=1.0) as store:
                 me = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if me:
-                    store.denials.report(me, denial.held.file, denial.held.instance_id, made.name)
+                    tried = Attempt(made.name, denial.path, os.getcwd())
+                    store.denials.report(me, denial.file, denial.held.instance_id, tried)
         except Exception as error:  # noqa: BLE001 - the answer stands without it
             faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
 

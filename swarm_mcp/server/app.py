@@ -14,6 +14,7 @@ from collections.abc import Callable
 from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.client_end import ClientEnd
+from swarm_mcp.server.heartbeat import Heartbeat
 from swarm_mcp.server.opening import Opening
 from swarm_mcp.server.session import CallingSession
 from swarm_mcp.server.wire import Incoming, Outgoing, claim_streams
@@ -40,6 +41,7 @@ def run(with_check: bool = False) -> int:
     outgoing.lost = end.now
     incoming.ended = lambda: end.linger(outgoing)
     _thread.start_new_thread(_watch, (session, end))
+    _thread.start_new_thread(Heartbeat(session).run, ())
     try:
         if session.preassigned:
             _join(session)

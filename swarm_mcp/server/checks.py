@@ -20,6 +20,7 @@ from swarm_hook_core.payload import dumps, loads
 from swarm_hook_core.peers import SOME_AGENT
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store, driver
+from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.transport import CLIENTS
 
 TOOL = "check_write"
@@ -81,8 +82,12 @@ class Check:
             return  # another process was asked, and has noted it
         with Store(busy_seconds=REPORT_SECONDS) as store:
             me = store.instances.of_session(self.runtime, self.payload["session_id"])
-            if me and me["id"] != held.instance_id:  # as in `HookCore`: a sibling's is nobody's to be told of
-                store.denials.report(me, self.denial.file, held.instance_id, self.payload["tool_name"])
+            if me:
+                given, agent = self.payload, self.payload[AGENT]
+                fence = held.fence if isinstance(held.fence, int) else None
+                who = "" if agent == SOME_AGENT else agent
+                tried = Attempt(given["tool_name"], self.denial.path, given["cwd"], who, fence)
+                store.denials.report(me, self.denial.file, held.instance_id, tried)
 
 
 def _runtime_of(arguments: dict) -> str:

@@ -32,6 +32,7 @@ class CallingSession:
     def __init__(self):
         self.client = client_process()
         self._own_id = f"mcp-{new_id()}"
+        self._callers: set[str] = set()  # instances that calls have come from
 
     def instance(self, store: Store, meta: dict) -> dict | None:
         """The registered instance this call speaks for, or None."""
@@ -40,7 +41,22 @@ class CallingSession:
             known = self._named(store, meta)
         else:
             known = self._of_client(store)
-        return known or self._of_run(store) or self._own(store) or self._waiting(store)
+        found = known or self._of_run(store) or self._own(store) or self._waiting(store)
+        if found:
+            self._callers.add(found["id"])
+        return found
+
+    def vouched(self, store: Store) -> list[str]:
+        """Ids of the instances that are alive as long as this server's client is.
+
+        A client of several sessions, such as Codex's daemon, does not tell which of them goes on: then those that
+        have called this server.
+        """
+        pid, started = self.client
+        rows = store.instances.of_client(pid, started) if pid else []
+        own = self._own(store)
+        found = [row["id"] for row in rows if len(rows) == 1 or row["id"] in self._callers]
+        return list(dict.fromkeys([*found, *([own["id"]] if own else [])]))
 
     def register(self, store: Store, meta: dict, arguments: dict) -> dict:
         """The session's instance; where hooks have registered none, a new one for this connection."""

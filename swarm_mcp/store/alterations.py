@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import contains, key_of
+from swarm_hook_core.patterns import covered
 from swarm_hook_core.watching.breach import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS
 from swarm_mcp.circle import may_meet
 from swarm_mcp.store import events
+from swarm_mcp.store.locks import plain
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
 LISTED = 8  # files that one message names
@@ -103,17 +105,21 @@ class Alterations:
         """The lock that covers the file, or did when it changed: ``{id, scope, content}``; None where none did."""
         file, key = row["file"], row["path_key"]
         locks = self.store.rows(
-            "SELECT id, scope, file, path_key, content FROM context WHERE type = 'lock' AND instance_id = ?",
+            "SELECT id, scope, file, path_key, content, pattern, base FROM context"
+            " WHERE type = 'lock' AND instance_id = ?",
             (holder["id"],),
         )
         for lock in locks:
-            if contains(lock["file"], file) or (lock["path_key"] and contains(lock["path_key"], key)):
+            if lock["pattern"]:
+                if covered(lock["pattern"], lock["base"], lock["path_key"], [key]):
+                    return lock
+            elif contains(plain(lock["file"]), file) or (lock["path_key"] and contains(lock["path_key"], key)):
                 return lock
         released = self.store.rows(
             "SELECT subject FROM events WHERE created_at >= ? AND type = 'context.lock_released' AND actor = ?",
             (int(row["at"]), holder["id"]),
         )
-        if any(event["subject"] and contains(event["subject"], file) for event in released):
+        if any(event["subject"] and contains(plain(event["subject"]), file) for event in released):
             return {"id": None, "scope": holder["scope"], "content": ""}
         return None
 

@@ -23,6 +23,7 @@ STATEMENTS = 256
 GROUPS = {
     "instances": ("instances", "Instances"),  # sessions: register, renew, find, remove
     "locks": ("locks", "Locks"),  # acquire, release, list
+    "logical": ("logical", "Logical"),  # locks that hold in every work tree of a repository
     "queue": ("lock_queue", "LockQueue"),  # who waits for which locks
     "leases": ("leases", "Leases"),  # locks that lapse: renewing, warning, letting go
     "lapses": ("lapses", "Lapses"),  # locks that lapsed under their holders

@@ -11,6 +11,7 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import key_of
 from swarm_mcp.circle import may_meet
 from swarm_mcp.store import events
+from swarm_mcp.store.attempts import Attempt, facts
 from swarm_mcp.store.lock_reach import reach_in
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
@@ -46,33 +47,69 @@ class Denials:
         )
         return row is not None and 0 <= self.store.now() - row["denied_at"] < KNOWN_SECONDS
 
-    def record(self, instance: dict, lock: dict, tool: str) -> None:
-        """Inside a transaction: `instance` was kept from the file of `lock` (a row of `Locks`) by `tool`."""
+    def count(self, instance: dict, lock: dict) -> None:
+        """A refusal that `is_known` is no second event, but counts."""
+        from swarm_hook_core import repeats
+
+        repeats.note(instance["id"], lock["instance_id"], key_of_lock(lock))
+
+    def record(self, instance: dict, lock: dict, tried: Attempt | str) -> None:
+        """Inside a transaction: `instance` was kept from the file of `lock` (a row of `Locks`).
+
+        `tried` says by what attempt of its own, or just by which tool.
+        """
+        attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
+        tool = attempt.tool
         key, now = key_of_lock(lock), self.store.now()
         self.store.change(
             "INSERT OR REPLACE INTO swarm_denials (instance_id, path_key, scope, file, holder_id, tool, denied_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (instance["id"], key, instance["scope"], lock["file"], lock["instance_id"], tool, now),
         )
-        payload = {"holder": lock["instance_id"], "holder_label": lock["owner_label"], "key": key, "tool": tool}
-        payload.update(lock=lock["id"], note=lock["content"], locked_at=lock["created_at"])
-        events.add(self.store, instance["scope"], "context.lock_denied", instance["id"], lock["file"], payload)
+        self._say(instance, lock, attempt)
 
-    def report(self, instance: dict, file: str, holder_id: str, tool: str) -> bool:
-        """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`.
+    def report(self, instance: dict, file: str, holder_id: str, tried: Attempt | str) -> bool:
+        """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
 
         Whether somebody still holds the file; where not, the session is told so at once.
         """
+        attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
+        tool = attempt.tool
         with self.store.writing():
-            theirs = [lock for lock in self.store.locks.on(file) if lock["instance_id"] != instance["id"]]
-            theirs.sort(key=lambda lock: lock["instance_id"] != holder_id)
-            if theirs:
-                if not self.is_known(instance, theirs[0]):
-                    self.record(instance, theirs[0], tool)
+            held = self.store.locks.on(file)
+            held.sort(key=lambda lock: (lock["instance_id"] != holder_id, lock["fence"] != attempt.fence))
+            theirs = [lock for lock in held if lock["instance_id"] != instance["id"]]
+            if holder_id == instance["id"]:
+                self.report_sibling(instance, [lock for lock in held if lock["agent"]], attempt)
+            elif theirs:
+                if self.is_known(instance, theirs[0]):
+                    self.count(instance, theirs[0])
+                else:
+                    self.record(instance, theirs[0], attempt)
             else:
                 denial = {"file": file, "tool": tool, "denied_at": self.store.now(), "holder_id": holder_id}
                 self._post(instance, [denial], self.store.instances.get(holder_id), "freed")
         return bool(theirs)
+
+    def report_sibling(self, instance: dict, held: list[dict], attempt: Attempt) -> None:
+        """Inside a transaction: one of the session's agents was kept from what another of them holds.
+
+        That is for the record alone: whatever the session is told is told to all of them.
+        """
+        others = [lock for lock in held if (lock["instance_id"], lock["agent"]) != (instance["id"], attempt.agent)]
+        if not others:
+            return
+        same = self.store.row(
+            "SELECT 1 FROM events WHERE created_at > ? AND type = 'context.lock_denied' AND actor = ? AND subject = ?",
+            (self.store.now() - KNOWN_SECONDS, instance["id"], others[0]["file"]),
+        )
+        self.count(instance, others[0]) if same else self._say(instance, others[0], attempt)
+
+    def _say(self, instance: dict, lock: dict, attempt: Attempt) -> None:
+        payload = {"holder": lock["instance_id"], "holder_label": lock["owner_label"], "key": key_of_lock(lock)}
+        payload.update(tool=attempt.tool, lock=lock["id"], note=lock["content"], locked_at=lock["created_at"])
+        payload.update(facts(self.store, instance, lock, attempt))
+        events.add(self.store, instance["scope"], "context.lock_denied", instance["id"], lock["file"], payload)
 
     def forget(self, instance_id: str, keys: list[str] | None = None) -> None:
         """Inside a transaction: this session need not hear of these files (None: of any) any more."""
@@ -98,6 +135,10 @@ class Denials:
                 elif denial["instance_id"] != lock["instance_id"]:
                     freed.setdefault((denial["instance_id"], lock["instance_id"]), []).append(denial)
         self._settle(freed, reason)
+
+    def follow(self, key: str, holder_id: str) -> None:
+        """Inside a transaction: what has this key has gone from one holder to another without being free."""
+        self.store.change("UPDATE swarm_denials SET holder_id = ? WHERE path_key = ?", (holder_id, key))
 
     def are_due(self) -> bool:
         """Whether `settle` has anything to do."""

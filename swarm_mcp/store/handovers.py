@@ -7,13 +7,12 @@ import time
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
 from swarm_mcp.circle import may_meet
-from swarm_mcp.errors import Deadlock, LockRefused, Refused, UnknownInstance
+from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import key_of_lock
-from swarm_mcp.store.lock_queue import Holder
-from swarm_mcp.store.lock_reach import Reach, reach_in, reach_of
-from swarm_mcp.store.lock_request import LockRequest, request
-from swarm_mcp.store.lock_rows import EXCLUSIVE, keeps_out
+from swarm_mcp.store.lock_reach import Reach, reach_of
+from swarm_mcp.store.lock_request import request
+from swarm_mcp.store.lock_rows import EXCLUSIVE, facts, keeps_out
 from swarm_mcp.store.locks import plain
 
 
@@ -31,7 +30,7 @@ class Handovers:
         """Give this session's lock on `file` to session `to_id`, past everybody who waits for it; its row.
 
         It keeps mode, lease and expected end, and has a new fence; a task it was for is no longer its end. `agent`
-        and `fence` name one grant of several. Raises Refused, Deadlock, UnknownInstance.
+        and `fence` name one grant of several. Raises Refused, UnknownInstance.
         """
         reach = reach_of(instance, file)
         if to_id == instance["id"]:
@@ -63,12 +62,12 @@ class Handovers:
             ),
         )  # fmt: skip
         row = self.store.locks.rows.select("AND c.id = ?", (lock["id"],))[0]
-        told = {"released": 1, "reason": "transferred", "to": taker["id"], "fence": lock["fence"]}
+        told = {"released": 1, "reason": "transferred", "to": taker["id"], **facts(lock)}
         events.add(self.store, lock["scope"], "context.lock_released", giver["id"], file, told)
-        told = {"id": row["id"], "content": row["content"], "fence": fence, "from": giver["id"]}
+        told = {"id": row["id"], "content": row["content"], "from": giver["id"], **facts(row)}
         events.add(self.store, lock["scope"], "context.lock_acquired", taker["id"], file, told)
-        self._settle(giver, row, taker)
-        words = f" It says: {note}" if note else ""
+        self._settle(row, taker)
+        words = f" It says: {note.rstrip('.')}." if note else ""
         self.store.notices.post(
             taker,
             f"[auto] {_name(giver, taker)} has handed you the lock on {file} (fence {fence}).{words} Read it before you"
@@ -121,7 +120,7 @@ class Handovers:
         holder, held = self.store.instances.get(lock["instance_id"]), plain(lock["file"])
         if holder is None or holder["id"] == instance["id"]:
             return
-        payload = {"holder": holder["id"], "why": reason, "lock": lock["id"], "wanted": file}
+        payload = {"holder": holder["id"], "why": reason, "lock": lock["id"], "wanted": file, **facts(lock)}
         events.add(self.store, lock["scope"], "context.lock_requested", instance["id"], held, payload)
         if self.store.notices.unread(holder, instance["id"], held):
             return
@@ -181,8 +180,9 @@ class Handovers:
                 for row in taken:
                     self._note_theft(instance, row, reason, forced=True)
                 lock = self.store.locks.grant(instance, wanted)[0]
+                self._settle(lock, instance)
                 for row in taken:
-                    self._settle(row, lock, instance)
+                    self.store.denials.follow(key_of_lock(row), instance["id"])
                 self._tell_waiting(
                     reach, {instance["id"], *(row["instance_id"] for row in taken)}, None, instance, reach.file
                 )
@@ -191,7 +191,7 @@ class Handovers:
 
     def _note_theft(self, thief: dict, lock: dict, reason: str, forced: bool) -> None:
         file = plain(lock["file"])
-        payload = {"holder": lock["instance_id"], "why": reason, "forced": forced, "fence": lock["fence"]}
+        payload = {"holder": lock["instance_id"], "why": reason, "forced": forced, **facts(lock)}
         events.add(self.store, lock["scope"], "context.lock_stolen", thief["id"], file, payload)
         holder = self.store.instances.live(lock["instance_id"])
         if holder is None:
@@ -211,22 +211,12 @@ class Handovers:
             raise Refused(f"session {to_id} works under another identity; locks are not handed across")
         return taker
 
-    def _settle(self, before: dict, lock: dict, taker: dict) -> None:
-        """Who was denied by the old holder now waits for the new one; nobody may wait in a circle because of it."""
+    def _settle(self, lock: dict, taker: dict) -> None:
+        """Who was denied by the old holder now waits for the new one. A circle of waiters is found by their waits."""
         key = key_of_lock(lock)
         self.store.denials.forget(taker["id"], [key])
         self.store.denials.follow(key, taker["id"])
         self.store.lapses.granted(taker, [lock])
-        for waiter in self.store.queue.waiting():
-            holder = Holder(waiter["instance_id"], waiter["agent"])
-            if holder.instance_id == taker["id"]:
-                wanted = LockRequest(tuple(waiter["reaches"]), mode=waiter["mode"], agent=holder.agent)
-                self._refuse_circle(holder, wanted._replace(ticket=waiter["ticket"]))
-
-    def _refuse_circle(self, holder: Holder, wanted: LockRequest) -> None:
-        circle = self.store.queue.circle(holder, wanted)
-        if circle:
-            raise Deadlock(circle)
 
     def _tell_waiting(self, reach: Reach, spared: set, giver: dict | None, taker: dict, file: str) -> None:
         """One message to each session that waits for it: it has changed hands, and their place is kept."""

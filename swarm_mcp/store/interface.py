@@ -67,6 +67,9 @@ class Leases(Protocol):
     def renew_lock(self, instance: dict, file: str, agent: str, fence: int | None, ttl: float | None) -> dict:
         """Renew one lock; its row. Raises Refused where that grant is not this session's any more."""
 
+    def next_due(self) -> float | None:
+        """Seconds until somebody is to be warned, or a lease is over; None where there is no lease."""
+
     def some(self) -> bool:
         """Warn of leases that are nearly over, let go what has lapsed; whether there was any."""
 

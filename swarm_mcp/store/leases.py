@@ -50,12 +50,15 @@ class Leases:
         Seconds until it should be asked again, None where the session has no lease. Raises SwarmError where it
         has gone. Costs one read while there is nothing to do.
         """
-        left = self._until_due(instance_id)
-        if left is not None and left <= 0:
+        if self.is_due(instance_id):
             with self.store.writing():
                 self.store.instances.require(instance_id)
-            left = self._until_due(instance_id)
-        return left
+        return self._until_due(instance_id)
+
+    def is_due(self, instance_id: str) -> bool:
+        """Whether `keep` would write: a third of one of this session's leases is over."""
+        left = self._until_due(instance_id)
+        return left is not None and left <= 0
 
     def renew_lock(
         self, instance: dict, file: str, agent: str = "", fence: int | None = None, ttl: float | None = None
@@ -100,6 +103,16 @@ class Leases:
         finally:
             store.busy_seconds = patience
         return True
+
+    def next_due(self) -> float | None:
+        """Seconds until somebody is to be warned, or a lease is over; None where there is no lease."""
+        rows = self.store.rows(
+            f"SELECT ttl, renewed, warned FROM context WHERE {_LEASED} AND booted = ?"
+            " ORDER BY renewed + ttl * 0.8 LIMIT 50",
+            (clock.boot(self.store.here),),
+        )
+        ends = [row["renewed"] + row["ttl"] * (1 if row["warned"] else 1 - WARNED_AT) for row in rows]
+        return min(ends) - clock.now() if ends else None
 
     def settle(self) -> None:
         """Inside a transaction: the same."""
@@ -146,7 +159,7 @@ class Leases:
         holder, left = self.store.instances.get(row["instance_id"]), self.store.locks.rows.left(row) or 0.0
         if holder:
             text = (
-                f"[auto] Your lock on {plain(row['file'])} lapses in {left:.0f} s. Anything this session does renews it;"
-                " if you need it no longer, release it: others may be waiting."
+                f"[auto] Your lock on {plain(row['file'])} lapses in {left:.0f} s. Anything this session does renews"
+                " it; if you need it no longer, release it: others may be waiting."
             )
             self.store.messages.post(holder["scope"], "system", holder["id"], text)

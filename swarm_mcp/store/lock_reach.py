@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import NamedTuple
 
 from swarm_hook_core import wildmatch
@@ -88,6 +89,14 @@ def meet(left: Reach, right: Reach) -> bool:
         fold = _ignores_case(left) or _ignores_case(right)
         one, other = (_plain(reach.key or "", fold) for reach in (left, right))
         return contains(one, other) or contains(other, one)
+    fold = _ignores_case(left) or _ignores_case(right)
+    one, other = (_plain((reach.key or "").removeprefix(GLOB), fold) for reach in (left, right))
+    if not (contains(one, other) or contains(other, one)):
+        return False  # most of what there is lies in other folders
+    if not right.pattern:
+        left, right, one, other = right, left, other, one
+    if not left.pattern and left.segments[-1] is not wildmatch.DEEP:
+        return wildmatch.covers(_folded(right, left), one)
     return wildmatch.overlap(_folded(left, right), _folded(right, left))
 
 
@@ -125,12 +134,15 @@ def candidates(reach: Reach) -> tuple[list[str], list[tuple[str, str]]]:
 def _of_pattern(file: str, base: str, pattern: str) -> Reach:
     fold = base.startswith(NO_CASE)
     try:
-        own = wildmatch.parsed(pattern, fold)
+        own = _parsed(pattern, fold)
     except wildmatch.PatternUnreadable as error:
         raise SwarmError(f"{pattern[:120]!r} is not a pattern: it {error}") from None
-    prefix = wildmatch.literal_prefix(pattern.casefold() if fold else pattern)
+    prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if fold else pattern)
     key = f"{base.rstrip('/')}/{prefix}" if prefix else base
     return Reach(file, GLOB + key, (), pattern, base, (*_of_key(base), *own))
+
+
+_parsed = lru_cache(1000)(wildmatch.parsed)  # the same few, whatever is asked for
 
 
 def _of_key(key: str, deep: bool = False) -> list:
@@ -140,7 +152,7 @@ def _of_key(key: str, deep: bool = False) -> list:
 def _plain(key: str, fold: bool) -> str:
     """A key as the path that it is, with `fold` without letter case."""
     path = key.removeprefix(NO_CASE)
-    return path.casefold() if fold else path
+    return wildmatch.folded(path) if fold else path
 
 
 def _folded(one: Reach, other: Reach):
@@ -149,7 +161,7 @@ def _folded(one: Reach, other: Reach):
     if mine or not theirs:
         return one.segments
     if one.pattern:
-        return (*wildmatch.of_path(one.base.removeprefix(NO_CASE), True), *wildmatch.parsed(one.pattern, True))
+        return (*wildmatch.of_path(one.base.removeprefix(NO_CASE), True), *_parsed(one.pattern, True))
     return tuple(wildmatch.of_path(one.key or one.file, True, one.segments[-1] is wildmatch.DEEP))
 
 

@@ -20,7 +20,7 @@ class LockRequest(NamedTuple):
     ttl           seconds of the lease, counted from the holder's last sign of life; None for none
     expected_end  Unix seconds, for others to read; None where it is not known
     once          refuse also where this holder has one of them already
-    logical       hold in every work tree of the same repository
+    logical       hold in every work tree of the same repository; so do all where that repository is set to it
     tool          what asks, for the record
     ticket        place in the queue (``swarm_waiters``); 0 for whoever does not wait
     """
@@ -48,7 +48,10 @@ def request(instance: dict, files: list[str] | tuple[str, ...], as_pattern: bool
     if mode not in MODES:
         raise SwarmError(f"unknown mode {mode[:40]!r}; choose from {', '.join(MODES)}")
     checked_ttl(ttl)
-    reaches = {reach.file: reach for reach in (reach_of(instance, file, as_pattern) for file in files)}
+    from swarm_mcp.store.logical import named
+
+    asked = (named(reach_of(instance, file, as_pattern), bool(given.get("logical"))) for file in files)
+    reaches = {reach.file: reach for reach in asked}
     return LockRequest(tuple(reaches.values()), **{**given, "mode": mode})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
+from swarm_hook_core.hold_marks import has_ended
 from swarm_hook_core.liveness import departed
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.peers import above
@@ -51,7 +52,9 @@ class LockRows:
         return rows + [row for row in unkeyed if row["id"] not in seen and key_of(row["file"]) in keys]
 
     def covering(self, reach: Reach) -> list[dict]:
-        """Locks that keep the path of `reach` still: on itself, on a folder over it, or by a pattern."""
+        """Locks that keep the path of `reach` still: on itself, on a folder over it, by a pattern; or on the same
+        path of another work tree.
+        """
         if reach.key is None:
             return self.named(reach.keys)
         names = [name for key in reach.keys for name in (key, *above(key))]
@@ -61,10 +64,16 @@ class LockRows:
             there = reach_in(row)
             if there and meet(exact, there):
                 found[row["id"]] = row
+        found.update((row["id"], row) for row in self.store.logical.covering(reach))
         return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
 
     def meeting(self, reach: Reach) -> list[dict]:
-        """Locks whose reach meets `reach`, whoever holds them, in whatever mode."""
+        """Locks whose reach meets `reach`, here or in another work tree, whoever holds them, in whatever mode."""
+        found = {row["id"]: row for row in (*self.in_place(reach), *self.store.logical.meeting(reach))}
+        return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
+
+    def in_place(self, reach: Reach) -> list[dict]:
+        """Those that meet it by their paths."""
         names, ranges = candidates(reach)
         found = {row["id"]: row for row in self.named(names)}
         for low, high in ranges if reach.key is not None else ():
@@ -73,10 +82,7 @@ class LockRows:
         if reach.key is not None:
             for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";")):
                 found[row["id"]] = row
-        return sorted(
-            (row for row in found.values() if (there := reach_in(row)) and meet(reach, there)),
-            key=lambda row: (row["created_at"], row["id"]),
-        )
+        return [row for row in found.values() if (there := reach_in(row)) and meet(reach, there)]
 
     def live(self, rows: list[dict]) -> list[dict]:
         """Those of `rows` that still hold."""
@@ -96,8 +102,8 @@ class LockRows:
         return [row for row in rows if row["id"] not in ids]
 
     def is_void(self, row: dict) -> bool:
-        """Whether a lock no longer holds: its session has gone, or its lease has lapsed."""
-        return self.has_gone(row) or self.has_lapsed(row)
+        """Whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""
+        return self.has_gone(row) or self.has_lapsed(row) or has_ended(row["agent"], self.store.here)
 
     def has_gone(self, row: dict) -> bool:
         """Whether the session that took a lock has gone."""
@@ -121,6 +127,12 @@ def granted(row: dict) -> dict:
     shown = {"file": row["file"], "id": row["id"], "fence": row["fence"], "mode": row["mode"] or EXCLUSIVE}
     names = ("ttl", "expected_end", "agent", "pattern", "task_id", "repository")
     return {**shown, **{name: row[name] for name in names if row.get(name)}}
+
+
+def facts(lock: dict) -> dict:
+    """What an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
+    named = ("fence", "mode", "agent", "pattern", "base", "repository")
+    return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}
 
 
 def is_mutex(file: str) -> bool:

@@ -18,12 +18,12 @@ from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.scope import file_of
 from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store import events, removal
+from swarm_mcp.store.attempts import of_request
 from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, checked, reach_of
 from swarm_mcp.store.lock_request import LockRequest, request
-from swarm_mcp.store.lock_rows import EXCLUSIVE, LockRows, keeps_out
+from swarm_mcp.store.lock_rows import EXCLUSIVE, LockRows, facts, keeps_out
 from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
 from swarm_mcp.store.registration import new_id
-
 
 class Locks:
     """The embedded store's locks."""
@@ -66,7 +66,13 @@ class Locks:
             raise self._refusal(instance, refusal)
         if refusal:
             own = refusal["instance_id"] == instance["id"]
-            if own or self.store.denials.is_known(instance, refusal):
+            known = not own and self.store.denials.is_known(instance, refusal)
+            if known:
+                self.store.denials.count(instance, refusal)
+            elif own and (refusal["agent"] or "") not in ("", wanted.agent):
+                with self.store.writing():
+                    self.store.denials.report_sibling(instance, [refusal], of_request(instance, wanted))
+            if own or known:
                 raise self._refusal(instance, refusal)
         keys = [key for reach in wanted.reaches for key in reach.keys]
         with self.store.writing():
@@ -80,12 +86,16 @@ class Locks:
             refusal = refusal or self.store.queue.ahead_of(instance, wanted)
             if refusal is None:
                 self.store.queue.leave(wanted.ticket)
-                granted = [self._grant(instance, wanted, reach) for reach in wanted.reaches]
-                self.store.lapses.granted(instance, granted)
-                return granted
+                return self.grant(instance, wanted)
             if refusal["instance_id"] != instance["id"] and not wanted.ticket:
-                self.store.denials.record(instance, refusal, wanted.tool)
+                self.store.denials.record(instance, refusal, of_request(instance, wanted))
         raise self._refusal(instance, refusal)
+
+    def grant(self, instance: dict, wanted: LockRequest) -> list[dict]:
+        """Inside a transaction that has seen that nothing is in the way: the locks' rows, as of `acquire_all`."""
+        granted = [self._grant(instance, wanted, reach) for reach in wanted.reaches]
+        self.store.lapses.granted(instance, granted)
+        return granted
 
     def in_the_way(self, instance: dict, wanted: LockRequest) -> dict | None:
         """The first lock that keeps this request from being granted, None for none. Only looks."""
@@ -106,6 +116,13 @@ class Locks:
         if refusal:  # raised out here, so that what has lapsed stays told
             raise refusal
         return len(mine)
+
+    def release_of_agent(self, instance: dict, agent: str) -> list[str]:
+        """Give up whatever one of this session's agents holds, because it has ended; the files."""
+        with self.store.writing():
+            theirs = self.rows.select("AND c.instance_id = ? AND c.agent = ?", (instance["id"], agent))
+            self.drop(theirs, "agent_ended", agent=agent)
+        return [plain(row["file"]) for row in theirs]
 
     def own(self, instance: dict, reach: Reach, agent: str = "", counted=None) -> list[dict]:
         """This session's live locks on that very path or pattern, of one `agent` where given.
@@ -139,17 +156,18 @@ class Locks:
         told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
         for lock in locks:
             self.store.change("DELETE FROM context WHERE id = ?", (lock["id"],))
-            events.add(self.store, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], told)
+            payload = {**told, "lock": lock["id"], **facts(lock)}
+            events.add(self.store, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], payload)
         if locks:
             self.store.denials.tell(locks, reason)
             if reason not in ("deregistered", "reclaimed"):
                 self.store.instances.dismiss({lock["instance_id"] for lock in locks})
 
     def of(self, instance_id: str) -> list[dict]:
-        """Every lock this session holds, mutexes too: ``{id, scope, instance_id, file, task_id, path_key, fence}``."""
+        """Every lock this session holds, mutexes too, with the columns that are the lock's own."""
         return self.store.rows(
-            "SELECT id, scope, instance_id, file, task_id, path_key, fence FROM context"
-            " WHERE instance_id = ? AND type = 'lock' ORDER BY created_at, rowid",
+            "SELECT id, scope, instance_id, file, task_id, path_key, fence, mode, agent, pattern, base, repository"
+            " FROM context WHERE instance_id = ? AND type = 'lock' ORDER BY created_at, rowid",
             (instance_id,),
         )
 
@@ -247,27 +265,30 @@ class Locks:
         now = self.store.now()
         lock: dict = {"id": new_id(), "content": wanted.note, "task_id": wanted.task_id, "created_at": now}
         lock.update(path_key=reach.key, mode=mode, expected_end=wanted.expected_end, ttl=wanted.ttl, warned=None)
+        lock["repository"] = reach.names[0] if reach.names else None
         leased = wanted.ttl is not None
         lock.update(renewed=clock.now() if leased else None, booted=clock.boot(self.store.here) if leased else None)
         lock.update(wall_until=time.time() + wanted.ttl if wanted.ttl is not None else None)
         if own:
             # Held all along, it is the same grant, unless it is now one of another kind.
-            lock["fence"] = own["fence"] if own["fence"] and own["mode"] == mode else self._next_fence()
+            lock["fence"] = own["fence"] if own["fence"] and own["mode"] == mode else self.next_fence()
             names = ", ".join(f"{name} = ?" for name in lock)
             self.store.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own["id"]))
             lock = {**own, **lock}
         else:
-            lock.update(scope=instance["scope"], instance_id=instance["id"], type="lock", fence=self._next_fence())
+            lock.update(scope=instance["scope"], instance_id=instance["id"], type="lock", fence=self.next_fence())
             lock.update(agent=wanted.agent or None, pattern=reach.pattern or None, base=reach.base or None)
             lock["file"] = self._spelling(instance["scope"], reach.file)
             marks = ", ".join("?" * len(lock))
             self.store.change(f"INSERT INTO context ({', '.join(lock)}) VALUES ({marks})", list(lock.values()))
         payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
         payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
+        payload.update(facts(lock), **({"was": own["mode"] or EXCLUSIVE} if own else {}))
         events.add(self.store, lock["scope"], "context.lock_acquired", instance["id"], reach.file, payload)
         return {**lock, "file": reach.file}
 
-    def _next_fence(self) -> int:
+    def next_fence(self) -> int:
+        """Inside a transaction: the number of the next grant."""
         self.store.change("UPDATE swarm_fence SET last = last + 1")
         return self.store.row("SELECT last FROM swarm_fence")["last"]
 

@@ -77,8 +77,7 @@ class Notices:
             return ""
         locks = [lock for lock in self.store.locks.on(file) if lock["instance_id"] != instance["id"]]
         if not locks:
-            own = any(lock["instance_id"] == instance["id"] for lock in self.store.locks.on(file))
-            return " You hold it now." if own else " Nobody holds it now."
+            return "" if self.store.locks.on(file) else " Nobody holds it now."
         mine, theirs = (token(label or "", "identity") for label in (instance["label"], locks[0]["owner_label"]))
         name = locks[0]["owner_label"] or f"instance {locks[0]['instance_id']}"
         return f" It is held by {name if same_circle(mine, theirs) else 'a session of another identity'} now."

@@ -81,8 +81,8 @@ TABLES = {
     # Locks that lapsed under their holders, and who has been given the same since.
     "swarm_lapses": """
         instance_id TEXT NOT NULL, file TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '', path_key TEXT, pattern TEXT,
-        base TEXT, fence INTEGER, lapsed_at INTEGER NOT NULL, taken_fence INTEGER, taken_by TEXT, taken_label TEXT, message_id INTEGER,
-        PRIMARY KEY (instance_id, file, agent)""",
+        base TEXT, fence INTEGER, lapsed_at INTEGER NOT NULL, taken_fence INTEGER, taken_by TEXT, taken_label TEXT,
+        message_id INTEGER, PRIMARY KEY (instance_id, file, agent)""",
     # The number of the last grant.
     "swarm_fence": "last INTEGER NOT NULL",
     # Children that agent command lines were started as, and who supervises them (``runs``).

@@ -21,7 +21,8 @@ over all store sizes; SessionStart at most 6 times. ``--check`` exits 1 where on
 answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as another implementation
 of the contract would (no session rows, no path keys); in ``one name`` all files share their last name.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
-What is measured of the coordinator, and its goals: see ``coordinator.py``. ``--part`` measures one of them.
+What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``.
+``--part`` measures one of them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from typing import NamedTuple
 from . import figures, imports, stores
 from .coordinator import Coordinator
 from .figures import Series
+from .harness import Harness
 from .plugin import (
     RUNTIMES,
     Plugin,
@@ -259,7 +261,7 @@ def main() -> int:
     parser.add_argument("--shell", default="/bin/sh", help="runs the hooks; Codex takes the user's $SHELL")
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
     parser.add_argument("--imports", action="store_true", help="only show what one check of a hook imports")
-    parts = ("all", "hooks", "shell", "coordinator")
+    parts = ("all", "hooks", "shell", "coordinator", "harness")
     parser.add_argument("--part", choices=parts, default="all", help="what to measure")
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
@@ -284,6 +286,10 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
         coordinator.measure(options.runs)
         missed += coordinator.missed
+    if options.part in ("all", "harness") and not options.imports:
+        harness = Harness(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+        harness.measure(options.runs)
+        missed += harness.missed
     if not options.imports:
         print("\n".join(f"OVER THE LIMIT: {miss}" for miss in missed) or "all limits hold")
     return 1 if missed and options.check else 0

@@ -83,8 +83,8 @@ class Client:
         """The calls of these tools (name, arguments) of the plugin's MCP server, one after another."""
         raise NotImplementedError
 
-    def sub_agent(self, script: str) -> list[Call]:
-        """The calls that have a sub-agent play `script` and wait for its end."""
+    def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
+        """The calls that have a sub-agent, called `name`, play `script`, and wait for its end: the first starts it."""
         raise NotImplementedError
 
     # -- sessions --

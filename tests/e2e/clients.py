@@ -78,8 +78,8 @@ class ClaudeCode(Client):
         query = "select:" + ",".join(call["name"] for call in made)
         return [{"name": "ToolSearch", "input": {"query": query}}, *made]
 
-    def sub_agent(self, script: str) -> list[Call]:
-        task = {"description": "one errand", "prompt": play(script), "subagent_type": "general-purpose"}
+    def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
+        task = {"description": f"one {name}", "prompt": play(script), "subagent_type": "general-purpose"}
         return [{"name": "Agent", "input": task}]
 
     def _absolute(self, path: str) -> str:
@@ -160,10 +160,16 @@ trust_level = "trusted"
     def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
         # Codex does not wait for servers; a model needs longer for its first word than they to start.
         wait = self.shell(f"sleep {SERVER_START}")
-        return [wait, *({"name": tool, "namespace": "mcp__swarm", "arguments": given} for tool, given in calls)]
+        return [wait, *(self._swarm_tool(tool, arguments) for tool, arguments in calls)]
 
-    def sub_agent(self, script: str) -> list[Call]:
-        task = {"message": play(script), "task_name": "errand", "fork_turns": "none"}
+    def _swarm_tool(self, tool: str, arguments: dict[str, Any]) -> Call:
+        if self.model == self.code_model:
+            call = f"tools.mcp__swarm__{tool}({json.dumps(arguments, ensure_ascii=False)})"
+            return {"name": "exec", "input": f"text(JSON.stringify(await {call}));"}
+        return {"name": tool, "namespace": "mcp__swarm", "arguments": arguments}
+
+    def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
+        task = {"message": play(script), "task_name": name, "fork_turns": "none"}
         return [
             {"name": "spawn_agent", "namespace": "collaboration", "arguments": task},
             {"name": "wait_agent", "namespace": "collaboration", "arguments": {"timeout_ms": 15000}},

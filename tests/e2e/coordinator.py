@@ -40,14 +40,14 @@ class Coordinator:
         row = self.json("register", str(self.checkout), "--label", label, "--lease-seconds", "3600")
         return str(row["id"])
 
-    def lock(self, holder: str, file: str, note: str) -> None:
-        answer = self.json("lock", str(self.checkout / file), "--note", note, "--as", holder)
+    def lock(self, holder: str, file: str, note: str, *flags: str) -> None:
+        answer = self.json("lock", str(self.checkout / file), "--note", note, "--as", holder, *flags)
         assert answer.get("ok") is True, f"lock {file} as {holder}: {answer}"
 
-    def peer_lock(self, file: str, note: str = "careful surgery") -> str:
+    def peer_lock(self, file: str, note: str = "careful surgery", *flags: str) -> str:
         """A peer takes `file`; the peer's id."""
         peer = self.register_peer()
-        self.lock(peer, file, note)
+        self.lock(peer, file, note, *flags)
         return peer
 
     def locks(self) -> list[dict[str, Any]]:

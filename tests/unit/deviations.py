@@ -30,6 +30,7 @@ NOTICE = "a session that was denied a file is told when it is free, and the mess
 LEASES_COUNT = "a leased session is a live session: it is seen, written to and given work"
 EXIT_CODE = "a refusal is an error to machines too"
 FENCE = "every grant has a number, by which a holder that has been away learns that it is none any more"
+QUEUE = "who is refused is told how long the line is, and how to join it"
 CHECKS = "each program looks at its own installation; the first eight checks have the recorded names and statuses"
 ROLES = "there are fewer ways to name a role: no launcher of ours is asked"
 
@@ -41,6 +42,8 @@ MCP = (
     Deviation("107 *", "layout : indented", "JSON is laid out alike in every answer"),
     Deviation("*", 'text: is *, not "MCP error -32602: <text>"', "said in words that a model can act on"),
     Deviation("* *lock*", "extra *.fence", FENCE),
+    Deviation("* lock_file", "extra fence", FENCE),
+    Deviation("* lock_file", "extra queue", QUEUE),
     Deviation("64 B lock_file", "extra events.0.payload.task_id", "what a lock is for belongs to its history"),
     Deviation("* bootstrap", "extra held_locks", "after losing context a session must know what it holds"),
     Deviation("28 *", "text: is *error*", ERROR_SHAPE),
@@ -70,6 +73,8 @@ MCP = (
 
 CLI = (
     Deviation("2[124] lock*", "extra *.fence", FENCE),
+    Deviation("19 lock*", "extra fence", FENCE),
+    Deviation("2[12] lock*", "extra queue", QUEUE),
     Deviation("2[12] lock * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("* claim * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("65 update-task * --json", "exit: 1, not 0", EXIT_CODE),
@@ -119,7 +124,8 @@ CLI = (
 )
 
 # Tools beside the recorded ones.
-MORE_TOOLS = ("pause_task", "resume_task")
+MORE_TOOLS = ("pause_task", "resume_task", "transfer_lock", "request_lock", "steal_lock", "renew_lock")
+PLANNED = "locks have reach, mode, time and a line of waiters here"
 SUPERVISED = "workers are supervised here, and can be told how to run"
 
 TOOLS = (
@@ -127,6 +133,14 @@ TOOLS = (
         Deviation("dispatch", f"extra properties.{name}", SUPERVISED)
         for name in ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "resume", "fresh")
     ),
+    *(
+        Deviation("lock_file", f"extra properties.{name}", PLANNED)
+        for name in (
+            "files", "mode", "wait_seconds", "ttl_seconds", "expected_end_seconds", "pattern", "agent_id",
+        )
+    ),
+    Deviation("unlock_file", "extra properties.fence", FENCE),
+    Deviation("unlock_file", "extra properties.agent_id", PLANNED),
     Deviation("whoami", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),
     Deviation("deregister", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),
     Deviation("swarm_status", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),

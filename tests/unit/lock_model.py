@@ -151,25 +151,21 @@ class Model:
         own = {grant.name for grant in self.live() if grant.holder == holder and grant.mode in ("exclusive", mode)}
         return not own.issuperset(common)
 
-    def awaited(self, holder: Holder) -> list[Holder]:
-        """Whom a holder waits for, directly."""
-        found = []
-        for wait in self.queue:
-            if wait.holder == holder:
-                found += [grant.holder for grant in self.keeping(holder, wait.names, wait.mode)]
-                found += [other.holder for other in self.ahead(holder, wait.names, wait.mode, wait)]
-        return found
+    def awaited(self, wait: Wait) -> list[Holder]:
+        """Who is in the way of a wait, directly."""
+        found = [grant.holder for grant in self.keeping(wait.holder, wait.names, wait.mode)]
+        return found + [other.holder for other in self.ahead(wait.holder, wait.names, wait.mode, wait)]
 
-    def in_circle(self, holder: Holder) -> bool:
-        """Whether a holder waits, through whomever, for itself."""
+    def in_circle(self, wait: Wait) -> bool:
+        """Whether whoever waits there waits, through whomever, for itself."""
         reached: set[Holder] = set()
-        pending = self.awaited(holder)
+        pending = self.awaited(wait)
         while pending:
-            other = pending.pop()
-            if other not in reached:
-                reached.add(other)
-                pending += self.awaited(other)
-        return holder in reached
+            holder = pending.pop()
+            if holder not in reached:
+                reached.add(holder)
+                pending += [after for other in self.queue if other.holder == holder for after in self.awaited(other)]
+        return wait.holder in reached
 
     # ----------------------------------------------------------------- change
 
@@ -224,7 +220,7 @@ class Model:
         self.sign_of_life(holder[0])
         wait = Wait(holder, names, mode, ttl, None if seconds is None else self.now + seconds, self.fence)
         self.queue.append(wait)
-        if self.in_circle(holder):
+        if self.in_circle(wait):
             self.queue.remove(wait)
             raise Circle
         return wait

@@ -233,7 +233,7 @@ class Machine(RuleBasedStateMachine):
         try:
             rows = place.advance(self.store)
         except Deadlock:
-            assert self.model.in_circle(wait.holder)
+            assert self.model.in_circle(wait)
             self.model.queue.remove(wait)
             Machine.counted["Deadlock found late"] += 1
         except SwarmError as error:

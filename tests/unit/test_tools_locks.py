@@ -20,13 +20,13 @@ def hands(ground: Ground) -> tuple[Hands, Hands, Hands]:
 def test_lock_relock_conflict_and_release(ground: Ground, hands):
     mine, peer, _ = hands
     first = mine.value("lock_file", file="src/a.py", reason="refactor")
-    assert list(first) == ["ok", "id"] and first["ok"] is True
+    assert list(first) == ["ok", "id", "fence"] and first["ok"] is True
     again = mine.value("lock_file", file="src/a.py")
     assert again["id"] != first["id"]
     own = mine.value("lock_file", file="src/a.py", exclusive=True)
     refused = peer.value("lock_file", file="src/a.py", reason="mine")
     look = peer.value("get_file_lock", file=f"{ground.scope}/src/../src/a.py")
-    assert list(refused) == list(own) == ["error", "active"] and refused["error"] == "File is already locked"
+    assert list(refused) == list(own) == ["error", "active", "queue"] and refused["error"] == "File is already locked"
     assert list(look) == ["file", "active"] and look["file"] == f"{ground.scope}/src/a.py"
     for active in (own["active"], refused["active"], look["active"]):
         assert list(active) == ACTIVE and list(active["owner"]) == OWNER
@@ -69,7 +69,8 @@ def test_another_identity_learns_that_and_nothing_else(ground: Ground, hands):
     mine, _, stranger = hands
     stranger.value("lock_file", file=f"{ground.scope}/f", reason="secret-note")
     hidden = {"hidden": True, "reason": "cross_identity", "file": f"{ground.scope}/f"}
-    assert mine.value("lock_file", file="f") == {"error": "File is already locked", "active": hidden}
+    queue = {"waiting": 0, "join": "lock_file with wait_seconds"}
+    assert mine.value("lock_file", file="f") == {"error": "File is already locked", "active": hidden, "queue": queue}
     assert mine.value("get_file_lock", file="f") == {"file": f"{ground.scope}/f", "active": hidden}
 
 

@@ -1,6 +1,10 @@
 """denied: note that a session was kept from a file (hooks call this)
 
 usage: swarm-mcp denied FILE --runtime NAME --session-id ID --holder INSTANCE --tool NAME [--json]
+                        [--target PATH] [--directory DIR] [--agent ID] [--fence N]
+
+FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
+is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the way.
 
 The session gets one message when the file is free, and at once where it has gone already. A session that is
 not registered is no error: there is nobody to tell.
@@ -16,6 +20,7 @@ from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import clean
 from swarm_mcp.store import Store
+from swarm_mcp.store.attempts import Attempt
 
 WORDS = 1
 
@@ -29,7 +34,7 @@ def run(args) -> int:
         raise UsageError("--runtime, --session-id and --holder are all needed")
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
-        held = store.denials.report(row, file, holder, args.value("--tool")) if row else None
+        held = store.denials.report(row, file, holder, _attempt(args, file)) if row else None
     if args.json:
         show({"ok": row is not None, "id": row and row["id"], "file": file, "held": held})
     elif row is None:
@@ -37,3 +42,9 @@ def run(args) -> int:
     else:
         say(f"noted: {file}" if held else f"free already: {file}")
     return 0
+
+
+def _attempt(args, file: str) -> Attempt:
+    path, fence = args.value("--target"), args.number("--fence")
+    path = (path if os.path.isabs(path) else clean(path)) if path else file
+    return Attempt(args.value("--tool"), path, args.value("--directory"), args.value("--agent"), fence or None)

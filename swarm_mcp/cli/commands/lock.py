@@ -1,8 +1,9 @@
 """lock: keep other sessions from writing files, or from changing the repository
 
-usage: swarm-mcp lock FILE ... [--note TEXT] [--shared] [--ttl SECONDS] [--wait SECONDS] [--json]
-                      [--expect SECONDS] [--pattern | --path] [--exclusive] [--task ID] [--agent ID] [--as WHO]
-       swarm-mcp lock --git [the same]
+usage: swarm-mcp lock FILE ... [--note TEXT] [--shared] [--wait SECONDS] [--ttl SECONDS] [--expect SECONDS]
+                      [--pattern] [--path] [--exclusive] [--task ID] [--agent ID] [--as WHO] [--json]
+       swarm-mcp lock --git [--note TEXT] [--shared] [--wait SECONDS] [--ttl SECONDS] [--expect SECONDS]
+                      [--exclusive] [--task ID] [--agent ID] [--as WHO] [--json]
 
   --git             the git repository of this session's folder: index, HEAD, branches, stash
   --note TEXT       why; shown to whoever is denied
@@ -15,12 +16,14 @@ usage: swarm-mcp lock FILE ... [--note TEXT] [--shared] [--ttl SECONDS] [--wait 
   --exclusive       refuse also where this session holds one of the files already
   --task ID         the task this is for
   --agent ID        for one of this session's subagents alone: keeps its siblings out as well
+  --detach          with --ttl: hold without any session; nothing renews it but `renew --as` the id that is printed
 
 Several FILEs are locked all together or not at all. A folder stands for all that is in it, now and later. The
-locks hold for every writer on this machine until they are released, lapse, or the session ends. Locking again what
-one holds renews it; with or without --shared it changes the mode, with no moment between in which somebody else
-could get it. With --git the lock is on `.git` at the top of the work tree (`swarm-mcp lock .git` there is the same
-lock): until then no other session may commit, stash, switch, merge or fetch there.
+locks hold for every writer on this machine until they are released, lapse, or the session ends; a person's, at a
+terminal, are those of the shell and end with it. Locking again what one holds renews it; with or without --shared
+it changes the mode, with no moment between in which somebody else could get it. With --git the lock is on `.git` at
+the top of the work tree (`swarm-mcp lock .git` there is the same lock): until then no other session may commit,
+stash, switch, merge or fetch there.
 
 Exit 1 when another session holds one of them (with --wait: still holds it then), or when waiting would never end
 because each in a circle of sessions waits for the next. With --json a refusal is {"error", "active", "queue"} or
@@ -36,9 +39,9 @@ import os
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import git_root
-from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError, UsageError
+from swarm_mcp.holders import dismiss, holder
 from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
@@ -52,19 +55,26 @@ def run(args) -> int:
     """Take the locks."""
     files = wanted(args, "the file to lock: swarm-mcp lock FILE")
     with Store() as store:
-        instance = actor(store, args)
-        asked = request_of(args, instance, files or [repository_of(instance)], store.now())
+        instance = holder(store, args)
         try:
+            asked = request_of(args, instance, files or [repository_of(instance)], store.now())
             rows = obtained(store, instance, asked, args)
         except LockRefused as refusal:
             return refused_by(refusal, args, store, asked)
         except Deadlock as circle:
             return refused(args, "lock", circle.answer)
-    if args.json:
+        finally:
+            if args.has("--detach"):
+                dismiss(store, instance)  # only where it got nothing
+    if args.json and args.has("--detach"):
+        show({**answer_of(rows, asked, in_full=True), "instance_id": instance["id"]})
+    elif args.json:
         show(answer_of(rows, asked, in_full=len(files) > 1 or args.has("--shared") or any(map(args.given, MORE))))
     else:
         for row in rows:
             say(f"locked {row['file']}{' (shared)' if row['mode'] else ''}")
+        if args.has("--detach"):
+            say(f"held by {instance['id']}, for --as")
     return 0
 
 

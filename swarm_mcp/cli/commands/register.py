@@ -12,7 +12,8 @@ usage: swarm-mcp register [DIRECTORY] [--label TEXT] [--scope DIR] [--file-root 
 
 Hooks add: --runtime NAME --session-id ID (one instance for each, however often), --state working|idle,
 --client PID:START (the process whose end ends the session), --source NAME (of a session's start), --pane ID,
---patience SECONDS (to wait for a busy store; 15 unless given).
+--patience SECONDS (to wait for a busy store; 15 unless given), --tell (say what the session is to be told of its
+locks).
 
 example: swarm-mcp register . --label "identity:work role:reviewer" --lease-seconds 3600
 """
@@ -22,6 +23,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.process import runs_app_server
+from swarm_mcp.cli.commands.alive import telling
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import here
@@ -57,10 +59,15 @@ def run(args) -> int:
             shown["heartbeat"] = row["heartbeat"]
         if args.value("--source"):
             shown["summary"] = store.instances.summary(row)
-    if args.json:
-        show(shown)
-    else:
-        say(f"registered {row['id']}")
+        with telling(store, row if args.has("--tell") else None) as notices:
+            if notices:
+                shown["notices"] = notices
+            if args.json:
+                show(shown)
+            else:
+                say(f"registered {row['id']}")
+                for notice in notices:
+                    say(notice)
     return 0
 
 

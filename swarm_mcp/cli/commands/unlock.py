@@ -15,7 +15,7 @@ example: swarm-mcp unlock src/schema.sql
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor
+from swarm_mcp.actor import person
 from swarm_mcp.cli.commands.lock import repository_of, wanted
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused, UsageError
@@ -32,7 +32,7 @@ def run(args) -> int:
     if fence is not None and len(files) > 1:
         raise UsageError("--fence is of one lock: give one FILE")
     with Store() as store:
-        instance = actor(store, args)
+        instance = person(store, args)
         files = files or [repository_of(instance)]
         for file in files:
             try:

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from swarm_mcp.server.tool import Tool
 
-GROUPS = ("instances", "locks", "messages", "tasks", "kv", "activity", "workspace", "dispatch")
+GROUPS = ("instances", "locks", "lock_handover", "messages", "tasks", "kv", "activity", "workspace", "dispatch")
 
 
 def all_tools(with_check: bool = False) -> dict[str, Tool]:

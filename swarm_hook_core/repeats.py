@@ -1,0 +1,67 @@
+"""Denials that are not written into the store again, because the same one was a moment ago: counted here.
+
+One JSON object a line: ``{"at": unix seconds, "instance": who was denied, "holder", "keys": of the lock}``.
+"""
+
+import os
+import time
+
+from swarm_hook_core.state import make_private, state_dir
+
+LIMIT_BYTES = 128 * 1024
+
+
+def path() -> str:
+    """Where they are counted; those before have ``.1`` appended."""
+    return os.path.join(state_dir(), "repeated-denials.jsonl")
+
+
+def note(instance_id: str, holder_id: str, *keys: str) -> None:
+    """Count one. Never raises: it may be in a sandbox that can write nothing."""
+    try:
+        from swarm_hook_core.payload import dumps
+
+        file = path()
+        line = dumps({"at": int(time.time()), "instance": instance_id, "holder": holder_id, "keys": list(keys)}) + "\n"
+        make_private(os.path.dirname(file))
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(handle, line.encode("utf-8", "backslashreplace"))  # in one call, so that lines do not mix
+            size = os.fstat(handle).st_size
+        finally:
+            os.close(handle)
+        if size > LIMIT_BYTES:
+            os.replace(file, file + ".1")
+    except Exception:  # noqa: BLE001 - a count is not worth a failed answer
+        return
+
+
+def counted(these: list, instance_id, holder_id, key, since: float, until: float) -> int:
+    """How many of `these` (see `known`) are that session's, by that holder's lock, from `since` until before `until`."""
+    return sum(
+        1
+        for one in these
+        if (one["instance"], one["holder"]) == (instance_id, holder_id) and key in one["keys"]
+        and since <= one["at"] < until
+    )  # fmt: skip
+
+
+def known() -> list:
+    """All that are still counted, as they were written."""
+    from swarm_hook_core.payload import loads
+
+    found = []
+    for file in (path() + ".1", path()):
+        try:
+            with open(file, encoding="utf-8", errors="replace") as lines:
+                text = lines.read()
+        except OSError:
+            continue
+        for line in text.splitlines():
+            try:
+                one = loads(line)
+            except (ValueError, RecursionError):
+                continue  # torn by a full disk
+            if isinstance(one, dict) and {"at", "instance", "holder", "keys"} <= set(one):
+                found.append(one)
+    return found

@@ -1,0 +1,130 @@
+"""hold: run a command while holding locks
+
+usage: swarm-mcp hold FILE ... [--shared] [--wait SECONDS] [--ttl SECONDS] [--note TEXT] [--expect SECONDS]
+                      [--pattern] [--path] [--grace SECONDS] [--as WHO] [--json] -- COMMAND [ARGUMENT ...]
+       swarm-mcp hold --git [--wait SECONDS] [--ttl SECONDS] [--note TEXT] [--grace SECONDS] [--as WHO] [--json]
+                      -- COMMAND [ARGUMENT ...]
+
+  --wait SECONDS    how long to wait in line for them (default: 0)
+  --ttl SECONDS     a lease, which is renewed: the locks lapse when this process has been stopped for so long
+  --grace SECONDS   between TERM and KILL for a command whose locks are lost (default: 5)
+  --json            a refusal as JSON: {"error", "active", "queue"} or {"error", "circle"}
+  the others        as for `swarm-mcp lock`
+
+Takes the locks, all or none, runs the command, passes signals on to it, and releases them when it ends. The holder
+is this very process: other commands and agents of the same session are kept out as well, and the locks are free
+when it ends, however it ends. What it runs may write what it holds. Should one of the locks be lost meanwhile
+(lapsed, taken with force, handed on), the command is ended. Outside of any session a session of its own is made.
+
+Exit: the command's own code, 128 and the number of the signal that ended it; 75 the locks could not be had in
+time, or waiting for them would never end; 76 a lock was lost; 126 the command cannot be run; 127 there is none of
+that name; 1 anything else.
+
+example: swarm-mcp hold migrations --wait 300 --note "renumbering" -- make migrate
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from swarm_mcp.actor import actor, surrounding_session
+from swarm_mcp.cli.commands.lock import obtained, refused_by, repository_of, request_of
+from swarm_mcp.cli.output import complain, flush, refused
+from swarm_mcp.errors import Deadlock, LockRefused, UsageError
+from swarm_mcp.store import Store
+
+WORDS = None
+NOT_IN_TIME, CANNOT_RUN, NOT_FOUND = 75, 126, 127
+
+
+def run(args) -> int:
+    """Hold, run, release; the exit code."""
+    if not args.behind:
+        raise UsageError("missing the command: swarm-mcp hold FILE ... -- COMMAND")
+    files, argv = args.words[: -args.behind], args.words[-args.behind :]
+    if bool(files) == args.has("--git"):
+        raise UsageError("--git is instead of a path: give one of the two" if files else "missing the path to hold")
+    missing = _unrunnable(argv[0])
+    if missing:
+        complain(f"hold failed: {argv[0]}: {os.strerror(2 if missing == NOT_FOUND else 13)}")
+        return missing
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupted)  # while we wait, so that nothing of ours is left behind
+    with Store() as store:
+        instance, agent = _holder(store, args)
+        try:
+            asked = request_of(args, instance, files or [repository_of(instance)], store.now(), agent=agent, tool="hold")
+            try:
+                rows = obtained(store, instance, asked, args)
+            except LockRefused as refusal:
+                refused_by(refusal, args, store, asked, "hold")
+                return NOT_IN_TIME
+            except Deadlock as circle:
+                refused(args, "hold", circle.answer)
+                return NOT_IN_TIME
+            return _run(store, instance, rows, argv, args.seconds("--grace", 5.0))
+        finally:
+            if not agent:
+                store.instances.remove(instance["id"])
+
+
+def _run(store, instance: dict, rows: list[dict], argv: list[str], grace: float) -> int:
+    from swarm_mcp.holding import LOST, Hold
+
+    hold = Hold(store, instance, rows, grace)
+    flush()
+    try:
+        code = hold.run(argv)
+    except OSError as error:
+        complain(f"hold failed: {argv[0]}: {error.strerror or error}")
+        code = NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN
+    finally:
+        hold.release()
+    if hold.lost:
+        complain(f"hold: {hold.lost}")
+        return LOST
+    return code
+
+
+def _holder(store, args) -> tuple[dict, str]:
+    """Whose the locks will be: this process as an agent of the session it runs in, or as a session of its own."""
+    from swarm_hook_core import hold_marks
+    from swarm_hook_core.process import start_time
+
+    pid, started = os.getpid(), start_time(os.getpid())
+    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    session = actor(store, args) if named else surrounding_session(store)
+    if session:
+        return session, hold_marks.agent_of(pid, started, store.here)
+    from swarm_hook_core.environment import identity
+    from swarm_mcp.scope import current_scope, here
+    from swarm_mcp.store.registration import Registration
+
+    who = identity("MCP")
+    row = store.instances.register(
+        Registration(
+            here(),
+            label=" ".join([*([f"identity:{who}"] if who else []), f"origin:hold pid:{pid}"]),
+            scope=current_scope(args.value("--scope")),
+            runtime=hold_marks.RUNTIME,
+            session_id=f"{pid}-{started}-{store.here}",
+            client=(pid, started),
+        )
+    )
+    return row, ""
+
+
+def _unrunnable(program: str) -> int:
+    """Why `program` cannot be run, as an exit code; 0 where it can."""
+    import shutil
+
+    if shutil.which(program):
+        return 0
+    return CANNOT_RUN if os.path.dirname(program) and os.path.exists(program) else NOT_FOUND
+
+
+def _interrupted(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,39 @@
+"""request-lock: ask whoever holds a file for it
+
+usage: swarm-mcp request-lock FILE [--reason TEXT] [--as WHO] [--json]
+
+  --reason TEXT  why; told to the holder
+
+The holder gets a message that says who asks and why, which its next hook shows to its model; asking again before
+it has been read says nothing more. You are told when the file is free. Exit 1 where nobody holds it, or only
+sessions of another identity do.
+
+example: swarm-mcp request-lock src/schema.sql --reason "one index is missing, two minutes"
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.actor import person
+from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.errors import Refused
+from swarm_mcp.shapes import short
+from swarm_mcp.store import Store
+
+WORDS = 1
+
+
+def run(args) -> int:
+    """Ask."""
+    file = args.word(0, "the file: swarm-mcp request-lock FILE")
+    with Store() as store:
+        try:
+            locks = store.handovers.request(person(store, args), file, args.value("--reason"))
+        except Refused as refusal:
+            return refused(args, "request-lock", refusal.answer)
+    if args.json:
+        held = [{"file": lock["file"], "holder": lock["instance_id"], "label": lock["owner_label"]} for lock in locks]
+        show({"ok": True, "asked": held})
+    else:
+        for lock in locks:
+            say(f"asked {lock['owner_label'] or short(lock['instance_id'])} for {lock['file']}")
+    return 0

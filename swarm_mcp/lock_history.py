@@ -1,0 +1,174 @@
+"""What has happened to a file's locks, out of the events: under whatever name, and through folders and patterns."""
+
+from __future__ import annotations
+
+from swarm_hook_core import repository
+from swarm_hook_core.patterns import covered
+from swarm_hook_core.peers import above
+from swarm_hook_core.reader import GLOB
+from swarm_hook_core.wildmatch import literal_prefix
+from swarm_mcp.store.acquaintance import Acquaintance, payload_of
+from swarm_mcp.store.denials import KNOWN_SECONDS
+from swarm_mcp.store.lock_reach import Reach, reach_of
+from swarm_mcp.store.locks import plain
+from swarm_mcp.store.logical import tree_of
+
+AT_ONCE = 1000  # events that are read together, the newest first
+# Kinds that are about one file alone: a lock on a folder over it is no part of them.
+_OF_ONE_FILE = ("lock_denied", "lock_breached", "restored")
+# Fields of a payload that name a session, and what goes with it where that is a stranger.
+_SESSIONS = {"holder": ("holder_label", "note", "content", "why"), "by": ("why",), "to": (), "from": ("content",)}
+_WORDS = {
+    "lock_released": "released", "lock_denied": "denied", "lock_breached": "altered", "restored": "restored",
+    "lock_deadlock": "deadlock", "lock_renewed": "renewed", "lock_stolen": "stolen", "lock_requested": "requested",
+    "lock_transferred": "transferred",
+}  # fmt: skip
+
+
+def history(store, place: dict, word: str, viewer: str, limit: int) -> dict:
+    """``{file, events}`` of what `word` means in `place` (see ``explaining``): the newest `limit`, oldest first.
+
+    An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as
+    in ``attempts.rule``; of a session of another identity than `viewer` neither name nor note is told. Raises
+    SwarmError.
+    """
+    reach = reach_of(place, word)
+    names, known = _Names(reach), Acquaintance(f"identity:{viewer}" if viewer else None)
+    found: list[dict] = []
+    before = None
+    while len(found) < limit:
+        condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
+        rows = store.rows(
+            "SELECT id, type, actor, subject, payload, created_at FROM events"
+            f" WHERE type >= 'context.' AND type < 'context/' {condition} ORDER BY id DESC LIMIT {AT_ONCE}",
+            values,
+        )
+        found += [(row, payload, how) for row in rows if (how := names.concern(row, payload := payload_of(row)))]
+        if len(rows) < AT_ONCE:
+            break
+        before = rows[-1]["id"]
+    found = found[:limit]
+    _learn(store, known, found)
+    shown = [_shown(store, known, viewer, *one) for one in reversed(found)]
+    _count(store, shown, found)
+    return {"file": reach.file, "events": shown}
+
+
+class _Names:
+    """All that a path is called in events."""
+
+    def __init__(self, reach: Reach):
+        self.reach = reach
+        self.own = {*reach.keys, reach.file, *([reach.key] if reach.key else [])}
+        self.over = {folder for name in self.own for folder in above(name)}
+        tree = tree_of(reach) if reach.key is not None and not reach.pattern else None
+        self.in_repository = {
+            name for key in (*self.own, *self.over) for name in repository.names_of(key, tree)
+        } if tree else set()  # fmt: skip
+
+    def concern(self, row: dict, payload: dict) -> str:
+        """How an event concerns the path: a rule, empty where it does not."""
+        kind, subject, key = row["type"].partition(".")[2], plain(row["subject"] or ""), payload.get("key")
+        if self.reach.pattern:
+            same = (payload.get("pattern"), payload.get("base")) == (self.reach.pattern, self.reach.base)
+            return "pattern" if same or subject == self.reach.file else ""
+        if kind == "lock_denied" and (payload.get("path") in self.own or payload.get("path_key") in self.own):
+            return payload.get("rule") or "file"
+        if subject in self.own or (isinstance(key, str) and key in self.own):
+            return "file"
+        if kind in _OF_ONE_FILE:
+            return ""
+        if subject in self.over or (isinstance(key, str) and key in self.over):
+            return "folder" if not payload.get("pattern") else ""
+        pattern, base = payload.get("pattern"), payload.get("base")
+        if isinstance(pattern, str) and isinstance(base, str) and self._covers(pattern, base):
+            return "pattern"
+        return "repository" if payload.get("repository") in self.in_repository else ""
+
+    def _covers(self, pattern: str, base: str) -> bool:
+        prefix = literal_prefix(pattern)
+        folder = f"{base.rstrip('/')}/{prefix}" if prefix else base
+        return bool(covered(pattern, base, GLOB + folder, list(self.own)))
+
+
+def _learn(store, known: Acquaintance, found: list[tuple]) -> None:
+    """The labels of sessions in these events that are here no more."""
+    named = set()
+    for row, payload, _how in found:
+        named.update(value for value in (row["actor"], *map(payload.get, _SESSIONS)) if isinstance(value, str))
+        named.update(one[0] for one in payload.get("circle") or () if isinstance(one, list) and one)
+    gone = [one for one in named if one != "system" and not store.instances.get(one)]
+    if gone:
+        marks = ",".join("?" * len(gone))
+        known.learn(
+            store.rows(
+                "SELECT type, subject, payload FROM events WHERE type >= 'instance.' AND type < 'instance/'"
+                f" AND subject IN ({marks}) ORDER BY id",
+                gone,
+            )
+        )
+
+
+def _shown(store, known: Acquaintance, viewer: str, row: dict, payload: dict, how: str) -> dict:
+    actor = row["actor"] if isinstance(row["actor"], str) else None
+    meets = known.may_meet(store, actor)
+    label = known.label_of(store, actor) if actor and meets else None
+    shown = {"id": row["id"], "at": row["created_at"], "what": _what(row, payload), "rule": how}
+    shown.update(file=plain(row["subject"] or ""), instance_id=actor if meets else None, label=label)
+    if not meets:
+        shown["hidden"] = True
+    return {**shown, "details": _details(store, known, payload, meets)}
+
+
+def _what(row: dict, payload: dict) -> str:
+    """The event in a word."""
+    kind = row["type"].partition(".")[2]
+    if kind == "lock_acquired":
+        was = payload.get("was")
+        if was is None:
+            return "acquired"
+        return "renewed" if was == (payload.get("mode") or "exclusive") else f"now {payload.get('mode') or 'exclusive'}"
+    if kind == "lock_released" and payload.get("reason") in ("lapsed", "transferred", "stolen", "reclaimed"):
+        return payload["reason"]
+    return _WORDS.get(kind, kind.replace("_", " "))
+
+
+def _details(store, known: Acquaintance, payload: dict, meets: bool) -> dict:
+    """The payload, as far as the viewer may know it."""
+    hidden = set() if meets else {"content", "note", "why", "command", "cwd", "session", "denied_agent", "wanted", "writer_label"}
+    for name, more in _SESSIONS.items():
+        if payload.get(name) and not known.may_meet(store, payload[name]):
+            hidden |= {name, *more}
+    circle = payload.get("circle")
+    if isinstance(circle, list):
+        payload = {**payload, "circle": [_of_circle(store, known, one) for one in circle]}
+    return {name: value for name, value in payload.items() if name not in hidden}
+
+
+def _of_circle(store, known: Acquaintance, one) -> dict:
+    holder, agent = (*one, "", "")[:2] if isinstance(one, list) else ("", "")
+    if not known.may_meet(store, holder):
+        return {"hidden": True}
+    return {"instance_id": holder, "label": known.label_of(store, holder), "agent": agent or None}
+
+
+def _count(store, shown: list[dict], found: list[tuple]) -> None:
+    """How often each denial came again while it was not worth another event (``repeats``)."""
+    from swarm_hook_core import repeats
+
+    if not any(one["what"] == "denied" for one in shown):
+        return
+    known = repeats.known()
+    events = list(zip(shown, (row for row, _payload, _how in reversed(found)), (p for _row, p, _how in reversed(found))))
+    for at, (one, row, payload) in enumerate(events):
+        if one["what"] != "denied":
+            continue
+        same = [
+            later["at"] for later, other, told in events[at + 1 :]
+            if later["what"] == "denied" and (other["actor"], told.get("key")) == (row["actor"], payload.get("key"))
+        ]  # fmt: skip
+        end = min([*same, one["at"] + KNOWN_SECONDS + 1])
+        again = repeats.counted(known, row["actor"], payload.get("holder"), payload.get("key"), one["at"], end)
+        if again:
+            one["repeated"] = again
+

@@ -1,0 +1,70 @@
+"""The server's heartbeat: while its client lives, the leases of that client's session do not lapse.
+
+It sleeps until a lease is due, or somebody commits to the store, since locks are also taken by commands. A client
+that is stopped (SIGSTOP, Ctrl-Z) is not vouched for: it could not do anything about its locks either.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from swarm_hook_core.process import is_stopped
+from swarm_hook_core.state import store_path
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.server.session import CallingSession
+
+FIRST_SECONDS = 2.0  # most servers are never called: until then the client has more urgent needs
+LONGEST_SECONDS = 20.0
+GAP_SECONDS = 0.25  # between two looks at a store that is busy
+SHORTEST_SECONDS = 0.05
+STOPPED_SECONDS = 1.0  # between looks at a client that is stopped
+BUSY_SECONDS = 1.0  # for the store to take a sign of life
+
+
+class Heartbeat:
+    """Signs of life for what this server's session holds. `run` never returns; a daemon thread is its place."""
+
+    def __init__(self, session: CallingSession):
+        self._session = session
+
+    def run(self) -> None:
+        """Beat for ever."""
+        time.sleep(FIRST_SECONDS)
+        from swarm_mcp.store.changes import Changes
+
+        with Changes(store_path()) as changes:
+            while True:
+                due = time.monotonic() + self.beat()
+                changes.wait(max(SHORTEST_SECONDS, due - time.monotonic()))
+                time.sleep(max(0.0, min(GAP_SECONDS, due - time.monotonic())))
+
+    def beat(self) -> float:
+        """Renew what is due, see to what others let lapse; seconds until there may be something to do again."""
+        if not os.path.isfile(store_path()):
+            return LONGEST_SECONDS
+        from swarm_mcp.store import Store
+
+        try:
+            with Store(busy_seconds=BUSY_SECONDS) as store:
+                return max(SHORTEST_SECONDS, min(self._keep(store), self._see_to_others(store), LONGEST_SECONDS))
+        except Exception as error:  # noqa: BLE001 - the next beat may fare better; the session goes on
+            print(f"swarm-mcp serve: heartbeat: {type(error).__name__}: {error}", file=sys.stderr)
+            return GAP_SECONDS if isinstance(error, SwarmError) else LONGEST_SECONDS
+
+    def _keep(self, store) -> float:
+        waits, pid = [], self._session.client[0]
+        for instance_id in self._session.vouched(store):
+            if store.leases.is_due(instance_id) and pid and is_stopped(pid):
+                waits.append(STOPPED_SECONDS)
+            else:
+                left = store.leases.keep(instance_id)
+                waits += [] if left is None else [left]
+        return min(waits, default=LONGEST_SECONDS)
+
+    def _see_to_others(self, store) -> float:
+        store.leases.some()
+        left = store.leases.next_due()
+        # Every server around wakes for it: not all at once.
+        return LONGEST_SECONDS if left is None else max(0.0, left) + GAP_SECONDS * os.urandom(1)[0] / 255
