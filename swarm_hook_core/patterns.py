@@ -84,6 +84,8 @@ class Cover:
 
     def leads_to(self, key: str) -> bool:
         """Whether something below the folder with this key may be covered."""
+        if self.segments is None:
+            return False
         return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
 
 

@@ -16,12 +16,14 @@ ON = ("true", "yes", "on", "1")
 class Tree:
     """One work tree: its folder `top` (links resolved), `own`: its git folder, `common`: that of all of them."""
 
-    __slots__ = ("top", "own", "common")
+    __slots__ = ("top", "own", "common", "first", "takes_all")
 
     def __init__(self, top: str, own: str, common: str):
         self.top = top
         self.own = own
         self.common = common
+        self.first = None  # its first commit, once somebody has asked
+        self.takes_all = None  # whether `opted_in`, likewise
 
 
 def tree_over(path: str):
@@ -69,12 +71,13 @@ def trees_beside(tree) -> list:
 
 def opted_in(tree) -> bool:
     """Whether ``swarm.logical`` is on, in the clone's configuration or in that of this work tree alone."""
-    config = os.path.join(tree.common, "config")
-    setting, own = _settings(config)
-    if own:
-        mine = _settings(os.path.join(tree.own, "config.worktree"))[0]
-        setting = setting if mine is None else mine
-    return bool(setting)
+    if tree.takes_all is None:
+        setting, of_tree = _settings(os.path.join(tree.common, "config"))
+        if of_tree:
+            mine = _settings(os.path.join(tree.own, "config.worktree"))[0]
+            setting = setting if mine is None else mine
+        tree.takes_all = bool(setting)
+    return tree.takes_all
 
 
 def ids(tree) -> list:
@@ -113,8 +116,10 @@ def place_of(key: str, top: str):
 
 def remembered(tree) -> str:
     """The first commit of this repository, as it was written down; empty where it was not."""
-    words = _line(_record(tree)).split()
-    return words[0] if len(words) == 2 and words[1] == _birth(tree) else ""
+    if tree.first is None:
+        words = _line(_record(tree)).split()
+        tree.first = words[0] if len(words) == 2 and words[1] == _birth(tree) else ""
+    return tree.first
 
 
 def learn(tree, seconds: float) -> str:
@@ -133,7 +138,7 @@ def learn(tree, seconds: float) -> str:
     lines = done.stdout.split()
     if done.code != 0 or not lines:
         return ""
-    first = lines[-1]  # of several that were merged, the oldest: newer ones may be in one clone only
+    tree.first = first = lines[-1]  # of several that were merged, the oldest: newer ones may be in one clone only
     try:
         write_private(_record(tree), f"{first} {_birth(tree)}\n")
     except OSError:

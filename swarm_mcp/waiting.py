@@ -25,6 +25,8 @@ class LockWait:
         self._until = None if seconds is None else clock.now() + min(seconds, LONGEST_WAIT)
         self._next_sign = 0.0
         self._lapse: float | None = None
+        self._obstacle: tuple[str, tuple] | None = None  # a query that finds what was in the way, and until when
+        self._next_look = 0.0  # it is enough to ask that
 
     def advance(self, store) -> list[dict] | None:
         """The locks' rows once they are held, None while there is something to wait for.
@@ -71,6 +73,8 @@ class LockWait:
             return self._try_once(store)
         if clock.now() >= self._next_sign:
             self._show_life(store)
+        if self._obstacle and clock.now() < self._next_look and store.row(*self._obstacle):
+            return None
         self._lapse = None
         if not self._is_free(store):
             return None
@@ -84,15 +88,22 @@ class LockWait:
 
     def _is_free(self, store) -> bool:
         """Whether nothing seems to be in the way. Only looks."""
-        if store.queue.ahead_of(self.instance, self.wanted):
+        self._obstacle, self._next_look = None, clock.now() + 0.9 * LONGEST_NAP
+        waiter = store.queue.ahead_of(self.instance, self.wanted)
+        if waiter:
+            self._obstacle = ("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (waiter["ticket"],))
             return False
         lock = store.locks.in_the_way(self.instance, self.wanted)
         if lock is None:
             return True
+        # Another grant, another mode: another id. Handed over: another holder.
+        self._obstacle = ("SELECT 1 FROM context WHERE id = ? AND instance_id = ?", (lock["id"], lock["instance_id"]))
         if not keeps_out(lock, self.instance["id"], self.wanted.agent, self.wanted.mode):
             self._until = clock.now()  # one's own, which `once` refuses: nobody else will let go of it
         left = store.locks.rows.left(lock)
-        self._lapse = None if left is None else clock.now() + left + 0.01
+        if left is not None:
+            self._lapse = clock.now() + left + 0.01
+            self._next_look = min(self._next_look, self._lapse)
         return False
 
     def _try_once(self, store) -> list[dict]:

@@ -28,8 +28,8 @@ REPEATABLE = frozenset({"--at", "--env", "--file", "--holder", "--kept", "--kind
 SWITCHES = frozenset(
     {
         "--approval-required", "--detach", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn",
-        "--fresh", "--git", "--help", "--json", "--list", "--local", "--no-clients", "--no-enter", "--no-nudge",
-        "--no-skill", "--no-skills", "--no-spawn", "--path", "--pattern", "--shared", "--tell", "--watch",
+        "--fresh", "--git", "--help", "--json", "--list", "--local", "--logical", "--no-clients", "--no-enter",
+        "--no-nudge", "--no-skill", "--no-skills", "--no-spawn", "--path", "--pattern", "--shared", "--tell", "--watch",
     }
 )  # fmt: skip
 

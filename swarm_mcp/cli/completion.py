@@ -124,7 +124,7 @@ def _after(verb: str, before: list[str], current: str) -> list[Candidate]:
     if current.startswith("-") and not only_words:
         return offered
     shapes = dict.fromkeys(filter(None, (usage.word_after(len(placed)) for usage in matching)))
-    found = [one for shape in shapes for one in _of(verb, shape, scope)]
+    found = list(dict.fromkeys(one for shape in shapes for one in _of(verb, shape, scope)))
     return found if shapes or only_words else offered
 
 

@@ -23,6 +23,8 @@ COMMANDS = {
     "unlock": "unlock",
     "hold": "hold",
     "locks": "locks",
+    "why": "why",
+    "log": "log",
     "renew": "renew",
     "transfer": "transfer",
     "request-lock": "request_lock",

@@ -29,19 +29,26 @@ class Membership:
         self.instance_id = instance_id or new_id()
         self.run_id = str(spec.get("id") or new_id())
         self._path = path
+        self._open: Store | None = None
 
     def join(self) -> dict:
         """Write the run down and register its instance, which the child will adopt; the instance's row.
 
         Raises SwarmError: without a place among the others a child must not start.
         """
-        with Store(self._path) as store:
+        # Kept open until the end, though each deed has one of its own: whoever closes the last connection of a store
+        # has to fold its journal in, which takes longer than everything else here.
+        self._open = store = Store(self._path)
+        try:
             store.runs.begin({**self.spec, "id": self.run_id, "instance_id": self.instance_id})
             row = self._register(store)
             if row["id"] != self.instance_id:
                 store.instances.remove(row["id"])
                 store.runs.update(self.run_id, state=ENDED)
                 raise SwarmError(f"instance {self.instance_id} is another session's")
+        except BaseException:
+            self._close()
+            raise
         return row
 
     def bind(self, pid: int, started: str) -> None:
@@ -59,6 +66,15 @@ class Membership:
     def leave(self) -> None:
         """Remove the instance with all it holds."""
         self._quietly(self._end)
+        self._close()
+
+    def __del__(self):
+        self._close()
+
+    def _close(self) -> None:
+        store, self._open = self._open, None
+        if store:
+            store.close()
 
     def _end(self, store: Store) -> None:
         store.runs.update(self.run_id, state=ENDED)

@@ -9,6 +9,8 @@ import time
 
 from swarm_mcp.harness.environment import RUN_ID
 
+PIECE = 32768
+
 
 def living(group: int, run_id: str = "") -> set[int]:
     """Pids that belong to the run and are no zombies: of its process group, or started with its id (Linux)."""
@@ -90,8 +92,8 @@ def _group_of(pid: int) -> int:
 
 def _state_and_group(name: str) -> tuple[str, int]:
     stat = _read(f"/proc/{name}/stat")
-    fields = stat[stat.rfind(b")") + 2 :].split()
-    return (fields[0].decode(), int(fields[2])) if len(fields) > 2 else ("", 0)
+    fields = stat[stat.rfind(b")") + 2 :].split(None, 3)
+    return (fields[0].decode(), int(fields[2])) if len(fields) > 3 else ("", 0)
 
 
 def _environ(name: str) -> bytes:
@@ -99,8 +101,18 @@ def _environ(name: str) -> bytes:
 
 
 def _read(path: str) -> bytes:
+    """All of a file of /proc; empty where it cannot be read. There are hundreds, so in as few steps as can be."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read(1 << 20) or b""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""
+    try:
+        found = piece = os.read(handle, PIECE)
+        while len(piece) == PIECE:  # such files give what is asked for as long as they have it
+            piece = os.read(handle, PIECE)
+            found += piece
+        return found
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)

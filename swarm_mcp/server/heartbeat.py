@@ -15,7 +15,7 @@ from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.session import CallingSession
 
-FIRST_SECONDS = 2.0  # most servers are never called: until then the client has more urgent needs
+FIRST_SECONDS = 1.0  # most servers are never called: until then the client has more urgent needs
 LONGEST_SECONDS = 20.0
 GAP_SECONDS = 0.25  # between two looks at a store that is busy
 SHORTEST_SECONDS = 0.05

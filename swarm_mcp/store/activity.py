@@ -104,9 +104,10 @@ class Activity:
         """
         store = self.store
         store.leases.some()
-        if store.instances.gone() or store.denials.are_due():
+        if store.instances.gone() or store.denials.are_due() or store.locks.rows.ended_holds():
             with store.writing():
                 store.instances.reclaim()
+                store.locks.rows.reaped(store.locks.rows.ended_holds())
                 store.locks.key_foreign_rows(2000)  # or a lock by another spelling would be due again and again
                 store.denials.settle()
 

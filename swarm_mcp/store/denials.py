@@ -25,6 +25,7 @@ _WAYS = {
     "deregistered": "{who} has left",
     "moved": "{who} works elsewhere now",
     "reclaimed": "{who} is gone",
+    "ended": "the command for which {who} held {it} has ended",
     "lapsed": "the lease of {who} on {it} has lapsed",
     "stolen": "it was taken from {who}",
     "agent_ended": "the agent of {who} that held {it} has ended",

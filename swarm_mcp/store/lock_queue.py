@@ -8,13 +8,13 @@ do so for as long only as it keeps that hold, so nobody waits for ever.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.payload import dumps, loads
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
@@ -86,7 +86,7 @@ class LockQueue:
         now = clock.now()
         values: dict = {"instance_id": instance["id"], "agent": wanted.agent, "scope": instance["scope"]}
         values.update(host=self.store.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
-        values.update(wants=json.dumps(wants), since=now, until=None if seconds is None else now + seconds)
+        values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
         with self.store.writing():
             self.store.instances.require(instance["id"])
             self.sweep()
@@ -223,5 +223,5 @@ def _holder_of(lock: dict) -> Holder:
 
 
 def _reaches(row: dict) -> tuple[Reach, ...]:
-    wants = json.loads(row["wants"])
+    wants = loads(row["wants"])
     return tuple(reach for want in wants if (reach := reach_in(want)))

@@ -24,8 +24,8 @@ class Reach(NamedTuple):
               that all it covers is in; None for a mutex
     keys      every name under which a lock on the same path may be stored
     pattern   as it was given, relative to `base` (the key of a folder); empty for a path
-    segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A path counts with all that is under it
-              where it is a folder, or was named with a slash at its end
+    base      of a path its own key where it is a folder, or was named with a slash at its end; else empty
+    segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A folder counts with all that is under it
     names     what it is called in its repository, where it is to hold in every work tree of that: see ``logical``
     """
 
@@ -53,7 +53,7 @@ def reach_of(instance: dict, text: str, as_pattern: bool | None = None) -> Reach
     if not as_pattern:
         key = key_of(path)
         deep = text.endswith("/") or os.path.isdir(path)
-        return Reach(path, key, tuple(keys_for(path, "/")), segments=tuple(_of_key(key, deep)))
+        return Reach(path, key, tuple(keys_for(path, "/")), base=key if deep else "", segments=tuple(_of_key(key, deep)))
     base = instance["scope"]
     if os.path.isabs(text):
         if not text.startswith(base.rstrip("/") + "/"):
@@ -76,7 +76,9 @@ def reach_in(row: dict) -> Reach | None:
             return None
     key = row["path_key"] or key_of(file)
     names = (row["repository"],) if row.get("repository") else ()
-    return Reach(file, key, (key,), segments=tuple(_of_key(key, os.path.isdir(file))), names=names)
+    base = row.get("base") or ""
+    deep = bool(base) or os.path.isdir(file)
+    return Reach(file, key, (key,), base=base, segments=tuple(_of_key(key, deep)), names=names)
 
 
 def meet(left: Reach, right: Reach) -> bool:

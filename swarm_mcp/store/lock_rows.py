@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
-from swarm_hook_core.hold_marks import has_ended
+from swarm_hook_core.hold_marks import PREFIX, has_ended
 from swarm_hook_core.liveness import departed
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.peers import above
@@ -38,18 +38,29 @@ class LockRows:
             values,
         )
 
+    def found(
+        self, names: tuple[str, ...] | list[str], ranges: list[tuple[str, str]] | tuple = (), patterns: bool = False
+    ) -> list[dict]:
+        """Locks stored under any of `names`, or between two keys, or `patterns`; and what may be one of them.
+
+        That is every lock without a key that ends in the last part of a name. One question, since each has its price.
+        """
+        some, marks = "SELECT rowid FROM context WHERE type = 'lock' AND", ",".join("?" * len(names))
+        last = list({ascii_lower(name.rsplit("/", 1)[-1]) for name in names})
+        between = [*ranges, (GLOB, GLOB[:-1] + ";")] if patterns else ranges
+        # Apart, because SQLite reads every lock there is for an OR over several partial indexes.
+        asked = [f"{some} path_key IN ({marks})", f"{some} file IN ({marks})"]
+        asked.append(f"{some} path_key IS NULL AND {NAME_OF_FILE} IN ({','.join('?' * len(last))})")
+        asked += [f"{some} path_key >= ? AND path_key < ?"] * len(between)
+        values = (*names, *names, *last, *(end for ends in between for end in ends))
+        return self.select(f"AND c.rowid IN ({' UNION ALL '.join(asked)})", values)
+
     def named(self, keys: tuple[str, ...] | list[str]) -> list[dict]:
         """Locks on a path by any of its names."""
-        marks = ",".join("?" * len(keys))
-        # Apart, because SQLite reads every lock there is for an OR over two partial indexes.
-        some = "SELECT rowid FROM context WHERE type = 'lock' AND"
-        found = f"{some} path_key IN ({marks}) UNION {some} file IN ({marks})"
-        rows = self.select(f"AND c.rowid IN ({found})", (*keys, *keys))
-        names = tuple({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
-        expression = NAME_OF_FILE.replace("file", "c.file")
-        unkeyed = self.select(f"AND c.path_key IS NULL AND {expression} IN ({','.join('?' * len(names))})", names)
-        seen = {row["id"] for row in rows}
-        return rows + [row for row in unkeyed if row["id"] not in seen and key_of(row["file"]) in keys]
+        return [
+            row for row in self.found(keys)
+            if row["path_key"] in keys or row["file"] in keys or (not row["path_key"] and key_of(row["file"]) in keys)
+        ]  # fmt: skip
 
     def covering(self, reach: Reach) -> list[dict]:
         """Locks that keep the path of `reach` still: on itself, on a folder over it, by a pattern; or on the same
@@ -69,20 +80,17 @@ class LockRows:
 
     def meeting(self, reach: Reach) -> list[dict]:
         """Locks whose reach meets `reach`, here or in another work tree, whoever holds them, in whatever mode."""
-        found = {row["id"]: row for row in (*self.in_place(reach), *self.store.logical.meeting(reach))}
+        here, elsewhere = self.in_place(reach), self.store.logical.meeting(reach)
+        if not elsewhere:
+            return here
+        found = {row["id"]: row for row in (*here, *elsewhere)}
         return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
 
     def in_place(self, reach: Reach) -> list[dict]:
-        """Those that meet it by their paths."""
+        """Those that meet it by their paths, oldest first."""
         names, ranges = candidates(reach)
-        found = {row["id"]: row for row in self.named(names)}
-        for low, high in ranges if reach.key is not None else ():
-            for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (low, high)):
-                found[row["id"]] = row
-        if reach.key is not None:
-            for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";")):
-                found[row["id"]] = row
-        return [row for row in found.values() if (there := reach_in(row)) and meet(reach, there)]
+        rows = self.found(names, ranges, patterns=reach.key is not None)
+        return [row for row in rows if (there := reach_in(row)) and meet(reach, there)]
 
     def live(self, rows: list[dict]) -> list[dict]:
         """Those of `rows` that still hold."""
@@ -97,9 +105,19 @@ class LockRows:
                 removal.remove(self.store, holder, "reclaimed")
             else:
                 self.store.locks.drop([row for row in void if row["instance_id"] == holder_id], "reclaimed")
-        self.store.leases.let_go([row for row in void if not self.has_gone(row)])
+        left = [row for row in void if not self.has_gone(row)]
+        ended = [row for row in left if has_ended(row["agent"], self.store.here)]
+        self.store.locks.drop(ended, "ended")
+        self.store.leases.let_go([row for row in left if row not in ended])
         ids = {row["id"] for row in void}
         return [row for row in rows if row["id"] not in ids]
+
+    def ended_holds(self) -> list[dict]:
+        """Locks of processes that have ended, though their sessions live: see ``hold_marks``."""
+        held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
+        rows = self.store.rows(f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})", (PREFIX, PREFIX[:-1] + ";"))
+        ended = [row["agent"] for row in rows if has_ended(row["agent"], self.store.here)]
+        return self.select(f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended)) if ended else []
 
     def is_void(self, row: dict) -> bool:
         """Whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
@@ -24,6 +25,21 @@ from swarm_mcp.store.lock_request import LockRequest, request
 from swarm_mcp.store.lock_rows import EXCLUSIVE, LockRows, facts, keeps_out
 from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
 from swarm_mcp.store.registration import new_id
+
+class Look(NamedTuple):
+    """What a request met when it was looked at.
+
+    version  of the store then (`Locks._version`)
+    met      the locks it meets, for each that it wants
+    refusal  what is in its way: a lock, or a place in the queue; None for nothing
+    is_good  whether, while the store is of that version, it can be granted by this alone
+    """
+
+    version: tuple[int, int]
+    met: list[list[dict]]
+    refusal: dict | None
+    is_good: bool
+
 
 class Locks:
     """The embedded store's locks."""
@@ -55,29 +71,27 @@ class Locks:
         What the holder has already is renewed in place, so no peer can slip in between. Raises LockRefused;
         then the session is told when the file is free. Who waits (``lock_queue``) goes first.
         """
-        if self._looked_for_foreign != self.store.now():
-            self._looked_for_foreign = self.store.now()  # once a second: until then they are found by their name
-            if self._without_key(1):
-                with self.store.writing():
-                    self.key_foreign_rows(2000)
+        self._key_foreign(wanted)
         # A look before the write lock: who is refused over and over need not queue for it.
-        refusal = self._first_other(instance, wanted, self.rows.live) or self.store.queue.ahead_of(instance, wanted)
-        if refusal and wanted.ticket:
-            raise self._refusal(instance, refusal)
-        if refusal:
-            own = refusal["instance_id"] == instance["id"]
-            known = not own and self.store.denials.is_known(instance, refusal)
+        look = self._look(instance, wanted)
+        if look.refusal and wanted.ticket:
+            raise self._refusal(instance, look.refusal)
+        if look.refusal:
+            own = look.refusal["instance_id"] == instance["id"]
+            known = not own and self.store.denials.is_known(instance, look.refusal)
             if known:
-                self.store.denials.count(instance, refusal)
-            elif own and (refusal["agent"] or "") not in ("", wanted.agent):
+                self.store.denials.count(instance, look.refusal)
+            elif own and (look.refusal["agent"] or "") not in ("", wanted.agent):
                 with self.store.writing():
-                    self.store.denials.report_sibling(instance, [refusal], of_request(instance, wanted))
+                    self.store.denials.report_sibling(instance, [look.refusal], of_request(instance, wanted))
             if own or known:
-                raise self._refusal(instance, refusal)
+                raise self._refusal(instance, look.refusal)
         keys = [key for reach in wanted.reaches for key in reach.keys]
         with self.store.writing():
             self.store.instances.require(instance["id"])
             self.store.denials.forget(instance["id"], keys)
+            if look.is_good and self._version() == look.version:
+                return self.grant(instance, wanted, look.met)
             self.store.denials.taker = (instance["id"], keys)
             try:
                 refusal = self._first_other(instance, wanted, self.rows.reaped)
@@ -85,15 +99,21 @@ class Locks:
                 self.store.denials.taker = ("", [])
             refusal = refusal or self.store.queue.ahead_of(instance, wanted)
             if refusal is None:
-                self.store.queue.leave(wanted.ticket)
                 return self.grant(instance, wanted)
             if refusal["instance_id"] != instance["id"] and not wanted.ticket:
                 self.store.denials.record(instance, refusal, of_request(instance, wanted))
         raise self._refusal(instance, refusal)
 
-    def grant(self, instance: dict, wanted: LockRequest) -> list[dict]:
-        """Inside a transaction that has seen that nothing is in the way: the locks' rows, as of `acquire_all`."""
-        granted = [self._grant(instance, wanted, reach) for reach in wanted.reaches]
+    def grant(self, instance: dict, wanted: LockRequest, met: list[list[dict]] | None = None) -> list[dict]:
+        """Inside a transaction that has seen that nothing is in the way: the locks' rows, as of `acquire_all`.
+
+        `met`: what ``LockRows.meeting`` says now of each that is wanted, where that is known.
+        """
+        self.store.queue.leave(wanted.ticket)
+        granted = [
+            self._grant(instance, wanted, reach, self.same(reach) if met is None else met[number])
+            for number, reach in enumerate(wanted.reaches)
+        ]
         self.store.lapses.granted(instance, granted)
         return granted
 
@@ -156,8 +176,8 @@ class Locks:
         told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
         for lock in locks:
             self.store.change("DELETE FROM context WHERE id = ?", (lock["id"],))
-            payload = {**told, "lock": lock["id"], **facts(lock)}
-            events.add(self.store, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], payload)
+            said = {**told, "lock": lock["id"], **facts(lock)}
+            events.add(self.store, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], said)
         if locks:
             self.store.denials.tell(locks, reason)
             if reason not in ("deregistered", "reclaimed"):
@@ -231,15 +251,44 @@ class Locks:
             (limit,),
         )
 
+    def _key_foreign(self, wanted: LockRequest) -> None:
+        """See that rows of other implementations have their keys, without which only their very name finds them."""
+        now, deep = self.store.now(), any(reach.base for reach in wanted.reaches)
+        if deep or self._looked_for_foreign != now:
+            self._looked_for_foreign = now  # once a second is enough for those who ask for one file
+            if self._without_key(1):
+                with self.store.writing():
+                    self.key_foreign_rows(2000)
+
+    def _look(self, instance: dict, wanted: LockRequest) -> Look:
+        """What a request meets now, outside of a transaction."""
+        version = self._version()
+        met = [self.rows.meeting(reach) for reach in wanted.reaches]
+        refusal = next(
+            (row for reach, rows in zip(wanted.reaches, met) for row in self.rows.live(rows)
+             if self._is_in_the_way(row, instance, wanted, reach)),
+            None,
+        )  # fmt: skip
+        refusal = refusal or self.store.queue.ahead_of(instance, wanted)
+        # Nothing to be removed first, nothing that could lapse before it is renewed.
+        plain = all(row["ttl"] is None and not self.rows.is_void(row) for rows in met for row in rows)
+        return Look(version, met, refusal, refusal is None and plain)
+
+    def _version(self) -> tuple[int, int]:
+        """Changes with every commit of anybody else, and with the file."""
+        return id(self.store.connection), self.store.rows("PRAGMA data_version")[0]["data_version"]
+
     def _first_other(self, instance: dict, wanted: LockRequest, counted) -> dict | None:
         """The first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
         for reach in wanted.reaches:
             for row in counted(self.rows.meeting(reach)):
-                if keeps_out(row, instance["id"], wanted.agent, wanted.mode):
-                    return row
-                if wanted.once and row["instance_id"] == instance["id"] and self._is_same(row, reach):
+                if self._is_in_the_way(row, instance, wanted, reach):
                     return row
         return None
+
+    def _is_in_the_way(self, row: dict, instance: dict, wanted: LockRequest, reach: Reach) -> bool:
+        own = wanted.once and row["instance_id"] == instance["id"] and self._is_same(row, reach)
+        return own or keeps_out(row, instance["id"], wanted.agent, wanted.mode)
 
     def _is_same(self, row: dict, reach: Reach) -> bool:
         if reach.pattern or row["pattern"]:
@@ -251,21 +300,15 @@ class Locks:
         active = self.store.queue.described(refusal, viewer) if "ticket" in refusal else self._active(refusal, viewer)
         return LockRefused(active)
 
-    def _grant(self, instance: dict, wanted: LockRequest, reach: Reach) -> dict:
-        """Inside a transaction: the lock's row, in place of the one that this holder has there already."""
-        own = next(
-            (
-                row
-                for row in self.same(reach)
-                if row["instance_id"] == instance["id"] and (row["agent"] or "") == wanted.agent
-            ),
-            None,
-        )
+    def _grant(self, instance: dict, wanted: LockRequest, reach: Reach, met: list[dict]) -> dict:
+        """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""
+        mine = [row for row in met if row["instance_id"] == instance["id"] and (row["agent"] or "") == wanted.agent]
+        own = next((row for row in mine if self._is_same(row, reach)), None)
         mode = None if wanted.mode == EXCLUSIVE else wanted.mode
         now = self.store.now()
         lock: dict = {"id": new_id(), "content": wanted.note, "task_id": wanted.task_id, "created_at": now}
         lock.update(path_key=reach.key, mode=mode, expected_end=wanted.expected_end, ttl=wanted.ttl, warned=None)
-        lock["repository"] = reach.names[0] if reach.names else None
+        lock.update(base=reach.base or None, repository=reach.names[0] if reach.names else None)
         leased = wanted.ttl is not None
         lock.update(renewed=clock.now() if leased else None, booted=clock.boot(self.store.here) if leased else None)
         lock.update(wall_until=time.time() + wanted.ttl if wanted.ttl is not None else None)
@@ -277,7 +320,7 @@ class Locks:
             lock = {**own, **lock}
         else:
             lock.update(scope=instance["scope"], instance_id=instance["id"], type="lock", fence=self.next_fence())
-            lock.update(agent=wanted.agent or None, pattern=reach.pattern or None, base=reach.base or None)
+            lock.update(agent=wanted.agent or None, pattern=reach.pattern or None)
             lock["file"] = self._spelling(instance["scope"], reach.file)
             marks = ", ".join("?" * len(lock))
             self.store.change(f"INSERT INTO context ({', '.join(lock)}) VALUES ({marks})", list(lock.values()))
@@ -289,8 +332,7 @@ class Locks:
 
     def next_fence(self) -> int:
         """Inside a transaction: the number of the next grant."""
-        self.store.change("UPDATE swarm_fence SET last = last + 1")
-        return self.store.row("SELECT last FROM swarm_fence")["last"]
+        return self.store.rows("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]["last"]
 
     def _spelling(self, scope: str, file: str) -> str:
         """A way to write `file` that no lock of this scope has: the contract has one row for each."""

@@ -178,6 +178,7 @@ INDEXES = {
     # When something is due about a lease: a warning, then its end.
     "swarm_lock_due_idx": "context(booted, renewed + ttl * 0.8) WHERE type = 'lock' AND ttl IS NOT NULL",
     "swarm_notice_idx": "swarm_notices(instance_id)",
+    "swarm_lock_agent_idx": "context(agent) WHERE type = 'lock' AND agent IS NOT NULL",
     "swarm_lock_repository_idx": "context(repository) WHERE type = 'lock' AND repository IS NOT NULL",
     # Ours: what falls due, so that housekeeping never reads a whole table.
     "swarm_denial_time_idx": "swarm_denials(denied_at)",

@@ -67,6 +67,7 @@ class Upkeep:
         for prefix in due.VALUE_PREFIXES:
             values += self._walk(prefix, self._orphans_of(prefix))
         due.drop_values(store, values, mode)
+        store.locks.rows.reaped(store.locks.rows.ended_holds())
         store.denials.settle(AT_ONCE)
         due.old_denials(store, AT_ONCE)
         store.notices.forget_old(AT_ONCE)

@@ -19,7 +19,8 @@ a lock, at most 2.5 times that where somebody does.
 Limits: PreToolUse at most 2.2 times the bare interpreter, its memory 1.6 times, and flat within 15 %
 over all store sizes; SessionStart at most 6 times. ``--check`` exits 1 where one is missed; a wrong
 answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as another implementation
-of the contract would (no session rows, no path keys); in ``one name`` all files share their last name.
+of the contract would (no session rows, no path keys); in ``one name`` all files share their last name. Those marked
+``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
 What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``.
 ``--part`` measures one of them.
@@ -39,6 +40,7 @@ from typing import NamedTuple
 from . import figures, imports, stores
 from .coordinator import Coordinator
 from .figures import Series
+from .locks import Locks
 from .harness import Harness
 from .plugin import (
     RUNTIMES,
@@ -54,6 +56,7 @@ from .processes import peak_bytes, run
 
 SIZES = (0, 1_000, 100_000, 1_000_000)
 FOREIGN_SIZE = 100_000
+THREE_KINDS = "three kinds"
 MEMORY_RUNS = 3
 LIFECYCLE_SECONDS = 30.0
 # Shell calls of everyday work, and whether they write src/locked.py.
@@ -128,6 +131,7 @@ class Bench:
             for denied in (False, True):
                 cases += self._checks_on("foreign.db", FOREIGN_SIZE, "foreign", denied)
                 cases += self._checks_on("namesakes.db", FOREIGN_SIZE, "foreign, one name", denied)
+                cases += self._checks_on(f"kinds-{int(denied)}.db", FOREIGN_SIZE, THREE_KINDS, denied)
         return cases
 
     def _checks_on(self, name: str, size: int, kind: str, denied: bool, locked: bool = True) -> list[Case]:
@@ -136,7 +140,10 @@ class Bench:
         path = str(self.root / name)
         if not os.path.exists(path):
             print(f"  store with {size:,} locks{f' ({kind})' if kind else ''}", file=sys.stderr, flush=True)
-            stores.fill(path, str(self.checkout), size, target if locked else "", bool(kind), namesakes)
+            if kind == THREE_KINDS:
+                stores.fill_three_kinds(path, str(self.checkout), size, denied)
+            else:
+                stores.fill(path, str(self.checkout), size, target if locked else "", bool(kind), namesakes)
             for runtime in RUNTIMES:
                 stores.join(path, str(self.checkout), runtime, f"writer-{runtime}")
         file = target if denied else str(self.checkout / ("other/locked.py" if namesakes else "src/free.py"))
@@ -147,12 +154,13 @@ class Bench:
             series = Series(label, "" if kind else family, figures.PRE_TOOL_USE_RATIO, figures.MEMORY_RATIO)
             sent = write_payload(runtime, f"writer-{runtime}", str(self.checkout), file)
             command = self.plugin.command(runtime, "PreToolUse")
-            check = self._decision(runtime, file, denied)
+            through = f" (one of the locked {self.checkout}/{stores.LOCKED_PATTERN})" if kind == THREE_KINDS else ""
+            check = self._decision(runtime, file, denied, through)
             cases.append(Case(series, command, sent, self.env(name), check))
         return cases
 
-    def _decision(self, runtime: str, file: str, denied: bool) -> Callable[[bytes], None]:
-        return lambda output: check_decision(output, runtime, file, denied)
+    def _decision(self, runtime: str, file: str, denied: bool, through: str) -> Callable[[bytes], None]:
+        return lambda output: check_decision(output, runtime, file, denied, through)
 
     def measure(self, cases: list[Case], runs: int) -> list[Series]:
         """Time all `cases` in turn, `runs` times, each next to a bare interpreter; then their memory."""
@@ -261,7 +269,7 @@ def main() -> int:
     parser.add_argument("--shell", default="/bin/sh", help="runs the hooks; Codex takes the user's $SHELL")
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
     parser.add_argument("--imports", action="store_true", help="only show what one check of a hook imports")
-    parts = ("all", "hooks", "shell", "coordinator", "harness")
+    parts = ("all", "hooks", "shell", "coordinator", "locks", "harness")
     parser.add_argument("--part", choices=parts, default="all", help="what to measure")
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
@@ -286,6 +294,10 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
         coordinator.measure(options.runs)
         missed += coordinator.missed
+    if options.part in ("all", "locks") and not options.imports:
+        locks = Locks(bench.root, str(bench.checkout), bench.bare_env)
+        locks.measure()
+        missed += locks.missed
     if options.part in ("all", "harness") and not options.imports:
         harness = Harness(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
         harness.measure(options.runs)

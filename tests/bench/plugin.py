@@ -74,8 +74,8 @@ def write_payload(runtime: str, session_id: str, cwd: str, file: str) -> bytes:
     return payload("PreToolUse", session_id, cwd, tool_name=RUNTIMES[runtime], tool_input=tool_input)
 
 
-def check_decision(output: bytes, runtime: str, file: str, denied: bool) -> None:
-    """Raise WrongAnswer unless `output` is nothing, or the one object that denies `file`."""
+def check_decision(output: bytes, runtime: str, file: str, denied: bool, through: str = "") -> None:
+    """Raise WrongAnswer unless `output` is nothing, or the one object that denies `file`, `through` which lock."""
     if not denied:
         if output:
             raise WrongAnswer(f"{runtime}: a free file got {output!r}")
@@ -86,7 +86,7 @@ def check_decision(output: bytes, runtime: str, file: str, denied: bool) -> None
     except (ValueError, KeyError, TypeError):
         raise WrongAnswer(f"{runtime}: a locked file got {output!r}") from None
     right = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
-    opening = f"swarm lock blocked {RUNTIMES[runtime]} for {file}: held by "
+    opening = f"swarm lock blocked {RUNTIMES[runtime]} for {file}{through}: held by "
     if json.loads(output) != {"hookSpecificOutput": right} or not reason.startswith(opening):
         raise WrongAnswer(f"{runtime}: not the object that both clients honour: {output!r}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core import clock
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
@@ -19,6 +20,8 @@ LABEL = "claude-code platform:cli origin:claude-code session:holder"
 
 _PATHS = "? || '/pkg' || (n / 1000) || '/module_' || n || '.py'"
 _NAMESAKES = "? || '/pkg' || n || '/locked.py'"
+PATTERNS = 200
+LOCKED_PATTERN = "src/**/lock?d.py"
 
 
 def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False, namesakes: bool = False) -> None:
@@ -48,6 +51,33 @@ def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False
                 )
         if key_of(checkout) != checkout:
             raise ValueError(f"{checkout} has links in it: keys written in bulk would be wrong")
+
+
+def fill_three_kinds(path: str, checkout: str, size: int, locked: bool) -> None:
+    """Make the store at `path`: `size` locks of files, folders (a tenth) and `PATTERNS` patterns, all in one folder.
+
+    They begin and end as a file in ``src`` does, so that none can be told from it by that; with `locked` one is
+    `LOCKED_PATTERN`. Half of all rows have leases that run.
+    """
+    fill(path, checkout, 0, "")
+    place = "CASE n % 10 WHEN 0 THEN ? || '/pkg' || (n / 1000) || '/folder_' || n ELSE " + _PATHS + " END"
+    pattern = f"CASE WHEN n = 1 AND {int(locked)} THEN '{LOCKED_PATTERN}' ELSE 'src/**/part_' || n || '_*.py' END"
+    numbers = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"
+    lease = "CASE n % 2 WHEN 0 THEN 86400.0 END, CASE n % 2 WHEN 0 THEN ? END, CASE n % 2 WHEN 0 THEN ? END"
+    columns = "id, scope, instance_id, file, type, content, created_at, path_key, pattern, base, ttl, renewed, booted, mode"
+    with Store(path) as store, store.writing():
+        clocks = (clock.now(), clock.boot(store.here))
+        for prefix, count, file, key, more in (
+            ("p", size - PATTERNS, place, place, ("NULL", "NULL")),
+            ("g", PATTERNS, f"? || '/' || {pattern}", "'glob:' || ? || '/src'", (pattern, "?")),
+        ):
+            paths = (checkout,) * (4 if prefix == "p" else 2)
+            store.change(
+                f"{numbers} INSERT INTO context ({columns}) SELECT '{prefix}' || n, ?, 'holder-' || (n % {HOLDERS}),"
+                f" {file}, 'lock', 'careful surgery', unixepoch(), {key}, {', '.join(more)}, {lease},"
+                " CASE n % 7 WHEN 0 THEN 'shared' END FROM number",
+                (count, checkout, *paths, *((checkout,) if prefix == "g" else ()), *clocks),
+            )
 
 
 def fill_work(path: str, checkout: str, size: int, spare: int) -> None:

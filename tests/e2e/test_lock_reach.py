@@ -25,7 +25,7 @@ pytestmark = pytest.mark.ways("install")
 CHANGE = ("notes.md", "line one", "line two")
 GRANTED = re.compile(r'\\*"ok\\*": *true')
 DENIED = "swarm lock blocked"
-AGENT_ID = re.compile(r"agent(?:_id)?\W{1,6}([0-9a-f][0-9a-f-]{11,})")
+AGENT_ID = re.compile(r"you are agent `([0-9a-f-]+)`")
 
 
 def verdicts(client: Client, script: str, *calls: str) -> dict[str, str]:
@@ -168,8 +168,9 @@ def test_sub_agents_of_one_session_exclude_each_other(client: Client) -> None:
 
 def own_id(client: Client, script: str) -> str:
     """The id that a sub-agent was told to be its own."""
-    found = AGENT_ID.search(client.context(script).rpartition("agent_id")[2])
-    return found[1] if found else "not told"
+    found = AGENT_ID.search(client.context(script))
+    assert found, client.context(script)[-2000:]
+    return found[1]
 
 
 # -- leases -----------------------------------------------------------------------------------------

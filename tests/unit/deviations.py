@@ -31,6 +31,7 @@ LEASES_COUNT = "a leased session is a live session: it is seen, written to and g
 EXIT_CODE = "a refusal is an error to machines too"
 FENCE = "every grant has a number, by which a holder that has been away learns that it is none any more"
 QUEUE = "who is refused is told how long the line is, and how to join it"
+HISTORY = "a lock's history is told by whatever name: `swarm-mcp log`, lock_history"
 CHECKS = "each program looks at its own installation; the first eight checks have the recorded names and statuses"
 ROLES = "there are fewer ways to name a role: no launcher of ours is asked"
 
@@ -44,6 +45,7 @@ MCP = (
     Deviation("* *lock*", "extra *.fence", FENCE),
     Deviation("* lock_file", "extra fence", FENCE),
     Deviation("* lock_file", "extra queue", QUEUE),
+    *(Deviation("*", f"extra events.[01].payload.{name}", HISTORY) for name in ("key", "lock", "was")),
     Deviation("64 B lock_file", "extra events.0.payload.task_id", "what a lock is for belongs to its history"),
     Deviation("* bootstrap", "extra held_locks", "after losing context a session must know what it holds"),
     Deviation("28 *", "text: is *error*", ERROR_SHAPE),
@@ -124,7 +126,10 @@ CLI = (
 )
 
 # Tools beside the recorded ones.
-MORE_TOOLS = ("pause_task", "resume_task", "transfer_lock", "request_lock", "steal_lock", "renew_lock")
+MORE_TOOLS = (
+    "pause_task", "resume_task", "transfer_lock", "request_lock", "steal_lock", "renew_lock", "explain_lock",
+    "lock_history",
+)  # fmt: skip
 PLANNED = "locks have reach, mode, time and a line of waiters here"
 SUPERVISED = "workers are supervised here, and can be told how to run"
 
@@ -137,6 +142,7 @@ TOOLS = (
         Deviation("lock_file", f"extra properties.{name}", PLANNED)
         for name in (
             "files", "mode", "wait_seconds", "ttl_seconds", "expected_end_seconds", "pattern", "agent_id",
+            "logical",
         )
     ),
     Deviation("unlock_file", "extra properties.fence", FENCE),

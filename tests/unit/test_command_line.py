@@ -112,8 +112,15 @@ def prepare(town: Ground, verb: str) -> None:
     """What this one example needs beyond what is there."""
     if verb == "update-task":
         town.sql("UPDATE tasks SET status = 'in_progress', assignee = ? WHERE id = ?", town.me["id"], TASK)
-    elif verb == "unlock":
+    elif verb in ("unlock", "transfer", "renew"):
         town.lock(town.me, "src/schema.sql")
+        town.sql("UPDATE context SET fence = 41 WHERE type = 'lock'")
+    elif verb in ("request-lock", "steal"):
+        town.lock(town.worker, "src/schema.sql")
+    elif verb == "why":
+        town.stranger("41d2")
+    elif verb == "hold":
+        (town.repo / "Makefile").write_text("migrate:\n\t@swarm-mcp locks --file migrations\n")
     elif verb in ("pause", "resume"):  # a run of the task, supervised by this process
         with town.store() as store:
             spec = {"id": "run", "scope": town.scope, "task_id": TASK, "instance_id": town.worker["id"]}
@@ -144,7 +151,9 @@ ELSEWHERE = ("dispatch", "watch", "serve", "work", "loop")
 
 
 @pytest.mark.parametrize("verb", [verb for verb in COMMANDS if verb not in ELSEWHERE])
-def test_the_example_in_the_help_runs(town: Ground, verb: str):
+def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
+    if verb == "steal":  # what only a person may do, at a terminal
+        monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     prepare(town, verb)
     line = example_of(verb)
     if verb == "install":
@@ -153,7 +162,7 @@ def test_the_example_in_the_help_runs(town: Ground, verb: str):
         ["/bin/sh", "-c", line], cwd=town.repo, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
     )
     assert done.returncode == 0 and done.stderr == "", done
-    assert done.stdout or verb == "hook", done
+    assert done.stdout or verb in ("hook", "alive"), done
 
 
 def test_the_example_of_dispatch_runs_until_its_task_is_done(town: Ground):
@@ -217,7 +226,7 @@ def test_a_word_too_many_is_named(ground: Ground, verb: str):
 
 def test_a_surplus_word_that_looks_like_a_flag_is_understood(ground: Ground):
     assert "did you mean --json?" in ground.swarm("locks", "-json").err
-    assert ground.swarm("lock", "a", "b").err == "swarm-mcp lock: 'b' is one word too many; lock takes 1\n"
+    assert ground.swarm("renew", "a", "b").err == "swarm-mcp renew: 'b' is one word too many; renew takes 1\n"
     assert ground.swarm("lock", "a", "-h").out.startswith("lock: ")
 
 

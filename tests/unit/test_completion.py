@@ -108,7 +108,9 @@ def test_tasks_that_the_verb_has_a_use_for(scene: Ground):
 def test_keys_files_and_folders(scene: Ground):
     assert offered("kv", "get", "p") == ["plan/latest", "progress"]
     assert offered("kv", "del", "pl") == ["plan/latest"]
-    assert offered("lock", "") == offered("unlock", "s") == [FILES]
+    assert offered("lock", "") == offered("unlock", "s") == offered("lock", "one", "") == [FILES]
+    assert offered("hold", "one", "--", "ma") == offered("hold", "one", "--", "make", "al") == [FILES]
+    assert "--to" in offered("transfer", "one", "")  # just one file
     assert offered("bundle", "") == offered("locks", "--scope", "") == offered("locks", "--scope=") == [ONLY_FOLDERS]
 
 

@@ -221,7 +221,9 @@ def test_the_event_of_a_refusal_says_all_there_is_to_know(ground: Ground, pair: 
     assert (event["scope"], event["actor"], event["subject"]) == (ground.scope, waiter["id"], f"{ground.scope}/f")
     assert json.loads(event["payload"]) == {
         "holder": holder["id"], "holder_label": "identity:p holder", "key": lock["path_key"], "tool": "lock_file",
-        "lock": lock["id"], "note": "busy", "locked_at": lock["created_at"],
+        "lock": lock["id"], "note": "busy", "locked_at": lock["created_at"], "fence": 1, "rule": "file",
+        "path": lock["file"], "path_key": lock["path_key"], "cwd": waiter["directory"], "wanted_mode": "exclusive",
+        "session": ["claude-code", "waiter"],
     }  # fmt: skip
 
 
@@ -372,7 +374,8 @@ def test_the_coordinator_is_called_for_a_denial_alone_and_not_waited_for(runtime
     assert not recorder.exists(), "the hook did not wait"
     wait_for(recorder.exists)
     tool = {"claude-code": "Write", "codex": "apply_patch"}[runtime]
-    words = f"denied --runtime {runtime} --session-id {me} --holder {holder['id']} --tool {tool} -- {tmp_path / 'f'}"
+    words = f"denied --runtime {runtime} --session-id {me} --holder {holder['id']} --target={tmp_path / 'f'}"
+    words += f" --directory={tmp_path} --fence=1 --tool {tool} -- {tmp_path / 'f'}"
     assert recorder.read_text() == words + "\n"
 
 

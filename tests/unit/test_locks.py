@@ -549,7 +549,8 @@ def test_every_change_has_its_event_with_what_it_concerns(ground: Ground):
         ("context.lock_denied", two["id"], f"{ground.scope}/g"),
     ]  # fmt: skip
     assert [json.loads(row["payload"]) for row in rows[:2]] == [
-        {"id": first["id"], "content": "a", "fence": 1}, {"id": second["id"], "content": "b", "fence": 1},
+        {"id": first["id"], "content": "a", "fence": 1, "key": path},
+        {"id": second["id"], "content": "b", "fence": 1, "key": path, "was": "exclusive"},
     ]  # fmt: skip
     assert {row["scope"] for row in rows} == {ground.scope}
 

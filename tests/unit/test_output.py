@@ -72,7 +72,7 @@ def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
     assert "\x1b" not in piped
     shown = on_terminal(busy, "locks", columns=250)
     head, first, second = SGR.sub("", shown).splitlines()
-    assert head.split() == ["FILE", "WHO", "AGE", "NOTE"]
+    assert head.split() == ["FILE", "WHO", "AGE", "FENCE", "NOTE"]
     assert "\x1b[1m" in shown
     for heading, text in (("WHO", "identity:w"), ("NOTE", "renumbering")):
         assert first.index(text) == head.index(heading)

@@ -6,7 +6,7 @@ import pytest
 from ground import Ground
 from toolbox import Hands
 
-ACTIVE = ["id", "instance_id", "file", "type", "content", "created_at", "owner", "active_tasks"]
+ACTIVE = ["id", "instance_id", "file", "type", "content", "created_at", "owner", "active_tasks", "fence"]
 OWNER = ["id", "label", "heartbeat", "heartbeat_age_seconds", "stale", "reclaimable", "active"]
 
 
@@ -56,7 +56,7 @@ def test_the_pane_of_the_holder_is_shown_where_it_published_one(ground: Ground, 
     holder = ground.swarm(*argv, "--json").json
     ground.lock(holder, "f")
     for active in (peer.value("lock_file", file="f")["active"], peer.value("get_file_lock", file="f")["active"]):
-        assert list(active) == [*ACTIVE[:-1], "workspace", "active_tasks"]
+        assert list(active) == [*ACTIVE[:-2], "workspace", *ACTIVE[-2:]]
         assert list(active["owner"]) == [*OWNER, "workspace_backend", "workspace_handle", "pane_id"]
         assert (active["owner"]["workspace_backend"], active["owner"]["pane_id"]) == ("herdr", "p_5")
         workspace = active["workspace"]

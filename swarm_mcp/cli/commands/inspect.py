@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
 from swarm_mcp.circle import veiled
+from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, moment, presence, say, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import public_instance, short
@@ -20,6 +22,8 @@ from swarm_mcp.store.task_rows import onlooker
 from swarm_mcp.store.task_states import TERMINAL
 
 MESSAGES = 20
+# Of a lock, beyond the contract's columns, where there is anything to say.
+MORE = ("mode", "agent", "pattern", "repository", "fence", "ttl", "lapses_in", "expected_end", "waiting")
 WORDS = 0
 
 
@@ -33,7 +37,7 @@ def run(args) -> int:
         messages = store.messages.recent(scope, MESSAGES, viewer=viewer)
         tasks = store.tasks.in_order(onlooker(viewer, scope))
         tasks.sort(key=lambda task: task["status"] in TERMINAL)
-        locks = store.locks.held(scope, viewer)
+        locks = counted(store, store.locks.held(scope, viewer))
         keys = store.kv.items(scope, "", f"identity:{viewer}" if viewer else None)
     if args.json:
         names = ("id", "instance_id", "file", "type", "content", "created_at")
@@ -44,7 +48,7 @@ def run(args) -> int:
                 "instances": [public_instance(row) for row in instances],
                 "messages": messages,
                 "tasks": [{name: task[name] for name in of_task} for task in tasks],
-                "locks": [{name: row[name] for name in names} for row in locks],
+                "locks": [{name: row[name] for name in (*names, *MORE) if name in row} for row in locks],
                 "kv": keys,
             }
         )
@@ -54,8 +58,14 @@ def run(args) -> int:
     _section(f"instances ({len(cells)}):", ("id", "label", "state"), cells, "  {}  {}  {}")
     cells = [(short(row["id"]), row["status"], row["type"], row["title"]) for row in tasks]
     _section(f"tasks ({len(cells)}):", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")
-    cells = [(row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "") for row in locks]
-    _section(f"locks ({len(cells)}):", ("who", "file", "note"), cells, "  {}  {}  — {}")
+    cells = [
+        (row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "", *lock_columns.cells(row, now))
+        for row in locks
+    ]
+    lines = [f"  {row[0]}  {row[1]}  — {row[2]}{lock_columns.suffix(lock, now)}" for row, lock in zip(cells, locks)]
+    say()
+    say(f"locks ({len(cells)}):")
+    listing(("who", "file", "note", *lock_columns.HEADERS), cells, lines)
     cells = [(row["key"], moment(row["updated_at"])) for row in keys]
     _section(f"kv ({len(cells)}):", ("key", "time"), cells, "  {}  ({})")
     cells = [

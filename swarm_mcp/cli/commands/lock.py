@@ -1,7 +1,7 @@
 """lock: keep other sessions from writing files, or from changing the repository
 
 usage: swarm-mcp lock FILE ... [--note TEXT] [--shared] [--wait SECONDS] [--ttl SECONDS] [--expect SECONDS]
-                      [--pattern] [--path] [--exclusive] [--task ID] [--agent ID] [--as WHO] [--json]
+                      [--pattern] [--path] [--exclusive] [--logical] [--task ID] [--agent ID] [--as WHO] [--json]
        swarm-mcp lock --git [--note TEXT] [--shared] [--wait SECONDS] [--ttl SECONDS] [--expect SECONDS]
                       [--exclusive] [--task ID] [--agent ID] [--as WHO] [--json]
 
@@ -16,6 +16,8 @@ usage: swarm-mcp lock FILE ... [--note TEXT] [--shared] [--wait SECONDS] [--ttl 
   --exclusive       refuse also where this session holds one of the files already
   --task ID         the task this is for
   --agent ID        for one of this session's subagents alone: keeps its siblings out as well
+  --logical         in every work tree and clone of the repository that takes part: those where a session holds such
+                    a lock, and those with `git config swarm.logical true`, where every lock on a path is one
   --detach          with --ttl: hold without any session; nothing renews it but `renew --as` the id that is printed
 
 Several FILEs are locked all together or not at all. A folder stands for all that is in it, now and later. The
@@ -103,6 +105,7 @@ def request_of(args, instance: dict, files: list[str], now: int, **more) -> Lock
         "expected_end": now + int(args.seconds("--expect")) if args.given("--expect") else None,
         "task_id": args.value("--task") or None,
         "once": args.has("--exclusive"),
+        "logical": args.has("--logical"),
     }
     return request(instance, files, as_pattern, **{**given, **more})
 

@@ -4,7 +4,10 @@ usage: swarm-mcp locks [--file FILE ...] [--scope DIR] [--as WHO] [--json]
 
 A lock holds machine-wide, whatever the scope; this lists the ones taken from here. With --file it lists the
 locks on those files alone, wherever they were taken; a relative FILE is looked up from this folder and from
-the session's own. Holders of another identity are listed without name and note.
+the session's own. Holders of another identity are listed without name and note. What is not the ordinary lock
+(exclusive, until it is released, of a whole session) says so: mode, pattern, agent, time left of a lease or
+expected, how many wait. With --json those are further keys: mode, agent, pattern, repository, fence, ttl,
+lapses_in, expected_end, waiting. `swarm-mcp why FILE` tells all there is to know of one file.
 
 example: swarm-mcp locks --file src/schema.sql --json
 """
@@ -13,6 +16,8 @@ from __future__ import annotations
 
 from swarm_hook_core.decision import duration
 from swarm_mcp.actor import actor, viewer_identity
+from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope, here
@@ -31,7 +36,7 @@ def run(args) -> int:
             rows = _on_files(store, args, viewer)
         else:
             rows = store.locks.held(current_scope(args.value("--scope")), viewer)
-        rows = [row if row.get("hidden") else lock_with_pane(store, row) for row in rows]
+        rows = [row if row.get("hidden") else lock_with_pane(store, row) for row in counted(store, rows)]
     if args.json:
         show(rows)
         return 0
@@ -39,9 +44,11 @@ def run(args) -> int:
     for row in rows:
         who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
         pane = row.get("pane_id") or ""
-        cells.append((row["file"], who, pane, duration(seconds_since(row["created_at"], now)), row["content"]))
-        plain.append(f"  {who}{f' (pane {pane})' if pane else ''}  {row['file']}  — {row['content'] or ''}")
-    listing(("file", "who", "pane", "age", "note"), cells, plain, empty="(no locks)")
+        age, more = duration(seconds_since(row["created_at"], now)), lock_columns.cells(row, now)
+        cells.append((row["file"], who, pane, age, *more, row["content"]))
+        line = f"  {who}{f' (pane {pane})' if pane else ''}  {row['file']}  — {row['content'] or ''}"
+        plain.append(line + lock_columns.suffix(row, now))
+    listing(("file", "who", "pane", "age", *lock_columns.HEADERS, "note"), cells, plain, empty="(no locks)")
     return 0
 
 

@@ -15,6 +15,8 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_mcp.actor import surrounding_session, viewer_identity
 from swarm_mcp.circle import veiled
+from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, say, show
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
@@ -35,7 +37,7 @@ def run(args) -> int:
         now = store.now()
         viewer = viewer_identity(store, args)
         sessions = veiled(store.instances.in_scope(scope), viewer)
-        locks = store.locks.held(scope, viewer)
+        locks = counted(store, store.locks.held(scope, viewer))
         counts = store.tasks.counts(onlooker(viewer, scope))
         me = surrounding_session(store)
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
@@ -65,9 +67,9 @@ def run(args) -> int:
         who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
         note = f" ({row['content']})" if row["content"] else ""
         file, age = _near(row["file"], scope), duration(seconds_since(row["created_at"], now))
-        cells.append((file, who, age, row["content"]))
-        plain.append(f"  locked  {file}  by {who}, {age} ago{note}")
-    listing(("file", "who", "age", "note"), cells, plain)
+        cells.append((file, who, age, *lock_columns.cells(row, now), row["content"]))
+        plain.append(f"  locked  {file}  by {who}, {age} ago{note}{lock_columns.suffix(row, now)}")
+    listing(("file", "who", "age", *lock_columns.HEADERS, "note"), cells, plain)
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")
     return 0

@@ -6,7 +6,10 @@ from importlib import import_module
 
 from swarm_mcp.server.tool import Tool
 
-GROUPS = ("instances", "locks", "lock_handover", "messages", "tasks", "kv", "activity", "workspace", "dispatch")
+GROUPS = (
+    "instances", "locks", "lock_handover", "lock_explaining", "messages", "tasks", "kv", "activity", "workspace",
+    "dispatch",
+)  # fmt: skip
 
 
 def all_tools(with_check: bool = False) -> dict[str, Tool]:

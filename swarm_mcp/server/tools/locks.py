@@ -107,6 +107,7 @@ def _request(store, row: dict, arguments: dict) -> LockRequest:
         note=arguments.get("reason", DEFAULT_REASON),
         once=arguments.get("exclusive", False),
         agent=arguments.get("agent_id", ""),
+        logical=arguments.get("logical", False),
         ttl=arguments.get("ttl_seconds"),
         expected_end=None if expected is None else store.now() + int(expected),
         **given,
@@ -182,6 +183,11 @@ TOOLS = (
                 " (src/**/*.sql). Default: what has * or ? in it and is no file is one.",
             },
             "agent_id": AGENT,
+            "logical": {
+                "type": "boolean",
+                "description": "Hold it in every work tree and clone of the repository that takes part: those where a"
+                " session holds such a lock, or that are set to it. Default: this work tree.",
+            },
         },
         _lock,
         required=("file",),
