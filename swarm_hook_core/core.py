@@ -103,7 +103,7 @@ class HookCore:
         return self._with_news(payload, found, session, view), session, view
 
     def _with_news(self, payload: dict, verdict, session, view):
-        """`verdict`, and what this session is to be told of its own locks. If it is time, those with a lease are renewed."""
+        """`verdict`, with what this session is to be told of its own locks; leases of it are renewed if it is time."""
         leases, has_news = view.vital(session.instance_id) if session.instance_id else ((), False)
         if not leases and not has_news:
             return verdict
@@ -204,7 +204,7 @@ class HookCore:
         held = denial.held
         if held is None:
             return  # the coordinator has refused, and noted it
-        if view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS):
+        if view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS, denial.path):
             from swarm_hook_core import repeats
 
             repeats.note(session.instance_id, held.instance_id, *held.names)

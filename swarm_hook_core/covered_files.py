@@ -12,7 +12,7 @@ SECONDS = 0.15
 def covered_below(starts, most: int = ENTRIES, seconds: float = SECONDS):
     """``(path, cover)`` of each file or folder there is that a pattern covers; no order.
 
-    `starts`: ``(cover, folder, places)``, a ``patterns.Cover``, where to begin, and where in the pattern one is there.
+    `starts`: ``(cover, folder, places)``, a ``cover.Cover``, where to begin, and where in the pattern one is there.
     A cover that was not looked through to the end is named once more, with an empty path. No link is followed, and
     what repositories keep for themselves is left out.
     """

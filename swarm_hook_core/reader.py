@@ -215,19 +215,17 @@ class StoreReader:
         """Locks on patterns that cover any of these paths, given by their keys; `names` says which."""
         if not self._has_patterns():
             return []
-        from swarm_hook_core.patterns import covered, stored_under
+        from swarm_hook_core.patterns import covering, stored_under
 
-        found: dict = {}
-        for rowid, *lock in self._patterns(stored_under([key for key in keys if storable(key)])):
-            if names := covered(*lock, keys):
-                found[rowid] = (*names, lock[2])
-        return [held_of(row, found[row[-1]]) for row in self._by_rowid(list(found))]
+        found = covering(self._patterns(stored_under([key for key in keys if storable(key)])), keys)
+        return [held_of(row, (*found[row[-1]], row[1])) for row in self._by_rowid(list(found))]
 
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
         """Locks of others on patterns that may cover something below any of these folders, given by their keys."""
         if not self._has_patterns():
             return []
-        from swarm_hook_core.patterns import Cover, stored_under
+        from swarm_hook_core.cover import Cover
+        from swarm_hook_core.patterns import stored_under
 
         folders = [folder for folder in folders if storable(folder)]
         found = self._patterns([*stored_under(folders), *(GLOB + folder for folder in folders)])
@@ -341,13 +339,16 @@ class StoreReader:
             self._lock_columns = NO_COLUMNS
         return self._some_locks(condition + "c.instance_id <> ?", [low, high, own_id], limit)
 
-    def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
-        """Whether it is noted that this lock kept this session from its file after `since` (Unix seconds)."""
+    def was_denied(self, instance_id: str, held: Held, since: float, path: str = "") -> bool:
+        """Whether it is noted that this lock kept this session from its file after `since` (Unix seconds).
+
+        With `path` only where it was that one which it would have written.
+        """
         try:
             row = self.connection.execute(
                 "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key IN (?, ?) AND holder_id = ?"
-                " AND denied_at > ?",
-                (instance_id, held.names[0], held.names[-1], held.instance_id, since),
+                " AND denied_at > ? AND (path IS NULL OR ? IN ('', path))",
+                (instance_id, held.names[0], held.names[-1], held.instance_id, since, path),
             ).fetchone()
         except self.driver.OperationalError as error:
             if "no such" not in str(error):

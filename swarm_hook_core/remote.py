@@ -52,7 +52,7 @@ class CommandReader:
         """Locks on patterns that cover any of these paths, where the command lists such (ours does)."""
         found = []
         for held in self._patterns():
-            from swarm_hook_core.patterns import Cover
+            from swarm_hook_core.cover import Cover
 
             cover = Cover(held)
             names = tuple(key for key in keys if cover.has(key))
@@ -74,7 +74,7 @@ class CommandReader:
         found = [held for held in self._patterns() if held.instance_id != own_id or held.agent]
         if not found:
             return found
-        from swarm_hook_core.patterns import Cover
+        from swarm_hook_core.cover import Cover
 
         return [held for held in found if (cover := Cover(held)) and any(map(cover.leads_to, folders))]
 
@@ -116,6 +116,6 @@ class CommandReader:
         """Nothing: leases are ours alone."""
         return [], False
 
-    def was_denied(self, instance_id: str, held: Held, since: float) -> bool:
+    def was_denied(self, instance_id: str, held: Held, since: float, path: str = "") -> bool:
         """Whether a denial is noted already: that is the coordinator's to know."""
         return False

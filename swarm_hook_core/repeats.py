@@ -37,7 +37,7 @@ def note(instance_id: str, holder_id: str, *keys: str) -> None:
 
 
 def counted(these: list, instance_id, holder_id, key, since: float, until: float) -> int:
-    """How many of `these` (see `known`) are that session's, by that holder's lock, from `since` until before `until`."""
+    """How many of `these` (see `known`) are that session's, by that lock's holder, from `since` to before `until`."""
     return sum(
         1
         for one in these

@@ -70,7 +70,7 @@ def _concerns(command: str, session, cwd: str, peers) -> bool:
     from swarm_hook_core.paths import git_root
 
     roots = all_keys(session, git_root(cwd), "/")
-    return bool(peers.under(roots, 1) or peers.over(roots))
+    return bool(peers.under(roots, 1) or peers.over(roots) or peers.patterns(roots))
 
 
 def _is_relayed(now: float) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from swarm_mcp import bundle
 from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
 
 CLIENT = """
 import json, subprocess, sys
@@ -28,6 +29,7 @@ for line in sys.stdin:
 """
 
 
+PATTERN, ONE, OTHER = "migrations/**/*.sql", "migrations/0002.sql", "migrations/README.md"
 SHELL_TRIES = (
     "for f in *.sql; do sed -i.bak 's/orders/sales/' \"$f\"; done",
     "echo 'drop table orders;' | tee schema.sql",
@@ -142,10 +144,36 @@ def _scene(say, root: Path, first: Session, second: Session, database: Path) -> 
     check("reading it is free", second.shell("grep -c 'orders' schema.sql >/dev/null") == "")
     check("another file is written as if swarm were not there", second.write("notes.md", "hello\n") == "")
     check("the holder itself writes freely", first.write("schema.sql", "create table sales (id integer);\n") == "")
-    say("\nThe Claude Code session is killed with the lock still held:")
+    say("\nIt locks a pattern, and the Codex session waits in line for one file of it:")
+    say(f"   $ swarm-mcp lock '{PATTERN}'\n   $ swarm-mcp lock {ONE} --wait 20")
+    denied, other, woken = _wait_in_line(first, second, database)
+    check(f"{ONE}, which does not exist yet, is denied; {OTHER} is not", denied and other)
+    writes = woken < 20 and second.write(ONE, "-- 2\n") == ""
+    check(f"released, it has its lock {woken * 1000:.0f} ms later, and writes", writes)
+    say("\nThe Claude Code session is killed with the lock on schema.sql still held:")
     first.kill()
     check("its lock is gone with it: the next write passes", second.write("schema.sql", "-- mine now\n") == "")
     return ok
+
+
+def _wait_in_line(first: Session, second: Session, database: Path) -> tuple[bool, bool, float]:
+    """Whether `second` was kept from a file of the pattern that `first` locks, and not from another one; and how
+    many seconds after the release a command that waited for the file had it, infinite where it never did."""
+    (first.folder / "migrations").mkdir()
+    with Store(str(database)) as store:
+        holder, waiter = (store.instances.of_session(one.runtime, one.session_id) for one in (first, second))
+        store.locks.acquire_all(holder, request(holder, [PATTERN], as_pattern=True, note="renumbering"))
+        denied, other = bool(second.write(ONE, "-- 2\n")), second.write(OTHER, "hello\n") == ""
+        environment = {**os.environ, "SWARM_DB_PATH": str(database)}
+        argv = [*bundle.coordinator_command(), "lock", ONE, "--wait", "20", "--as", waiter["id"]]
+        waiting = subprocess.Popen(argv, cwd=second.folder, env=environment, stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 20
+        while not store.queue.waiting() and time.monotonic() < end:
+            time.sleep(0.01)
+        store.locks.release(holder, PATTERN)
+        begun = time.monotonic()
+        has_it = waiting.wait(30) == 0
+        return denied, other, time.monotonic() - begun if has_it else float("inf")
 
 
 def _patch(name: str, text: str) -> str:

@@ -48,7 +48,8 @@ def verdict(store, session: dict | None, path: str, agent: str = "") -> dict:
     The hooks' own code decides, over the same questions to the same file. `guarded`: whether hooks of ours would ask
     at all. Of a refusal ``holder_id``, ``lock_file`` and ``fence`` say by what.
     """
-    told: dict = {"instance_id": session and session["id"], "label": session and session["label"], "agent": agent or None}
+    told: dict = {"instance_id": session and session["id"], "label": session and session["label"]}
+    told["agent"] = agent or None
     told.update(allowed=True, guarded=session is not None and _is_guarded(store, session), reason=None)
     if not os.path.isfile(store.path):
         return told
@@ -83,7 +84,8 @@ def _waiting(store, reach: Reach, session: dict | None, viewer: str) -> list[dic
     for place, row in enumerate(store.queue.waiting_for(reach), 1):
         now = clock.now()
         shown: dict = {"place": place, "ticket": row["ticket"], "mode": row["mode"]}
-        shown.update(files=[plain(wanted.file) for wanted in row["reaches"]], waited=round(max(0.0, now - row["since"]), 1))
+        shown["files"] = [plain(wanted.file) for wanted in row["reaches"]]
+        shown["waited"] = round(max(0.0, now - row["since"]), 1)
         shown["gives_up_in"] = None if row["until"] is None else round(max(0.0, row["until"] - now), 1)
         shown["yours"] = session is not None and row["instance_id"] == session["id"]
         if same_circle(viewer, token(row["owner_label"] or "", "identity")):

@@ -18,6 +18,8 @@ AT_ONCE = 1000  # events that are read together, the newest first
 _OF_ONE_FILE = ("lock_denied", "lock_breached", "restored")
 # Fields of a payload that name a session, and what goes with it where that is a stranger.
 _SESSIONS = {"holder": ("holder_label", "note", "content", "why"), "by": ("why",), "to": (), "from": ("content",)}
+# Fields that are what the session of the event says, or says of it.
+_OF_THE_ACTOR = ("content", "why", "command", "cwd", "session", "denied_agent", "agent", "wanted", "writer_label")
 _WORDS = {
     "lock_released": "released", "lock_denied": "denied", "lock_breached": "altered", "restored": "restored",
     "lock_deadlock": "deadlock", "lock_renewed": "renewed", "lock_stolen": "stolen", "lock_requested": "requested",
@@ -135,7 +137,7 @@ def _what(row: dict, payload: dict) -> str:
 
 def _details(store, known: Acquaintance, payload: dict, meets: bool) -> dict:
     """The payload, as far as the viewer may know it."""
-    hidden = set() if meets else {"content", "note", "why", "command", "cwd", "session", "denied_agent", "wanted", "writer_label"}
+    hidden = set() if meets else set(_OF_THE_ACTOR)
     for name, more in _SESSIONS.items():
         if payload.get(name) and not known.may_meet(store, payload[name]):
             hidden |= {name, *more}
@@ -159,7 +161,7 @@ def _count(store, shown: list[dict], found: list[tuple]) -> None:
     if not any(one["what"] == "denied" for one in shown):
         return
     known = repeats.known()
-    events = list(zip(shown, (row for row, _payload, _how in reversed(found)), (p for _row, p, _how in reversed(found))))
+    events = [(one, row, payload) for one, (row, payload, _how) in zip(shown, reversed(found))]
     for at, (one, row, payload) in enumerate(events):
         if one["what"] != "denied":
             continue

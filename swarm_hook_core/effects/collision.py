@@ -172,7 +172,7 @@ def _touched_by_git(call, peers, seconds: float):
         return None, []
     covers: list = []
     if patterns:
-        from swarm_hook_core.patterns import Cover
+        from swarm_hook_core.cover import Cover
 
         covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
     try:

@@ -39,7 +39,7 @@ _NOBODY_KNOWS = frozenset(
 def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
     """What GitCall `call` would do to `locked`: absolute paths of files or folders, by any of their names.
 
-    And to what `covers` (``patterns.Cover``) cover, whether it is there by now or not.
+    And to what `covers` (``cover.Cover``) cover, whether it is there by now or not.
 
     Changes nothing. Takes at most about `seconds`; what could not be asked in that time is `unsure`.
     """

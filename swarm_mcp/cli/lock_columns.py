@@ -19,8 +19,9 @@ def counted(store, rows: list[dict]) -> list[dict]:
     for row in rows:
         lock = store.row("SELECT file, path_key, pattern, base, repository FROM context WHERE id = ?", (row["id"],))
         reach = reach_in(lock) if lock else None
-        behind = [one for one in waiting if reach and any(meet(reach, wanted) for wanted in one["reaches"])]
-        behind = [one for one in behind if one["instance_id"] != row["instance_id"] or one["agent"] != row.get("agent", "")]
+        holder = (row["instance_id"], row.get("agent", ""))
+        others = [one for one in waiting if (one["instance_id"], one["agent"]) != holder]
+        behind = [one for one in others if reach and any(meet(reach, wanted) for wanted in one["reaches"])]
         found.append({**row, "waiting": len(behind)} if behind else row)
     return found
 
@@ -42,8 +43,8 @@ def suffix(row: dict, now: float) -> str:
 
 
 def _mode(row: dict) -> str:
-    words = [row.get("mode") or "", "pattern" if row.get("pattern") else "", "all work trees" if row.get("repository") else ""]
-    return " ".join(filter(None, words))
+    kinds = (("pattern", "pattern"), ("repository", "all work trees"))
+    return " ".join(filter(None, [row.get("mode") or "", *(words for name, words in kinds if row.get(name))]))
 
 
 def _left(row: dict, now: float) -> str:

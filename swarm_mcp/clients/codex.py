@@ -17,6 +17,8 @@ EVENTS = {
     "sessionEnd": "SessionEnd",
     "userPromptSubmit": "UserPromptSubmit",
     "stop": "Stop",
+    "subagentStart": "SubagentStart",
+    "subagentStop": "SubagentStop",
 }
 
 

@@ -13,6 +13,7 @@ import time
 from swarm_hook_core.labels import token
 from swarm_mcp.circle import may_meet
 from swarm_mcp.dispatch import workers
+from swarm_mcp.dispatch.ceiling import require_below
 from swarm_mcp.dispatch.commission import Commission
 from swarm_mcp.dispatch.completion import CompletionWait
 from swarm_mcp.dispatch.order import Order, checked, require_gateway
@@ -86,6 +87,8 @@ class Handover:
     # -------------------------------------------------------------- the task
 
     def _begin(self, store) -> None:
+        if self.order.spawn:
+            require_below(store, self.requester, self.order, self.harness)
         commission = self._commission
         commission.settle(store, lambda _store: None if self.order.force_spawn else self._find_worker(store))
         self.task, self._decision, self.order, self.key = (

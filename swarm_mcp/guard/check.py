@@ -8,7 +8,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from swarm_hook_core.environment import identity
-from swarm_hook_core.labels import token
+from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.patterns import covered
 from swarm_hook_core.reader import GLOB
@@ -50,6 +50,10 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
         rows = store.locks.rows.live(store.locks.rows.select("", ()))
         others = [row for row in rows if not is_mutex(row["file"]) and not (me and row["instance_id"] == me["id"])]
         locks = [{**store.locks.listed(row, viewer), "base": row["base"]} for row in others]
+        here = store.logical.seen_in(folder) if others else {}
+        locks = [{**lock, "file": here.get(lock["id"], lock["file"])} for lock in locks]
+        if me and hook == "pre-commit":
+            locks += [_overtaken(lapse, viewer) for lapse in store.lapses.overtaken(me["id"])]
     if not locks:
         return []
     repository = Repository(folder)
@@ -63,6 +67,19 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
         remote = remote or os.environ.get("PRE_COMMIT_REMOTE_NAME", "")
         return near.meeting(repository.pushed(lines, remote))
     return near.meeting(repository.staged())
+
+
+def _overtaken(lapse: dict, viewer: str) -> dict:
+    """A lock of the committer's own that has lapsed, and whoever has had it since, in the shape of a listed lock.
+
+    What the session knows of the file is older than what is in it by now, were it free again.
+    """
+    shown = {name: lapse[name] for name in ("file", "path_key", "pattern", "base")}
+    shown.update(instance_id=lapse["taken_by"], owner_label=lapse["taken_label"])
+    shown.update(content="", created_at=lapse["lapsed_at"], fence=lapse["taken_fence"], lapsed=True)
+    if not same_circle(viewer, token(lapse["taken_label"] or "", "identity")):
+        shown.update(owner_label=None, hidden=True)
+    return shown
 
 
 def _committer(store, who: str) -> dict | None:

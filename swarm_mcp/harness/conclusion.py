@@ -79,7 +79,11 @@ def concluded(
 def announced(telling: Telling, ledger: Ledger, result: RunResult) -> RunResult:
     """The result as it leaves, scrubbed; the last events of the run are told, the very last of them its result."""
     names = ("output", "error_message", "result_json", "session_id", "session_params", "model", "provider")
-    result = result._replace(**{name: telling.scrubber.data(getattr(result, name)) for name in names})
+    clean = {name: telling.scrubber.data(getattr(result, name)) for name in names}
+    for name in ("cost", "session_cost"):  # a model's name is the harness's word as well
+        cost = getattr(result, name)
+        clean[name] = cost._replace(model=telling.scrubber.data(cost.model))
+    result = result._replace(**clean)
     told = [error.get("category") for error in ledger.errors]
     if result.is_error and result.error_category not in told:
         telling.event(events.error(result.error_message or "", result.error_category or outcome.UNKNOWN))

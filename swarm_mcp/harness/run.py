@@ -81,7 +81,8 @@ class Run:
     @property
     def session_id(self) -> str | None:
         """The harness's session, None until it is known."""
-        return self._ledger.session_id
+        known = self._ledger.session_id
+        return known and self._telling.scrubber.text(known)
 
     @property
     def child(self) -> tuple[int, str] | None:

@@ -6,11 +6,19 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from swarm_mcp.harness.secret_shapes import KINDS, MASKED_NAME, SHORTEST, SHORTEST_LINE, is_secret_name
+from swarm_mcp.harness.secret_shapes import (
+    KINDS,
+    MASKED_NAME,
+    SHORTEST,
+    SHORTEST_LINE,
+    SHORTEST_TEXT,
+    is_secret_name,
+)
 
 DEEPEST = 60  # levels of an event's data; what is deeper is kept as text
 _MARKER = re.compile(r"\[REDACTED(?::[A-Za-z0-9_.-]*)?\]")
 _ROUNDS = 20
+_MARKS = tuple((mark, number) for number, (_name, marks, _pattern) in enumerate(KINDS) for mark in marks)
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -40,6 +48,8 @@ class Scrubber:
             shown = found if isinstance(found, str) else str(found)
         except Exception:
             return ""
+        if len(shown) < SHORTEST_TEXT:
+            return shown if shown.isascii() else _HALF.sub("\ufffd", shown)
         if not shown.isascii():
             shown = _HALF.sub("\ufffd", shown)
         for _ in range(_ROUNDS):  # what stood beside a secret may be one by itself
@@ -84,9 +94,10 @@ class Scrubber:
 
     def _once(self, text: str) -> str:
         hit = any(value in text for value in self._values)
-        kinds = [kind for kind in KINDS if any(mark in text for mark in kind[1])]
-        if not hit and not kinds:
+        found = [number for mark, number in _MARKS if mark in text]  # of every text that leaves: as fast as can be
+        if not hit and not found:
             return text
+        kinds = [KINDS[number] for number in dict.fromkeys(found)]
         out, at = [], 0
         for marker in _MARKER.finditer(text):
             out += self._piece(text[at : marker.start()], hit, kinds), marker[0]

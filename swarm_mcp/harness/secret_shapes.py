@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 SHORTEST = 12  # characters of a variable's value; shorter ones are words that stand everywhere
+SHORTEST_TEXT = 8  # characters that no known shape can do with less than, surroundings included
 SHORTEST_LINE = 16  # of a line of a value with several, which may be printed line by line
 # (name in the replacement, text without which the expression need not be tried, expression). No boundary is asked for
 # on the left where the beginning is unmistakable: in JSON, `\n` or a colour's `m` may stand directly before it.

@@ -36,11 +36,14 @@ class Urge:
                 pass  # it has been rung often enough
 
     def close(self) -> None:
-        """Nobody listens any more."""
+        """Nobody listens any more, and nobody gives a reason any more: the handles may soon be others'."""
         handle, bell, self.handle, self._bell = self.handle, self._bell, -1, -1
         if bell >= 0:
             os.close(bell)
             os.close(handle)
+
+    def __del__(self):
+        self.close()  # not before: a late signal would ring a bell that is something else by then
 
 
 def follow(

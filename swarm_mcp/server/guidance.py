@@ -5,7 +5,8 @@ from __future__ import annotations
 JOINED = (
     "You take part in the swarm: other sessions may edit this checkout too.\n\n"
     "Call bootstrap first and deal with unread messages before you take or make work. lock_file keeps a file still"
-    " while several edits of yours belong together; unlock_file as soon as they are done. Call wait_for_activity"
+    " while several edits of yours belong together, or waits in line for one that a peer has (wait_seconds);"
+    " unlock_file as soon as they are done. Call wait_for_activity"
     " only while something that you answer for is in others' hands (a task you handed out, a review, a lock you need)."
     " With nothing of that kind left, end your turn: messages wait, and a prompt can wake you. Leave with deregister"
     " only when you will not be back."

@@ -32,8 +32,8 @@ Work with the other sessions of this scope by these rules until I say otherwise.
 - Begin and resume with `bootstrap`. Answer unread messages before you take on anything.
 - Lock a file with `lock_file` before work on it that must not be disturbed, and give it back with
   `unlock_file` as soon as that is done. A quick edit of a file that nobody holds needs no lock.
-- A denied write is final until the file is free. Do other work; you get a message when it is released. Never
-  write the file some other way.
+- A denied write is final until the file is free. Do other work; you get a message when it is released. Where
+  nothing can be done without it, wait in line: `lock_file` with `wait_seconds`. Never write the file some other way.
 - Work for others is a task: `request_task` (or `request_task_batch`), with the files it concerns and what it
   depends on. Take work with `claim_next_task`, report with `report_progress` when it takes long or is blocked, end
   it with `complete_task`: what you did, which files changed, which tests ran with what result.

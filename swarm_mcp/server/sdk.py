@@ -21,7 +21,8 @@ from swarm_mcp.server.wire import Incoming, Outgoing
 
 INSTRUCTIONS = (
     "Coordination between coding sessions that share files. Your own writes to a file that another session has"
-    " locked are denied; lock_file keeps others from a file of yours. Sessions also hand each other work (tasks),"
+    " locked are denied; lock_file keeps others from a file, folder or pattern of yours, or waits in line for it"
+    " (wait_seconds); explain_lock says who holds what and who waits. Sessions also hand each other work (tasks),"
     " talk (messages) and wait for each other (wait_for_activity); bootstrap shows where things stand."
 )
 

@@ -115,6 +115,9 @@ class Alterations:
                     return lock
             elif contains(plain(lock["file"]), file) or (lock["path_key"] and contains(lock["path_key"], key)):
                 return lock
+        for lock in self.store.locks.on(file):  # by a pattern, or in another work tree
+            if lock["instance_id"] == holder["id"]:
+                return lock
         released = self.store.rows(
             "SELECT subject FROM events WHERE created_at >= ? AND type = 'context.lock_released' AND actor = ?",
             (int(row["at"]), holder["id"]),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_mcp.store.lock_request import LockRequest
+from swarm_mcp.store.record import record
 
 MOST_NAMED = 20  # of the files of one request
 
 
-class Attempt(NamedTuple):
+@record
+class Attempt:
     """A write, or a request for locks, that was refused.
 
     tool    what would have written, or asked

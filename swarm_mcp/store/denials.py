@@ -15,6 +15,7 @@ from swarm_mcp.store.attempts import Attempt, facts
 from swarm_mcp.store.lock_reach import reach_in
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
+ASKED = "request_lock"  # the tool of a session that was not refused, but has asked the holder
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
 
 # Reason of a release, as events have it -> what its holder did with what it held.
@@ -40,11 +41,12 @@ class Denials:
         self.store = store
         self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
 
-    def is_known(self, instance: dict, lock: dict) -> bool:
-        """Whether this session's refusal by this lock's holder was written down just now."""
+    def is_known(self, instance: dict, lock: dict, path: str = "") -> bool:
+        """Whether this session's refusal of `path` by this lock's holder was written down just now."""
         row = self.store.row(
-            "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?",
-            (instance["id"], key_of_lock(lock), lock["instance_id"]),
+            "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
+            " AND (path IS NULL OR ? IN ('', path))",
+            (instance["id"], key_of_lock(lock), lock["instance_id"], path),
         )
         return row is not None and 0 <= self.store.now() - row["denied_at"] < KNOWN_SECONDS
 
@@ -63,9 +65,13 @@ class Denials:
         tool = attempt.tool
         key, now = key_of_lock(lock), self.store.now()
         self.store.change(
-            "INSERT OR REPLACE INTO swarm_denials (instance_id, path_key, scope, file, holder_id, tool, denied_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (instance["id"], key, instance["scope"], lock["file"], lock["instance_id"], tool, now),
+            "INSERT OR REPLACE INTO swarm_denials"
+            " (instance_id, path_key, scope, file, holder_id, tool, denied_at, path)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                instance["id"], key, instance["scope"], lock["file"], lock["instance_id"], tool, now,
+                attempt.path or None,
+            ),
         )
         self._say(instance, lock, attempt)
 
@@ -83,7 +89,7 @@ class Denials:
             if holder_id == instance["id"]:
                 self.report_sibling(instance, [lock for lock in held if lock["agent"]], attempt)
             elif theirs:
-                if self.is_known(instance, theirs[0]):
+                if self.is_known(instance, theirs[0], attempt.path):
                     self.count(instance, theirs[0])
                 else:
                     self.record(instance, theirs[0], attempt)
@@ -211,7 +217,10 @@ class Denials:
             (denial,) = denials
             by = f" by {denial['tool']}" if denial["tool"] else ""
             since = duration(self.store.now() - denial["denied_at"])
-            text = f"[auto] {denial['file']} is free: {how}. Your write{by} was refused {since} ago. {_ADVICE}"
+            asked = f"You asked for it {since} ago."
+            if denial["tool"] != ASKED:
+                asked = f"Your write{by} was refused {since} ago."
+            text = f"[auto] {denial['file']} is free: {how}. {asked} {_ADVICE}"
         else:
             files = "\n".join(f"- {denial['file']}" for denial in denials)
             text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"

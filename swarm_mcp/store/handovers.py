@@ -9,7 +9,7 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_mcp.circle import may_meet
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
-from swarm_mcp.store.denials import key_of_lock
+from swarm_mcp.store.denials import ASKED, key_of_lock
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.lock_rows import EXCLUSIVE, facts, keeps_out
@@ -109,7 +109,7 @@ class Handovers:
             if theirs and not known:
                 refusal = Refused(f"{reach.file} is held by a session of another identity; ask the person running it")
             if refusal is None:
-                self.store.denials.record(instance, theirs[0], "request_lock")
+                self.store.denials.record(instance, theirs[0], ASKED)
             for row in known:
                 self._ask(instance, row, reach.file, reason)
         if refusal:
@@ -170,7 +170,7 @@ class Handovers:
                 if keeps_out(row, instance["id"], "", EXCLUSIVE) and row["id"] not in {row["id"] for row in taken}
             ]
             if not left:
-                keys = [key for key in reach.keys]
+                keys = list(reach.keys)
                 self.store.denials.forget(instance["id"], keys)
                 self.store.denials.taker = (instance["id"], keys)
                 try:

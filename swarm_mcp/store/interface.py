@@ -48,6 +48,16 @@ class Locks(Protocol):
         """Locks on one file, in whatever scope."""
 
 
+class Logical(Protocol):
+    """Locks that hold in every work tree of a repository."""
+
+    def meeting(self, reach) -> list[dict]:
+        """Locks that meet `reach` through another work tree, live or not."""
+
+    def covering(self, reach) -> list[dict]:
+        """Locks of other work trees that hold the path of `reach` here, live or not."""
+
+
 class LockQueue(Protocol):
     """Who waits for which locks."""
 
@@ -241,8 +251,11 @@ class Activity(Protocol):
 class Denials(Protocol):
     """Who was kept from which file, to be told when it is free."""
 
-    def report(self, instance: dict, file: str, holder_id: str, tool: str) -> bool:
-        """Write down a refusal that happened elsewhere; whether somebody still holds the file."""
+    def report(self, instance: dict, file: str, holder_id: str, tried) -> bool:
+        """Write down a refusal that happened elsewhere (`tried`: an ``attempts.Attempt``, or by which tool).
+
+        Whether somebody still holds the file.
+        """
 
 
 class Alterations(Protocol):

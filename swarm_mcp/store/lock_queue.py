@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
@@ -21,9 +20,11 @@ from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import Reach, meet, reach_in
 from swarm_mcp.store.lock_request import LockRequest
 from swarm_mcp.store.lock_rows import SHARED, keeps_out
+from swarm_mcp.store.record import record
 
 
-class Holder(NamedTuple):
+@record
+class Holder:
     """Who can hold and wait: a session, or one of its agents."""
 
     instance_id: str
@@ -215,7 +216,8 @@ class LockQueue:
     def _is_void(self, row: dict) -> bool:
         if row["owner_id"] is None or (row["until"] is not None and row["until"] < clock.now()):
             return True
-        return gone(row["host"], row["pid"], row["start"], self.store.here)
+        # Who has gone waits no more than it holds, whatever still runs for it.
+        return gone(row["host"], row["pid"], row["start"], self.store.here) or not self.store.instances.live(row["owner_id"])
 
 
 def _holder_of(lock: dict) -> Holder:

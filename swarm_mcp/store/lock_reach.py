@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import NamedTuple
 
 from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_of, keys_for
@@ -12,11 +11,13 @@ from swarm_hook_core.peers import above
 from swarm_hook_core.reader import GLOB, storable
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import file_of
+from swarm_mcp.store.record import record
 
 MUTEX_PREFIX = "/__swarm/"  # of names that are no files
 
 
-class Reach(NamedTuple):
+@record
+class Reach:
     """What a request names.
 
     file      as listings show it: an absolute path, or the folder and the pattern in one

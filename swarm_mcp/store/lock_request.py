@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_rows import EXCLUSIVE, MODES
+from swarm_mcp.store.record import record
 
 SHORTEST, LONGEST = 1.0, 30 * 86400.0  # seconds of a lease
 MOST = 200  # locks in one request
 
 
-class LockRequest(NamedTuple):
+@record
+class LockRequest:
     """Locks that are wanted together: all of them, or none.
 
     mode          ``exclusive`` or ``shared``

@@ -18,6 +18,11 @@ OWN = (
     "pattern", "base", "ttl", "renewed", "booted", "wall_until", "expected_end", "fence", "repository",
 )  # fmt: skip
 _EVIDENCE = [column.strip().split(".")[1] for column in COLUMNS.split(",")]
+_SELECT = (
+    f"SELECT {', '.join(f'c.{name}' for name in OWN)}, i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
+    " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
+    " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id WHERE c.type = 'lock'"
+)
 EXCLUSIVE, SHARED = "exclusive", "shared"
 MODES = (EXCLUSIVE, SHARED)
 
@@ -30,13 +35,7 @@ class LockRows:
 
     def select(self, condition: str, values: tuple) -> list[dict]:
         """Every lock that fits, live or not, oldest first."""
-        return self.store.rows(
-            f"SELECT {', '.join(f'c.{name}' for name in OWN)}, i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
-            " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
-            " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
-            f" WHERE c.type = 'lock' {condition} ORDER BY c.created_at, c.rowid",
-            values,
-        )
+        return self.store.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values)
 
     def found(
         self, names: tuple[str, ...] | list[str], ranges: list[tuple[str, str]] | tuple = (), patterns: bool = False
@@ -115,7 +114,8 @@ class LockRows:
     def ended_holds(self) -> list[dict]:
         """Locks of processes that have ended, though their sessions live: see ``hold_marks``."""
         held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
-        rows = self.store.rows(f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})", (PREFIX, PREFIX[:-1] + ";"))
+        sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
+        rows = self.store.rows(sql, (PREFIX, PREFIX[:-1] + ";"))
         ended = [row["agent"] for row in rows if has_ended(row["agent"], self.store.here)]
         return self.select(f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended)) if ended else []
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
@@ -24,9 +23,12 @@ from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, checked, reach_of
 from swarm_mcp.store.lock_request import LockRequest, request
 from swarm_mcp.store.lock_rows import EXCLUSIVE, LockRows, facts, keeps_out
 from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
+from swarm_mcp.store.record import record
 from swarm_mcp.store.registration import new_id
 
-class Look(NamedTuple):
+
+@record
+class Look:
     """What a request met when it was looked at.
 
     version  of the store then (`Locks._version`)
@@ -78,7 +80,7 @@ class Locks:
             raise self._refusal(instance, look.refusal)
         if look.refusal:
             own = look.refusal["instance_id"] == instance["id"]
-            known = not own and self.store.denials.is_known(instance, look.refusal)
+            known = not own and self.store.denials.is_known(instance, look.refusal, wanted.reaches[0].file)
             if known:
                 self.store.denials.count(instance, look.refusal)
             elif own and (look.refusal["agent"] or "") not in ("", wanted.agent):
@@ -361,7 +363,7 @@ class Locks:
         left = self.rows.left(row)
         if left is not None:
             more.update(ttl=row["ttl"], lapses_in=round(max(0.0, left), 1))
-        return {name: value for name, value in more.items() if value}
+        return {name: value for name, value in more.items() if value or value == 0.0}
 
     def _active(self, row: dict, viewer: str) -> dict:
         if not same_circle(viewer, token(row["owner_label"] or "", "identity")):

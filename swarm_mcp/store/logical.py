@@ -60,9 +60,20 @@ class Logical:
         names = [name for key in keys for name in repository.names_of(key, tree)]
         return [row for row, _here in self._of_others(tree, names, [])]
 
+    def seen_in(self, folder: str) -> dict[str, str]:
+        """Of the locks of other work trees that hold in the one around `folder`: id -> what their path is there."""
+        tree = repository.tree_over(os.path.realpath(folder)) if self.any() else None
+        if tree is None or not self._takes_part(tree):
+            return {}
+        found = self._of_others(tree, [], [(one + ":", one + ";") for one in repository.ids(tree)])
+        places = {row["id"]: _place(row["repository"], tree).removeprefix(NO_CASE) for row, _here in found}
+        return {lock: os.path.join(tree.top, place) if place else tree.top for lock, place in places.items()}
+
     # -------------------------------------------------------------- innards
 
     def _takes_part(self, tree: Tree) -> bool:
+        if repository.opted_in(tree):
+            repository.learn(tree, GIT_SECONDS)
         return takes_part(tree, lambda low, high: [row["path_key"] for row in self._between(low, high)])
 
     def _between(self, low: str, high: str) -> list[dict]:
@@ -72,7 +83,7 @@ class Logical:
         """Names, and ranges of names, under which locks that meet `reach` are found."""
         own = (reach.key or "").removeprefix(GLOB)
         plain = own.removeprefix(NO_CASE)
-        forms = dict.fromkeys((own, NO_CASE + plain.casefold()))  # whether case counts, other work trees may say otherwise
+        forms = dict.fromkeys((own, NO_CASE + plain.casefold()))  # case may count in one work tree and not in another
         names = [name for form in forms for key in (form, *above(form)) for name in repository.names_of(key, tree)]
         ranges = [below(name) for form in forms for name in repository.names_of(form, tree)]
         return list(dict.fromkeys(names)), ranges
@@ -86,8 +97,9 @@ class Logical:
         for row in rows:
             if row["id"] in found or is_in(row["path_key"], tree):
                 continue
-            place = _place(row["repository"], tree)
-            here = reach_in({"file": os.path.join(tree.top, place.removeprefix(NO_CASE)), "path_key": _key(tree.top, place)})
+            key = _key(tree.top, _place(row["repository"], tree))
+            # A folder is one where it was locked, whether or not it is there here.
+            here = reach_in({"file": row["file"], "path_key": key, "base": key if row["base"] else ""})
             if here:
                 found[row["id"]] = (row, here)
         return list(found.values())
@@ -125,7 +137,7 @@ def named(reach: Reach, asked: bool) -> Reach:
     """
     tree = tree_of(reach) if reach.key is not None else None
     if asked and reach.pattern:
-        raise SwarmError(f"{reach.pattern[:120]} is a pattern: only a file or a folder can be locked in every work tree")
+        raise SwarmError(f"{reach.pattern[:120]} is a pattern: a lock of every work tree is on a file or a folder")
     if asked and tree is None:
         raise SwarmError(f"{reach.file} is in no git repository, so no other work tree has it")
     if tree is None or reach.pattern or not (asked or repository.opted_in(tree)):
@@ -137,6 +149,8 @@ def named(reach: Reach, asked: bool) -> Reach:
 def tree_of(reach: Reach) -> Tree | None:
     """The work tree that a path, or all that a pattern covers, lies in; None where it is in none."""
     path = reach.file
+    if not reach.pattern and reach.key and not reach.key.startswith(NO_CASE):
+        return repository.tree_over(reach.key)  # links are resolved in there
     if reach.pattern:
         parts = path.split("/")
         magic = next((at for at, part in enumerate(parts) if wildmatch.is_pattern(part)), len(parts))

@@ -65,7 +65,8 @@ TABLES = {
     # Who was kept from which file, to be told when it is free.
     "swarm_denials": """
         instance_id TEXT NOT NULL, path_key TEXT NOT NULL, scope TEXT NOT NULL, file TEXT NOT NULL,
-        holder_id TEXT NOT NULL, tool TEXT, denied_at INTEGER NOT NULL, PRIMARY KEY (instance_id, path_key)""",
+        holder_id TEXT NOT NULL, tool TEXT, denied_at INTEGER NOT NULL, path TEXT,
+        PRIMARY KEY (instance_id, path_key)""",
     # Locked files that changed while somebody else's call ran, and where the content before that is kept.
     "swarm_alterations": """
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, file TEXT NOT NULL, path_key TEXT NOT NULL,
@@ -141,6 +142,7 @@ ADDED_COLUMNS = {
         "warned": "INTEGER",
     },
     "kv": {"owner_identity": "TEXT"},
+    "swarm_denials": {"path": "TEXT"},
 }
 
 INDEXES = {

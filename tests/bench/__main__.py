@@ -22,7 +22,8 @@ answer of a check exits 1 in any case. Stores marked ``foreign`` were filled as 
 of the contract would (no session rows, no path keys); in ``one name`` all files share their last name. Those marked
 ``three kinds`` hold files, folders and 200 patterns of one folder that the file is in as well, half of all leased.
 All figures of a size mean that many locks of living sessions in the scope of the measured one.
-What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``.
+What is measured of the coordinator, and its goals: see ``coordinator.py``; of supervised workers: ``harness.py``;
+of locks and waiting for them: ``locks.py``.
 ``--part`` measures one of them.
 """
 
@@ -40,8 +41,8 @@ from typing import NamedTuple
 from . import figures, imports, stores
 from .coordinator import Coordinator
 from .figures import Series
-from .locks import Locks
 from .harness import Harness
+from .locks import Locks
 from .plugin import (
     RUNTIMES,
     Plugin,

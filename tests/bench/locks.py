@@ -93,7 +93,8 @@ class Locks:
                 process.communicate()
         took.sort()
         p50, p99 = (took[int(len(took) * part)] for part in (0.5, 0.99))
-        print(f"{f'{crowd} others waiting' if crowd else 'nobody else waiting':33} {p50:7.2f} {p99:6.2f} {took[-1]:6.2f}")
+        name = f"{crowd} others waiting" if crowd else "nobody else waiting"
+        print(f"{name:33} {p50:7.2f} {p99:6.2f} {took[-1]:6.2f}")
         if p99 > WAKE_MS:
             self.missed.append(f"wake-up with {crowd} others: {p99:.1f} ms at the 99th of 100, goal {WAKE_MS}")
 

@@ -64,7 +64,8 @@ def fill_three_kinds(path: str, checkout: str, size: int, locked: bool) -> None:
     pattern = f"CASE WHEN n = 1 AND {int(locked)} THEN '{LOCKED_PATTERN}' ELSE 'src/**/part_' || n || '_*.py' END"
     numbers = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"
     lease = "CASE n % 2 WHEN 0 THEN 86400.0 END, CASE n % 2 WHEN 0 THEN ? END, CASE n % 2 WHEN 0 THEN ? END"
-    columns = "id, scope, instance_id, file, type, content, created_at, path_key, pattern, base, ttl, renewed, booted, mode"
+    columns = "id, scope, instance_id, file, type, content, created_at, path_key, pattern, base, ttl, renewed, booted"
+    columns += ", mode"
     with Store(path) as store, store.writing():
         clocks = (clock.now(), clock.boot(store.here))
         for prefix, count, file, key, more in (

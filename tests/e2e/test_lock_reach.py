@@ -17,7 +17,6 @@ from .client import Client
 from .clients import Codex
 from .coordinator import PEER_NAME
 from .ground import wait_for
-from .models import Step
 
 # What does not hang on the way of installing runs in one of them.
 pytestmark = pytest.mark.ways("install")
@@ -144,7 +143,7 @@ def test_sub_agents_of_one_session_exclude_each_other(client: Client) -> None:
     client.models.script("first", *lock, client.replace(*CHANGE))
     client.models.script("second", client.replace(*CHANGE[:2], "from the sibling"))
     first, second = client.sub_agent("first"), client.sub_agent("second", "another")
-    calls = [first[0], second[0], client.replace(*CHANGE[:2], "from the session"), *first[1:], *second[1:]]
+    calls = [first[0], second[0], client.replace(*CHANGE[:2], "from the session"), *first[1:]]
     locked = client.hold("first", len(lock))
     with client.held("work", *calls, at=1) as live:
         assert locked.wait_reached(), client.results("first")
@@ -160,6 +159,7 @@ def test_sub_agents_of_one_session_exclude_each_other(client: Client) -> None:
         assert_untouched(client, "notes.md")
         locked.open()
         assert wait_for(lambda: len(client.results("first")) > len(lock), 20), "the holder came to no end"
+        assert wait_for(lambda: not client.ground.coordinator.locks(), 10), "its lock outlived it"
         later.open()
         assert live.process.wait(60) == 0
     assert_text(client, "notes.md", "line two\n")
@@ -177,8 +177,9 @@ def own_id(client: Client, script: str) -> str:
 
 
 def test_a_lease_that_lapses_lets_others_write(client: Client) -> None:
-    client.ground.coordinator.peer_lock("notes.md", NOTE, "--ttl", "8")
-    client.run("work", client.replace(*CHANGE), client.shell("sleep 9"), client.replace(*CHANGE))
+    with client.held("work", client.replace(*CHANGE), client.shell("sleep 4"), client.replace(*CHANGE)) as live:
+        client.ground.coordinator.peer_lock("notes.md", NOTE, "--ttl", "3")
+        live.go_on()
     assert DENIED in client.results("work")[0] and "lapses in" in client.results("work")[0], client.results("work")
     assert_text(client, "notes.md", "line two\n")
 

@@ -108,6 +108,10 @@ class Model:
 
     # -------------------------------------------------------------------- ask
 
+    def waiting(self) -> list[Wait]:
+        """Who waits now, first come, first."""
+        return [wait for wait in self.queue if not self.has_gone(wait.holder[0])]
+
     def has_gone(self, session: str) -> bool:
         """Whether a session no longer counts: dead, or silent for its lease. A silent one may come back."""
         return session not in self.seen or session in self.dead or self.seen[session] + self.lease < self.now
@@ -138,7 +142,9 @@ class Model:
 
     def ahead(self, holder: Holder, names, mode: str, place: Wait | None = None) -> list[Wait]:
         """Who waits for some of these since before `place` (None: all who wait), and goes first."""
-        before = self.queue if place is None else self.queue[: self.queue.index(place)]
+        before = self.waiting()
+        if place in before:
+            before = before[: before.index(place)]
         return [wait for wait in before if wait.holder != holder and self._goes_before(wait, holder, names, mode)]
 
     def _goes_before(self, wait: Wait, holder: Holder, names, mode: str) -> bool:
@@ -164,7 +170,8 @@ class Model:
             holder = pending.pop()
             if holder not in reached:
                 reached.add(holder)
-                pending += [after for other in self.queue if other.holder == holder for after in self.awaited(other)]
+                for other in self.waiting():
+                    pending += self.awaited(other) if other.holder == holder else []
         return wait.holder in reached
 
     # ----------------------------------------------------------------- change
@@ -215,9 +222,22 @@ class Model:
         self.grants = [grant for grant in self.grants if grant not in mine]
         return len(mine)
 
+    def transfer(self, grant: Grant, to: str) -> None:
+        """Give a lock to another session, past everybody who waits; one that it has there is merged into it."""
+        self.sign_of_life(grant.holder[0])
+        taker = (to, "")
+        others = [other for other in self.keeping(taker, [grant.name], grant.mode) if other is not grant]
+        named = self.held(*grant.holder, grant.name)
+        if to == grant.holder[0] or named != [grant] or others:
+            raise No(to, *self.seen)
+        self.grants = [g for g in self.grants if (g.holder, g.name) != (taker, grant.name)]
+        self.fence += 1
+        grant.holder, grant.fence, grant.renewed = taker, self.fence, self.now
+
     def join(self, holder: Holder, names, mode: str, ttl: float | None, seconds: float | None) -> Wait:
         """A place at the end of the queue; Circle where waiting would never end."""
         self.sign_of_life(holder[0])
+        self.queue = self.waiting()
         wait = Wait(holder, names, mode, ttl, None if seconds is None else self.now + seconds, self.fence)
         self.queue.append(wait)
         if self.in_circle(wait):

@@ -27,8 +27,9 @@ HOOKS = ("session_start", "session_end", "pre_tool_use", "post_tool_use", "turn"
 RUNTIMES = ("claude-code", "codex", "pi")
 ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugin by, else CLAUDE_PLUGIN_ROOT
 EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
-FAILED = {"PostToolUseFailure"}
-MORE = {"claude-code": FAILED, "codex": set(), "pi": FAILED}  # Codex has no event for a call that failed
+FAILED, SUBAGENTS = {"PostToolUseFailure"}, {"SubagentStart", "SubagentStop"}
+# Codex has no event for a call that failed, pi has no subagents.
+MORE = {"claude-code": FAILED | SUBAGENTS, "codex": SUBAGENTS, "pi": FAILED}
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -66,6 +67,7 @@ def test_a_bundle_is_whole(bundled: Path):
     source = Path(swarm_hook_core.__file__).parent
     core = {f"swarm_hook_core/{path.relative_to(source).as_posix()}" for path in source.rglob("*.py")}
     scripts = {f"integrations/{runtime}/hooks/{hook}.py" for runtime in RUNTIMES for hook in (*HOOKS, "_common")}
+    scripts |= {f"integrations/{runtime}/hooks/subagent.py" for runtime in RUNTIMES if SUBAGENTS <= MORE[runtime]}
     rest = {f"integrations/{runtime}/{name}.json" for runtime in RUNTIMES for name in ("hooks", "mcp")}
     manifests = {
         ".claude-plugin/marketplace.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json",

@@ -17,9 +17,11 @@ from task_ground import refused
 from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.dispatch.briefing import GO_ON, brief
-from swarm_mcp.dispatch.order import may_go_wild
+from swarm_mcp.dispatch.handover import Handover
+from swarm_mcp.dispatch.order import Order, may_go_wild
 from swarm_mcp.dispatch.progress import Progress, result_text
 from swarm_mcp.dispatch.supervision import Supervision
+from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.adapter import Capabilities
 from swarm_mcp.harness.adapters.process import Process
@@ -322,6 +324,43 @@ def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, l
     with ground.store() as store:
         for row, may in ((lead, False), (pretender, False), (person, True)):
             assert may_go_wild(store.instances.live(row["id"])) is may
+
+
+@pytest.mark.parametrize(
+    "mode, given, words",
+    [
+        ("read-only", {}, "of mode edit"),
+        ("read-only", {"mode": "yolo"}, "of mode yolo"),
+        ("read-only", {"mode": "read-only", "harness": "process"}, "no command started"),
+        ("read-only", {"spawner": "herdr"}, "of mode edit"),
+        ("edit", {"mode": "yolo"}, "of mode yolo"),
+        ("edit", {"command": "id"}, "which command"),
+        ("read-only", {"mode": "read-only"}, ""),
+        ("edit", {}, ""),
+        ("yolo", {"mode": "yolo", "command": "true"}, ""),
+    ],
+)
+def test_a_worker_starts_none_that_may_more(
+    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch, mode: str, given: dict, words: str
+) -> None:
+    """It need only call itself a gateway to dispatch; what its workers may is held to what it may."""
+    monkeypatch.setenv("SWARM_ALLOW_YOLO", "1")
+    monkeypatch.setenv("SWARM_HARNESS_PROCESS", "true")
+    worker = ground.session("worker", "mode:gateway role:implementer")
+    record = ground.repo.parent / "record.jsonl"
+    record.write_text(json.dumps({"type": "metadata", "mode": mode}) + "\n{}\n")
+    spec = {"id": "r1", "scope": ground.scope, "instance_id": worker["id"], "harness": "process", "cwd": "/"}
+    given = {"harness": "claude", "spawner": "process", "force_spawn": True, **given}
+    with ground.store() as store:
+        store.runs.begin({**spec, "record": str(record)})
+        handover = Handover(worker, Order("In turn", **given))
+        if not words:
+            monkeypatch.setattr(Handover, "_spawn", lambda self, store: self._answered("spawned"))
+            assert handover.advance(store)["status"] == "spawned"
+            return
+        with pytest.raises(Refused, match=words):
+            handover.advance(store)
+        assert store.rows("SELECT id FROM tasks") == []
 
 
 def test_nobody_gives_work_to_a_persons_shell(ground: Ground, lead: dict) -> None:

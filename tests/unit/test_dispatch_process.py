@@ -257,6 +257,25 @@ def test_a_supervisor_that_is_ended_leaves_nothing_behind(ground: Ground, lead: 
     assert again["task_id"] == answer["task_id"] and again["completion"]["result"] == "fine"
 
 
+@pytest.mark.parametrize("how", ["deleted", "garbage"])
+def test_a_store_that_is_lost_ends_no_worker(ground: Ground, lead: dict, how: str) -> None:
+    """The worker goes on, and word of it is left; it used to be ended as one whose task somebody else has."""
+    answer = dispatch(ground, lead, script=f"echo $$ > pid; {WAIT}; echo whole > written")
+    child, row = child_of(ground, answer), run_of(ground, answer)
+    files = [Path(f"{ground.database}{ending}") for ending in ("-wal", "-shm", "")]
+    for file in files:
+        file.unlink(missing_ok=True)
+    if how == "garbage":
+        files[-1].write_bytes(b"no store at all" * 1000)
+    wait_for(lambda: [fault for fault in recorded_faults() if fault["hook"] == "supervision"])
+    assert alive(child)
+    (ground.repo / "go").touch()
+    wait_for(lambda: not alive(row["supervisor_pid"], row["supervisor_start"]))
+    assert (ground.repo / "written").read_text() == "whole\n" and not alive(child)
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
 def test_what_no_worker_could_be_started_with(ground: Ground, lead: dict) -> None:
     for given, words in (
         ({"harness": "process"}, "needs a command"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -494,7 +495,7 @@ tell("start", "c", "Bash", {{"command": everything, everything: [everything]}})
 tell("end", "c", "Bash", everything)
 print(everything, file=sys.stderr)
 tell("say", everything)
-tell("result", everything, True)
+tell("result", everything, True, {{"model": everything, "total_cost_usd": 1}}, provider=everything)
 sys.exit(1)
 """
     adapter = Scripted(script)
@@ -509,6 +510,26 @@ sys.exit(1)
     for secret in (from_parent, from_query, from_server, shape):
         assert not any(secret in text for text in said), secret
     assert "[REDACTED:ANTHROPIC_API_KEY]" in result.output and "[REDACTED:github_token]" in result.output
+
+
+def test_a_session_named_like_a_secret_is_not_told(tmp_path, monkeypatch):
+    secret = "q9w8e7r6" * 3
+    monkeypatch.setenv("DEPLOY_TOKEN", secret)
+    run = run_of(Scripted('tell("init", os.environ["DEPLOY_TOKEN"]); tell("result", "done")'), tmp_path)
+    result, _ = seen_of(run)
+    assert run.session_id == result.session_id == "[REDACTED:DEPLOY_TOKEN]" and secret not in json.dumps(result.to_dict())
+
+
+def test_runs_leave_no_open_files(tmp_path):
+    def handles() -> int:
+        gc.collect()
+        return len(os.listdir("/dev/fd"))
+
+    seen_of(run_of(Scripted(GOOD), tmp_path))
+    before = handles()
+    for _ in range(3):
+        seen_of(run_of(Scripted(GOOD), tmp_path))
+    assert handles() <= before
 
 
 # ------------------------------------------------------------------------------ size

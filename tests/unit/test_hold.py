@@ -55,7 +55,8 @@ def test_while_it_runs_the_locks_are_held(ground: Ground):
     script = "echo begun > said; read line; echo $line; exit 7"
     held = hold(ground, "a", "src", "--shared", "--note", "why", "--", "sh", "-c", script, stdin=subprocess.PIPE)
     begun(ground)
-    assert [(row["file"], row["mode"]) for row in locks(ground)] == [(f"{ground.scope}/{n}", "shared") for n in ("a", "src")]
+    shared = [(f"{ground.scope}/{name}", "shared") for name in ("a", "src")]
+    assert [(row["file"], row["mode"]) for row in locks(ground)] == shared
     refused = ground.swarm("lock", "src/deep", "--as", peer["id"])
     assert refused.code == 1 and "origin:hold" in refused.err and ": why" in refused.err
     late = ground.swarm("hold", "a", "--as", peer["id"], "--", "true")
@@ -166,7 +167,8 @@ def test_in_a_session_it_is_one_of_its_agents(ground: Ground):
     row = next(row for row in locks(ground) if row["agent"])
     assert row["instance_id"] == me["id"]
     assert row["agent"] == hold_marks.agent_of(held.pid, start_time(held.pid), host_id())
-    assert ground.swarm("hold", "src", "--as", me["id"], "--", "true").code == 75, "two of one session exclude each other"
+    second = ground.swarm("hold", "src", "--as", me["id"], "--", "true")
+    assert second.code == 75, "two of one session exclude each other"
     assert held.stdout.readline() == "0\n", "what it runs may write there"
     peer = ground.session("peer")
     assert ground.swarm("lock", "src/x", "--as", peer["id"]).code == 1

@@ -22,6 +22,9 @@ from sessions import (
     write_payload,
 )
 
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+
 CORE = ROOT / "swarm_hook_core"
 MODULES = sorted(path.relative_to(CORE).with_suffix("").as_posix() for path in CORE.rglob("*.py"))
 GRAMMAR = {"tree_sitter", "tree_sitter_bash"}  # loaded where they can be had, from where `install` has found them
@@ -122,6 +125,26 @@ def test_a_check_loads_nothing_costly(runtime: str, locked: str, tmp_path: Path)
     assert {"_sqlite3", "swarm_hook_core.reader"} <= loaded, "the store was asked"
     assert not COSTLY & loaded
     assert not any(name.startswith("swarm_mcp") for name in loaded)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("pattern", ["", "*.sql", "[f]"])
+def test_what_reads_patterns_is_loaded_where_one_is_locked_that_could_be_met(
+    runtime: str, pattern: str, tmp_path: Path
+) -> None:
+    ready_store()
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    peer = peer_locks(tmp_path, tmp_path / "g")
+    if pattern:
+        with Store() as store:
+            store.locks.acquire_all(peer, request(peer, [pattern], as_pattern=True))
+    out, loaded = modules_after(runtime, write_payload(runtime, me, tmp_path, str(tmp_path / "f")))
+    assert bool(out) is (pattern == "[f]")
+    assert not COSTLY & loaded and "swarm_hook_core.cover" not in loaded
+    assert ("swarm_hook_core.patterns" in loaded) is bool(pattern)
+    assert ("swarm_hook_core.wildmatch" in loaded) is (pattern == "[f]"), "most patterns are sorted out at a glance"
+    assert "swarm_hook_core.clock" not in loaded, "nothing is leased"
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

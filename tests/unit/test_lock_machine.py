@@ -1,4 +1,4 @@
-"""Whatever is done with locks in whatever order, the store and the hooks hold to a model that shares no code with them."""
+"""Whatever is done with locks in whatever order: the store and the hooks hold to a model that shares no code."""
 
 from __future__ import annotations
 
@@ -197,6 +197,21 @@ class Machine(RuleBasedStateMachine):
         there = self.model.held(session, agent, grant.name)
         self.do("released", deed, modelled)
 
+    @precondition(lambda self: self.model.grants)
+    @rule(data=st.data(), to=st.sampled_from(SESSIONS))
+    def transfer(self, data, to: str):
+        grant = data.draw(st.sampled_from(self.model.grants))
+        giver, agent = grant.holder
+        self.wake(giver)
+        if self.model.has_gone(to):
+            return
+
+        def deed():
+            done = self.store.handovers.transfer(self.rows[giver], grant.name, self.rows[to]["id"], agent)
+            assert done["fence"] == self.model.fence + 1
+
+        self.do("transferred", deed, lambda: self.model.transfer(grant, to))
+
     # ---------------------------------------------------------------- waiting
 
     @rule(holder=HOLDERS, names=REQUESTS, mode=MODES, ttl=TTLS, seconds=PATIENCE)
@@ -223,35 +238,44 @@ class Machine(RuleBasedStateMachine):
         self.advance_one(*data.draw(st.sampled_from(self.places)))
 
     def advance_one(self, wait: Wait, place: LockWait) -> None:
-        """The store has changed, or time has passed: it is asked again."""
+        """It is asked again, after the longest time in which it need not notice what nobody commits."""
+        self.pass_time(1)
         self.wake(wait.holder[0])
         over = wait.until is not None and self.model.now >= wait.until
-        queued = None if over else wait
-        if over and wait in self.model.queue:
+        stands = wait in self.model.queue  # who was taken for gone has lost its place, and may take another
+        given = (wait.holder, wait.names, wait.mode, wait.ttl, wait if stands and not over else None)
+        if over and stands:
             self.model.queue.remove(wait)
-        given = (wait.holder, wait.names, wait.mode, wait.ttl, queued)
         try:
             rows = place.advance(self.store)
-        except Deadlock:
-            assert self.model.in_circle(wait)
-            self.model.queue.remove(wait)
-            Machine.counted["Deadlock found late"] += 1
         except SwarmError as error:
-            assert over if isinstance(error, LockRefused) else self.model.is_lost(wait.holder[0]), error
-            with pytest.raises(No):
-                self.model.acquire(*given)
-            if queued:
-                self.model.queue.remove(wait)
-            Machine.counted["waited in vain"] += 1
+            self.check_end(error, wait, over, given)
         else:
             if rows is None:
                 assert not over
                 with pytest.raises(No):
                     self.model.acquire(*given)
+                if not stands and self.store.queue.has(place.wanted.ticket, place.instance["id"]):
+                    wait.fence = self.model.fence
+                    self.model.queue.append(wait)
                 return
             assert [row["fence"] for row in rows] == [grant.fence for grant in self.model.acquire(*given)]
             Machine.counted["waited for"] += 1
         self.places.remove((wait, place))
+
+    def check_end(self, error: SwarmError, wait: Wait, over: bool, given) -> None:
+        """It ends without what was wanted: time is over, its session has gone, or it would never have ended."""
+        if wait not in self.model.queue:
+            self.model.queue.append(wait)
+        if isinstance(error, Deadlock):
+            assert self.model.in_circle(wait)
+        else:
+            assert over if isinstance(error, LockRefused) else self.model.is_lost(wait.holder[0]), error
+        self.model.queue.remove(wait)
+        if not isinstance(error, Deadlock):
+            with pytest.raises(No):
+                self.model.acquire(*given[:4])
+        Machine.counted[f"waited in vain: {type(error).__name__}"] += 1
 
     @precondition(lambda self: self.places)
     @rule(data=st.data(), dies=st.booleans())
@@ -277,7 +301,8 @@ class Machine(RuleBasedStateMachine):
 
     def settle(self) -> None:
         """What may be noticed sooner or later: that a session has gone, and a sign of life in what was refused."""
-        there = {row["session_id"]: row["last_seen"] - self.began for row in self.store.rows("SELECT * FROM swarm_sessions")}
+        rows = self.store.rows("SELECT session_id, last_seen FROM swarm_sessions")
+        there = {row["session_id"]: row["last_seen"] - self.began for row in rows}
         for name in [name for name in self.model.seen if name not in there]:
             assert self.model.has_gone(name)
             self.lose(name)
@@ -285,7 +310,8 @@ class Machine(RuleBasedStateMachine):
         for name, seen in there.items():
             assert seen in (self.model.seen[name], self.model.now)
             self.model.seen[name] = seen
-        renewed = {row["fence"]: row["renewed"] for row in self.store.rows("SELECT * FROM context WHERE ttl IS NOT NULL")}
+        rows = self.store.rows("SELECT fence, renewed FROM context WHERE ttl IS NOT NULL")
+        renewed = {row["fence"]: row["renewed"] for row in rows}
         for grant in self.model.grants:
             if grant.ttl is not None:
                 assert renewed[grant.fence] in (grant.renewed, self.model.now), "a lease was renewed by nothing"
@@ -314,16 +340,16 @@ class Machine(RuleBasedStateMachine):
             for other in rows[:number]:
                 if one.get("mode") == other.get("mode") == SHARED:
                     continue
-                if one["instance_id"] == other["instance_id"]:
-                    if one.get("agent", "") == other.get("agent", "") or "" in (one.get("agent", ""), other.get("agent", "")):
-                        continue
+                agents = {row.get("agent", "") for row in (one, other)}
+                if one["instance_id"] == other["instance_id"] and (len(agents) == 1 or "" in agents):
+                    continue
                 assert not reach(names[one["file"]]) & reach(names[other["file"]]), (one, other)
 
     @invariant()
     def the_queue_is_in_order(self):
         ids = {row["id"]: name for name, row in self.rows.items()}
         found = [((ids[row["instance_id"]], row["agent"]), row["mode"]) for row in self.store.queue.waiting()]
-        assert found == [(wait.holder, wait.mode) for wait in self.model.queue]
+        assert found == [(wait.holder, wait.mode) for wait in self.model.waiting()]
 
     @invariant()
     def a_hook_lets_pass_what_nobody_else_holds(self):

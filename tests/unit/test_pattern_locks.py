@@ -14,11 +14,12 @@ from sessions import RUNTIMES, captured, fault_lines, join, new_session, ready_s
 from test_watched import after
 
 from swarm_hook_core import covered_files
+from swarm_hook_core.cover import Cover
 from swarm_hook_core.effects import effects_of
 from swarm_hook_core.effects.collision import judge
 from swarm_hook_core.effects.model import Effects, Guess
 from swarm_hook_core.paths import NO_CASE, keys_for
-from swarm_hook_core.patterns import Cover, covered
+from swarm_hook_core.patterns import covered
 from swarm_hook_core.peers import Peers
 from swarm_hook_core.reader import GLOB, Held, Session, StoreReader
 from swarm_hook_core.state import store_path
@@ -174,6 +175,21 @@ def test_a_command_is_denied_where_it_writes_what_is_covered(
     assert (denial.path if denial else "") == (str(repo / met) if met else ""), denial and denial.reason
     if denial:
         assert f"(one of the locked {repo}/src/**/*.sql)" in denial.reason
+
+
+@pytest.mark.parametrize("pattern", ["*.sql", "src/*.sql"])
+def test_a_command_beside_nothing_but_a_pattern_is_read_all_the_same(ground: Ground, repo: Path, pattern: str) -> None:
+    """From the client's own payload: what names no other place is looked at where something is locked around it."""
+    me = new_session()
+    assert start("claude-code", me, repo).context
+    with Store() as store:
+        take(store, join(store, repo), pattern, as_pattern=True)
+    payload = {**captured("claude-code", "PreToolUse.Bash", repo), "session_id": me, "cwd": str(repo / "src")}
+    for name, reason in (("new.sql", f"(one of the locked {repo}/{pattern})"), ("new.py", "")):
+        payload["tool_input"] = {"command": f"touch {name}"}
+        said = run("claude-code", "pre_tool_use", payload, COORDINATOR).reason
+        assert reason in said and bool(said) is bool(reason)
+    assert fault_lines() == []
 
 
 def test_a_folder_that_goes_into_the_pattern_s_own_is_met(ground: Ground, repo: Path) -> None:

@@ -10,7 +10,8 @@ usage: swarm-mcp guard install [--dir DIR] [--json]
 For writers that have no hooks of their own: people, editors, other tools. `install` adds to the hooks that are
 there (husky, lefthook, core.hooksPath, one's own) and replaces none; `uninstall` leaves everything as it was. A
 session's own locks never stop its commits; a lock on .git stops every commit and push. Past it once:
-SWARM_GUARD=off git commit ..., or git commit -n.
+SWARM_GUARD=off git commit ..., or git commit -n. A session whose lock has lapsed may not commit the file either
+once another has had it, until it has locked it again: what it knows of it is old.
 
 `check` is what the hooks run. Exit 1 names what is held, by whom and why; with --json also where nothing is.
 
@@ -82,7 +83,8 @@ def _say_why(hook: str, found: list) -> None:
 
     deed = hook.removeprefix("pre-")
     what = f"{len(found)} files are" if len(found) > 1 else "a file is" if found[0].file else "the repository is"
-    complain(f"{SAYS}{deed} refused: {what} held by another session")
+    how = "had" if all(refusal.lock.get("lapsed") for refusal in found) else "held"
+    complain(f"{SAYS}{deed} refused: {what} {how} by another session")
     now = int(time())
     for refusal in found[:NAMED]:
         lock = refusal.lock
@@ -91,7 +93,10 @@ def _say_why(hook: str, found: list) -> None:
         note = f"note: {lock['content']}; " if lock["content"] else ""
         age = duration(seconds_since(lock["created_at"], now))
         place = refusal.file or ".git"
-        complain(f"  {place}: held by {who} ({note}locked {age} ago)")
+        if lock.get("lapsed"):
+            complain(f"  {place}: your lock lapsed {age} ago, and {who} has had it since; lock it again and look at it")
+        else:
+            complain(f"  {place}: held by {who} ({note}locked {age} ago)")
     if len(found) > NAMED:
         complain(f"  and {len(found) - NAMED} more")
     complain(f"Wait for it, or leave it out. Past it once: SWARM_GUARD=off git {deed} ... (or --no-verify)")
@@ -101,4 +106,4 @@ def _shown(refusal) -> dict:
     lock = refusal.lock
     holder = {"instance_id": lock["instance_id"], "holder": lock["owner_label"], "note": lock["content"]}
     return {"file": refusal.file, "lock": lock["file"], **holder, "locked_at": lock["created_at"],
-            "hidden": bool(lock.get("hidden"))}  # fmt: skip
+            "hidden": bool(lock.get("hidden")), **({"lapsed": True} if lock.get("lapsed") else {})}  # fmt: skip

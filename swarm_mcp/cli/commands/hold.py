@@ -56,7 +56,8 @@ def run(args) -> int:
     with Store() as store:
         instance, agent = _holder(store, args)
         try:
-            asked = request_of(args, instance, files or [repository_of(instance)], store.now(), agent=agent, tool="hold")
+            files = files or [repository_of(instance)]
+            asked = request_of(args, instance, files, store.now(), agent=agent, tool="hold")
             try:
                 rows = obtained(store, instance, asked, args)
             except LockRefused as refusal:

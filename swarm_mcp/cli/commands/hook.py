@@ -1,6 +1,6 @@
 """hook: run one of the plugin's hooks here, on standard input and output
 
-usage: swarm-mcp hook session-start|session-end|pre-tool-use|post-tool-use|turn
+usage: swarm-mcp hook session-start|session-end|pre-tool-use|post-tool-use|turn|subagent
                       --runtime claude-code|codex|pi|hs
 
 Exactly what the plugin runs: the client's JSON payload on standard input, its answer on standard
@@ -21,7 +21,7 @@ from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.clients import FOLDERS, NAMES
 from swarm_mcp.errors import UsageError
 
-HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn")
+HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
 
 WORDS = 1
 
@@ -36,9 +36,12 @@ def run(args) -> int:
     folder = bundle.plugin_source() / "integrations" / FOLDERS.get(runtime, runtime) / "hooks"
     # An installed plugin knows its coordinator from its own record; here it is this very installation.
     os.environ.setdefault("SWARM_MCP_BIN", shlex.join(bundle.coordinator_command()))
+    script = folder / f"{hook.replace('-', '_')}.py"
+    if not script.is_file():
+        raise UsageError(f"{runtime} has no such hook: {hook}")
     sys.path.insert(0, str(folder))
     try:
-        runpy.run_path(str(folder / f"{hook.replace('-', '_')}.py"), run_name="__main__")
+        runpy.run_path(str(script), run_name="__main__")
     except SystemExit as end:
         return int(end.code or 0)
     return 0

@@ -58,10 +58,8 @@ def run(args) -> int:
     _section(f"instances ({len(cells)}):", ("id", "label", "state"), cells, "  {}  {}  {}")
     cells = [(short(row["id"]), row["status"], row["type"], row["title"]) for row in tasks]
     _section(f"tasks ({len(cells)}):", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")
-    cells = [
-        (row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "", *lock_columns.cells(row, now))
-        for row in locks
-    ]
+    held = [(row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "") for row in locks]
+    cells = [(*one, *lock_columns.cells(row, now)) for one, row in zip(held, locks)]
     lines = [f"  {row[0]}  {row[1]}  — {row[2]}{lock_columns.suffix(lock, now)}" for row, lock in zip(cells, locks)]
     say()
     say(f"locks ({len(cells)}):")

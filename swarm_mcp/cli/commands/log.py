@@ -40,10 +40,7 @@ def run(args) -> int:
     if not 1 <= limit <= MOST:
         raise UsageError(f"--limit wants 1 to {MOST}, not {limit}")
     with Store(read_only=True) as store:
-        folder = here()
-        place = {"directory": folder, "root": folder, "file_root": folder, "scope": current_scope(args.value("--scope"))}
-        if args.value("--as"):
-            place = actor(store, args)
+        place = actor(store, args) if args.value("--as") else _here(args)
         found = history(store, place, word, viewer_identity(store, args), limit)
     if args.json:
         show(found)
@@ -56,6 +53,12 @@ def run(args) -> int:
     return 0
 
 
+def _here(args) -> dict:
+    folder = here()
+    scope = current_scope(args.value("--scope"))
+    return {"directory": folder, "root": folder, "file_root": folder, "scope": scope}
+
+
 def _told(event: dict, path: str) -> str:
     """An event in one line."""
     details, parts = event["details"], []
@@ -63,7 +66,8 @@ def _told(event: dict, path: str) -> str:
     what = event["what"]
     if what == "denied":
         agent = f", agent {details['denied_agent']}" if details.get("denied_agent") else ""
-        parts.append(f"to {who}{agent}, by {details.get('tool') or 'a write'} of {details.get('path') or event['file']}")
+        tried = f"{details.get('tool') or 'a write'} of {details.get('path') or event['file']}"
+        parts.append(f"to {who}{agent}, by {tried}")
         holder = details.get("holder_label") or short(details.get("holder") or "") or "another identity"
         parts.append(f"held by {holder}{_through(event, path)}")
         if event.get("repeated"):

@@ -58,7 +58,8 @@ def run(args) -> int:
         say("  nobody holds it")
     for one in found["waiting"]:
         who = "another identity" if one.get("hidden") else _named(one)
-        say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, wants {one['mode']} {', '.join(one['files'])}")
+        wants = f"wants {one['mode']} {', '.join(one['files'])}"
+        say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}")
     if found["write"]:
         _say_write(found["write"])
     return 0
