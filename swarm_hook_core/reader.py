@@ -451,6 +451,6 @@ class StoreReader:
 def held_of(row: tuple, names: tuple) -> Held:
     """The Held of a row of ``StoreReader._locks``."""
     file = row[0]
-    if isinstance(file, str) and "/./" in file:
+    while isinstance(file, str) and "/./" in file:
         file = file.replace("/./", "/")  # one of several that share it, see ``store.locks``
     return Held(file, *row[2:6], row[16:-1], names, row[6:16])

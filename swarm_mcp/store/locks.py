@@ -390,7 +390,9 @@ class Locks:
 
 def plain(file: str) -> str:
     """A lock's file as it was asked for: see ``Locks._spelling``."""
-    return file.replace("/./", "/") if "/./" in file else file
+    while "/./" in file:  # one for each that shares it
+        file = file.replace("/./", "/")
+    return file
 
 
 def _shown_to(store, viewer: str, tasks: list[dict]) -> list[dict]:

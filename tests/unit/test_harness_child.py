@@ -172,7 +172,8 @@ def test_where_a_program_is_found(tmp_path):
 def test_foreign_variables_stay_out_and_settings_stay(monkeypatch):
     foreign = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PID", "CLAUDE_ENV_FILE",
                "CLAUDE_CODE_MESSAGING_TOKEN", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "SWARM_MCP_INSTANCE_ID",
-               "SWARM_RUN_ID", "SWARM_TASK_ID", "HERDR_PANE_ID")  # fmt: skip
+               "SWARM_RUN_ID", "SWARM_TASK_ID", "HERDR_PANE_ID",
+               "SWARM_MCP_ALLOW_SPAWN", "SWARM_ALLOW_YOLO")  # fmt: skip
     settings = ("CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES", "CODEX_HOME", "PATH",
                 "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SWARM_DB_PATH",
                 "CLAUDE_CODE_USE_BEDROCK", "SWARM_MCP_SCOPE", "CODEX_API_KEY")  # fmt: skip

@@ -40,7 +40,7 @@ COSTLY = {
     "enum",
     "collections",
 }
-ENTRIES = ["pre_tool_use", "post_tool_use", "session_start", "session_end", "turn"]
+ENTRIES = ["pre_tool_use", "post_tool_use", "session_start", "session_end", "subagent", "turn"]
 
 
 def imported(path: Path) -> set[str]:

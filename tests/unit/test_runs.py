@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 from ground import Ground
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.harness.account import Account
 from swarm_mcp.harness.membership import Membership
+from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
 from swarm_mcp.store.runs import ABANDONED
@@ -194,3 +197,20 @@ def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground) -> None
         assert [row["id"] for row in store.runs.recent()] == ["new"]
     assert not folder.exists()
     assert other.is_dir()
+
+
+def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
+    """What came of a run was lost where somebody wrote for longer than a sign of life waits."""
+    member = membership(ground)
+    member.join()
+    account = Account(member.run_id)
+    with ground.store() as other:
+        other.connection.execute("BEGIN IMMEDIATE")
+        later = threading.Timer(2.5, lambda: other.connection.execute("ROLLBACK"))
+        later.start()
+        account.close(RunResult(member.run_id, "claude", output="kept"))
+        later.join()
+    member.leave()
+    with ground.store() as store:
+        row = store.runs.get(member.run_id)
+        assert row["state"] == "ended" and row["result"]["output"] == "kept"
