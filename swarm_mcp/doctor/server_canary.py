@@ -99,7 +99,10 @@ class Server:
 
 
 def _filled(value: object, payload: dict) -> object:
-    """`value` of the hook's input with a payload's field in the place of ``${field}``, as Codex has it."""
+    """`value` of the hook's input with a payload's field in the place of ``${field}``, as Codex has it.
+
+    Nothing, as Claude Code has it, where the payload has no such field: which of its agents calls, outside of any.
+    """
     if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
-        return payload[value[2:-1]]
+        return payload.get(value[2:-1], "")
     return value
