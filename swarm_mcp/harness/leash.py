@@ -13,9 +13,9 @@ import subprocess
 GRACE_SECONDS = 3
 # Reads one line, byte by byte as POSIX has it for pipes: what follows it is the child's own standard input.
 GATE = 'IFS= read -r go && exec "$@"'
-# Processes that left the group are known by the run's id in the environment they were started with (Linux). It has to be
-# a whole variable: the id may be how another run's begins, and its name may stand in another variable's value. So line
-# ends and the ends of variables change places before a line is asked for.
+# Processes that left the group are known by the run's id in the environment they were started with (Linux). It has to
+# be a whole variable: the id may be how another run's begins, and its name may stand in another variable's value. So
+# line ends and the ends of variables change places before a line is asked for.
 WATCHER = r"""
 trap '' TERM INT HUP QUIT PIPE
 IFS=' ' read -r group run || exit 0

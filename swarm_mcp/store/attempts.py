@@ -66,7 +66,9 @@ def rule(lock: dict, path: str) -> str:
         return "queue"
     if lock.get("pattern"):
         return "pattern"
-    file, key = lock["file"].replace("/./", "/"), lock.get("path_key") or key_of(lock["file"])
+    from swarm_mcp.store.locks import plain
+
+    file, key = plain(lock["file"]), lock.get("path_key") or key_of(lock["file"])
     own = key_of(path)
     if file == path or key == own:
         return "file"

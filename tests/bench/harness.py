@@ -1,7 +1,7 @@
 """What supervision costs: a child through the runner against the same child bare, and twenty workers at once.
 
-Goals (``--check`` exits 1 where one is missed): supervised at most 5 % longer than bare, medians of runs by turns in one
-process; at most 60 MiB resident in a supervisor; of 20 workers dispatched at once with a cap of 20 every task done,
+Goals (``--check`` exits 1 where one is missed): supervised at most 5 % longer than bare, medians of runs by turns in
+one process; at most 60 MiB resident in a supervisor; of 20 workers dispatched at once with a cap of 20 every task done,
 none lost, nothing left behind.
 
 The child prints 1 000 lines in a second, as an agent does; one that prints as fast as it can shows what a line costs.
@@ -185,8 +185,11 @@ class Harness:
         )
         if peaks:
             figures = [size / 2**20 for size in peaks.values()]
-            print(f"{len(peaks)} supervisors: {median(figures):.1f} MiB resident each at most (median), {max(figures):.1f}"
-                  " the largest", flush=True)  # fmt: skip
+            print(
+                f"{len(peaks)} supervisors: {median(figures):.1f} MiB resident each at most (median),"
+                f" {max(figures):.1f} the largest",
+                flush=True,
+            )
             self._judge(f"supervisor of {CROWD}: MiB resident", largest / 2**20, SUPERVISOR_MIB)
 
     def _at_once(self, commands: list[list[str]], env: dict[str, str]) -> float:

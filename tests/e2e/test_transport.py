@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from . import test_denial
+from . import test_denial, test_lock_reach
 from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import Codex
@@ -26,6 +26,11 @@ HOOK_LIMIT = 5  # seconds that a client waits for a hook's answer
 
 # Every scenario of the command's denials, asked of the server.
 globals().update({name: test for name, test in vars(test_denial).items() if name.startswith("test_")})
+
+
+@pytest.mark.only("claude-code")  # Codex tells such a hook nothing of which agent calls
+def test_sub_agents_of_one_session_exclude_each_other(client: Client) -> None:
+    test_lock_reach.test_sub_agents_of_one_session_exclude_each_other(client)
 
 
 def servers(client: Client) -> set[int]:

@@ -247,6 +247,7 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
         (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),
         (["--json", "locks"], "put flags behind it: swarm-mcp locks ... --json"),
         (["ui", "lits"], "did you mean list?"), (["hook", "turns", "--runtime", "codex"], "did you mean turn?"),
+        (["hook", "subagent", "--runtime", "pi"], "pi has no such hook"),
         (["tasks", "--status", "opne"], "open"), (["update-task", "x", "--status", "dne"], "done"),
     ],
 )  # fmt: skip

@@ -72,7 +72,8 @@ def test_the_record_does_not_repeat_the_message_so_far() -> None:
         told, whole = json.loads(kept), json.loads(line)
         assert not {"message", "partial"} & {*told, *told["assistantMessageEvent"]}
         assert told["assistantMessageEvent"].items() <= whole["assistantMessageEvent"].items()
-    odd = ['{"type":"message_update"', '{"type":"message_update"}', '{"type":"message_update","assistantMessageEvent":1}']
+    begin = '{"type":"message_update"'
+    odd = [begin, begin + "}", begin + ',"assistantMessageEvent":1}']
     seen = replay(pi, "\n".join([updates[0], *odd]).encode()).events
     assert [event.data["content"] for event in seen if event.kind == "raw_log"] == [pi.recorded(updates[0]), *odd]
 

@@ -517,7 +517,8 @@ def test_a_session_named_like_a_secret_is_not_told(tmp_path, monkeypatch):
     monkeypatch.setenv("DEPLOY_TOKEN", secret)
     run = run_of(Scripted('tell("init", os.environ["DEPLOY_TOKEN"]); tell("result", "done")'), tmp_path)
     result, _ = seen_of(run)
-    assert run.session_id == result.session_id == "[REDACTED:DEPLOY_TOKEN]" and secret not in json.dumps(result.to_dict())
+    assert run.session_id == result.session_id == "[REDACTED:DEPLOY_TOKEN]"
+    assert secret not in json.dumps(result.to_dict())
 
 
 def test_runs_leave_no_open_files(tmp_path):
