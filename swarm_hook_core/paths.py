@@ -60,6 +60,17 @@ def keys_for(path: str, cwd: str) -> list[str]:
     return found
 
 
+def key_and_keys(path: str) -> tuple[str, list[str]]:
+    """``key_of`` and ``keys_for`` of absolute `path`, with one look at the disk where its text is plain."""
+    if os.path.normpath(path) != path or path.strip() != path or path.startswith("//"):
+        return key_of(path), keys_for(path, os.sep)
+    resolved = _single_root(os.path.realpath(path))
+    composed = _composed_on_mac(resolved)
+    found = [path] if resolved == path else [path, resolved]
+    found += [key for one in found for key in (_composed_on_mac(one), _without_case(one))]
+    return _without_case(composed) if ignores_case(composed) else composed, list(dict.fromkeys(found))
+
+
 def _without_case(path: str) -> str:
     # The mark keeps `/r/makefile`, a key with case, apart from `/r/Makefile` with its case removed.
     return NO_CASE + _composed(path).casefold()

@@ -11,6 +11,8 @@ from swarm_hook_core.paths import NO_CASE
 
 SMALL = 65536  # bytes of a configuration that are read
 ON = ("true", "yes", "on", "1")
+MOST_KNOWN = 500
+_known: dict = {}  # a configuration's path -> what it was when it was read, and what it says
 
 
 class Tree:
@@ -26,25 +28,25 @@ class Tree:
         self.takes_all = None  # whether `opted_in`, likewise
 
 
-def tree_over(path: str):
-    """The Tree that absolute `path` lies in, or is the top of; None where it is in none."""
+def tree_over(path: str, is_real: bool = False):
+    """The Tree that absolute `path` lies in, or is the top of; None where it is in none. `is_real`: without links."""
     folder = path
     while True:
-        found = tree_at(folder)
+        found = tree_at(folder, is_real)
         parent = os.path.dirname(folder)
         if found is not None or parent == folder:
             return found
         folder = parent
 
 
-def tree_at(folder: str):
+def tree_at(folder: str, is_real: bool = False):
     """The Tree with this folder as its top, None where it is none."""
     mark = os.path.join(folder, ".git")
     if not os.path.lexists(mark):
         return None
-    top = os.path.realpath(folder)
+    top = folder if is_real else os.path.realpath(folder)
     if os.path.isdir(mark):
-        own = os.path.realpath(mark)
+        own = os.path.realpath(mark) if os.path.islink(mark) else os.path.join(top, ".git")
         return Tree(top, own, own)
     word, _, target = _line(mark).partition(":")
     if word != "gitdir" or not target.strip():
@@ -190,8 +192,21 @@ def _text(path: str) -> str:
 
 def _settings(path: str):
     """``swarm.logical`` in a configuration, None where it is not there; and ``extensions.worktreeConfig``."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None, False
+    state = (found.st_ino, found.st_mtime_ns, found.st_size)
+    if path not in _known or _known[path][0] != state:  # asked of for every lock, by servers that run for days
+        if len(_known) > MOST_KNOWN:
+            _known.clear()
+        _known[path] = (state, _settings_in(_text(path)))
+    return _known[path][1]
+
+
+def _settings_in(text: str):
     logical, of_tree, section = None, False, ""
-    for line in _text(path).split("\n"):
+    for line in text.split("\n"):
         line = line.strip()
         if line.startswith("["):
             head, _, line = line[1:].partition("]")

@@ -6,7 +6,7 @@ import os
 from functools import lru_cache
 
 from swarm_hook_core import wildmatch
-from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_of, keys_for
+from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_and_keys, key_of
 from swarm_hook_core.peers import above
 from swarm_hook_core.reader import GLOB, storable
 from swarm_mcp.errors import SwarmError
@@ -52,9 +52,9 @@ def reach_of(instance: dict, text: str, as_pattern: bool | None = None) -> Reach
     if as_pattern is None:
         as_pattern = ("*" in text or "?" in text) and not os.path.lexists(path)
     if not as_pattern:
-        key = key_of(path)
+        key, keys = key_and_keys(path)
         deep = text.endswith("/") or os.path.isdir(path)
-        return Reach(path, key, tuple(keys_for(path, "/")), base=key if deep else "", segments=tuple(_of_key(key, deep)))
+        return Reach(path, key, tuple(keys), base=key if deep else "", segments=tuple(_of_key(key, deep)))
     base = instance["scope"]
     if os.path.isabs(text):
         if not text.startswith(base.rstrip("/") + "/"):

@@ -27,11 +27,18 @@ from swarm_mcp.store.record import record
 from swarm_mcp.store.registration import new_id
 
 
+# What most stores have none of, and nobody then need look for.
+_THERE = (
+    "SELECT EXISTS (SELECT 1 FROM swarm_waiters) AS waiters,"
+    " EXISTS (SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL) AS logical"
+)
+
+
 @record
 class Look:
     """What a request met when it was looked at.
 
-    version  of the store then (`Locks._version`)
+    version  of the store then: another with every commit of somebody else, and with the file
     met      the locks it meets, for each that it wants
     refusal  what is in its way: a lock, or a place in the queue; None for nothing
     is_good  whether, while the store is of that version, it can be granted by this alone
@@ -92,7 +99,7 @@ class Locks:
         with self.store.writing():
             self.store.instances.require(instance["id"])
             self.store.denials.forget(instance["id"], keys)
-            if look.is_good and self._version() == look.version:
+            if look.is_good and self._is_as(look):
                 return self.grant(instance, wanted, look.met)
             self.store.denials.taker = (instance["id"], keys)
             try:
@@ -264,21 +271,25 @@ class Locks:
 
     def _look(self, instance: dict, wanted: LockRequest) -> Look:
         """What a request meets now, outside of a transaction."""
-        version = self._version()
-        met = [self.rows.meeting(reach) for reach in wanted.reaches]
+        version = (id(self.store.connection), self.store.rows("PRAGMA data_version")[0]["data_version"])
+        there = self.store.rows(_THERE)[0]
+        alone = not there["logical"] and not any(reach.names for reach in wanted.reaches)
+        met = [self.rows.in_place(reach) if alone else self.rows.meeting(reach) for reach in wanted.reaches]
         refusal = next(
             (row for reach, rows in zip(wanted.reaches, met) for row in self.rows.live(rows)
              if self._is_in_the_way(row, instance, wanted, reach)),
             None,
         )  # fmt: skip
-        refusal = refusal or self.store.queue.ahead_of(instance, wanted)
+        if there["waiters"]:
+            refusal = refusal or self.store.queue.ahead_of(instance, wanted)
         # Nothing to be removed first, nothing that could lapse before it is renewed.
         plain = all(row["ttl"] is None and not self.rows.is_void(row) for rows in met for row in rows)
         return Look(version, met, refusal, refusal is None and plain)
 
-    def _version(self) -> tuple[int, int]:
-        """Changes with every commit of anybody else, and with the file."""
-        return id(self.store.connection), self.store.rows("PRAGMA data_version")[0]["data_version"]
+    def _is_as(self, look: Look) -> bool:
+        """Inside a transaction: whether nobody else has committed anything since, and the file is the same."""
+        connection = self.store.connection
+        return look.version == (id(connection), connection.execute("PRAGMA data_version").fetchone()[0])
 
     def _first_other(self, instance: dict, wanted: LockRequest, counted) -> dict | None:
         """The first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
@@ -323,9 +334,7 @@ class Locks:
         else:
             lock.update(scope=instance["scope"], instance_id=instance["id"], type="lock", fence=self.next_fence())
             lock.update(agent=wanted.agent or None, pattern=reach.pattern or None)
-            lock["file"] = self._spelling(instance["scope"], reach.file)
-            marks = ", ".join("?" * len(lock))
-            self.store.change(f"INSERT INTO context ({', '.join(lock)}) VALUES ({marks})", list(lock.values()))
+            self._insert(lock, reach.file)
         payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
         payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
         payload.update(facts(lock), **({"was": own["mode"] or EXCLUSIVE} if own else {}))
@@ -336,14 +345,13 @@ class Locks:
         """Inside a transaction: the number of the next grant."""
         return self.store.rows("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]["last"]
 
-    def _spelling(self, scope: str, file: str) -> str:
-        """A way to write `file` that no lock of this scope has: the contract has one row for each."""
-        there = "SELECT 1 FROM context WHERE type = 'lock' AND scope = ? AND file = ?"
+    def _insert(self, lock: dict, file: str) -> None:
+        """Add the row, under a way to write `file` that no lock of this scope has: the contract has one row for each."""
         folder, name = os.path.split(file)
-        while self.store.row(there, (scope, file)):
+        insert = f"INSERT OR IGNORE INTO context (file, {', '.join(lock)}) VALUES (?{', ?' * len(lock)})"
+        while not self.store.change(insert, (file, *lock.values())):
             folder += "/."
             file = os.path.join(folder, name)
-        return file
 
     def _seen_by(self, row: dict, viewer: str) -> dict:
         shown = self._shown(row)
@@ -389,7 +397,7 @@ class Locks:
 
 
 def plain(file: str) -> str:
-    """A lock's file as it was asked for: see ``Locks._spelling``."""
+    """A lock's file as it was asked for: see ``Locks._insert``."""
     while "/./" in file:  # one for each that shares it
         file = file.replace("/./", "/")
     return file

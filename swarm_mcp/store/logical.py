@@ -150,12 +150,12 @@ def tree_of(reach: Reach) -> Tree | None:
     """The work tree that a path, or all that a pattern covers, lies in; None where it is in none."""
     path = reach.file
     if not reach.pattern and reach.key and not reach.key.startswith(NO_CASE):
-        return repository.tree_over(reach.key)  # links are resolved in there
+        return repository.tree_over(reach.key, is_real=True)
     if reach.pattern:
         parts = path.split("/")
         magic = next((at for at, part in enumerate(parts) if wildmatch.is_pattern(part)), len(parts))
         path = "/".join(parts[:magic]) or "/"
-    return repository.tree_over(os.path.realpath(path))
+    return repository.tree_over(os.path.realpath(path), is_real=True)
 
 
 def _place(name: str, tree: Tree) -> str:

@@ -224,12 +224,12 @@ class Model:
 
     def transfer(self, grant: Grant, to: str) -> None:
         """Give a lock to another session, past everybody who waits; one that it has there is merged into it."""
-        self.sign_of_life(grant.holder[0])
         taker = (to, "")
         others = [other for other in self.keeping(taker, [grant.name], grant.mode) if other is not grant]
         named = self.held(*grant.holder, grant.name)
-        if to == grant.holder[0] or named != [grant] or others:
+        if self.is_lost(grant.holder[0]) or to == grant.holder[0] or named != [grant] or others:
             raise No(to, *self.seen)
+        self.sign_of_life(grant.holder[0])
         self.grants = [g for g in self.grants if (g.holder, g.name) != (taker, grant.name)]
         self.fence += 1
         grant.holder, grant.fence, grant.renewed = taker, self.fence, self.now

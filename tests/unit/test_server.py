@@ -22,11 +22,12 @@ TOOLS = {
     "peek_peer", "resolve_workspace_handle", "broadcast", "poll_messages", "request_task", "request_task_batch",
     "dispatch", "pause_task", "resume_task", "claim_task", "claim_next_task", "update_task", "complete_task",
     "report_progress", "approve_task",
-    "get_task", "list_tasks", "get_file_lock", "lock_file", "unlock_file", "kv_get", "kv_set", "kv_append", "kv_delete",
-    "kv_list", "swarm_status", "wait_for_activity",
+    "get_task", "list_tasks", "get_file_lock", "lock_file", "unlock_file", "transfer_lock", "request_lock", "steal_lock",
+    "renew_lock", "explain_lock", "lock_history", "kv_get", "kv_set", "kv_append", "kv_delete", "kv_list", "swarm_status", "wait_for_activity",
 }  # fmt: skip
 READ_ONLY = {
-    "list_instances", "whoami", "get_task", "list_tasks", "get_file_lock", "kv_get", "kv_list", "swarm_status",
+    "list_instances", "whoami", "get_task", "list_tasks", "get_file_lock", "explain_lock", "lock_history",
+    "kv_get", "kv_list", "swarm_status",
 }  # fmt: skip
 DESTRUCTIVE = {"remove_instance", "kv_delete"}
 ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
@@ -74,9 +75,9 @@ def test_a_working_day(ground: Ground, server: Server):
     stranger = ground.session("stranger", "identity:q secret-name")
     assert server.value("lock_file", {"file": "src/a.py", "reason": "refactor"})["ok"] is True
     again = server.value("lock_file", {"file": "src/a.py"})
-    assert list(again) == ["ok", "id"]
+    assert list(again) == ["ok", "id", "fence"]
     own = server.value("lock_file", {"file": "src/a.py", "exclusive": True})
-    assert list(own) == ["error", "active"] and own["active"]["id"] == again["id"]
+    assert list(own) == ["error", "active", "queue"] and own["active"]["id"] == again["id"]
     assert ground.swarm("lock", "src/a.py", "--as", peer["id"]).code == 1
     look = server.value("get_file_lock", {"file": f"{ground.scope}/src/../src/a.py"})
     assert look["file"] == f"{ground.scope}/src/a.py" and look["active"]["instance_id"] == row["id"]
