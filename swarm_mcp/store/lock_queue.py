@@ -216,8 +216,9 @@ class LockQueue:
     def _is_void(self, row: dict) -> bool:
         if row["owner_id"] is None or (row["until"] is not None and row["until"] < clock.now()):
             return True
-        # Who has gone waits no more than it holds, whatever still runs for it.
-        return gone(row["host"], row["pid"], row["start"], self.store.here) or not self.store.instances.live(row["owner_id"])
+        if gone(row["host"], row["pid"], row["start"], self.store.here):
+            return True
+        return self.store.instances.live(row["owner_id"]) is None  # who has gone waits no more than it holds
 
 
 def _holder_of(lock: dict) -> Holder:

@@ -26,7 +26,6 @@ from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
 from swarm_mcp.store.record import record
 from swarm_mcp.store.registration import new_id
 
-
 # What most stores have none of, and nobody then need look for.
 _THERE = (
     "SELECT EXISTS (SELECT 1 FROM swarm_waiters) AS waiters,"
@@ -346,7 +345,7 @@ class Locks:
         return self.store.rows("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]["last"]
 
     def _insert(self, lock: dict, file: str) -> None:
-        """Add the row, under a way to write `file` that no lock of this scope has: the contract has one row for each."""
+        """Add the row, under a way to write `file` that no lock of this scope has: the contract has one row each."""
         folder, name = os.path.split(file)
         insert = f"INSERT OR IGNORE INTO context (file, {', '.join(lock)}) VALUES (?{', ?' * len(lock)})"
         while not self.store.change(insert, (file, *lock.values())):
