@@ -72,13 +72,16 @@ def occupy(path, shared):
         try:
             os.link(mine, file)
         except FileExistsError:
-            say("violation", "marker", path, open(file).read())
+            say("violation", "marker", path)
         others = [found for found in on(path) if found[2] != me]
     if others:
         say("violation", "occupied", path, shared, others)
 
 def vacate(path, shared):
-    os.unlink(f"{place}/marks/{path.replace('/', '|')}" + (f":{me}" if shared else ""))
+    try:
+        os.unlink(f"{place}/marks/{path.replace('/', '|')}" + (f":{me}" if shared else ""))
+    except FileNotFoundError:
+        say("violation", "somebody else took the marker away", path)
 
 def number_on(path):
     try:

@@ -65,7 +65,19 @@ def test_every_tool_answers_the_sdks_client(ground: Ground, mode: str):
             assert [row["id"] for row in value(await call("list_tasks", status="open"))["items"]] == [three]
             assert value(await call("lock_file", file="f"))["ok"] is True
             assert value(await call("get_file_lock", file="f"))["active"]["instance_id"] == me
-            assert "f" in (await call("unlock_file", file="f")).content[0].text
+            about_locks = (
+                ("renew_lock", {"file": "f", "ttl_seconds": 600}, "lapses_in"),
+                ("explain_lock", {"file": "f", "instance_id": peer["id"]}, "swarm lock blocked"),
+                ("unlock_file", {"file": "f"}, "Unlocked f"),
+                ("steal_lock", {"file": "f", "reason": "nobody has it"}, "taken"),
+                ("transfer_lock", {"file": "f", "to": peer["id"]}, peer["id"]),
+                ("request_lock", {"file": "f", "reason": "back, please"}, peer["id"]),
+                ("lock_history", {"file": "f"}, "transferred"),
+                ("pause_task", {"task_id": three}, "no worker"),
+                ("resume_task", {"task_id": three}, "no worker"),
+            )
+            for tool, arguments, word in about_locks:
+                assert word in (await call(tool, **arguments)).content[0].text, tool
             for tool in ("kv_set", "kv_append"):
                 assert not (await call(tool, key="k", value="[1]")).is_error
             assert json.loads(value(await call("kv_get", key="k"))["value"]) == [1, [1]]
