@@ -90,7 +90,7 @@ class RunResult(NamedTuple):
     attempts: int = 1
 
     def to_dict(self) -> dict:
-        """The result as one JSON object, with ``usage``, ``cost_usd``, ``summary`` and other names that callers know."""
+        """The result as one JSON object, with ``usage``, ``cost_usd``, ``summary`` and more names for the same."""
         shown = {**self._asdict(), "cost": self.cost.to_dict(), "session_cost": self.session_cost.to_dict()}
         shown.update(
             cost_usd=self.cost.total_cost_usd,
