@@ -23,7 +23,8 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(PYTEST) tests/unit -q -n $(WORKERS) --reruns 1
 
-# The real clients, in private homes, against scripted models on loopback. Needs npm, git and tmux.
+# The real clients, in private homes, against scripted models on loopback. Needs npm, git and tmux. SWARM_THOROUGH=1:
+# also the scenarios of which others are a sample.
 e2e: $(INSTALLED) $(FETCHED)
 	$(PYTEST) tests/e2e -q -n $(WORKERS) --dist loadgroup --reruns 1
 

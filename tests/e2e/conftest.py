@@ -3,10 +3,13 @@
 `client` is a real client on a fresh checkout and store. `@pytest.mark.only("codex")` narrows the
 clients, `@pytest.mark.ways("none")` replaces the ways of installing, `@pytest.mark.from_git` and
 `@pytest.mark.from_clone` add to them. What is missing on the machine fails the test, it never skips.
+`@pytest.mark.thorough` are scenarios of which others are a sample: they run with SWARM_THOROUGH=1 only, and pytest
+says how many it has deselected.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -24,6 +27,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "ways(*kinds): install in these ways instead of the usual ones")
     config.addinivalue_line("markers", "from_git: where one way would do, run from a git marketplace as well")
     config.addinivalue_line("markers", "from_clone: run from a clone of this repository as well")
+    config.addinivalue_line("markers", "thorough: run where SWARM_THOROUGH is set, and not each time")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("SWARM_THOROUGH"):
+        return
+    more = [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=more)
+    items[:] = [item for item in items if item not in more]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -228,6 +228,7 @@ def test_a_reader_writes_nothing_and_answers_by_schema(claude: ClaudeCode) -> No
     assert {"Write", "Bash", f"{SWARM}dispatch"} <= refused and f"{SWARM}whoami" not in refused
 
 
+@pytest.mark.thorough
 def test_locks_hold_when_nothing_is_asked(claude: ClaudeCode) -> None:
     claude.ground.coordinator.peer_lock("notes.md")
     steps = [claude.replace("notes.md", "line one", "mine"), claude.shell("echo x > free.md")]
@@ -237,6 +238,7 @@ def test_locks_hold_when_nothing_is_asked(claude: ClaudeCode) -> None:
     assert porcelain(claude.ground) == ["?? free.md"]
 
 
+@pytest.mark.thorough
 def test_a_refused_sign_in_ends_the_run_soon(claude: ClaudeCode) -> None:
     """The client would retry for 90 s."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)

@@ -211,6 +211,7 @@ def test_reading_only_and_an_answer_by_schema(agent: Codex) -> None:
     assert asked["text"]["format"]["schema"] == schema
 
 
+@pytest.mark.thorough
 def test_a_users_plugin_and_ours_are_not_both_there(agent: Codex) -> None:
     """Hooks and server of the run's own, the user's copy off for it; the newest models' code mode is denied too."""
     done = agent.ground.run(["swarm-mcp", "install", "--client", "codex"])

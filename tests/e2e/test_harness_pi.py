@@ -223,6 +223,7 @@ def test_abort_leaves_nothing(pi: Pi) -> None:
     assert not state.exists() or not list(state.iterdir()), "a run's private files are still there"
 
 
+@pytest.mark.thorough
 def test_a_fork_that_only_reads_writes_nothing(pi: Pi) -> None:
     """A copy of a session with its past, in a mode that leaves no tool to write; a model without a price."""
     first, _ = ran(pi, "one")
@@ -237,6 +238,7 @@ def test_a_fork_that_only_reads_writes_nothing(pi: Pi) -> None:
     assert fork.cost.total_cost_usd is None and fork.cost.input_tokens == 6 * 50
 
 
+@pytest.mark.thorough
 def test_a_model_that_is_not_there_is_said_in_a_line(pi: Pi) -> None:
     result, _ = ran(pi, "none", model="nowhere/none")
     assert (result.is_error, result.exit_code) == (True, 1) and "nowhere/none" in str(result.error_message)

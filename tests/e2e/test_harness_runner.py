@@ -72,6 +72,7 @@ def test_a_supervisor_that_is_killed_leaves_no_child_and_no_lock(agent: Client) 
     assert ground.coordinator.locks() == [] and ground.coordinator.sessions() == []
 
 
+@pytest.mark.thorough
 def test_a_secret_gets_out_nowhere(agent: Client) -> None:
     """It is in the prompt, in the environment, in what a tool prints, and in what the client is told to say."""
     ground = agent.ground

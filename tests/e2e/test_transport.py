@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +25,19 @@ CHANGE = ("notes.md", "line one", "line two")
 SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 HOOK_LIMIT = 5  # seconds that a client waits for a hook's answer
 
-# Every scenario of the command's denials, asked of the server.
-globals().update({name: test for name, test in vars(test_denial).items() if name.startswith("test_")})
+# Every scenario of the command's denials, asked of the server: these each time, the others where there is time.
+SAMPLE = ("a_locked_file_stays_as_it_is", "own_lock_does_not_block", "sub_agents_are_denied", "both_ends_of_a_move", "notebooks")
+
+
+def _asked_of_the_server(name: str, test):
+    scenario = types.FunctionType(test.__code__, test.__globals__, name, test.__defaults__, test.__closure__)
+    scenario.pytestmark = list(getattr(test, "pytestmark", ()))
+    return scenario if name.removeprefix("test_") in SAMPLE else pytest.mark.thorough(scenario)
+
+
+for _name, _test in vars(test_denial).items():
+    if _name.startswith("test_"):
+        globals()[_name] = _asked_of_the_server(_name, _test)
 
 
 @pytest.mark.only("claude-code")  # Codex tells such a hook nothing of which agent calls
