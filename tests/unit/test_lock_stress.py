@@ -24,7 +24,7 @@ from lock_model import FOLDERS, NAMES
 ACQUISITIONS = int(os.environ.get("SWARM_STRESS_ACQUISITIONS", "40"))
 PROCESSES = int(os.environ.get("SWARM_STRESS_PROCESSES", "5"))
 SECONDS = 6 if ACQUISITIONS <= 40 else 3600  # then it is enough
-BETWEEN_KILLS = (0.2, 0.9)
+BETWEEN_KILLS = (0.2, 0.9) if ACQUISITIONS <= 40 else (0.5, 2.5)
 
 WORKER = """
 import random
@@ -36,27 +36,29 @@ from swarm_mcp.store.lock_request import request
 from swarm_mcp.waiting import obtained
 
 place, number, target = arguments["place"], arguments["number"], arguments["target"]
-me, pick = os.getpid(), random.Random()
+# Pids are used again while this runs.
+me, pick = f"{os.getpid()}-{start_time(os.getpid())}", random.Random()
 log = os.open(f"{place}/log/{number}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 def say(*words):
     os.write(log, (json.dumps(words) + "\\n").encode())
 
-def is_dead(pid):
-    return pid != me and start_time(pid) in ("", "-")
+def is_dead(who):
+    pid, _, started = who.partition("-")
+    return who != me and start_time(int(pid)) != started
 
 def on(path):
-    # Markers on a path: its writer's, and those of readers, as (file, pid); none of the dead, who left theirs.
+    # Markers on a path: its writer's, and those of readers, as (file, reader, who); none of the dead, who left theirs.
     found = []
     for name in os.listdir(f"{place}/marks"):
-        what, _, pid = name.partition(":")
+        what, _, reader = name.partition(":")
         if what == path.replace("/", "|"):
             file = f"{place}/marks/{name}"
             try:
-                found.append((file, pid, int(pid or open(file).read())))
+                found.append((file, reader, reader or open(file).read()))
             except OSError:
                 pass
-    return [(file, pid, owner) for file, pid, owner in found if not is_dead(owner)]
+    return [(file, reader, who) for file, reader, who in found if not is_dead(who)]
 
 def occupy(path, shared):
     file = f"{place}/marks/{path.replace('/', '|')}"
@@ -65,7 +67,7 @@ def occupy(path, shared):
         others = [found for found in on(path) if not found[1]]
     else:
         try:
-            if is_dead(int(open(file).read())):
+            if is_dead(open(file).read()):
                 os.unlink(file)  # of one that was killed
         except OSError:
             pass
@@ -99,9 +101,10 @@ def add_one(path):
 
 mine = f"{place}/pids/{me}"
 with open(mine, "w") as file:
-    file.write(str(me))
+    file.write(me)
 store = Store()
-facts = {"runtime": "codex", "session_id": f"{number}-{me}", "client": (me, start_time(me)), "lease_seconds": 86400}
+client = (os.getpid(), me.partition("-")[2])
+facts = {"runtime": "codex", "session_id": f"{number}-{me}", "client": client, "lease_seconds": 86400}
 row = store.instances.register(Registration(arguments["scope"], label=f"w{number}", **facts))
 done = arguments["done"]
 deadline = time.monotonic() + arguments["seconds"]
@@ -182,7 +185,8 @@ class Stress:
         found = set()
         for mark in (self.place / "marks").iterdir():
             with contextlib.suppress(OSError):
-                found.add(int(mark.name.partition(":")[2] or mark.read_text()))
+                who = mark.name.partition(":")[2] or mark.read_text()
+                found.add(int(who.partition("-")[0]))
         return found & {worker.pid for worker in self.workers.values() if worker.poll() is None}
 
     def replace(self, number: int) -> None:
