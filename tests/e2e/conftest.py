@@ -20,6 +20,11 @@ from .ground import Ground, Lacking, sweep
 from .marketplace import Kind, Marketplace
 
 WAYS: tuple[Kind, ...] = ("install", "git")
+# What is tried from a git marketplace each time; of the other scenarios that way is for `thorough`.
+FROM_GIT = frozenset({
+    "test_a_locked_file_stays_as_it_is", "test_registered_before_the_first_tool_call", "test_hooks_stay_trusted",
+    "test_a_denied_edit_is_denied_in_every_other_dress",
+})  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,9 +38,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get("SWARM_THOROUGH"):
         return
-    more = [item for item in items if item.get_closest_marker("thorough")]
+    more = [item for item in items if item.get_closest_marker("thorough") or _is_another_way(item)]
     config.hook.pytest_deselected(items=more)
     items[:] = [item for item in items if item not in more]
+
+
+def _is_another_way(item: pytest.Item) -> bool:
+    return item.name.endswith("-git]") and getattr(item, "originalname", "") not in FROM_GIT
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

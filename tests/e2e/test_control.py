@@ -23,6 +23,7 @@ def test_writes_land_without_the_plugin(client: Client) -> None:
     assert_text(client, "notes.md", "line two\n")
 
 
+@pytest.mark.thorough
 def test_sub_agents_write_without_the_plugin(client: Client) -> None:
     if isinstance(client, Codex):
         client.model = client.code_model
@@ -39,6 +40,7 @@ def test_codex_patches_without_the_plugin(client: Codex) -> None:
     assert_text(client, "moved.md", "line two, moved\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.only("codex")
 def test_code_mode_writes_without_the_plugin(client: Codex) -> None:
     client.model = client.code_model
@@ -46,6 +48,7 @@ def test_code_mode_writes_without_the_plugin(client: Codex) -> None:
     assert_text(client, "notes.md", "line two\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.only("claude-code")
 def test_notebooks_change_without_the_plugin(client: ClaudeCode) -> None:
     (client.ground.checkout / "study.ipynb").write_text(json.dumps(NOTEBOOK))

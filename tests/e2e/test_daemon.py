@@ -34,6 +34,7 @@ def test_each_terminal_is_a_session(codex: Codex) -> None:
         assert len(coordinator.sessions()) == 2, coordinator.sessions()
 
 
+@pytest.mark.thorough
 def test_each_terminal_publishes_its_own_pane(codex: Codex) -> None:
     """S29: the server has the first terminal's environment."""
     coordinator = codex.ground.coordinator

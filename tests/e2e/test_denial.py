@@ -73,6 +73,7 @@ def test_other_files_are_free(client: Client) -> None:
     assert_text(client, "free.md", "free\n")
 
 
+@pytest.mark.thorough
 def test_two_sessions_write_different_files(client: Client) -> None:
     """S4."""
     with client.held("one", client.create("one.md", "one\n")) as one:
@@ -120,6 +121,7 @@ def test_sub_agents_write_under_the_lock_of_their_session(client: Client) -> Non
     assert_text(client, "notes.md", "line two\n")
 
 
+@pytest.mark.thorough
 def test_a_symlinked_folder_is_no_way_round(client: Client) -> None:
     """S19."""
     (client.ground.checkout / "alias").symlink_to("sub")
@@ -128,6 +130,7 @@ def test_a_symlinked_folder_is_no_way_round(client: Client) -> None:
     assert_denied(client, "work", "sub/deep.md")
 
 
+@pytest.mark.thorough
 def test_a_session_started_in_a_sub_folder(client: Client) -> None:
     """S18: the scope is still the repository's. Codex's models send relative paths."""
     checkout = client.ground.checkout

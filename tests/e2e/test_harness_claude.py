@@ -211,6 +211,7 @@ def test_abort_leaves_nothing(claude: ClaudeCode) -> None:
 def test_a_reader_writes_nothing_and_answers_by_schema(claude: ClaudeCode) -> None:
     """Not even where the user's own settings allow everything, nor by a sub-agent or another worker."""
     settings = claude.ground.home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
     before = settings.read_bytes() if settings.exists() else b"{}"
     settings.write_text(json.dumps({"permissions": {"allow": ["Bash", "Write", "Edit", "mcp__swarm"]}}))
     try:

@@ -93,6 +93,7 @@ def test_a_python_function_is_called(agent: Client) -> None:
     assert not token
 
 
+@pytest.mark.thorough
 def test_run_prints_the_answer_and_leaves_a_record(agent: Client) -> None:
     ground = agent.ground
     agent.models.script("write", agent.create("made.txt", "hello\n"))

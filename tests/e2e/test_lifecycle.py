@@ -36,6 +36,7 @@ def test_registered_before_the_first_tool_call(client: Client) -> None:
     assert coordinator.sessions() == []
 
 
+@pytest.mark.thorough
 def test_the_model_hears_of_peers_and_locks(client: Client) -> None:
     client.ground.coordinator.peer_lock("notes.md")
     client.run("work", client.create("new.md", "new\n"))
@@ -63,6 +64,7 @@ def test_the_checkout_holds_nothing_of_ours(client: Client) -> None:
     assert listed.split() == ["??", "new.md"], listed
 
 
+@pytest.mark.thorough
 def test_no_identity_joins_all_the_same(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """S21."""
     monkeypatch.delitem(client.ground.env, "AGENT_IDENTITY")
@@ -73,6 +75,7 @@ def test_no_identity_joins_all_the_same(client: Client, monkeypatch: pytest.Monk
     assert_text(client, "notes.md", "line two\n")
 
 
+@pytest.mark.thorough
 def test_the_pane_is_published_for_as_long_as_the_session_lives(client: Client) -> None:
     """S6."""
     coordinator = client.ground.coordinator
@@ -139,6 +142,7 @@ def test_a_killed_session_frees_its_locks(client: Client) -> None:
     assert holder["id"] not in [session["id"] for session in coordinator.sessions()]
 
 
+@pytest.mark.thorough
 def test_a_killed_session_leaves_no_process(client: Client) -> None:
     with client.held("work", client.create("new.md", "new\n")) as doomed:
         doomed.kill()
