@@ -8,6 +8,23 @@ from pathlib import Path
 import pytest
 from ground import Ground
 
+# Long tests of which a shorter one is run each time: with SWARM_THOROUGH=1 only; pytest says how many it deselected.
+LONG = (
+    "test_crashes.py::test_killed_before_each_statement[2]",
+    "test_store_migrations.py::test_a_migration_that_is_killed_leaves_the_old_file_or_the_new_one[version-1]",
+    "test_load.py::test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice[rollback journal]",
+    "test_many_servers.py::test_twenty_servers_commands_and_hooks",
+    "test_bundle.py::test_there_is_no_moment_without_a_script",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("SWARM_THOROUGH"):
+        return
+    long = [item for item in items if item.nodeid.endswith(LONG)]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
+
 
 @pytest.fixture
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
