@@ -448,9 +448,14 @@ class StoreReader:
         ).fetchall()
 
 
+def plain(file: str) -> str:
+    """A lock's file as it was asked for: several that share one stand under spellings of it, with ``/./`` in them."""
+    while "/./" in file:  # one for each that shares it
+        file = file.replace("/./", "/")
+    return file
+
+
 def held_of(row: tuple, names: tuple) -> Held:
     """The Held of a row of ``StoreReader._locks``."""
-    file = row[0]
-    while isinstance(file, str) and "/./" in file:
-        file = file.replace("/./", "/")  # one of several that share it, see ``store.locks``
+    file = plain(row[0]) if isinstance(row[0], str) else row[0]
     return Held(file, *row[2:6], row[16:-1], names, row[6:16])

@@ -11,11 +11,10 @@ from swarm_hook_core.decision import decide
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.peers import Peers
-from swarm_hook_core.reader import Session, StoreReader
+from swarm_hook_core.reader import Session, StoreReader, plain
 from swarm_mcp.actor import TERMINAL
 from swarm_mcp.store.attempts import rule
 from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.locks import plain
 from swarm_mcp.store.logical import named
 
 TOOL = "Write"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from swarm_hook_core import repository
 from swarm_hook_core.patterns import covered
 from swarm_hook_core.peers import above
-from swarm_hook_core.reader import GLOB
+from swarm_hook_core.reader import GLOB, plain
 from swarm_hook_core.wildmatch import literal_prefix
 from swarm_mcp.store.acquaintance import Acquaintance, payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS
 from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.locks import plain
 from swarm_mcp.store.logical import tree_of
 
 AT_ONCE = 1000  # events that are read together, the newest first

@@ -9,11 +9,11 @@ from __future__ import annotations
 from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import contains, key_of
 from swarm_hook_core.patterns import covered
+from swarm_hook_core.reader import plain
 from swarm_hook_core.watching.breach import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS
 from swarm_mcp.circle import may_meet
 from swarm_mcp.store import events
-from swarm_mcp.store.locks import plain
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
 LISTED = 8  # files that one message names

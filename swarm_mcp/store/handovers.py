@@ -6,6 +6,7 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.reader import plain
 from swarm_mcp.circle import may_meet
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
@@ -13,7 +14,6 @@ from swarm_mcp.store.denials import ASKED, key_of_lock
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.lock_rows import EXCLUSIVE, facts, keeps_out
-from swarm_mcp.store.locks import plain
 
 
 class Handovers:

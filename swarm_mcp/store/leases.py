@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
+from swarm_hook_core.reader import plain
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import reach_of
 from swarm_mcp.store.lock_request import checked_ttl
-from swarm_mcp.store.locks import plain
 
 WARNED_AT = 0.2  # of a lease is left when its holder is warned; ``swarm_lock_due_idx`` counts on it
 RENEWED_EVERY = 3  # signs of life in the time of a lease, of whoever gives them without being asked

@@ -13,7 +13,7 @@ import time
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.paths import LONGEST, key_of
-from swarm_hook_core.reader import storable
+from swarm_hook_core.reader import plain, storable
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.scope import file_of
 from swarm_mcp.shapes import seconds_since
@@ -393,13 +393,6 @@ class Locks:
         owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
         workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
         return {**shown, "owner": owner, **workspace, "active_tasks": tasks, **self._beyond(row)}
-
-
-def plain(file: str) -> str:
-    """A lock's file as it was asked for: see ``Locks._insert``."""
-    while "/./" in file:  # one for each that shares it
-        file = file.replace("/./", "/")
-    return file
 
 
 def _shown_to(store, viewer: str, tasks: list[dict]) -> list[dict]:
