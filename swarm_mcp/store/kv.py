@@ -34,6 +34,13 @@ class KeyValues:
         seen = [row for row in rows if _open_to(row, viewer)]
         return [{"key": row["key"], "updated_at": row["updated_at"]} for row in seen]
 
+    def count(self, scope: str, viewer: str | None = None) -> int:
+        """How many keys of a scope `viewer` may read."""
+        rows = self.store.rows(
+            "SELECT owner_identity, count(*) AS n FROM kv WHERE scope = ? GROUP BY owner_identity", (scope,)
+        )
+        return sum(row["n"] for row in rows if _open_to(row, viewer))
+
     def get(self, scope: str, key: str, viewer: str | None = None) -> dict | None:
         """``{value, updated_at, owner_identity}``; None also where `viewer` may not read it."""
         row = self.store.row(

@@ -133,16 +133,11 @@ class Messages:
         A negative `limit` means all. `to` and `sender` are instance ids. `viewer` is the identity that
         looks on: mail of sessions that have another one is left out. Marks nothing.
         """
-        condition, values = "scope = ?", [scope]
+        condition, values = self._seen_in(scope, viewer)
         for column, wanted in (("recipient", to), ("sender", sender)):
             if wanted:
                 condition += f" AND {column} = ?"
                 values.append(wanted)
-        strangers = self._strangers(scope, viewer) if viewer else []
-        if strangers:
-            marks = ", ".join("?" * len(strangers))
-            condition += f" AND sender NOT IN ({marks}) AND coalesce(recipient, '') NOT IN ({marks})"
-            values += strangers + strangers
         rows = self.store.rows(
             f"SELECT id, sender, recipient, content, created_at, read FROM messages WHERE {condition}"
             " ORDER BY id DESC LIMIT ?",
@@ -150,7 +145,29 @@ class Messages:
         )
         return rows[::-1]
 
+    def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
+        """How many messages of a scope are unread, and how many were sent at `since` (seconds) or later.
+
+        ``{unread, recent}``. `viewer` is the identity that looks on, as in `recent`.
+        """
+        condition, values = self._seen_in(scope, viewer)
+        row = self.store.row(
+            "SELECT coalesce(sum(read = 0 AND recipient IS NOT NULL), 0) AS unread,"
+            f" coalesce(sum(created_at >= ?), 0) AS recent FROM messages WHERE {condition}",
+            (since, *values),
+        )
+        return row or {"unread": 0, "recent": 0}
+
     # --------------------------------------------------------------- innards
+
+    def _seen_in(self, scope: str, viewer: str) -> tuple[str, list]:
+        """The condition, and its values, that picks a scope's messages that identity `viewer` may see."""
+        strangers = self._strangers(scope, viewer) if viewer else []
+        if not strangers:
+            return "scope = ?", [scope]
+        marks = ", ".join("?" * len(strangers))
+        condition = f"scope = ? AND sender NOT IN ({marks}) AND coalesce(recipient, '') NOT IN ({marks})"
+        return condition, [scope, *strangers, *strangers]
 
     def _insert(self, scope: str, sender: str, recipient: str, content: str) -> int:
         self.store.change(

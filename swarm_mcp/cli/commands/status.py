@@ -2,6 +2,9 @@
 
 usage: swarm-mcp status [--scope DIR] [--json]
 
+Sessions and locks one by one; tasks by status, messages (unread ones, and those of the last day) and shared values
+as numbers.
+
 A session is guarded when its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
 example: swarm-mcp status
@@ -38,21 +41,25 @@ def run(args) -> int:
         viewer = viewer_identity(store, args)
         sessions = veiled(store.instances.in_scope(scope), viewer)
         locks = counted(store, store.locks.held(scope, viewer))
-        counts = store.tasks.counts(onlooker(viewer, scope))
+        tasks = store.tasks.counts(onlooker(viewer, scope))
+        messages = store.messages.counts(scope, now - DAY_SECONDS, viewer)
+        values = store.kv.count(scope, f"identity:{viewer}" if viewer else None)
         me = surrounding_session(store)
     faults = len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS])
-    tasks = {status: count for status, count in counts.items() if count and status not in TERMINAL}
+    open_tasks = {status: number for status, number in tasks.items() if number and status not in TERMINAL}
     if args.json:
         me_shown = public_instance(me) if me else None
         shown = [
             {**public_instance(row), "state": row["state"], "last_seen": row["last_seen"], "guarded": _guarded(row)}
             for row in sessions
         ]
-        known = {"instances": shown, "locks": locks, "open_tasks": tasks, "faults": faults}
-        show({"scope": scope, "me": me_shown, **known})
+        numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
+        show({"scope": scope, "me": me_shown, "instances": shown, "locks": locks, **numbers})
         return 0
     say(f"scope {scope}")
-    say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(sum(tasks.values()), 'open task')}")
+    say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(values, 'value')}")
+    by_status = ", ".join(f"{number} {status}" for status, number in tasks.items() if number)
+    say(f"tasks: {by_status or 'none'}; messages: {messages['unread']} unread, {messages['recent']} in the last day")
     cells, plain = [], []
     for row in sessions:
         state, seen = row["state"] or "live", duration(seconds_since(row["last_seen"] or row["heartbeat"], now))
