@@ -21,6 +21,19 @@ def say(line: str = "") -> None:
     _write(one_line(line) + "\n")
 
 
+def say_folded(line: str) -> None:
+    """Print one line; at a terminal it is folded between words, its further lines indented by two."""
+    if not for_people():
+        return say(line)
+    import textwrap
+
+    from swarm_mcp.cli.table import terminal_width
+
+    width = terminal_width() or len(line) + 1
+    for part in textwrap.wrap(one_line(line), width, subsequent_indent="  ", break_on_hyphens=False):
+        _write(part + "\n")
+
+
 def say_text(text: str) -> None:
     """Text of several lines on standard output; what could act on a terminal is escaped."""
     _write(safe(text) + "\n")

@@ -50,7 +50,8 @@ def test_status_counts_tasks_messages_and_values(checkout: Ground):
 def test_status_in_words_has_the_same_numbers(checkout: Ground):
     lines = checkout.swarm("status").out.splitlines()
     assert lines[1] == "3 sessions, 1 lock, 3 values"
-    assert lines[2] == "tasks: 3 open, 1 in_progress, 1 done, 1 failed; messages: 3 unread, 3 in the last day"
+    assert lines[2] == "tasks: 3 open, 1 in_progress, 1 done, 1 failed"
+    assert lines[3] == "messages: 3 unread, 3 in the last day"
 
 
 def test_another_identity_is_not_counted(checkout: Ground, monkeypatch):
@@ -66,4 +67,4 @@ def test_an_empty_checkout_counts_nothing(ground: Ground):
     ground.session("me")
     found = ground.swarm("status", "--json").json
     assert not any(found["tasks"].values()) and found["messages"] == {"unread": 0, "recent": 0} and found["values"] == 0
-    assert "tasks: none; messages: 0 unread, 0 in the last day" in ground.swarm("status").out
+    assert "\ntasks: none\nmessages: 0 unread, 0 in the last day\n" in ground.swarm("status").out

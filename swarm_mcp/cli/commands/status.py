@@ -20,7 +20,7 @@ from swarm_mcp.actor import surrounding_session, viewer_identity
 from swarm_mcp.circle import veiled
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.lock_columns import counted
-from swarm_mcp.cli.output import listing, say, show
+from swarm_mcp.cli.output import listing, say, say_folded, show
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
 from swarm_mcp.shapes import public_instance, seconds_since, short
@@ -59,7 +59,8 @@ def run(args) -> int:
     say(f"scope {scope}")
     say(f"{_count(len(sessions), 'session')}, {_count(len(locks), 'lock')}, {_count(values, 'value')}")
     by_status = ", ".join(f"{number} {status}" for status, number in tasks.items() if number)
-    say(f"tasks: {by_status or 'none'}; messages: {messages['unread']} unread, {messages['recent']} in the last day")
+    say_folded(f"tasks: {by_status or 'none'}")
+    say_folded(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
     cells, plain = [], []
     for row in sessions:
         state, seen = row["state"] or "live", duration(seconds_since(row["last_seen"] or row["heartbeat"], now))
