@@ -92,9 +92,9 @@ def runs_app_server(pid: int) -> bool:
     return "app-server" in words[1:4]
 
 
-def ancestors(limit: int = 24):
-    """Pids above this process, nearest first."""
-    pid = os.getppid()
+def ancestors(limit: int = 24, below: int = 0):
+    """Pids above this process, or above process `below`, nearest first."""
+    pid = parent_of(below) if below else os.getppid()
     while pid > 1 and limit:
         yield pid
         pid = parent_of(pid)

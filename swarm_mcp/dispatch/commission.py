@@ -45,7 +45,7 @@ class Commission:
         if self.decision["promote"]:
             spec.update(tracker_required=True, tracker_provider=self.decision["provider"])
         for attempt in range(1, TRIES + 1):
-            worker = None if order.force_spawn else find_worker(store)
+            worker = find_worker(store)
             try:
                 # No notice: the instructions follow, with more to say, and the next dispatch brings them if not this.
                 made = store.tasks.request(requester, {**spec, "assignee": worker and worker["id"]}, notify=False)

@@ -90,7 +90,7 @@ class Handover:
         if self.order.spawn:
             require_below(store, self.requester, self.order, self.harness)
         commission = self._commission
-        commission.settle(store, lambda _store: None if self.order.force_spawn else self._find_worker(store))
+        commission.settle(store, self._find_worker)
         self.task, self._decision, self.order, self.key = (
             commission.task, commission.decision, commission.order, commission.key,
         )  # fmt: skip
@@ -106,7 +106,9 @@ class Handover:
     # ------------------------------------------------------------ the worker
 
     def _find_worker(self, store) -> dict | None:
-        return workers.find(store, self.requester, self.order.role)
+        order = self.order
+        passed_over = order.force_spawn or order.wants_new_worker()
+        return None if passed_over else workers.find(store, self.requester, order.role)
 
     def _assigned(self, store) -> dict | None:
         return workers.assigned(store, self.requester, self.task)
@@ -137,7 +139,10 @@ class Handover:
         if self.order.resume and run and run["state"] == PAUSED:
             store.runs.ask(run["id"], RESUME)
         sent = self._tell(store, worker)
-        self._answered("dispatched", recipient=worker["id"], prompt=sent)
+        more = {}
+        if self.order.wants_new_worker() and not (run and run["harness"] == self.harness):
+            more["not_started"] = f"{worker['label'] or worker['id']} works on it already"
+        self._answered("dispatched", recipient=worker["id"], prompt=sent, **more)
 
     # ------------------------------------------------------------- the spawn
 

@@ -18,7 +18,8 @@ class Order(NamedTuple):
     """One dispatch. Empty values count as not given; `wait_seconds` None means the spawner's own patience.
 
     `promote` is True, False, or None to leave the work tracker to its policy; `files` are as the requester
-    spells them. With `spawn` off nobody is started; `force_spawn` passes live workers over. `resume` is a task that
+    spells them. With `spawn` off nobody is started; `force_spawn` passes live workers over, and whoever says how a
+    worker is to be started (`wants_new_worker`) passes those over that do not have the task yet. `resume` is a task that
     is there already (its id or the beginning of it), to be gone on with. `model` to `fresh` are for the run of a
     worker that this package supervises itself: `command` is a line for a shell-like splitting, `fresh` leaves the
     task's earlier session alone.
@@ -57,6 +58,11 @@ class Order(NamedTuple):
     max_cost_usd: float = 0.0
     command: str = ""
     fresh: bool = False
+
+    def wants_new_worker(self) -> bool:
+        """Whether it says how a worker is to be started: what no session that lives already was started with."""
+        said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd)
+        return self.spawn and (self.force_spawn or any(said))
 
     def key(self, requester: dict) -> str:
         """What makes two dispatches the same one: the given key, else scope, identity, type, title and role."""

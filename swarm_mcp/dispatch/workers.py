@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.hold_marks import RUNTIME as HOLD
 from swarm_hook_core.labels import token
+from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.actor import TERMINAL
 from swarm_mcp.circle import may_meet
 from swarm_mcp.dispatch.order import GENERALIST
+from swarm_mcp.store.registration import DETACHED, RUN_RUNTIME
 from swarm_mcp.workspace.prompting import deliver
+
+# Of sessions that are no agents, or have their one task already.
+BUSY_RUNTIMES = (TERMINAL, HOLD, DETACHED, RUN_RUNTIME)
 
 
 def find(store, requester: dict, role: str) -> dict | None:
     """The first live session with the role, else the first that is good for anything."""
-    # A supervised worker has one task and ends with it; a person's shell works on none.
-    busy = {run["instance_id"] for run in store.runs.live(requester["scope"])}
+    sessions = store.instances.in_scope(requester["scope"])
+    runs = store.runs.live(requester["scope"])
+    busy = {run["instance_id"] for run in runs}  # a supervised worker has one task and ends with it
+    masters = _processes_of(sessions, runs, store.here)
     peers = [
         row
-        for row in store.instances.in_scope(requester["scope"])
+        for row in sessions
         if row["id"] != requester["id"]
         and row["id"] not in busy
-        and row["runtime"] != TERMINAL
+        and row["runtime"] not in BUSY_RUNTIMES
         and may_meet(requester["label"], row["label"])
     ]
     for roles in ((role,), ("", GENERALIST)):
         for row in peers:
-            if token(row["label"] or "", "role") in roles:
+            if token(row["label"] or "", "role") in roles and not _is_anothers_helper(row, masters, store.here):
                 return row
     return None
+
+
+def _processes_of(sessions: list[dict], runs: list[dict], here: str) -> set[tuple[int, str]]:
+    """Pid and start time of the agents at work on this machine, and of the supervisors of runs."""
+    agents = [row for row in sessions if row["runtime"] not in (TERMINAL, HOLD, DETACHED)]
+    found = {(row["client_pid"], row["client_start"]) for row in agents if row["client_pid"] and row["host"] == here}
+    return found | {(run["supervisor_pid"], run["supervisor_start"]) for run in runs if run["host"] == here}
+
+
+def _is_anothers_helper(row: dict, masters: set[tuple[int, str]], here: str) -> bool:
+    """Whether an agent, or a run, has started this session: then it works for that one, and ends when it is done."""
+    if not row["client_pid"] or row["host"] != here:
+        return False
+    pids = {pid for pid, _started in masters}
+    return any(
+        pid in pids and (pid, start_time(pid)) in masters for pid in ancestors(below=row["client_pid"])
+    )
 
 
 def assigned(store, requester: dict, task: dict) -> dict | None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 import subprocess
+import sys
 import threading
 import time
 
 import crowd
 import pytest
-from ground import SWARM, Ground
+from ground import SWARM, Ground, wait_for
 from serving import Server
 
+from swarm_hook_core.process import start_time
 from swarm_mcp.dispatch.completion import CompletionWait
 from swarm_mcp.dispatch.handover import Handover, carry_out
 from swarm_mcp.dispatch.order import Order
@@ -133,6 +137,42 @@ def test_strangers_the_dead_other_scopes_and_oneself_get_nothing(ground: Ground)
     assert list(answer) == [*ANSWER, "role", "promotion"]
     assert (answer["status"], answer["role"], answer["task"]["status"]) == ("no_worker", "implementer", "open")
     assert ground.sql("SELECT * FROM messages") == []
+
+
+def test_sessions_that_can_do_no_work_get_none(ground: Ground, lead: dict) -> None:
+    """Processes that hold locks, rows that are there for their locks, a person's shell, and what a run has started."""
+    hold = subprocess.Popen(
+        [*SWARM, "hold", "a.txt", "--", "sleep", "60"], cwd=ground.repo, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        wait_for(lambda: ground.sql("SELECT 1 FROM swarm_sessions WHERE runtime = 'hold'"))
+        assert ground.process("lock", "b.txt", "--detach", "--ttl", "60").code == 0
+        ground.session("shell", "origin:terminal", runtime="terminal")
+        ground.session("run", "role:implementer", runtime="run")
+        answer = dispatch(ground, lead)
+        assert (answer["status"], answer["task"]["status"]) == ("no_worker", "open")
+    finally:
+        hold.terminate()
+        hold.wait(10)
+    assert ground.sql("SELECT * FROM messages") == []
+
+
+def test_a_session_that_another_agent_has_started_works_for_that_one(ground: Ground, lead: dict) -> None:
+    words = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); sys.stdin.read()"
+    outer = subprocess.Popen(
+        [sys.executable, "-c", words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        inner = int(outer.stdout.readline())
+        helper = ground.session("helper", "role:implementer", client=(inner, start_time(inner)))
+        assert dispatch(ground, lead, "One")["recipient"] == helper["id"], "nobody is known to have started it"
+        ground.session("outer", "role:planner", client=(outer.pid, start_time(outer.pid)))
+        assert dispatch(ground, lead, "Two")["status"] == "no_worker"
+    finally:
+        os.killpg(outer.pid, signal.SIGKILL)
+        outer.wait()
+        outer.stdin.close()
+        outer.stdout.close()
 
 
 def test_force_spawn_passes_live_workers_over(ground: Ground, lead: dict) -> None:

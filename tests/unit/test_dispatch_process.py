@@ -76,6 +76,21 @@ def test_a_dispatched_task_is_done_by_a_process_that_outlives_the_dispatch(groun
     assert sorted(path.name for path in ground.repo.iterdir()) == [".git", "go", "told"]
 
 
+def test_who_says_what_to_start_has_it_started(ground: Ground, lead: dict) -> None:
+    """A live session of the role was not started like that; one that has the task already is said to have it."""
+    idle = ground.session("idle", "identity:p role:implementer")
+    answer = dispatch(ground, lead, "Mine", "echo did it", completion_wait_seconds=20)
+    assert (answer["status"], answer["completion"]["result"]) == ("spawned", "did it")
+    assert mail(ground, idle) == []
+    taken = dispatch(ground, lead, "Taken", spawn=False, harness="")
+    assert (taken["status"], taken["recipient"]) == ("dispatched", idle["id"])
+    done = ground.process(
+        "dispatch", "Taken", "--harness", "process", "--command", "touch no", "--as", lead["id"], start_new_session=True
+    )
+    assert done.code == 0 and "no worker was started: identity:p role:implementer works on it already" in done.out
+    assert not (ground.repo / "no").exists()
+
+
 def test_a_worker_that_ends_its_task_itself_has_the_last_word(ground: Ground, lead: dict) -> None:
     words = "from ground import Ground; from swarm_mcp.store import Store; import os, sys"
     script = f"""{words}

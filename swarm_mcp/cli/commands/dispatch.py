@@ -21,7 +21,9 @@ usage: swarm-mcp dispatch TITLE... [--message TEXT] [--description TEXT] [--type
   --spawner NAME        process (in the background), tmux, herdr or swarm-ui (default: SWARM_DISPATCH_SPAWNER,
                         SWARM_SPAWNER, process)
   --harness NAME        what to start: claude, codex, ... (default: SWARM_DISPATCH_HARNESS,
-                        SWARM_WORKER_HARNESS, HARNESS_PROVIDER, what this session is); swarm-mcp harness list
+                        SWARM_WORKER_HARNESS, HARNESS_PROVIDER, what this session is); swarm-mcp harness list.
+                        Who names one, or says with which command, model, mode, effort or limits to start it,
+                        has a worker started also where one lives that does not have the task yet
   --directory DIR       where to start it (default: this session's folder)
   --label, --name TEXT  more words for the worker's label; what its pane or window is called
   --wait S              seconds to wait until it has come up (process, tmux, herdr: 30, swarm-ui: 5)
@@ -139,6 +141,8 @@ def _lines(answer: dict) -> list[str]:
         "spawn_failed": lambda: f"task {task} waits to be claimed: no worker could be started: {answer['error']}",
     }
     shown = [lines[status]()]
+    if answer.get("not_started"):
+        shown.append(f"no worker was started: {answer['not_started']}")
     ended = answer.get("completion")
     if ended and ended["status"] == "completed":
         shown.append(f"task {task} {ended['task_status']}: {ended['result'] or '(no result)'}")

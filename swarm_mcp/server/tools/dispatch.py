@@ -100,7 +100,10 @@ TOOLS = (
                 "What starts workers: `process` (default; in the background), `tmux`, `herdr` (terminal panes) or"
                 " `swarm-ui`."
             ),
-            "harness": text("Which agent to start, such as `claude` or `codex`. Default: what this session is."),
+            "harness": text(
+                "Which agent to start, such as `claude` or `codex`; a session that is there already is not asked then."
+                " Default: a live worker, else what this session is."
+            ),
             "model": text("Model of a started worker, as its harness names it."),
             "mode": text(
                 "What a started worker may do beside what locks forbid: write no file, files of its folder (default),"
