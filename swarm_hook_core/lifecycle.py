@@ -78,7 +78,7 @@ def end(config, payload: dict) -> None:
     scratch.clear(config, session_id)
 
 
-def join_in_passing(config, payload: dict, seconds: float, coordinator: list[str] | None = None) -> str:
+def join_in_passing(config, payload: dict, seconds: float, coordinator: "list[str] | None" = None) -> str:
     """Instance id of a session that the store does not know yet, registering it if need be.
 
     Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
@@ -105,7 +105,7 @@ def register(
     patience: float,
     state: str,
     leave_running: bool = False,
-    coordinator: list[str] | None = None,
+    coordinator: "list[str] | None" = None,
     tell: bool = False,
 ) -> dict:
     """Register or renew this session; the coordinator's row, with at least ``id``.

@@ -98,7 +98,7 @@ def patch_texts(tool_input: object) -> list[str]:
     return list(dict.fromkeys(text for _, text in patches_in(tool_input)))
 
 
-def patches_in(tool_input: object) -> list[tuple[str | None, str]]:
+def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
     """`(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
 
     The input may be the text itself, hold it under `command`, `input`, `patch`, `text` or `arguments`, wrap
@@ -143,7 +143,7 @@ def _unwrap_json(text: str) -> object:
         return None
 
 
-def shell_patches(command: str) -> list[tuple[str | None, str]]:
+def shell_patches(command: str) -> "list[tuple[str | None, str]]":
     """`(directory, text)` for every patch that a shell command line hands to apply_patch; [] where it hands none.
 
     The directory is where preceding `cd`s lead, as written and joined, None for the call's own. A

@@ -49,8 +49,8 @@ _FIRST_LITERAL = re.compile(r'"(?:\$(?:\w+\b|\{[^}"]*\}|\([^)"]*\)|[^\w({])|`[^`
 
 
 def commands(
-    script: str, directories: tuple[str | None, ...]
-) -> list[tuple[list[str], list[str], tuple[str | None, ...]]]:
+    script: str, directories: "tuple[str | None, ...]"
+) -> "list[tuple[list[str], list[str], tuple[str | None, ...]]]":
     """Every simple command as (words, here-documents, directories it may run in).
 
     Commands in a substitution come before the one they are part of. `directories` are where the
@@ -70,9 +70,9 @@ class _Frame:
     def __init__(self, closer: str, directories: tuple, arithmetic: bool = False) -> None:
         self.closer, self.directories, self.arithmetic = closer, directories, arithmetic
         self.previous = directories  # where `cd -` leads
-        self.after_next: tuple | None = None  # of `cd x || y`: holds once y is over
+        self.after_next: "tuple | None" = None  # of `cd x || y`: holds once y is over
         self.pending: list = []  # here-documents whose bodies start at the next newline
-        self.pieces: list | None = None  # of the word being read
+        self.pieces: "list | None" = None  # of the word being read
         self.start, self.quoted, self.role = 0, False, ""
         self.operator = ""  # before the command being read
         self.begin()
@@ -270,7 +270,7 @@ class _Scan:
         return script[first:]
 
 
-def program(words: list[str]) -> int | None:
+def program(words: list[str]) -> "int | None":
     """Where the name of the program stands, behind assignments, keywords and the likes of `sudo -u x`."""
     wrapped = False
     for at, word in enumerate(words):
@@ -289,7 +289,7 @@ def base_name(word: str) -> str:
     return word[-_MAX_PATH:].rpartition("/")[2]
 
 
-def _led(frame: _Frame, literally: bool) -> tuple | None:
+def _led(frame: _Frame, literally: bool) -> "tuple | None":
     """Directories that a `cd` may lead to; None where the command is none, or leads where we cannot know.
 
     `literally`: it may be a `cd DIR && apply_patch` that Codex runs itself.
@@ -317,7 +317,7 @@ def _either(some: tuple, others: tuple) -> tuple:
     return tuple(dict.fromkeys(some + others))[:_MAX_DIRECTORIES]
 
 
-def _as_codex(raw: str) -> str | None:
+def _as_codex(raw: str) -> "str | None":
     """What Codex itself takes a `cd` argument for: no escapes, no `~`, of "$x/y" its first literal part."""
     if raw[:1] == "'":
         literal = raw[1:-1] if raw.count("'") == 2 and raw.endswith("'") else None
@@ -329,7 +329,7 @@ def _as_codex(raw: str) -> str | None:
     return literal and literal.replace("\t", "").replace("\r", "")
 
 
-def _as_shell(word: str, raw: str) -> str | None:
+def _as_shell(word: str, raw: str) -> "str | None":
     if raw[:1] == "~":
         return os.path.expanduser(word)
     if raw[:1] != "'" and ("$" in word or "`" in word):

@@ -108,6 +108,6 @@ def above(key: str) -> list[str]:
         found.append(mark + path)
 
 
-def below(key: str, root: str) -> str | None:
+def below(key: str, root: str) -> "str | None":
     """What `key` adds to `root`, the key of a folder over it: ``/a.py``; empty where they are one, None where not."""
     return key[len(root) :] if contains(root, key) else None

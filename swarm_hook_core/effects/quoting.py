@@ -21,7 +21,7 @@ class Quoted:
     the text where it is never closed (`broken`).
     """
 
-    def __init__(self, text: str, at: int = 0, depth: int = 0, places: dict | None = None):
+    def __init__(self, text: str, at: int = 0, depth: int = 0, places: "dict | None" = None):
         if depth > DEEPEST:
             raise TooLong
         self.text = text

@@ -135,7 +135,7 @@ class _Out:
         self.splits = splits
         self.separators = separators
         self.done: list = []
-        self.open: list | None = None
+        self.open: "list | None" = None
 
     def put(self, text: str, magic: bool = False) -> None:
         if self.open is None:

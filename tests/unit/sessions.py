@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAYLOADS = ROOT / "tests" / "data" / "payloads"
 RUNTIMES = ("claude-code", "codex")
 FOLDERS = {"claude-code": "claude", "codex": "codex"}  # of captured payloads
+INTERPRETER = sys.executable  # what runs the hooks
 EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",
@@ -72,7 +73,7 @@ def wired_command(runtime: str, event: str) -> str:
 def argv(runtime: str, hook: str) -> list[str]:
     """A hook as its client starts it, without the shell in between."""
     words = shlex.split(wired_command(runtime, EVENTS[hook]).partition(";")[0])
-    return [sys.executable, *words[1:]]
+    return [INTERPRETER, *words[1:]]
 
 
 def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None) -> Ran:

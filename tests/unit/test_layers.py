@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from sessions import (
     new_session,
     peer_locks,
     ready_store,
+    run,
     start,
     write,
     write_payload,
@@ -181,3 +183,60 @@ def test_a_check_needs_no_process(runtime: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "swarm_mcp").rglob("*.py")), ids=str)
 def test_the_coordinator_may_know_the_core_and_not_the_plugins(path: Path) -> None:
     assert not any(name.startswith("integrations") or name == "_common" for name in imported(path))
+
+
+def evaluated_unions(tree: ast.Module) -> list[int]:
+    """Lines of annotations with ``X | Y`` that Python works out as it loads, which 3.9 cannot."""
+    found = []
+    for node in ast.walk(tree):
+        annotations = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        for annotation in filter(None, annotations):
+            found += [part.lineno for part in ast.walk(annotation) if isinstance(part, ast.BinOp)]
+    return found
+
+
+HOOK_CODE = [*CORE.rglob("*.py"), *(ROOT / "integrations").rglob("*.py")]
+
+
+@pytest.mark.parametrize("path", HOOK_CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_runs_in_a_client_is_python_3_9(path: Path) -> None:
+    """Apple's own ``python3`` is 3.9: a hook that it cannot load lets every write pass."""
+    tree = ast.parse(path.read_text(), feature_version=(3, 9))
+    assert evaluated_unions(tree) == []
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = [node.func.id for node in calls if isinstance(node.func, ast.Name)]
+    assert not {"aiter", "anext"} & set(names)
+    assert not [node.lineno for node in calls if any(k.arg in ("strict", "root_dir") for k in node.keywords)]
+
+
+def python_3_9() -> str:
+    """A Python 3.9 of this machine, as ``PATH`` or a version manager has it; empty where there is none."""
+    named = [shutil.which("python3.9"), *Path("~/.pyenv/versions").expanduser().glob("3.9.*/bin/python3.9")]
+    for candidate in [name for name in named if name]:
+        done = subprocess.run([candidate, "-c", "import sys, _sqlite3; print(sys.version_info[1])"], capture_output=True)
+        if done.stdout.strip() == b"9":
+            return str(candidate)
+    return ""
+
+
+OLDEST = python_3_9()
+
+
+@pytest.mark.skipif(not OLDEST, reason="no Python 3.9 on this machine")
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_hooks_work_on_python_3_9(runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        f"import sys; sys.path[:0] = [{str(ROOT)!r}]\n"
+        f"for name in {[module.replace('/', '.') for module in MODULES]!r}: __import__('swarm_hook_core.' + name)\n"
+    )
+    subprocess.run([OLDEST, "-I", "-S", "-B", "-c", script], check=True)
+    ready_store()
+    monkeypatch.setattr("sessions.INTERPRETER", OLDEST)
+    me = new_session()
+    assert "registered" in start(runtime, me, tmp_path).context
+    assert write(runtime, me, tmp_path, tmp_path / "f").out == ""
+    peer_locks(tmp_path, tmp_path / "f")
+    assert "swarm lock blocked" in write(runtime, me, tmp_path, tmp_path / "f").reason
+    shell = {**write_payload(runtime, me, tmp_path, "f"), "tool_name": "Bash", "tool_input": {"command": "echo > f"}}
+    assert "swarm lock blocked Bash" in run(runtime, "pre_tool_use", shell).reason, "by way of the coordinator"
+    assert fault_lines() == []

@@ -15,7 +15,7 @@ def _write(call, word) -> None:
 
 def _openssl(call) -> None:
     words = call.words
-    for option, value in zip(words, words[1:], strict=False):
+    for option, value in zip(words, words[1:]):
         if option in ("-out", "-keyout", "-writerand", "-CAserial", "-noout-file", "-sigfile-out", "-signature-out"):
             _write(call, value)
 

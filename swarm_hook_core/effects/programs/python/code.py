@@ -60,7 +60,7 @@ class Code(Statements):
         self.stars: list = []  # modules that gave all their names
         self.search: list = []  # folders that the code adds to ``sys.path``
         self.doubt = 0
-        self.printed: list | None = []
+        self.printed: "list | None" = []
         self.marks: dict = {}  # marks of the code's own text: placeholder -> mark
         self.scouts: list = []  # loops over files of the disk that are being looked into
         self.depth = 0

@@ -62,10 +62,8 @@ def is_in(module: str, name: str) -> bool:
 
 def imported(code, module: str) -> None:
     """Import `module`: one of the project is its own code, one that the same command has made is code nobody knows."""
-    import sys
-
     first = module.partition(".")[0]
-    if not first or first in sys.stdlib_module_names or first in ("__future__",) or not is_known(first):
+    if not first or not is_known(first) or _is_standard(first):
         return
     folders = [code.folder] if code.file is None else [os.path.dirname(code.file)]
     folders += [absolute(code.folder, folder) for folder in code.search]
@@ -79,6 +77,16 @@ def imported(code, module: str) -> None:
             code.outlet.guess("Python code that runs other code")
         elif os.path.isfile(path + ".py") or os.path.isdir(path):
             code.outlet.runs_project()
+
+
+def _is_standard(module: str) -> bool:
+    """Whether the standard library has `module`."""
+    import sys
+
+    if sys.version_info >= (3, 10):
+        return module in sys.stdlib_module_names
+    path = os.path.join(os.path.dirname(os.__file__), module)
+    return module in sys.builtin_module_names or os.path.isfile(path + ".py") or os.path.isdir(path)
 
 
 def call(code, dotted: str, args: list, named: dict):
