@@ -2,9 +2,10 @@
 
 usage: swarm-mcp uninstall [--client claude-code|codex|pi|hs|all] [--dry-run] [--json]
 
-With all clients served, the marketplace folder goes too. What is yours stays: the store with its locks and
-messages, contents kept for `swarm-mcp restore`, config.json; and the git hooks of repositories, which go with
-`swarm-mcp guard uninstall` in each.
+With all clients served, the marketplace folder goes too, and what swarm keeps for itself in the state folder. What is
+yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`, records of
+workers, config.json; and the git hooks of repositories, which go with `swarm-mcp guard uninstall` in each. While
+workers run nothing of the state folder is removed.
 
 example: swarm-mcp uninstall
 """
@@ -15,13 +16,13 @@ import os
 
 from swarm_hook_core.settings import config_path
 from swarm_hook_core.state import store_path
-from swarm_hook_core.watching import kept
-from swarm_mcp import bundle
+from swarm_mcp import bundle, state_folder
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.clients import NAMES, chosen, client
 from swarm_mcp.clients.folder import marketplace_folder
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.server.opening import forget_records
+from swarm_mcp.store import Store
 
 WORDS = 0
 
@@ -57,21 +58,43 @@ def run(args) -> int:
         results.append({"client": found.name, "ok": False, "steps": [], "error": error})
     fine = all(result["ok"] for result in results)
     removed = everything and fine and bundle.remove(folder)
-    if everything and fine:
+    working = everything and fine and _workers_run()
+    if everything and fine and not working:
         forget_records()
+        state_folder.remove_ours()
     if removed and folder.parent.is_dir() and not any(folder.parent.iterdir()):
         folder.parent.rmdir()
+    left = _left() if everything else {}
     if args.json:
-        show({"results": results, "marketplace_removed": removed})
+        show({"results": results, "marketplace_removed": removed, "left": list(left)})
         return 0 if fine else 1
     for result in results:
         for step in result["steps"] or ([result["error"]] if result["error"] else ["nothing was installed"]):
             say(f"{result['client']}: {step}")
     if removed:
         say(f"removed {folder}")
-        for path in filter(os.path.exists, (store_path(), kept.folder(), config_path())):
-            say(f"left, for you to keep or to remove: {path}")
     elif not results:
-        say("no agent client was found on PATH, and none has the plugin: nothing to do")
+        say("no agent client was found on PATH, and none has the plugin")
+    if working:
+        say("workers are running, so the state folder stays as it is: once they have ended, uninstall again")
+    for path, what in left.items():
+        say(f"left, for you to keep or to remove: {path}" + (f" ({what})" if what else ""))
     return 0 if fine else 1
+
+
+def _workers_run() -> bool:
+    """Whether workers of any checkout are running; their supervisors need the state folder."""
+    if not os.path.exists(store_path()):
+        return False
+    try:
+        with Store(read_only=True) as store:
+            return bool(store.runs.live())
+    except SwarmError:
+        return False  # a broken store keeps nobody from uninstalling
+
+
+def _left() -> dict[str, str]:
+    """What stays behind, by its paths, each with a few words on what it is."""
+    about = {store_path(): "the store: locks, messages, tasks", config_path(): "your settings"}
+    return {**{path: what for path, what in about.items() if os.path.exists(path)}, **state_folder.left()}
 

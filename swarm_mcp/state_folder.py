@@ -1,0 +1,58 @@
+"""What lies in the state folder, and its removal when swarm is uninstalled."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import shutil
+
+from swarm_hook_core.state import state_dir
+
+# Made again whenever it is needed: it goes with an uninstallation.
+OURS = (
+    "assignment-*", "codex-hooks.json", "config-fault", "crashes", "faults.jsonl", "faults.jsonl.1", "loop", "plugin",
+    "plugin.lock", "repeated-denials.jsonl", "repositories", "running", "server", "slots", "swarm-*", "watched", "work",
+)  # fmt: skip
+# A person may still want it: it is named, and stays.
+THEIRS = {"kept": "contents that `swarm-mcp restore` can bring back", "runs": "records of what workers did"}
+
+
+def remove_ours() -> None:
+    """Remove from the state folder what swarm makes again by itself, and the folder once it is empty.
+
+    A folder that a setting chose, and whose name does not say that it is swarm's, is left as it is: what has one of
+    these names there may be somebody else's. What cannot be removed stays, and `left` names it.
+    """
+    folder = state_dir()
+    if "swarm" not in os.path.basename(folder):
+        return
+    for name in _entries(folder):
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in OURS):
+            _remove(os.path.join(folder, name))
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # something is left in it, which `left` names
+
+
+def left() -> dict[str, str]:
+    """The entries of the state folder by their paths, each with a few words on what it is."""
+    folder = state_dir()
+    return {os.path.join(folder, name): THEIRS.get(name, "") for name in _entries(folder)}
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    try:
+        os.remove(path)
+    except OSError:
+        pass  # `left` names it
