@@ -235,11 +235,12 @@ class HookCore:
         too long it is checked all the same: unknown to the store, it holds nothing there.
         """
         from swarm_hook_core.reader import StoreReader
-        from swarm_hook_core.state import store_path
+        from swarm_hook_core.state import local_store
 
         runtime = self.config.runtime_name
         session_id = payloads.text_field(payload, "session_id")
-        store = StoreReader(store_path(), self.driver) if os.path.isfile(store_path()) else None
+        file = local_store()
+        store = StoreReader(file, self.driver) if file else None
         if only_beside_locks and not (
             store.others_hold("") or store.has_news() if store else self._is_elsewhere(session_id)
         ):
@@ -255,8 +256,9 @@ class HookCore:
         saved = scratch.load(self.config, session_id)
         known = saved.get("instance_id")
         instance_id = known or join_in_passing(self.config, payload, DEADLINE_SECONDS, self.coordinator)
-        if os.path.isfile(store_path()):
-            store = StoreReader(store_path(), self.driver)
+        file = local_store()
+        if file:
+            store = StoreReader(file, self.driver)
             session = store.session(runtime, session_id)
             if session is not None:
                 return session, store

@@ -7,7 +7,7 @@ shows the newest.
 import os
 import time
 
-from swarm_hook_core.state import make_private, state_dir
+from swarm_hook_core.state import make_private, open_private, state_dir
 
 LIMIT_BYTES = 128 * 1024
 
@@ -25,7 +25,7 @@ def record(runtime: str, hook: str, fault: str) -> None:
         path = fault_log()
         make_private(os.path.dirname(path))
         line = dumps({"at": int(time.time()), "runtime": runtime, "hook": hook, "fault": fault[:500]})
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             # One write call: lines of hooks that fail at the same moment do not mix.
             os.write(handle, line.encode("utf-8", "backslashreplace") + b"\n")

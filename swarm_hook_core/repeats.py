@@ -6,7 +6,7 @@ One JSON object a line: ``{"at": unix seconds, "instance": who was denied, "hold
 import os
 import time
 
-from swarm_hook_core.state import make_private, state_dir
+from swarm_hook_core.state import make_private, open_private, state_dir
 
 LIMIT_BYTES = 128 * 1024
 
@@ -24,7 +24,7 @@ def note(instance_id: str, holder_id: str, *keys: str) -> None:
         file = path()
         line = dumps({"at": int(time.time()), "instance": instance_id, "holder": holder_id, "keys": list(keys)}) + "\n"
         make_private(os.path.dirname(file))
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        handle = open_private(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             os.write(handle, line.encode("utf-8", "backslashreplace"))  # in one call, so that lines do not mix
             size = os.fstat(handle).st_size

@@ -7,6 +7,8 @@ hooks have the standard library only; tests hold them together. Everything is cr
 import os
 import sys
 
+DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
+
 
 def state_dir() -> str:
     """The private state folder (``SWARM_STATE_DIR`` overrides). It need not exist yet."""
@@ -44,7 +46,24 @@ def watched_dir() -> str:
 
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
-    return absolute_setting("SWARM_DB_PATH") or os.path.expanduser("~/.swarm-mcp/swarm.db")
+    return absolute_setting("SWARM_DB_PATH") or os.path.expanduser(DEFAULT_STORE)
+
+
+def local_store() -> str:
+    """The path of the coordinator's database file, empty where there is none. Raises OSError as `refuse_link` does."""
+    path = store_path()
+    refuse_link(path)
+    return path if os.path.isfile(path) else ""
+
+
+def refuse_link(path: str) -> None:
+    """Raise OSError where a symbolic link is in the place of the store: it may lead into anybody's file.
+
+    A link on the way there, such as a folder's, is a person's own arrangement.
+    """
+    if os.path.islink(path):
+        real = os.path.realpath(path)
+        raise OSError(f"{path} is a symbolic link, which is not followed; if it is yours, set SWARM_DB_PATH to {real}")
 
 
 def absolute_setting(variable: str) -> str:
@@ -85,7 +104,7 @@ def write_private(path: str, text: str) -> None:
     make_private(os.path.dirname(path))
     scratch = f"{path}.{os.getpid()}.tmp"
     try:
-        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             write_all(handle, text.encode("utf-8", "surrogateescape"))
         finally:
@@ -95,6 +114,11 @@ def write_private(path: str, text: str) -> None:
         if os.path.lexists(scratch):
             os.remove(scratch)
         raise
+
+
+def open_private(path: str, flags: int) -> int:
+    """``os.open`` of a file of ours: made for this user alone, and never what a symbolic link at `path` leads to."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
 def write_all(handle: int, data: bytes) -> None:

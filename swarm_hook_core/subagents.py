@@ -1,7 +1,5 @@
 """Subagents of a session: they may hold locks of their own, which go with them."""
 
-import os
-
 from swarm_hook_core.payload import text_field
 
 
@@ -21,12 +19,13 @@ def end(config, payload: dict, coordinator=None, driver=None) -> None:
     """Have the locks of a subagent that has ended released, by a command that nobody waits for. Raises OSError."""
     from swarm_hook_core.coordinator import command, start_detached
     from swarm_hook_core.reader import StoreReader
-    from swarm_hook_core.state import store_path
+    from swarm_hook_core.state import local_store
 
     session_id, agent = text_field(payload, "session_id"), text_field(payload, "agent_id")
-    if not (session_id and agent and os.path.isfile(store_path())):
+    file = local_store() if session_id and agent else ""
+    if not file:
         return
-    store = StoreReader(store_path(), driver)
+    store = StoreReader(file, driver)
     session = store.session(config.runtime_name, session_id)
     argv = coordinator or command()
     if session and argv and store.holds_as(session.instance_id, agent):

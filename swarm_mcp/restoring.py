@@ -6,7 +6,7 @@ import os
 import time
 
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.state import write_all
+from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
 from swarm_hook_core.watching.snapshot import full, glance
 from swarm_mcp.circle import may_meet
@@ -152,7 +152,7 @@ def _read(version: Version) -> bytes:
 def _replace(path: str, data: bytes, mode: int) -> None:
     """`path` with this content and these permissions, in one step. Raises OSError."""
     scratch = f"{path}.{os.urandom(4).hex()}.swarm"
-    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         try:
             write_all(handle, data)

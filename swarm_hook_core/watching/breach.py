@@ -1,7 +1,5 @@
 """What is said when a locked file changed while a call ran: to the session that made the call, and to the holder."""
 
-import os
-
 from swarm_hook_core.paths import keys_for
 from swarm_hook_core.payload import text_field
 
@@ -24,12 +22,13 @@ def report(config, payload: dict, changes: list, coordinator=None, driver=None) 
 def _standing(config, payload: dict, changes: list, driver):
     """``(this session or None, those changes whose lock still stands)``; all where the store cannot tell."""
     from swarm_hook_core.reader import StoreReader
-    from swarm_hook_core.state import store_path
+    from swarm_hook_core.state import local_store
 
-    if not os.path.isfile(store_path()):
-        return None, changes
     try:
-        store = StoreReader(store_path(), driver)
+        file = local_store()
+        if not file:
+            return None, changes
+        store = StoreReader(file, driver)
         session = store.session(config.runtime_name, text_field(payload, "session_id"))
         if not store.is_ours:
             return None, changes

@@ -11,7 +11,7 @@ nanoseconds, hexadecimal in 64 bits, `kept at` in Unix seconds.
 
 import os
 
-from swarm_hook_core.state import make_private, state_dir, write_all
+from swarm_hook_core.state import make_private, open_private, state_dir, write_all
 from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, digest_of, read
 
 FILE_BYTES = HASHED_BYTES  # a larger file is not kept
@@ -195,8 +195,7 @@ def _age(version: Version):
 def _write(path: str, data: bytes) -> None:
     """A new private file at `path`, whole or not at all."""
     scratch = f"{path}.{os.urandom(6).hex()}{_HALF}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    handle = os.open(scratch, flags, 0o600)
+    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         try:
             write_all(handle, data)

@@ -15,7 +15,7 @@ whoever has renamed it, so two hooks that end at once never take the same one.
 import os
 
 from swarm_hook_core.payload import dumps, loads
-from swarm_hook_core.state import make_private, watched_dir, write_private
+from swarm_hook_core.state import make_private, open_private, watched_dir, write_private
 from swarm_hook_core.watching.snapshot import digest_of
 
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
@@ -209,7 +209,7 @@ def acted(instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: in
 def _append(name: str, lines: list) -> None:
     path = os.path.join(watched_dir(), _OWN, name)
     make_private(os.path.dirname(path))
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(handle, "".join(lines[:100]).encode())  # one write call: lines of two hooks do not mix
         size = os.fstat(handle).st_size

@@ -15,7 +15,7 @@ import os
 import time
 
 from swarm_hook_core.environment import first_set
-from swarm_hook_core.state import make_private, state_dir
+from swarm_hook_core.state import make_private, open_private, state_dir
 
 DEFAULT_MOST = 4
 VARIABLE = "SWARM_MAX_WORKERS"
@@ -66,7 +66,7 @@ class Slot:
     def _lock(self, name: str) -> int:
         """An open file that is locked by us now, -1 where somebody else has it."""
         path = os.path.join(self._folder, name)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = open_private(path, os.O_RDWR | os.O_CREAT)
         if not _locked(file):
             os.close(file)
             return -1
@@ -79,7 +79,7 @@ class Slot:
         while self._ticket < 0:
             make_private(folder)
             path = os.path.join(folder, f"{time.time_ns():020d}-{os.getpid()}")
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = open_private(path, os.O_RDWR | os.O_CREAT)
             fcntl.flock(file, fcntl.LOCK_EX)
             if os.path.exists(path):
                 self._ticket, self._ticket_path = file, path

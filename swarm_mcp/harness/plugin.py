@@ -18,7 +18,7 @@ def plugin_folder() -> Path:
     """
     import fcntl
 
-    from swarm_hook_core.state import make_private, state_dir
+    from swarm_hook_core.state import make_private, open_private, state_dir
     from swarm_mcp import bundle
 
     target = Path(state_dir()) / FOLDER
@@ -27,7 +27,7 @@ def plugin_folder() -> Path:
             return target
         make_private(str(target.parent))
         # Many workers may start at once: one of them writes, the others find it done.
-        with open(target.parent / f"{FOLDER}.lock", "w") as lock:
+        with open(open_private(f"{target}.lock", os.O_WRONLY | os.O_CREAT), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not _is_current(target):
                 bundle.write(target, local=True, force=True)

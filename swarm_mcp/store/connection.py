@@ -8,9 +8,10 @@ import time
 
 from swarm_hook_core.process import host_id
 from swarm_hook_core.reader import as_text, connect_read_only
-from swarm_hook_core.state import make_private, store_path
+from swarm_hook_core.state import refuse_link, store_path
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
+from swarm_mcp.store.private_file import make_private_store
 from swarm_mcp.store.transaction import Transaction, is_busy, pause
 
 BUSY_SECONDS = 15.0
@@ -169,6 +170,10 @@ class Store:
         return StoreUnavailable(f"the store {self.path} cannot be used: {why}")
 
     def _open(self):
+        try:
+            refuse_link(self.path)
+        except OSError as error:
+            raise StoreUnavailable(f"the store {error}") from None
         # Looked at first: should it be replaced meanwhile, `refresh` finds that this is not the one.
         file = _identity(self.path)
         connection = self._open_to_read() if self.read_only else self._open_to_write()
@@ -203,8 +208,7 @@ class Store:
 
     def _open_to_write(self):
         try:
-            if not os.path.isdir(os.path.dirname(self.path)):
-                make_private(os.path.dirname(self.path))
+            make_private_store(self.path)
             connection = self._connect()
         except (OSError, self.driver.Error) as error:
             raise self._unavailable(error) from error
@@ -255,7 +259,7 @@ class Store:
 def _identity(path: str) -> tuple[int, int] | None:
     """Which file is at `path` now; None where there is none."""
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino

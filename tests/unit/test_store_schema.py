@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -469,3 +470,82 @@ def test_the_file_can_be_moved_while_nobody_uses_it(ground: Ground, monkeypatch)
     ground.database = moved
     assert ground.swarm("locks", "--json").json[0]["content"] == "note"
     assert ground.swarm("lock", "g").code == 0
+
+
+# -- who may read it --------------------------------------------------------------------------------
+
+
+def modes(ground: Ground) -> dict[str, str]:
+    """The permissions of the store, of its folder, and of what SQLite keeps beside it."""
+    file = Path(ground.database)
+    found = {path.name: oct(stat.S_IMODE(path.lstat().st_mode)) for path in file.parent.glob(f"{file.name}*")}
+    return {**found, "folder": oct(stat.S_IMODE(file.parent.stat().st_mode))}
+
+
+@pytest.mark.parametrize("umask", [0, 0o22, 0o777])
+def test_a_new_store_is_its_user_s_alone_from_its_first_moment(ground: Ground, umask: int):
+    before = os.umask(umask)
+    try:
+        with ground.store() as store:
+            store.row("SELECT 1")
+            found = modes(ground)
+    finally:
+        os.umask(before)
+    assert found.pop("folder") == "0o700" and set(found.values()) == {"0o600"} and "swarm.db" in found, found
+
+
+def test_an_older_store_is_closed_by_the_next_writer_and_a_reader_changes_nothing(ground: Ground):
+    folder = Path(ground.database).parent
+    with ground.store():
+        folder.chmod(0o755)
+        for path in folder.glob("*.db*"):
+            path.chmod(0o644)
+        with ground.store(read_only=True):
+            assert set(modes(ground).values()) == {"0o644", "0o755"}
+        with ground.store():
+            found = modes(ground)
+    assert found.pop("folder") == "0o755", "a person chose that folder"
+    assert set(found.values()) == {"0o600"}, found
+
+
+def test_the_usual_folder_is_ours(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("SWARM_DB_PATH")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    usual = tmp_path / "home" / ".swarm-mcp"
+    usual.mkdir(parents=True, mode=0o755)
+    assert ground.swarm("register").code == 0
+    assert stat.S_IMODE(usual.stat().st_mode) == 0o700
+    usual.rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").chmod(0o755)
+    usual.symlink_to(tmp_path / "elsewhere")
+    assert ground.swarm("locks").code == 0, "a folder may lead elsewhere"
+    assert ground.swarm("register").code == 0
+    assert stat.S_IMODE((tmp_path / "elsewhere").stat().st_mode) == 0o755, "which is a person's own folder"
+
+
+@pytest.mark.parametrize("leads_to", ["a store", "another file", "nothing"])
+def test_a_link_in_the_store_s_place_is_not_followed(ground: Ground, tmp_path: Path, leads_to: str):
+    file, target = Path(ground.database), tmp_path / "target"
+    if leads_to == "a store":
+        with ground.store():
+            pass
+        file.rename(target)
+    elif leads_to == "another file":
+        target.write_text("precious\n")
+    file.parent.mkdir(exist_ok=True)
+    file.symlink_to(target)
+    before = target.read_bytes() if target.exists() else None
+    for words in (["kv", "set", "k", "v"], ["kv", "list"], ["locks"], ["register"], ["status"]):
+        done = ground.swarm(*words)
+        assert done.code == 1 and "is a symbolic link" in done.err and done.err.count("\n") == 1, done
+        assert f"set SWARM_DB_PATH to {target}" in done.err
+    assert (target.read_bytes() if target.exists() else None) == before
+    assert sorted(os.listdir(file.parent)) == [file.name] or target.parent == file.parent
+
+
+def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: Path):
+    with ground.store() as store:
+        os.rename(ground.database, tmp_path / "moved")
+        os.symlink(tmp_path / "moved", ground.database)
+        with pytest.raises(StoreUnavailable, match="symbolic link"):
+            store.kv.items("/s")
