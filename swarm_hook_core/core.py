@@ -49,7 +49,10 @@ class HookCore:
         return self._run("subagent", stdin, self._subagent)
 
     def check(self, payload: dict):
-        """The Verdict on the tool call in `payload`; what it may write unseen is noted. Raises whatever goes wrong."""
+        """The Verdict on the tool call in `payload`; what it may write unseen is noted.
+
+        Raises whatever goes wrong, but for a fault while others hold locks in reach: then the Verdict says so.
+        """
         return self._checked(payload)[0]
 
     def judge(self, payload: dict):
@@ -80,6 +83,17 @@ class HookCore:
 
     def _checked(self, payload: dict):
         """``check``, with the session and where its locks were looked for; None where the call cannot write."""
+        try:
+            return self._decided(payload)
+        except Exception as error:
+            from swarm_hook_core.unchecked import beside_locks
+
+            told = beside_locks(self, payload, error)
+            if told is None:
+                raise
+            return told
+
+    def _decided(self, payload: dict):
         tool, tool_input = payloads.text_field(payload, "tool_name"), payload.get("tool_input")
         if not self._may_write(tool, tool_input):
             return None, None, None
@@ -104,12 +118,16 @@ class HookCore:
 
     def _with_news(self, payload: dict, verdict, session, view):
         """`verdict`, with what this session is to be told of its own locks; leases of it are renewed if it is time."""
-        leases, has_news = view.vital(session.instance_id) if session.instance_id else ((), False)
-        if not leases and not has_news:
-            return verdict
-        from swarm_hook_core import vital
+        try:
+            leases, has_news = view.vital(session.instance_id) if session.instance_id else ((), False)
+            if not leases and not has_news:
+                return verdict
+            from swarm_hook_core import vital
 
-        words = vital.see_to(self.config, payload, leases, has_news, self.coordinator)
+            words = vital.see_to(self.config, payload, leases, has_news, self.coordinator)
+        except Exception as error:  # noqa: BLE001 - the verdict stands, whatever becomes of the news
+            self._note_fault("pre_tool_use", error)
+            return verdict
         if words and verdict.denial is not None:
             verdict.denial.reason += "\n" + words  # a client that is denied a call is told nothing else
         elif words:
@@ -126,10 +144,13 @@ class HookCore:
         try:
             body(payloads.parse(payloads.read(stdin)))
         except Exception as error:  # noqa: BLE001 - a fault of ours must never cost the user a tool call
-            from swarm_hook_core import faults
-
-            faults.record(self.config.runtime_name, hook, faults.describe(error))
+            self._note_fault(hook, error)
         return 0
+
+    def _note_fault(self, hook: str, error: BaseException) -> None:
+        from swarm_hook_core import faults
+
+        faults.record(self.config.runtime_name, hook, faults.describe(error))
 
     def _session_start(self, payload: dict) -> None:
         from swarm_hook_core import lifecycle
@@ -178,12 +199,16 @@ class HookCore:
             payloads.answer("PostToolUseFailure" if failed else "PostToolUse", additionalContext=text)
 
     def _settle(self, payload: dict) -> str:
-        """Tell of what earlier calls changed whose end nobody told; the words for this session's model."""
+        """Tell of what earlier calls changed whose end nobody told; the words for this session's model. Never raises."""
         if not _is_watching():
             return ""
         from swarm_hook_core.watching import watch
 
-        changes = watch.settle(self.config, payload, time.time())
+        try:
+            changes = watch.settle(self.config, payload, time.time())
+        except Exception as error:  # noqa: BLE001 - what the hook is for must not be lost with it
+            self._note_fault("watch", error)
+            return ""
         return watch.report(self.config, payload, changes, self.coordinator, self.driver)
 
     def _pre_tool_use(self, payload: dict) -> None:
@@ -263,14 +288,14 @@ class HookCore:
             if session is not None:
                 return session, store
         if store is not None and store.is_ours and not (instance_id and chosen_command()):
-            return self._unregistered(payload, instance_id), store
+            return self.unregistered(payload, instance_id), store
         if not instance_id:
             return None, None
         from swarm_hook_core.remote import CommandReader
 
         saved = scratch.load(self.config, session_id)
         view = CommandReader(max(0.05, end - time.monotonic()), str(saved.get("scope") or ""))
-        return self._unregistered(payload, instance_id), view
+        return self.unregistered(payload, instance_id), view
 
     def _is_elsewhere(self, session_id: str) -> bool:
         """Whether the store may be one that only the coordinator's command can reach."""
@@ -279,7 +304,7 @@ class HookCore:
 
         return bool(chosen_command() or scratch.load(self.config, session_id).get("instance_id"))
 
-    def _unregistered(self, payload: dict, instance_id: str):
+    def unregistered(self, payload: dict, instance_id: str):
         """A session as its own payload and environment describe it, where the store does not."""
         from swarm_hook_core import environment
         from swarm_hook_core.paths import git_root

@@ -28,14 +28,15 @@ class Denial:
 
 class Verdict:
     """What is to be done about a call: a `denial` or None, a line for the model (`notice`, may be empty), and the
-    locks (`watched`) whose files are to be compared afterwards."""
+    locks (`watched`) whose files are to be compared afterwards. `failed`: the call could not be checked."""
 
-    __slots__ = ("denial", "notice", "watched")
+    __slots__ = ("denial", "notice", "watched", "failed")
 
-    def __init__(self, denial=None, notice="", watched=()):
+    def __init__(self, denial=None, notice="", watched=(), failed=False):
         self.denial = denial
         self.notice = notice
         self.watched = watched
+        self.failed = failed
 
 
 def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: float, waiting_for=None):

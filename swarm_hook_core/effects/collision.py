@@ -198,16 +198,21 @@ def _around(session, folder: str, peers):
     return peers.around(all_keys(session, git_root(folder), "/"))
 
 
-def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
-    """One line for the model: what is locked nearby, by whom."""
-    named = []
+def named(locks: list, identity: str, own_id: str) -> str:
+    """What is locked and by whom, for a line that the model reads; of many locks some."""
+    some = []
     for held in locks[:NAMED]:
         who, note, _ask = holder(held, identity, own_id)
         still = ", who reads it and keeps it still" if held.mode == "shared" else ""
-        named.append(f"{held.file} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})")
+        some.append(f"{held.file} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})")
     more = f" and {len(locks) - NAMED} more" if len(locks) > NAMED else ""
+    return ", ".join(some) + more
+
+
+def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
+    """One line for the model: what is locked nearby, by whom."""
     return (
-        f"swarm: other sessions hold {', '.join(named)}{more}. What this call writes cannot be told beforehand"
+        f"swarm: other sessions hold {named(locks, identity, own_id)}. What this call writes cannot be told beforehand"
         f" ({why}); it may go on, but it must leave those files alone, and they are compared afterwards."
     )
 

@@ -45,7 +45,7 @@ class Check:
             core = _core(self.runtime)
             verdict = core.check(self.payload)
             if verdict is not None:
-                self.denial = verdict.denial
+                self.denial, self.failed = verdict.denial, verdict.failed
                 notice = "" if self.denial else core.words_beside(verdict, self.payload)
         except Exception as error:  # noqa: BLE001 - as in the hook: a fault of ours must not cost a tool call
             self.failed = True

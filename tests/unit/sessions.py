@@ -25,6 +25,7 @@ EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",
     "pre_tool_use": "PreToolUse",
+    "post_tool_use": "PostToolUse",
     "session_end": "SessionEnd",
 }
 
@@ -73,7 +74,7 @@ def wired_command(runtime: str, event: str) -> str:
 def argv(runtime: str, hook: str) -> list[str]:
     """A hook as its client starts it, without the shell in between."""
     words = shlex.split(wired_command(runtime, EVENTS[hook]).partition(";")[0])
-    return [INTERPRETER, *words[1:]]
+    return [INTERPRETER, "-E", "-s", "-S", words[-1]]
 
 
 def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None) -> Ran:

@@ -250,13 +250,14 @@ def test_without_a_grammar_of_its_own_the_hook_asks_the_coordinator(tmp_path: Pa
     assert not list(Path(os.environ["SWARM_STATE_DIR"]).rglob("relay.*"))
 
 
-def test_without_grammar_and_coordinator_the_call_passes_and_doctor_hears_of_it(tmp_path: Path) -> None:
+def test_without_grammar_and_coordinator_the_call_passes_and_model_and_doctor_hear_of_it(tmp_path: Path) -> None:
     ready_store()
     me = new_session()
     assert start("claude-code", me, tmp_path).context
     peer_locks(tmp_path, tmp_path / "f")
     nothing = {"SWARM_MCP_BIN": "", "PATH": "/nowhere"}
-    assert run("claude-code", "pre_tool_use", bash(me, tmp_path, "echo > f"), nothing).out == ""
+    ran = run("claude-code", "pre_tool_use", bash(me, tmp_path, "echo > f"), nothing)
+    assert "could not be checked" in ran.out and "permissionDecision" not in ran.out
     from sessions import fault_lines
 
     assert "shell commands cannot be read" in str(fault_lines())

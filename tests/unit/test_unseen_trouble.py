@@ -17,6 +17,7 @@ from sessions import (
     Ran,
     captured,
     fault_lines,
+    instances,
     new_session,
     peer_locks,
     ready_store,
@@ -33,9 +34,24 @@ from swarm_hook_core.state import store_path, watched_dir
 from swarm_hook_core.unseen import RELAY_SECONDS, RELAYED
 from swarm_hook_core.watching import records
 from swarm_mcp import bundle
+from swarm_mcp.store import Store
 
 NAMES = ("tree_sitter", "tree_sitter_bash")
 WRITES = "sed -i s/x/y/ f"
+
+
+def told(ran: Ran) -> str:
+    """What the model is told of a call that goes ahead, which must be the one object that clients honour."""
+    answer = json.loads(ran.out)
+    assert (ran.code, ran.err, set(answer)) == (0, "", {"hookSpecificOutput"})
+    assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
+    return str(answer["hookSpecificOutput"]["additionalContext"])
+
+
+def assert_goes_ahead_unchecked(ran: Ran, held: Path) -> None:
+    """The call may pass, the model hears that nobody has looked, and the locked file is watched."""
+    assert "could not be checked" in told(ran) and str(held) in told(ran)
+    assert os.path.isdir(watched_dir())
 
 
 def bash(session: str, cwd: Path, command: str) -> dict[str, object]:
@@ -105,8 +121,7 @@ def test_a_broken_grammar_is_the_coordinator_s_affair_then_doctor_s(kind: str, m
     plugin.with_grammar(kind)
     assert "swarm lock blocked Bash" in plugin.run(bash(me, tmp_path, WRITES)).reason
     assert fault_lines() == []
-    ran = plugin.run(bash(me, tmp_path, WRITES), coordinator=None)
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert_goes_ahead_unchecked(plugin.run(bash(me, tmp_path, WRITES), coordinator=None), tmp_path / "f")
     assert "shell commands cannot be read" in fault_lines()[-1]["fault"]
 
 
@@ -114,8 +129,8 @@ def test_a_record_that_is_a_pipe_keeps_nobody_waiting(me: str, tmp_path: Path) -
     plugin = Plugin(tmp_path / "plugin")
     (plugin.root / "install.json").unlink()
     os.mkfifo(plugin.root / "install.json")
-    ran = plugin.asked(bash(me, tmp_path, WRITES))
-    assert (ran.code, ran.out, ran.err) == (0, "", "") and len(fault_lines()) == 1
+    assert_goes_ahead_unchecked(plugin.asked(bash(me, tmp_path, WRITES)), tmp_path / "f")
+    assert len(fault_lines()) == 1
 
 
 # -- the coordinator that is asked instead --------------------------------------------------------------
@@ -131,7 +146,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("body", BROKEN.values(), ids=list(BROKEN))
-def test_a_call_passes_where_the_coordinator_cannot_say(body: str, me: str, tmp_path: Path) -> None:
+def test_a_call_passes_where_the_coordinator_cannot_say_and_the_model_is_told(body: str, me: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     if body:
         (tmp_path / "bin" / "swarm-mcp").write_text(f"#!/bin/sh\n{body}\n")
@@ -139,15 +154,47 @@ def test_a_call_passes_where_the_coordinator_cannot_say(body: str, me: str, tmp_
     # More than a pipe holds: who does not read must not keep us either.
     payload = bash(me, tmp_path, f": {'x' * 200_000}; {WRITES}")
     ran = run("claude-code", "pre_tool_use", payload, {"PATH": str(tmp_path / "bin")})
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert_goes_ahead_unchecked(ran, tmp_path / "f")
     assert ran.took < RELAY_SECONDS + 1.5 and len(fault_lines()) == 1
+
+
+def test_what_an_unchecked_call_has_changed_is_told_and_kept(me: str, tmp_path: Path) -> None:
+    payload, nothing = bash(me, tmp_path, WRITES), {"PATH": "/nowhere"}
+    assert_goes_ahead_unchecked(run("claude-code", "pre_tool_use", payload, nothing), tmp_path / "f")
+    (tmp_path / "f").write_text("y\n")
+    payload["hook_event_name"] = "PostToolUse"
+    said = told(run("claude-code", "post_tool_use", payload, nothing))
+    assert str(tmp_path / "f") in said and "swarm-mcp restore" in said
+
+
+def test_nothing_is_said_of_a_call_out_of_reach_of_any_lock(me: str, tmp_path: Path) -> None:
+    for name in ("repo", "other"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+    command = "cd src && sed -i s/x/y/ f"
+    away = bash(me, tmp_path / "other", command)
+    with Store() as store:
+        store.locks.release(store.instances.live(instances()[-1]["id"]), str(tmp_path / "f"))
+    peer_locks(tmp_path / "repo", tmp_path / "repo" / "g")
+    nothing = {"PATH": "/nowhere"}
+    assert run("claude-code", "pre_tool_use", away, nothing).out == ""
+    named = bash(me, tmp_path / "other", f"cd {tmp_path / 'repo'} && sed -i s/x/y/ g")
+    assert_goes_ahead_unchecked(run("claude-code", "pre_tool_use", named, nothing), tmp_path / "repo" / "g")
+
+
+@pytest.mark.parametrize("tool_input", [{}, {"file_path": 3}, ["f"], "f"], ids=str)
+def test_a_write_whose_path_cannot_be_read_passes_and_the_model_is_told(
+    tool_input: object, me: str, tmp_path: Path
+) -> None:
+    payload = {**write_payload("claude-code", me, tmp_path, "f"), "tool_input": tool_input}
+    assert_goes_ahead_unchecked(run("claude-code", "pre_tool_use", payload), tmp_path / "f")
+    assert len(fault_lines()) == 1
 
 
 def test_only_a_relay_of_this_minute_asks_nobody_else(me: str, tmp_path: Path) -> None:
     for stale in ("1", "yes", "", str(int(time.time()) - 3600)):
         assert run("claude-code", "pre_tool_use", bash(me, tmp_path, WRITES), {RELAYED: stale}).reason
     asked = {RELAYED: str(int(time.time()))}
-    assert run("claude-code", "pre_tool_use", bash(me, tmp_path, WRITES), asked).out == ""
+    assert_goes_ahead_unchecked(run("claude-code", "pre_tool_use", bash(me, tmp_path, WRITES), asked), tmp_path / "f")
     assert "GrammarMissing" in fault_lines()[-1]["fault"]
 
 
