@@ -19,7 +19,6 @@ from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
 from swarm_mcp.harness import strays
 from swarm_mcp.harness.leash import Leash
 from swarm_mcp.store.changes import Changes
-from swarm_mcp.store.registration import new_id
 
 LOST = 76
 LOOK_SECONDS = 0.5  # between two looks at the locks while nothing is committed
@@ -51,7 +50,7 @@ class Hold:
         ours = _at_our_terminal()
         with Changes(self.store.path) as changes, _leashed() as leash:
             child = subprocess.Popen(argv, start_new_session=not ours)
-            leash.fasten(os.getpgrp() if ours and os.getpgrp() == os.getpid() else child.pid, f"hold-{new_id()}")
+            leash.fasten(os.getpgrp() if ours and os.getpgrp() == os.getpid() else child.pid)
             with _passing_on(child, ours):
                 threading.Thread(target=lambda: (child.wait(), changes.stop()), daemon=True).start()
                 while not changes.stopped and not self.lost:

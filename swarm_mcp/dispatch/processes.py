@@ -18,7 +18,7 @@ from swarm_mcp.store.runs import ABANDONED, ENDED, STARTING
 DETACH = 'exec 3<&0; log=$1; shift; "$@" <&3 3<&- >/dev/null 2>>"$log" & echo $!'
 HAND_OVER_SECONDS = 30.0
 KEPT_LOG_SECONDS = 7 * 86400
-# Where the dispatcher is seen; who it is, ``without_session`` leaves out.
+# Where the dispatcher is seen; who it is, ``independent`` leaves out.
 PLACE = ("SWARM_MCP_DIRECTORY", "HERDR_TAB_ID", "HERDR_WORKSPACE_ID")
 
 
@@ -91,9 +91,9 @@ def require_startable(store, worker: Worker) -> None:
 
 def environment() -> dict[str, str]:
     """What a supervisor has of this process's environment: all but who and where its dispatcher is."""
-    from swarm_mcp.harness.environment import without_session
+    from swarm_mcp.harness.environment import independent
 
-    return without_session(drop=PLACE)
+    return independent(drop=PLACE)
 
 
 def _log_file(instance_id: str) -> str:

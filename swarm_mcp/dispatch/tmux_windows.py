@@ -19,6 +19,7 @@ from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable
 from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
 from swarm_mcp.harness.environment import is_foreign
+from swarm_mcp.harness.strays import OUTLIVES
 from swarm_mcp.settings import Settings
 from swarm_mcp.store.registration import new_id
 
@@ -134,7 +135,7 @@ class _Tmux:
     def _run(self, words: tuple[str, ...]):
         # A server that this starts outlives us, and hands its environment to whatever is opened later.
         foreign = [word for name in os.environ if is_foreign(name) for word in ("-u", name)]
-        return run([*(["env", *foreign] if foreign else []), self.program, *words], SECONDS)
+        return run([*(["env", *foreign, f"{OUTLIVES}=1"] if foreign else []), self.program, *words], SECONDS)
 
 
 class _Pipe:

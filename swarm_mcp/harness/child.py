@@ -1,4 +1,4 @@
-"""One child process: a group of its own, on a leash, its prompt on standard input."""
+"""One child process: a group of its own, kept or on a leash, its prompt on standard input."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.harness import strays
 from swarm_mcp.harness.environment import RUN_ID
+from swarm_mcp.harness.keeper import Keeper
 from swarm_mcp.harness.leash import GATE, Leash
 
 PATIENCE_SECONDS = 0.5  # for what closes down by itself once the child is gone: MCP servers, pipes
@@ -34,26 +36,16 @@ class Child:
 
     def __init__(self, argv: list[str], cwd: str, environment: Mapping[str, str], prompt: str = ""):
         self.run_id = environment.get(RUN_ID, "")
-        # Some shells (dash) lose variables whose names are none to them, such as exported functions of bash. Who has
-        # any is started without the gate, and the leash is fastened a moment later.
-        gated = all(name.isascii() and name.isidentifier() for name in environment)
-        gate = ["/bin/sh", "-c", GATE, "swarm-gate"] if gated else []
-        self._unsent = memoryview((b"go\n" if gated else b"") + prompt.encode("utf-8", "replace"))
-        self._leash = Leash()
-        try:
-            self._process = subprocess.Popen(
-                [*gate, *argv], bufsize=0, cwd=cwd, env=dict(environment),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            )  # fmt: skip
-        except BaseException:
-            self._leash.release()
-            raise
-        self.pid = self._process.pid
+        if "PWD" in environment:
+            environment = {**environment, "PWD": cwd}
+        self._closed = False
+        kept = sys.platform.startswith("linux")
+        self._start: Keeper | _OnALeash = (Keeper if kept else _OnALeash)(argv, cwd, dict(environment), self.run_id)
+        self._keeper = self._start.pid if kept else 0
+        self.pid = self._start.child
         self.started = start_time(self.pid)
-        self._leash.fasten(self.pid, self.run_id)
-        self.input, self.output, self.errors = (
-            stream.fileno() for stream in (self._process.stdin, self._process.stdout, self._process.stderr)
-        )
+        self._unsent = memoryview(self._start.greeting + prompt.encode("utf-8", "replace"))
+        self.input, self.output, self.errors = (stream.fileno() for stream in self._start.streams)
         for handle in (self.input, self.output, self.errors):
             os.set_blocking(handle, False)
 
@@ -68,7 +60,7 @@ class Child:
             return True
         except OSError:
             self._unsent = self._unsent[:0]  # it does not want to read
-        self._process.stdin.close()
+        self._start.streams[0].close()
         return False
 
     def read(self, handle: int) -> bytes | None:
@@ -84,33 +76,74 @@ class Child:
 
     def ended(self) -> bool:
         """Whether the child itself is over (its descendants may not be)."""
-        return self._process.poll() is not None
+        return self._start.poll() is not None
+
+    def end_handle(self) -> int:
+        """A handle that can be read once the child is over, which the caller closes; -1 where there is none."""
+        return self._start.end_handle()
 
     @property
     def exit_code(self) -> int | None:
         """Exit code, the negative number of the signal that ended it, None while it runs."""
-        return self._process.returncode
+        return self._start.exit_code
 
     @property
     def signal(self) -> int:
         """The signal that ended it, 0 for none."""
-        return max(0, -(self._process.returncode or 0))
+        return max(0, -(self.exit_code or 0))
 
     def terminate(self) -> None:
         """Ask the group, and what left it, to end."""
-        strays.send(self.pid, self.run_id, signal.SIGTERM)
+        strays.send(self.pid, self.run_id, signal.SIGTERM, self._keeper)
 
     def kill(self) -> None:
         """End them."""
-        strays.send(self.pid, self.run_id, signal.SIGKILL)
+        strays.send(self.pid, self.run_id, signal.SIGKILL, self._keeper)
 
     def close(self) -> int:
         """End whatever is left, and give everything back. How many were left. Idempotent."""
+        if self._closed:
+            return 0
         if not self.ended():
             self.kill()
-            self._process.wait()
-        left = strays.end(self.pid, self.run_id, PATIENCE_SECONDS, STRAY_GRACE_SECONDS)
-        self._leash.release()
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            self._start.wait()
+        left = strays.end(self.pid, self.run_id, PATIENCE_SECONDS, STRAY_GRACE_SECONDS, self._keeper)
+        self._closed = True
+        self._start.release()
+        for stream in self._start.streams:
             stream.close()
         return left
+
+
+class _OnALeash:
+    """A child of this very process, where there is no keeper: what leaves its group is not found."""
+
+    def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], _run_id: str):
+        # Some shells (dash) lose variables whose names are none to them, such as exported functions of bash. Who has
+        # any is started without the gate, and the leash is fastened a moment later.
+        gated = all(name.isascii() and name.isidentifier() for name in environment)
+        gate = ["/bin/sh", "-c", GATE, "swarm-gate"] if gated else []
+        self.greeting = b"go\n" if gated else b""
+        self._leash = Leash()
+        try:
+            self._process = subprocess.Popen(
+                [*gate, *argv], bufsize=0, cwd=cwd, env=environment,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+        except BaseException:
+            self._leash.release()
+            raise
+        self.child = self.pid = self._process.pid
+        self._leash.fasten(self.pid)
+        self.streams = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self.poll, self.wait, self.release = self._process.poll, self._process.wait, self._leash.release
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.returncode
+
+    def end_handle(self) -> int:
+        try:
+            return os.pidfd_open(self.pid)
+        except (AttributeError, OSError):
+            return -1

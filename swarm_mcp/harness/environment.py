@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable, Mapping
 
 from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.strays import OUTLIVES, RUN_ID
 
-RUN_ID = "SWARM_RUN_ID"
 # Of Claude Code 2.1.330 and Codex 0.169.0, as their hooks and shells were seen to have them, and of swarm itself.
 FOREIGN = frozenset({
     "CLAUDECODE", "CLAUDE_PID", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR", "CLAUDE_SESSION_ID", "CLAUDE_EFFORT",
@@ -25,7 +25,7 @@ FOREIGN = frozenset({
     "SWARM_MCP_ALLOW_SPAWN", "SWARM_ALLOW_YOLO", "SWARM_PI_LABEL", "SWARM_PI_AGENT_ROLE", "SWARM_HS_LABEL",
     "SWARM_LOOP_LABEL",
     "SWARM_CODEX_LABEL", "SWARM_HERMES_LABEL", "SWARM_CC_AGENT_ROLE", "SWARM_CODEX_AGENT_ROLE", "SWARM_HOOK_RELAYED",
-    "HERDR_PANE_ID", "HERDR_PANE", RUN_ID,
+    "HERDR_PANE_ID", "HERDR_PANE", RUN_ID, OUTLIVES,
 })  # fmt: skip
 FOREIGN_BEGINNINGS = (
     "CLAUDE_PLUGIN_", "CLAUDE_CODE_SESSION_", "CLAUDE_CODE_MESSAGING_", "CLAUDE_CODE_BRIDGE_", "CLAUDE_CODE_REMOTE_",
@@ -44,11 +44,16 @@ def without_session(environment: Mapping[str, str] | None = None, drop: Iterable
     """`environment` (default: this process's) without what is foreign, and without `drop`.
 
     Whatever is meant to live longer than the worker that starts it (another supervisor, a terminal server) has to be
-    started with this: processes that carry a run's id are ended with the run.
+    started with `independent`: what a run has started is ended with the run.
     """
     unwanted = frozenset(drop)
     source = os.environ if environment is None else environment
     return {name: value for name, value in source.items() if not is_foreign(name) and name not in unwanted}
+
+
+def independent(drop: Iterable[str] = ()) -> dict[str, str]:
+    """`without_session` for what is to live longer than the run, if any, that starts it."""
+    return {**without_session(drop=drop), OUTLIVES: "1"}
 
 
 def swarm_variables(query: HarnessQuery) -> dict[str, str]:

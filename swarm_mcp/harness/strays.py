@@ -1,4 +1,7 @@
-"""Finding what a run has left behind: members of its process group, and processes that left the group."""
+"""Finding what a run has left behind: members of its process group, and processes that left the group.
+
+On Linux these are the descendants of the run's keeper (``keeper``), and whatever was started with the run's id.
+"""
 
 from __future__ import annotations
 
@@ -7,58 +10,73 @@ import signal
 import sys
 import time
 
-from swarm_mcp.harness.environment import RUN_ID
-
+RUN_ID = "SWARM_RUN_ID"
+# In the environment of what a run starts to live longer than itself, such as the supervisor of another run.
+OUTLIVES = "SWARM_OUTLIVES_RUN"
 PIECE = 32768
 
 
-def living(group: int, run_id: str = "") -> set[int]:
-    """Pids that belong to the run and are no zombies: of its process group, or started with its id (Linux)."""
+def living(group: int, run_id: str = "", keeper: int = 0) -> set[int]:
+    """Pids that belong to the run and are no zombies: of its process group, started with its id, or by its keeper."""
     if not sys.platform.startswith("linux"):
         return {-group} if _exists(-group) else set()
     mark = f"{RUN_ID}={run_id}".encode()
-    found = set()
+    found: set[int] = set()
+    children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
-        state, its_group = _state_and_group(name)
+        state, parent, its_group = _facts(name)
         if state in ("", "Z", "X"):
             continue
+        children.setdefault(parent, []).append(int(name))
         if its_group == group or (run_id and mark in _environ(name).split(b"\0")):
             found.add(int(name))
+    return found | (_below(keeper, children) if keeper else set())
+
+
+def _below(keeper: int, children: dict[int, list[int]]) -> set[int]:
+    """The descendants of `keeper`, without those that are to outlive the run, and theirs."""
+    mark = f"{OUTLIVES}=1".encode()
+    found, rest = set(), [keeper]
+    while rest:
+        for pid in children.get(rest.pop(), ()):
+            if mark not in _environ(str(pid)).split(b"\0"):
+                found.add(pid)
+                rest.append(pid)
     return found
 
 
-def send(group: int, run_id: str, number: int) -> None:
+def send(group: int, run_id: str, number: int, keeper: int = 0) -> None:
     """Send a signal to the group and to those that left it."""
     _kill(-group, number)
     if sys.platform.startswith("linux"):
-        for pid in living(group, run_id):
+        for pid in living(group, run_id, keeper):
             if _group_of(pid) != group:
                 _kill(pid, number)
 
 
-def end(group: int, run_id: str, patience: float, grace: float) -> int:
+def end(group: int, run_id: str, patience: float, grace: float, keeper: int = 0) -> int:
     """See everything of a run gone: wait `patience` seconds, TERM, wait `grace` seconds, KILL.
 
     How many had to be told. The child itself has to be reaped already.
     """
-    if not _wait(group, run_id, patience):
+    if not _wait(group, run_id, patience, keeper):
         return 0
-    told = len(living(group, run_id))
-    send(group, run_id, signal.SIGTERM)
-    if _wait(group, run_id, grace):
+    told = len(living(group, run_id, keeper))
+    send(group, run_id, signal.SIGTERM, keeper)
+    if _wait(group, run_id, grace, keeper):
         for _ in range(5):  # whoever forks faster than it can be ended is met again
-            send(group, run_id, signal.SIGKILL)
-            if not _wait(group, run_id, 0.5):
+            send(group, run_id, signal.SIGKILL, keeper)
+            if not _wait(group, run_id, 0.5, keeper):
                 break
     return told
 
 
-def _wait(group: int, run_id: str, seconds: float) -> bool:
+def _wait(group: int, run_id: str, seconds: float, keeper: int) -> bool:
     """Whether something of the run still lives after at most that long."""
     until, step = time.monotonic() + seconds, 0.01
-    while living(group, run_id):
+    while living(group, run_id, keeper):
         if time.monotonic() >= until:
             return True
         time.sleep(step)
@@ -90,10 +108,11 @@ def _group_of(pid: int) -> int:
         return 0
 
 
-def _state_and_group(name: str) -> tuple[str, int]:
+def _facts(name: str) -> tuple[str, int, int]:
+    """State, parent and process group."""
     stat = _read(f"/proc/{name}/stat")
     fields = stat[stat.rfind(b")") + 2 :].split(None, 3)
-    return (fields[0].decode(), int(fields[2])) if len(fields) > 3 else ("", 0)
+    return (fields[0].decode(), int(fields[1]), int(fields[2])) if len(fields) > 3 else ("", 0, 0)
 
 
 def _environ(name: str) -> bytes:

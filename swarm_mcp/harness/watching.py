@@ -93,7 +93,7 @@ class _Watch:
         self._feeding = child.feed()
         if self._feeding:
             self._selector.register(child.input, selectors.EVENT_WRITE)
-        self._end = _end_of(child.pid)
+        self._end = child.end_handle()
         if self._end >= 0:
             self._selector.register(self._end, selectors.EVENT_READ)
 
@@ -149,11 +149,3 @@ class _Watch:
         self._feeding = self._child.feed()
         if self._feeding:
             self._selector.register(self._child.input, selectors.EVENT_WRITE)
-
-
-def _end_of(pid: int) -> int:
-    """A handle that can be read once `pid` is over, -1 where the system has none (Linux 5.3 has)."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return -1

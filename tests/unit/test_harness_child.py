@@ -15,9 +15,8 @@ from harness_ground import gone_within, is_alive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_mcp.harness import environment, private_folder
+from swarm_mcp.harness import environment, private_folder, strays
 from swarm_mcp.harness.child import Child, found
-from swarm_mcp.harness.leash import Leash
 from swarm_mcp.harness.lines import Lines
 from swarm_mcp.harness.private_folder import place, sweep
 
@@ -58,6 +57,55 @@ def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path):
     assert sweep() == [str(left[0])] and not left[0].exists()
 
 
+# What a child leaves behind in a session of its own, with no environment, by a parent that has ended; and what says of
+# itself that it is to live on. Prints both pids.
+UNMARKED = """
+import os, subprocess, time
+left = subprocess.run(["env", "-i", "/bin/sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"], stdout=-1, text=True)
+stays = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], "SWARM_OUTLIVES_RUN": "1"},
+                         stdin=-3, stdout=-3, stderr=-3, start_new_session=True)
+print(int(left.stdout), stays.pid, flush=True)
+time.sleep(60)
+"""
+UNMARKED_SUPERVISOR = f"import sys; sys.path[:0] = {FOLDERS!r}" + f"""
+import os
+from swarm_mcp.harness import registry
+from swarm_mcp.harness.interruption import ended_by_signals
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.run import Run
+run = Run(registry.get("process"), HarnessQuery("p", os.getcwd(), command=(sys.executable, "-c", {UNMARKED!r})))
+run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_log" else None)
+with ended_by_signals(run):
+    run.start().wait()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_what_has_an_empty_environment_ends_with_the_run(tmp_path, number):
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-B", "-c", UNMARKED_SUPERVISOR], cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    with process:
+        left, stays = map(int, process.stdout.readline().split())
+        try:
+            assert is_alive(left) and is_alive(stays)
+            process.send_signal(number)
+            assert gone_within([left], 8) and is_alive(stays)
+            process.wait(20)
+        finally:
+            os.kill(stays, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
+def test_a_keeper_that_is_killed_ends_the_run(tmp_path):
+    child = child_of(tmp_path, "sleep 60")
+    os.kill(child._keeper, signal.SIGKILL)
+    wait_for(child.ended)
+    child.close()
+    assert child.signal == signal.SIGKILL and gone_within([child.pid], 5)
+
+
 @pytest.mark.parametrize(
     "rest",
     [
@@ -83,13 +131,13 @@ def child_of(tmp_path, script: str, prompt: str = "", **variables) -> Child:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
-def test_the_watcher_ends_nobody_elses_processes(tmp_path):
-    """It finds what left the group by the run's id: by that whole variable, and by nothing where there is no id."""
+def test_nobody_elses_processes_are_ended(tmp_path):
+    """What left the group is found by the run's id: by that whole variable, and by nothing where there is no id."""
 
     def bystander(**variables) -> subprocess.Popen:
         return subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **variables}, start_new_session=True)
 
-    name = f"leash-test-{os.getpid()}"
+    name = f"stray-test-{os.getpid()}"
     others = [
         bystander(SWARM_RUN_ID=f"{name}-2"), bystander(NOTE=f"SWARM_RUN_ID={name}"), bystander(X_SWARM_RUN_ID=name),
         bystander(NOTE=f"two lines\nSWARM_RUN_ID={name}\nand more"), bystander(SWARM_RUN_ID=name.replace("-", ".")),
@@ -97,17 +145,28 @@ def test_the_watcher_ends_nobody_elses_processes(tmp_path):
     member, stray = bystander(), bystander(SWARM_RUN_ID=name, NOTE="é\n\x01\xff")
     nameless = bystander()
     try:
-        for group, run_id in ((member, name), (nameless, "")):
-            leash = Leash(1)
-            leash.fasten(group.pid, run_id)
-            leash._watcher.stdin.close()  # as when the supervisor is killed
-            leash._watcher.wait(10)
+        for group, run_id, count in ((member, name, 2), (nameless, "", 1)):
+            assert strays.end(group.pid, run_id, 0, 1) == count
         assert member.wait(5) == stray.wait(5) == nameless.wait(5) == -signal.SIGTERM
         assert [other.poll() for other in others] == [None] * len(others)
     finally:
         for process in (*others, member, stray, nameless):
             process.kill()
             process.wait()
+
+
+def test_where_there_is_no_keeper_a_leash_ends_the_group(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "another")
+    child = child_of(tmp_path, 'read -r word; echo "$word $$"; trap "" TERM; exec sleep 60', "a prompt\n")
+    while child.feed():
+        time.sleep(0.01)
+    wait_for(lambda: child.read(child.output) == f"a prompt {child.pid}\n".encode())
+    assert os.getpgid(child.pid) == child.pid and not child.ended()
+    watcher = child._start._leash._watcher
+    watcher.stdin.close()  # as when the supervisor is killed
+    watcher.wait(10)
+    wait_for(child.ended)
+    assert (child.close(), child.signal) == (0, signal.SIGKILL)
 
 
 def read_all(child: Child) -> bytes:
@@ -152,7 +211,7 @@ def test_one_that_cannot_be_started_leaves_no_watcher(tmp_path):
 
 def children() -> set[str]:
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
-    return {line for line in listed.stdout.splitlines() if "swarm-leash" in line}
+    return {line for line in listed.stdout.splitlines() if "swarm-leash" in line or ".keeper" in line}
 
 
 def test_where_a_program_is_found(tmp_path):
