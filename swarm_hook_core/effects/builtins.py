@@ -12,17 +12,19 @@ def change_folder(walk, scope, words):
     if name == "dirs":
         return Stream(None)
     if name == "popd":
-        _go(walk, scope, scope.stack.pop() if scope.stack else None)
+        if scope.stack:
+            _go(walk, scope, scope.stack.pop())
+        else:
+            scope.status = False  # it stays
         return None
     if not operands and name == "pushd":
         if scope.stack:
             scope.stack[-1], target = scope.folder, scope.stack[-1]
             _go(walk, scope, target)
         else:
-            scope.folder = None
+            scope.status = False
         return None
-    if name == "pushd":
-        scope.stack.append(scope.folder)
+    came_from = scope.folder
     target = operands[0] if operands else walk.variable(scope, "HOME")
     if target == "-":
         _go(walk, scope, scope.previous)
@@ -35,18 +37,29 @@ def change_folder(walk, scope, words):
 
             where = os.path.realpath(where)
         _go(walk, scope, where)
+    else:
+        scope.status = True  # `cd ""` stays
+    if name == "pushd" and scope.status is not False:
+        scope.stack.append(came_from)
     return Stream("") if name == "cd" and target != "-" else None
 
 
 def _go(walk, scope, folder) -> None:
-    """Change to `folder` (None: not known). Where there is none, and nothing so far makes one, the shell stays."""
+    """Change to `folder` (None: not known). Where there is none, and nothing so far makes one, the shell stays.
+
+    Where it may fail, the shell may be where it was.
+    """
     import os
 
-    scope.status = True if folder is not None and os.path.isdir(folder) else None
-    if scope.status is None and folder is not None and walk.is_missing(folder):
+    there = folder is not None and os.path.isdir(folder)
+    scope.status = True if there and os.access(folder, os.X_OK) and not walk.may_be_gone(folder) else None
+    if scope.status is None and folder is not None and not there and walk.is_no_folder(folder):
         scope.status, scope.tried = False, folder
         return
-    scope.previous, scope.folder = scope.folder, folder
+    came_from = scope.folder
+    scope.previous, scope.folder = came_from, folder
+    if scope.status is None and folder is not None and came_from is not None and came_from != folder:
+        scope.if_failed = (came_from,)
 
 
 def set_words(walk, scope, words):
@@ -60,6 +73,8 @@ def set_words(walk, scope, words):
             scope.words = [scope.words[0], *rest]
             return Stream("")
         takes = rest[0].endswith("o")
+        if takes and rest[1:2] == ["errexit"] or "e" in rest[0][1:]:
+            (scope.options.add if rest[0][0] == "-" else scope.options.discard)("errexit")
         if takes and rest[1:2] == ["noglob"] or "f" in rest[0][1:]:
             (scope.options.add if rest[0][0] == "-" else scope.options.discard)("noglob")
         rest = rest[2:] if takes else rest[1:]

@@ -181,16 +181,16 @@ def _touched_by_git(call, peers, seconds: float):
         _fault(call.by, error)
         return None, [(held, f"`{call.by}`") for held in found]
     repository = keys_for(os.path.join(top, ".git"), "/")
-    for file, held in locked.items():
-        if touch.changes_repository and any(name in repository for name in held.names):
-            return (file, held, call.by), []
-    for file in touch.certain:
-        return (file, locked[file], call.by), []
-    for file, cover in touch.covered:
-        return (file, cover.held, call.by), []
-    if not touch.unsure:
-        return None, []
-    return None, [(held, f"`{call.by}`") for held in found]
+    certain = [
+        (file, held)
+        for file, held in locked.items()
+        if touch.changes_repository and any(name in repository for name in held.names)
+    ]
+    certain += [(file, locked[file]) for file in touch.certain]
+    certain += [(file, cover.held) for file, cover in touch.covered]
+    if certain and not call.in_doubt:
+        return (*certain[0], call.by), []
+    return None, [(held, f"`{call.by}`") for held in (found if touch.unsure else [held for _file, held in certain])]
 
 
 def _around(session, folder: str, peers):

@@ -73,9 +73,10 @@ class GitCall:
     environment   what the command itself sets of git's variables (``GIT_INDEX_FILE``)
     found         word -> list of the `Found`s that it stands for
     after         whether an earlier git call of the same command may have moved branches or fetched
+    in_doubt      whether it may not run in this folder at all, so that nothing it would touch is certain
     """
 
-    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after")
+    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt")
 
     def __init__(self, folder, words, by, top=(), environment=None, found=None, after=False):
         self.folder = folder
@@ -85,6 +86,7 @@ class GitCall:
         self.environment = environment or {}
         self.found = found or {}
         self.after = after
+        self.in_doubt = False
 
 
 class Guess:

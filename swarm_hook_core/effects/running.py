@@ -12,13 +12,15 @@ SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports w
 
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
+_NEVER_FAIL = frozenset("echo printf pwd date sleep".split())
 # Names of programs that a file of the project may have as well: `./test` is not `test`.
 _COMMON_NAMES = frozenset("test [ install watch script make true false echo sort patch view time env run w".split())
 
 
 def run(walk, scope, words: list[str]):
     name = words[0]
-    scope.status, scope.predicate, scope.tried = None, name in _ASKS, None
+    scope.status, scope.predicate = True if name in _NEVER_FAIL else None, name in _ASKS
+    scope.tried, scope.if_failed = None, ()
     if name in scope.functions:
         return _function(walk, scope, words)
     if name in scope.aliases and walk.depth < 20:

@@ -3,6 +3,8 @@
 from swarm_hook_core.effects.model import UNKNOWN
 from swarm_hook_core.effects.streams import Input
 
+MOST_FOLDERS = 2  # where a shell may be as well; those beyond are forgotten
+
 
 def options_of(shell: str) -> set:
     """Options that a shell of this name starts with. `zsh` is one here: it splits and matches no variables."""
@@ -18,13 +20,15 @@ class Scope:
     status     of the last command: True, False, or None where only a run could tell
     predicate  whether the last command was one that asks (`test`, `grep`), and may as well have said no
     tried      the folder, not there, of a `cd` that has just failed; else None
+    if_failed  folders where the shell is if the last command failed, where that is another than `folder`
+    elsewhere  folders where the shell may be as well, since a `cd` before may have failed
     heard      whether what is printed goes to another command, or into a variable or a file
     ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
     """
 
     __slots__ = (
         *("folder", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status"),
-        *("predicate", "tried", "ended", "options", "locals", "last", "heard"),
+        *("predicate", "tried", "if_failed", "elsewhere", "ended", "options", "locals", "last", "heard"),
     )
 
     def __init__(self, folder, words):
@@ -39,6 +43,8 @@ class Scope:
         self.status = True
         self.predicate = False
         self.tried = None
+        self.if_failed: tuple = ()
+        self.elsewhere: tuple = ()
         self.ended = ""
         self.options: set = set()
         self.locals = None  # name -> value before, in a function
@@ -53,7 +59,21 @@ class Scope:
         other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals
         other.status, other.predicate, other.last = self.status, self.predicate, self.last
         other.heard = self.heard
+        other.if_failed, other.elsewhere = self.if_failed, self.elsewhere
         return other
+
+    def failed(self) -> "Scope":
+        """A shell as this one is if its last command failed."""
+        other = self.fork()
+        if self.if_failed:
+            other.folder, other.if_failed = self.if_failed[0], ()
+            other.may_be_in(self.if_failed[1:])
+        return other
+
+    def may_be_in(self, folders) -> None:
+        """The shell may be in these folders as well."""
+        new = dict.fromkeys([*self.elsewhere, *folders])
+        self.elsewhere = tuple(one for one in new if one is not None and one != self.folder)[:MOST_FOLDERS]
 
     def adopt(self, other: "Scope") -> None:
         """Go on from the state of `other`."""
@@ -67,9 +87,12 @@ class Scope:
             self.adopt(others[0])
             return
         self.adopt(live[0])
+        self.if_failed = ()
+        folders = [one for other in live for one in (other.folder, *other.if_failed, *other.elsewhere)]
+        if any(other.folder is None for other in live):
+            self.folder = None
+        self.may_be_in(folders)
         for other in live[1:]:
-            if other.folder != self.folder:
-                self.folder = None
             if other.words != self.words:
                 self.words = self.words[:1] + [UNKNOWN]
             if other.variables != self.variables:

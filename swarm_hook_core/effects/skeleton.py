@@ -264,7 +264,12 @@ class _Reader(Quoted):
         return self.closed(-1)
 
     def keyword(self, raw: str) -> None:
-        if raw in ("!", "time"):
+        if raw == "!":
+            at = self.blanks(self.at)
+            word = (self.text[at : at + 10].split() or [""])[0].partition(";")[0]
+            if word and word[0] not in ENDS_WORD | {"\\", "#"} and word not in _KEYWORDS:  # no `! { }` in the grammar
+                self.emit("! ")
+        elif raw == "time":
             self.skip_flag("-p")
         elif raw == "coproc":
             name_end = self.word_end(self.blanks(self.at))

@@ -18,18 +18,38 @@ DEEPEST = 60  # statements within each other
 def sequence(walk, nodes, scope):
     """Statements one after the other."""
     printed: list = []
+    before = None
     for place, node in enumerate(nodes):
         if not node.is_named:
             continue
         if scope.ended:
             break
+        if before is None or before.type != "command" or "errexit" not in scope.options:
+            scope.may_be_in(scope.if_failed)
+        scope.if_failed, before = (), node
         background = place + 1 < len(nodes) and nodes[place + 1].type == "&"
         printed.append(statement(walk, node, scope.fork() if background else scope))
     return joined(printed)
 
 
+def _in_each_folder(walk, node, scope):
+    """The statement in the folder where the shell should be, and what it may do in those where it may be as well."""
+    others, scope.elsewhere = scope.elsewhere, ()
+    before = scope.fork()
+    stream = statement(walk, node, scope)
+    for folder in others:
+        inside = before.fork()
+        inside.folder = folder
+        walk.in_doubt(statement, node, inside)
+        if not inside.ended:
+            scope.may_be_in([inside.folder, *inside.if_failed])
+    return stream
+
+
 def statement(walk, node, scope):
     """One node of the tree; the Stream it prints, or None where that is not known."""
+    if scope.elsewhere and not walk.doubts:
+        return _in_each_folder(walk, node, scope)
     walk.spend()
     walk.depth += 1
     if walk.depth > DEEPEST:
@@ -54,24 +74,30 @@ def chain(walk, node, scope):
         left, operator, right = node.children
         parts.append((operator.type, right))
         node = left
-    came_from = scope.folder
     printed = [statement(walk, node, scope)]
-    for operator, right in reversed(parts):
+    for place, (operator, right) in enumerate(reversed(parts), 1):
         if scope.ended:
             break
         goes_on = scope.status if operator == "&&" else None if scope.status is None else not scope.status
         asked = scope.predicate
-        other = scope.fork()
-        if operator == "||":
-            other.folder = came_from  # a `cd` that failed has gone nowhere
-        elif scope.tried is not None:
+        failed = scope.failed()
+        other = failed.fork() if operator == "||" else scope.fork()
+        other.if_failed = ()
+        if operator == "&&" and scope.tried is not None:
             other.folder = scope.tried  # `cd nowhere && rm x` names `nowhere/x`
-        came_from = other.folder
         printed.append(statement(walk, right, other))
-        if goes_on is True or (goes_on is None and operator == "&&" and not asked):
+        if place == len(parts) and "errexit" in scope.options:
+            other.if_failed = ()  # the script would end there
+        if goes_on is True:
             scope.adopt(other)
+        elif goes_on is None and operator == "&&" and not asked and not other.ended:
+            where = [*other.if_failed, failed.folder, *scope.if_failed[1:]]
+            scope.adopt(other)
+            scope.if_failed = tuple(dict.fromkeys(one for one in where if one not in (None, scope.folder)))
+            scope.status = False if scope.status is False else None  # it may not have been reached
         elif goes_on is None:
-            before = scope.fork()
+            before = failed if operator == "&&" else scope.fork()
+            before.if_failed = ()
             scope.merge([before, other], walk.one_of)
             scope.status = None
     return joined(printed)
@@ -116,6 +142,7 @@ def branches(walk, node, scope):
     def body(nodes, decided):
         nonlocal taken
         inside = scope.fork()
+        inside.if_failed = ()
         printed.append(sequence(walk, nodes, inside))
         if not taken and decided is not False:
             after.append(inside)
@@ -135,6 +162,7 @@ def branches(walk, node, scope):
             elif child.type in ("elif_clause", "else_clause", "fi"):
                 if part == "body":
                     body(here, decided)
+                    scope.adopt(scope.failed())
                     part = ""
                 if child.type == "elif_clause":
                     visit(child)
@@ -145,6 +173,7 @@ def branches(walk, node, scope):
                 here.append(child)
         if part == "body":
             body(here, decided)
+            scope.adopt(scope.failed())
             part = ""
 
     visit(node)
@@ -282,6 +311,8 @@ def define(walk, node, scope):
 def negated(walk, node, scope):
     stream = sequence(walk, node.children, scope)
     scope.status = None if scope.status is None else not scope.status
+    if scope.if_failed:
+        scope.folder, scope.if_failed = scope.if_failed[0], (scope.folder, *scope.if_failed[1:])
     return stream
 
 

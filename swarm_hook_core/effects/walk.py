@@ -26,6 +26,7 @@ MOST_STEPS = 4000
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
 
 _OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not what it leads to
+_REMOVES = frozenset("rm grm rmdir mv gmv trash trash-put find gfind rsync unlink".split())  # folders, too
 _COMPUTED = frozenset(
     "RANDOM SRANDOM SECONDS LINENO BASHPID PPID EPOCHSECONDS EPOCHREALTIME BASH_SOURCE FUNCNAME REPLY"
     " PIPESTATUS".split()
@@ -53,6 +54,7 @@ class Walk(Marks):
         self.links: dict = {}
         self.unit = None  # the Unit whose tree is being walked
         self.depth = 0
+        self.doubts = 0  # how many times over it is in a part of which nothing is certain
         self.steps = 0
         self.fresh = 0  # paths given out for process substitutions
         self.met: set = set()  # programs met so far
@@ -179,11 +181,44 @@ class Walk(Marks):
             one == path or one.startswith(inside) or inside.startswith(one.rstrip("/") + "/") for one in made
         )
 
+    def is_no_folder(self, path: str) -> bool:
+        """Whether no folder is at absolute `path`, and nothing that this script did so far may have made one."""
+        if not os.path.lexists(path) or os.path.isdir(path):
+            return self.is_missing(path)
+        effects = self.effects
+        return not (effects.guesses or effects.git or effects.runs or self.may_be_gone(path))
+
+    def may_be_gone(self, folder: str) -> bool:
+        """Whether something that this script did so far may have removed what is at absolute `folder`."""
+        effects, inside = self.effects, folder + "/"
+        removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
+        removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]
+        return any(one and (inside.startswith(one.rstrip("/") + "/")) for one in removed)
+
     def spend(self, steps: int = 1) -> None:
         """Raises TooLong where the walk has gone on for long enough."""
         self.steps += steps
         if self.steps > MOST_STEPS or time.thread_time() > self.end:
             raise TooLong
+
+    def in_doubt(self, work, *given) -> None:
+        """Do ``work(self, *given)``: all that it finds is only possible."""
+        effects = self.effects
+        writes, trees, git = len(effects.writes), len(effects.trees), len(effects.git)
+        self.doubts += 1
+        try:
+            work(self, *given)
+        finally:
+            self.doubts -= 1
+            found = [(absolute(one.folder, one.path), one.by) for one in effects.writes[writes:]]
+            known = {absolute(one.folder, one.path) for one in effects.writes[:writes]} if found else ()
+            doubted = [Tree(one.root, one.by, _at_most_possible(one.admits)) for one in effects.trees[trees:]]
+            doubted += [Tree(path, by, _possible_at(path)) for path, by in found if path not in known]
+            del effects.writes[writes:], effects.trees[trees:]
+            for one in doubted:
+                effects.add(effects.trees, one)
+            for one in effects.git[git:]:
+                one.in_doubt = True
 
     # State that words need
 
@@ -309,3 +344,12 @@ class Walk(Marks):
         finally:
             self.scope, self.unit = before
             self.depth -= 1
+
+
+def _possible_at(file: str):
+    """The predicate of a file that may be written."""
+    return lambda path: None if path == file else False
+
+
+def _at_most_possible(admits):
+    return lambda path: False if admits(path) is False else None

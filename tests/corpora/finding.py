@@ -40,7 +40,7 @@ def met(effects: Effects, root: str, files: list[str]) -> Met:
         for path in files:
             locked.setdefault(_resolved(os.path.join(root, path)), []).append(path)
         touch = git_asked.touched(call, list(locked), GIT_SECONDS)
-        certain.update(path for key in touch.certain for path in locked[key])
+        (possible if call.in_doubt else certain).update(path for key in touch.certain for path in locked[key])
         if touch.unsure:
             possible.update(files)
     return Met(certain, possible - certain)

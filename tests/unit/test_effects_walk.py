@@ -360,7 +360,7 @@ def test_what_is_too_long_keeps_what_was_found(folder: Path) -> None:
         ("cd x && tee y <<E > z\nbody\nE\nrm k", "w0 w1 && w2 w3 w4 w5 ;\nw6 w7 "),
         ("(a; b) > f | c", "{ w2 ; ( w0 ;\nw1 ) ; } | w3 "),
         ("for x; do a; done", "for w0 in w1 ;\ndo w2 ;\ndone "),
-        ("! a || time b", "w0 || w1 "),
+        ("! a || time b; ! { c; }", "! w0 || w1 ;\n{ w2 ;\n} "),
         ("for ((i=0;;)) { a; }", "{ w0 ; while w1 ;do w2 ;\ndone ; } "),
     ],
 )
