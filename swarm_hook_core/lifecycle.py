@@ -62,7 +62,7 @@ def end(config, payload: dict) -> None:
     try:
         if not argv:
             raise NotRegistered("swarm-mcp was not found")
-        key = ["--runtime", config.runtime_name, "--session-id", session_id]
+        key = ["--runtime", config.runtime_name, "--session-id", session_id, *_client(config)]
         done = run([*argv, "deregister", *key, "--patience", str(END_PATIENCE), "--json"], END_SECONDS)
         if done.code and "Unknown flag" in done.stderr and saved.get("instance_id"):
             # Another implementation of the contract: it knows instances, not sessions.

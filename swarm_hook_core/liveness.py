@@ -1,7 +1,7 @@
 """When a session has gone, and with it whatever it held.
 
-A session that hooks registered goes on proof of its client's death (or, idle, of its terminal's), or
-when it has shown no sign of life for its whole lease. Sessions of other implementations on the same
+A session that hooks registered goes on proof of its client's death (or, idle, of its terminal's), of every
+client's where several have it open, or when it has shown no sign of life for its whole lease. Sessions of other implementations on the same
 file carry no process identity; they go by the rule those implementations themselves follow, 60 s
 without a heartbeat.
 """
@@ -23,19 +23,30 @@ def departed(evidence, now: float, here: str) -> bool:
 
     `now` in Unix seconds; `here` is ``process.host_id()`` of the asker.
     """
-    host, pid, started, terminal, opened, state, last_seen, lease, adopted, heartbeat, lease_until, _ = evidence
+    host, pid, started, terminal, opened, state, last_seen, lease, adopted, heartbeat, lease_until, others, _ = evidence
     try:
         if last_seen is not None:
-            if gone(host or "", pid or 0, started or "", here):
-                return True
             # A client that outlives its terminals ends a running turn first, writing as it goes.
-            if state == "idle" and gone(host or "", terminal or 0, opened or "", here):
-                return True
+            if gone(host or "", pid or 0, started or "", here) or (
+                state == "idle" and gone(host or "", terminal or 0, opened or "", here)
+            ):
+                return not living(host, clients_in(others), here)
             return bool(lease) and last_seen + lease < now
         if adopted:
             if heartbeat < now - RECLAIM_SECONDS:
                 return True
             return lease_until is None and heartbeat > now + FUTURE_SECONDS
         return lease_until is not None and lease_until < now
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError, ValueError):
         return False  # a row with odd values proves nothing
+
+
+def clients_in(text) -> list:
+    """``(pid, start time)`` of each client in a session's list of the others that have it open, None for none."""
+    parts = [word.partition(":") for word in (text or "").split()]
+    return [(int(pid), started) for pid, _, started in parts]
+
+
+def living(host, clients, here: str) -> list:
+    """Those of `clients`, pairs of pid and start time on `host`, that have not provably gone."""
+    return [client for client in clients if not gone(host or "", client[0] or 0, client[1] or "", here)]

@@ -10,11 +10,12 @@ import sys
 # What tells whether a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
 COLUMNS = (
     "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
-    " i.adopted, i.heartbeat, i.lease_until, s.runtime"
+    " i.adopted, i.heartbeat, i.lease_until, s.other_clients, s.runtime"
 )
 # What ours can say of a lock beyond the contract, of context as `c`.
 LOCK_COLUMNS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
 NO_COLUMNS = ", ".join(["NULL"] * 10)  # the same, of a file that another program or release has made
+EARLIER_COLUMNS = COLUMNS.replace("s.other_clients", "NULL")  # in files in which a session has one client
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
 BATCH = 400  # keys in one query; old releases take 999 values
@@ -174,6 +175,7 @@ class StoreReader:
         self.connection = connect_read_only(self.driver, path, BUSY_SECONDS)
         self.is_ours = True
         self._lock_columns = LOCK_COLUMNS
+        self._evidence = COLUMNS
 
     def __del__(self):
         try:
@@ -438,14 +440,20 @@ class StoreReader:
 
     def _some_locks(self, condition: str, values: list[str], limit: int, more: str = "") -> list[tuple]:
         # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
-        return self.connection.execute(
+        sql = (
             "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
-            f" {self._lock_columns}, {COLUMNS}, c.rowid{more}"
+            f" {self._lock_columns}, {self._evidence}, c.rowid{more}"
             " FROM context c CROSS JOIN instances i ON i.id = c.instance_id"
             " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
-            f" WHERE c.type = 'lock' AND {condition} LIMIT {limit}",
-            values,
-        ).fetchall()
+            f" WHERE c.type = 'lock' AND {condition} LIMIT {limit}"
+        )
+        try:
+            return self.connection.execute(sql, values).fetchall()
+        except self.driver.OperationalError as error:
+            if "other_clients" not in str(error) or self._evidence is EARLIER_COLUMNS:
+                raise
+        self._evidence = EARLIER_COLUMNS  # an earlier release's file, until the coordinator next writes to it
+        return self._some_locks(condition, values, limit, more)
 
 
 def plain(file: str) -> str:

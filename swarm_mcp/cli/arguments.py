@@ -94,6 +94,14 @@ class Arguments:
             return span
         raise UsageError(f"{flag} wants seconds, not {text[:40]!r}")
 
+    def process(self, flag: str) -> tuple[int, str]:
+        """The process that the flag names as ``PID:START``; ``(0, "")`` where it was not given."""
+        text = self.value(flag)
+        pid, colon, started = text.partition(":")
+        if text and not (colon and pid.isascii() and pid.isdigit() and len(pid) < 10):
+            raise UsageError(f"{flag} wants PID:START")
+        return (int(pid), started) if text else (0, "")
+
     @property
     def patience(self) -> float:
         """How long to wait for a busy store, in seconds."""

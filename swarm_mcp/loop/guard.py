@@ -88,7 +88,7 @@ class Guard:
             with Store(busy_seconds=BUSY_SECONDS) as store:
                 row = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if row:
-                    store.instances.end_session(row)
+                    store.instances.end_session(row, _this_process())
         except Exception as error:  # noqa: BLE001 - our end is seen by our process's end, too
             faults.record(CONFIG.runtime_name, "session_end", faults.describe(error))
         finally:
@@ -143,7 +143,6 @@ class Guard:
 
     def _register(self, state: str) -> dict:
         from swarm_hook_core import environment, labels
-        from swarm_hook_core.process import start_time
         from swarm_mcp.store import Store
         from swarm_mcp.store.registration import Registration
 
@@ -161,7 +160,7 @@ class Guard:
             runtime=CONFIG.runtime_name,
             session_id=self._session_id,
             state=state,
-            client=(os.getpid(), start_time(os.getpid())),
+            client=_this_process(),
         )
         with Store(busy_seconds=BUSY_SECONDS) as store:
             row = store.instances.register(request)
@@ -188,3 +187,9 @@ def is_guarded(found: list[str]) -> bool:
     """Whether a plugin among the sources guards writes by itself: one with a hook ``tool_exec/NN-swarm-lock``."""
     hooks = sources.executables(found, "hooks.d", "tool_exec")
     return any(name.partition("-")[2] == "swarm-lock" for name in hooks)
+
+
+def _this_process() -> tuple[int, str]:
+    from swarm_hook_core.process import start_time
+
+    return os.getpid(), start_time(os.getpid())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import merged, same_circle, token
-from swarm_hook_core.liveness import SERVER_RUNTIME, departed
+from swarm_hook_core.liveness import SERVER_RUNTIME, clients_in, departed, living
 from swarm_hook_core.process import gone
 from swarm_hook_core.reader import COLUMNS
 from swarm_mcp.errors import SwarmError
@@ -50,9 +50,13 @@ class Instances:
         return self._live("WHERE s.session_id = ?", (session_id,))
 
     def of_client(self, pid: int, started: str) -> list[dict]:
-        """Live rows of the sessions that run in one client process, with their ``session_id``."""
+        """Live rows of the sessions that are open in one client process, with their ``session_id``."""
+        if not pid:
+            return []
         return self._live(
-            "WHERE s.client_pid = ? AND s.client_start = ? AND s.host = ?", (pid, started, self.store.here)
+            "WHERE s.host = ? AND (s.client_pid = ? AND s.client_start = ?"
+            " OR instr(' ' || s.other_clients || ' ', ?) > 0)",
+            (self.store.here, pid, started, f" {pid}:{started} "),
         )
 
     def is_session(self, instance_id: str) -> bool:
@@ -85,7 +89,7 @@ class Instances:
         found = self._with_evidence("WHERE i.id = ?", (instance_id,))
         row, has_gone = found[0] if found else ({}, True)
         if row and row["last_seen"] is not None:
-            has_gone = gone(row["host"] or "", row["client_pid"] or 0, row["client_start"] or "", self.store.here)
+            has_gone = bool(row["client_pid"]) and not living(row["host"], _clients(row), self.store.here)
         if has_gone:
             raise SwarmError(f"instance {instance_id} is no longer registered; register again")
         self.store.leases.renew(instance_id)
@@ -162,12 +166,41 @@ class Instances:
                     removal.announce(self.store, row, by)
         return row is not None
 
-    def end_session(self, row: dict) -> None:
-        """The session that works as instance `row` has ended. The instance goes with it, unless it is a run's."""
-        # Hooks end every session here; few are of runs, and need the module that knows what those are.
-        of_run = self.store.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row["id"],))
-        if not (of_run and self.store.runs.take_back(row["id"])):
-            self.remove(row["id"])
+    def end_session(self, row: dict, client: tuple[int, str] = (0, "")) -> bool:
+        """The session that works as instance `row` has ended in `client`, or everywhere; whether the instance has gone.
+
+        It stays where another client has the session open, and where it is a run's.
+        """
+        with self.store.writing():
+            session = self.store.row(
+                "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
+                (row["id"],),
+            )
+            clients = _clients(session) if session else []
+            # Hooks end every session here; few are of runs, and need the module that knows what those are.
+            of_run = self.store.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row["id"],))
+            if session and client[0] and (client in clients or not of_run):
+                left = living(session["host"], [other for other in clients if other != client], self.store.here)
+                if left:
+                    self._leave_to(row["id"], left)
+                    return False
+            if not of_run:
+                found = self.get(row["id"])
+                if found:
+                    removal.remove(self.store, found, "deregistered")
+                return True
+        return not self.store.runs.take_back(row["id"]) and self.remove(row["id"])
+
+    def _leave_to(self, instance_id: str, clients: list) -> None:
+        """These are the clients of a session from now on."""
+        (pid, started), *others = clients
+        # The terminal was that of the client which spoke last.
+        self.store.change(
+            "UPDATE swarm_sessions SET other_clients = ?, terminal_pid = CASE WHEN client_pid = ? AND client_start = ?"
+            " THEN terminal_pid ELSE 0 END, client_pid = ?, client_start = ? WHERE instance_id = ?",
+            (_listed(others), pid, started, pid, started, instance_id),
+        )
+        self.store.change("UPDATE instances SET pid = ? WHERE id = ?", (pid, instance_id))
 
     def dismiss(self, ids) -> None:
         """Inside a transaction: remove those of these instances that are there for their locks alone, and have none."""
@@ -231,7 +264,7 @@ class Instances:
 
     def _register_session(self, request: Registration) -> dict:
         known = self.store.row(
-            "SELECT instance_id, host, client_pid, client_start FROM swarm_sessions"
+            "SELECT instance_id, host, client_pid, client_start, other_clients FROM swarm_sessions"
             " WHERE runtime = ? AND session_id = ?",
             (request.runtime, request.session_id),
         )
@@ -276,14 +309,15 @@ class Instances:
         pid, started = request.client
         self.store.change(
             "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start, state,"
-            " last_seen, lease_seconds, terminal_pid, terminal_start) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " last_seen, lease_seconds, terminal_pid, terminal_start, other_clients)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (runtime, session_id) DO UPDATE SET host = excluded.host, client_pid = excluded.client_pid,"
             " client_start = excluded.client_start, state = excluded.state, last_seen = excluded.last_seen,"
             " lease_seconds = excluded.lease_seconds, terminal_pid = excluded.terminal_pid,"
-            " terminal_start = excluded.terminal_start",
+            " terminal_start = excluded.terminal_start, other_clients = excluded.other_clients",
             (
                 request.runtime, request.session_id, instance_id, self.store.here, pid, started, request.state,
-                now, request.lease_seconds, *request.terminal,
+                now, request.lease_seconds, *request.terminal, _listed(self._others(known, request.client)),
             ),
         )  # fmt: skip
         renewed = self.get(instance_id) or {}
@@ -296,7 +330,7 @@ class Instances:
         if not pid or request.runtime == SERVER_RUNTIME:
             return None
         rows = self.store.rows(
-            "SELECT instance_id, host, client_pid, client_start FROM swarm_sessions"
+            "SELECT instance_id, host, client_pid, client_start, other_clients FROM swarm_sessions"
             " WHERE runtime = ? AND client_pid = ? AND client_start = ? AND host = ?",
             (SERVER_RUNTIME, pid, started, self.store.here),
         )
@@ -322,21 +356,31 @@ class Instances:
             "UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values
         ):
             return None
-        client = {"client_pid": run["supervisor_pid"], "client_start": run["supervisor_start"]}
+        client = {"client_pid": run["supervisor_pid"], "client_start": run["supervisor_start"], "other_clients": None}
         return {"instance_id": run["instance_id"], "host": run["host"], **client}
+
+    def _others(self, known: dict | None, client: tuple[int, str]) -> list:
+        """The clients beside `client` that have a session open which is `known` already.
+
+        Of clients that cannot be looked at from here, the one that spoke last is the session's.
+        """
+        if not known or known["host"] != self.store.here:
+            return []
+        others = [other for other in _clients(known) if other != client and other[1]]
+        return living(known["host"], others, self.store.here)
 
     def _move(self, row: dict, request: Registration, known: dict) -> None:
         """Session `row` works in another scope from now on. Its unread mail comes along.
 
-        The same client has only changed its folder, and goes on with what it holds. One that was started
-        anew elsewhere has left: what it held in the old scope is free.
+        A client that lives has only changed its folder, and goes on with what it holds. Where the session was
+        started anew elsewhere and no other client has it open, it has left: what it held in the old scope is free.
         """
-        here, (pid, started) = self.store.here, request.client
         self.store.change(
             "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
             (request.scope, row["scope"], row["id"]),
         )
-        if pid and (known["host"], known["client_pid"], known["client_start"]) == (here, pid, started):
+        same = known["host"] == self.store.here and request.client in _clients(known)
+        if same or self._others(known, request.client):
             return
         held = self.store.locks.of(row["id"])
         self.store.locks.drop([lock for lock in held if lock["scope"] == row["scope"]], "moved")
@@ -411,3 +455,14 @@ class Instances:
             ),
         )  # fmt: skip
         events.registered(self.store, self.get(instance_id) or {}, adopted=False)
+
+
+def _clients(session: dict) -> list:
+    """Pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
+    own = (session["client_pid"], session["client_start"])
+    return [*([own] if own[0] else []), *clients_in(session["other_clients"])]
+
+
+def _listed(clients: list) -> str | None:
+    """Clients as ``swarm_sessions`` has those that did not speak last; None for none."""
+    return " ".join(f"{pid}:{started}" for pid, started in clients) or None

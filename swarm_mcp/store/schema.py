@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from swarm_hook_core.reader import NAME_OF_FILE
 
-OUR_VERSION = 4  # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do
+# 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
+# with several clients.
+OUR_VERSION = 5
 
 TABLES = {
     "instances": """
@@ -52,11 +54,12 @@ TABLES = {
         CHECK (status = 'pending' OR claimed_by IS NOT NULL),
         CHECK (status <> 'pending' OR started_at IS NULL),
         CHECK (status NOT IN ('done', 'failed') OR completed_at IS NOT NULL)""",
-    # Ours: which runtime session an instance is, and what would prove that it has gone.
+    # Ours: which runtime session an instance is, and what would prove that it has gone: its client, the last that
+    # spoke, and the others that have it open too, on the same host (``pid:start pid:start``).
     "swarm_sessions": """
         runtime TEXT NOT NULL, session_id TEXT NOT NULL, instance_id TEXT NOT NULL UNIQUE, host TEXT,
         client_pid INTEGER, client_start TEXT, state TEXT NOT NULL, last_seen INTEGER NOT NULL,
-        lease_seconds INTEGER NOT NULL, terminal_pid INTEGER, terminal_start TEXT,
+        lease_seconds INTEGER NOT NULL, terminal_pid INTEGER, terminal_start TEXT, other_clients TEXT,
         PRIMARY KEY (runtime, session_id)""",
     # A message on its way: taken by this process, not yet answered with. Once answered it is `read`.
     "swarm_deliveries": """
@@ -143,6 +146,7 @@ ADDED_COLUMNS = {
     },
     "kv": {"owner_identity": "TEXT"},
     "swarm_denials": {"path": "TEXT"},
+    "swarm_sessions": {"other_clients": "TEXT"},
 }
 
 INDEXES = {

@@ -1,11 +1,13 @@
 """deregister: end a session; its locks and claims go with it
 
 usage: swarm-mcp deregister [--as WHO [--force]] [--scope DIR] [--json]
-       swarm-mcp deregister --runtime NAME --session-id ID [--json]
+       swarm-mcp deregister --runtime NAME --session-id ID [--client PID:START] [--json]
 
 Published identity, locks, unread mail and claimed tasks are released in the same step. Another session than
 one's own goes only with --force, because it would lose its locks in the middle of its work; one that has
 gone already needs none. Exit 1 where that is refused, with --json as {"error"}.
+
+  --client PID:START  the client in which the session has ended: it goes on where another client has it open too
 
 example: swarm-mcp deregister --as role:reviewer --force
 """
@@ -24,7 +26,7 @@ WORDS = 0
 def run(args) -> int:
     """Remove the instance; a session that is not registered (any more) is no error."""
     with Store(busy_seconds=args.patience) as store:
-        session_id, runtime = args.value("--session-id"), args.value("--runtime")
+        session_id, runtime, ended = args.value("--session-id"), args.value("--runtime"), True
         if bool(session_id) != bool(runtime):
             raise UsageError("--runtime and --session-id go together")
         if session_id:
@@ -35,13 +37,14 @@ def run(args) -> int:
                 error = f"{row['id']} is a live session and not this one; --force removes it all the same"
                 return refused(args, "deregister", {"error": error})
         if row and session_id:
-            store.instances.end_session(row)
+            ended = store.instances.end_session(row, args.process("--client"))
         elif row:
             store.instances.remove(row["id"])
     if args.json:
         show({"ok": True, "id": row and row["id"], "scope": row and row["scope"]})
     else:
-        say(f"deregistered {row['id']}" if row else "nothing to deregister")
+        verb = "deregistered" if ended else "still registered, for another client or its run:"
+        say(f"{verb} {row['id']}" if row else "nothing to deregister")
     return 0
 
 

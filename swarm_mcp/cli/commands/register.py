@@ -45,7 +45,7 @@ def run(args) -> int:
         runtime=args.value("--runtime"),
         session_id=args.value("--session-id"),
         state=args.value("--state"),
-        client=_client(args.value("--client")),
+        client=args.process("--client"),
         pane=_pane(args),
     )
     if bool(request.runtime) != bool(request.session_id):
@@ -109,12 +109,3 @@ def _find_terminal(store: Store, request: Registration, anew: bool) -> None:
     terminal = terminal_of(request.session_id)
     if terminal:
         request.terminal, request.pane = (terminal.pid, terminal.started), terminal.pane
-
-
-def _client(text: str) -> tuple[int, str]:
-    if not text:
-        return 0, ""
-    pid, colon, started = text.partition(":")
-    if not colon or not (pid.isascii() and pid.isdigit() and len(pid) < 10):
-        raise UsageError("--client wants PID:START")
-    return int(pid), started
