@@ -17,6 +17,7 @@ import sys
 NO_CASE = "nocase:"
 LONGEST = 4096  # what a kernel opens; resolving much longer texts link by link would take minutes
 
+
 def spellings(path: str, cwd: str) -> list[str]:
     """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first."""
     found: list[str] = []
@@ -85,14 +86,30 @@ def ignores_case(path: str) -> bool:
     """Whether the file system at `path` takes ``A`` and ``a`` for one name.
 
     Asked of a name that exists, the path's own or one beside it: its case-swapped form is the same
-    file, or is not. An empty folder cannot tell; it counts as one that ignores case, since a denial
-    too many is better there than a conflict missed.
+    file, or is not. An empty folder is asked for itself, then by its own name in the folder over it,
+    where both are on one file system; where nothing tells, it counts as one that ignores case, since
+    a denial too many is better there than a conflict missed.
     """
     folder, name = os.path.split(path)
     if name.swapcase() != name and os.path.lexists(path):
         return _one_file(path, os.path.join(folder, name.swapcase()))
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
+    while True:
+        told = _told_by_names_in(folder)
+        if told is None and _is_marked_caseless(folder):
+            told = True
+        if told is None and _is_top_of_file_system(folder):
+            told = True
+        if told is not None:
+            return told
+        folder, name = os.path.split(folder)
+        if name.swapcase() != name:
+            return _one_file(os.path.join(folder, name), os.path.join(folder, name.swapcase()))
+
+
+def _told_by_names_in(folder: str):
+    """Whether letter case is ignored in `folder`, as one of its entries shows; None where none can."""
     try:
         with os.scandir(folder) as entries:
             for _, entry in zip(range(64), entries):
@@ -100,7 +117,37 @@ def ignores_case(path: str) -> bool:
                     return _one_file(entry.path, os.path.join(folder, entry.name.swapcase()))
     except OSError:
         return False
-    return True
+    return None
+
+
+def _is_top_of_file_system(folder: str) -> bool:
+    """Whether the folder over `folder` is on another file system, or is not there."""
+    over = os.path.dirname(folder)
+    try:
+        return over == folder or os.stat(over).st_dev != os.stat(folder).st_dev
+    except OSError:
+        return True
+
+
+def _is_marked_caseless(folder: str) -> bool:
+    """Whether `folder` has the mark that makes Linux ignore letter case in it alone (``chattr +F``)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import fcntl
+    from struct import calcsize
+
+    question = 2 << 30 | calcsize("l") << 16 | ord("f") << 8 | 1  # FS_IOC_GETFLAGS; elsewhere refused
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        flags = fcntl.ioctl(opened, question, bytes(calcsize("l")))
+    except OSError:
+        return False  # the file system knows no marks
+    finally:
+        os.close(opened)
+    return bool(int.from_bytes(flags[:4], sys.byteorder) & 0x40000000)  # FS_CASEFOLD_FL
 
 
 def _one_file(left: str, right: str) -> bool:

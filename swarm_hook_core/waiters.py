@@ -29,13 +29,16 @@ def _meets(wants, key: str) -> bool:
 
 
 def _is_met(want: dict, key: str) -> bool:
-    pattern, other = want.get("pattern"), want.get("path_key")
+    pattern, stored = want.get("pattern"), want.get("path_key")
     if pattern:
         from swarm_hook_core.patterns import covered
 
-        return bool(covered(pattern, want.get("base"), other, (key,)))
-    if not isinstance(other, str):
-        return False
+        return bool(covered(pattern, want.get("base"), stored, (key,)))
+    names = [stored, *(want.get("keys") or ())]
+    return any(_is_in_reach(key, name) for name in names if isinstance(name, str))
+
+
+def _is_in_reach(key: str, other: str) -> bool:
     fold = NO_CASE in (key[: len(NO_CASE)], other[: len(NO_CASE)])
     one, two = (_plain(name, fold) for name in (key, other))
     return contains(one, two) or contains(two, one)

@@ -80,8 +80,8 @@ class LockQueue:
         Raises Deadlock where everybody in a circle would wait for the next.
         """
         wants = [
-            {"file": reach.file, "path_key": reach.key, "pattern": reach.pattern, "base": reach.base,
-             **({"repository": reach.names[0]} if reach.names else {})}
+            {"file": reach.file, "path_key": reach.key, "keys": reach.keys, "pattern": reach.pattern,
+             "base": reach.base, **({"repository": reach.names[0]} if reach.names else {})}
             for reach in wanted.reaches
         ]
         now = clock.now()

@@ -8,7 +8,7 @@ from functools import lru_cache
 from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_and_keys, key_of
 from swarm_hook_core.peers import above
-from swarm_hook_core.reader import GLOB, storable
+from swarm_hook_core.reader import GLOB, plain, storable
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import file_of
 from swarm_mcp.store.record import record
@@ -23,7 +23,7 @@ class Reach:
     file      as listings show it: an absolute path, or the folder and the pattern in one
     key       what it is stored under (``path_key``): the path's key; for a pattern `GLOB` and the key of the folder
               that all it covers is in; None for a mutex
-    keys      every name under which a lock on the same path may be stored
+    keys      every name of the path that a hook would look for; of a stored lock its key, and how it was spelled
     pattern   as it was given, relative to `base` (the key of a folder); empty for a path
     base      of a path its own key where it is a folder, or was named with a slash at its end; else empty
     segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A folder counts with all that is under it
@@ -79,7 +79,8 @@ def reach_in(row: dict) -> Reach | None:
     names = (row["repository"],) if row.get("repository") else ()
     base = row.get("base") or ""
     deep = bool(base) or os.path.isdir(file)
-    return Reach(file, key, (key,), base=base, segments=tuple(_of_key(key, deep)), names=names)
+    keys = dict.fromkeys((key, *row.get("keys", ()), plain(file)))
+    return Reach(file, key, tuple(keys), base=base, segments=tuple(_of_key(key, deep)), names=names)
 
 
 def meet(left: Reach, right: Reach) -> bool:
@@ -88,19 +89,40 @@ def meet(left: Reach, right: Reach) -> bool:
         return True
     if not left.segments or not right.segments:
         return left.file == right.file
-    if not left.pattern and not right.pattern:
-        fold = _ignores_case(left) or _ignores_case(right)
-        one, other = (_plain(reach.key or "", fold) for reach in (left, right))
-        return contains(one, other) or contains(other, one)
     fold = _ignores_case(left) or _ignores_case(right)
-    one, other = (_plain((reach.key or "").removeprefix(GLOB), fold) for reach in (left, right))
+    return any(
+        _places_meet(left, one, right, other, fold) for one in _places(left, fold) for other in _places(right, fold)
+    )
+
+
+def _places(reach: Reach, fold: bool) -> dict[str, None]:
+    """What the key of `reach`, and each other name of its path, is as a path; with `fold` without letter case.
+
+    More than one where links are on the way, or were when it was locked.
+    """
+    keys = (reach.key or "", *(key for key in reach.keys if fold or not key.startswith(NO_CASE)))
+    return dict.fromkeys(_plain(key.removeprefix(GLOB), fold) for key in keys)
+
+
+def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) -> bool:
+    """Whether `left` at its place `one` and `right` at its place `other` meet."""
     if not (contains(one, other) or contains(other, one)):
         return False  # most of what there is lies in other folders
+    if not left.pattern and not right.pattern:
+        return True
     if not right.pattern:
         left, right, one, other = right, left, other, one
     if not left.pattern and left.segments[-1] is not wildmatch.DEEP:
-        return wildmatch.covers(_folded(right, left), one)
-    return wildmatch.overlap(_folded(left, right), _folded(right, left))
+        return wildmatch.covers(_segments(right, fold), one)
+    mine = _segments(left, fold) if left.pattern else wildmatch.of_path(one, deep=True)
+    return wildmatch.overlap(mine, _segments(right, fold))
+
+
+def _segments(pattern: Reach, fold: bool):
+    """The segments of a pattern, with `fold` without letter case."""
+    if not fold or _ignores_case(pattern):
+        return pattern.segments
+    return (*wildmatch.of_path(pattern.base, True), *_parsed(pattern.pattern, True))
 
 
 def _name_meets(one: str, other: str) -> bool:
@@ -127,11 +149,18 @@ def candidates(reach: Reach) -> tuple[list[str], list[tuple[str, str]]]:
     """
     if reach.key is None:
         return [reach.file], []
-    own = reach.key.removeprefix(GLOB)
-    # Whether letter case counts is asked of the disk, which may say otherwise of the folder and of what is in it.
-    forms = dict.fromkeys((own, NO_CASE + _plain(own, True)))
-    names = [name for key in (*forms, *reach.keys) for name in (key, *above(key))]
-    return list(dict.fromkeys(names)), [(form.rstrip("/") + "/", form.rstrip("/") + "0") for form in forms]
+    found = forms(reach)
+    names = [name for key in found for name in (key, *above(key))]
+    return list(dict.fromkeys(names)), [(form.rstrip("/") + "/", form.rstrip("/") + "0") for form in found]
+
+
+def forms(reach: Reach) -> list[str]:
+    """Every name of the path of `reach`, or of a pattern's folder, each with letter case and without.
+
+    Whether letter case counts is asked of the disk, which may say otherwise of the folder and of what is in it.
+    """
+    keys = ((reach.key or "").removeprefix(GLOB), *reach.keys)
+    return list(dict.fromkeys(form for key in keys for form in (key, NO_CASE + _plain(key, True))))
 
 
 def _of_pattern(file: str, base: str, pattern: str) -> Reach:
@@ -156,16 +185,6 @@ def _plain(key: str, fold: bool) -> str:
     """A key as the path that it is, with `fold` without letter case."""
     path = key.removeprefix(NO_CASE)
     return wildmatch.folded(path) if fold else path
-
-
-def _folded(one: Reach, other: Reach):
-    """The segments of `one`, without letter case where `other` knows none: the disk is the same."""
-    mine, theirs = _ignores_case(one), _ignores_case(other)
-    if mine or not theirs:
-        return one.segments
-    if one.pattern:
-        return (*wildmatch.of_path(one.base.removeprefix(NO_CASE), True), *_parsed(one.pattern, True))
-    return tuple(wildmatch.of_path(one.key or one.file, True, one.segments[-1] is wildmatch.DEEP))
 
 
 def _ignores_case(reach: Reach) -> bool:

@@ -7,7 +7,7 @@ import time
 from swarm_hook_core import clock
 from swarm_hook_core.hold_marks import PREFIX, has_ended
 from swarm_hook_core.liveness import departed
-from swarm_hook_core.paths import key_of
+from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.peers import above
 from swarm_hook_core.reader import COLUMNS, GLOB, NAME_OF_FILE, ascii_lower
 from swarm_mcp.store import removal
@@ -40,7 +40,7 @@ class LockRows:
     def found(
         self, names: tuple[str, ...] | list[str], ranges: list[tuple[str, str]] | tuple = (), patterns: bool = False
     ) -> list[dict]:
-        """Locks stored under any of `names`, or between two keys, or `patterns`; and what may be one of them.
+        """Locks whose key or spelling is any of `names` or in `ranges`, or `patterns`; and what may be one of them.
 
         That is every lock without a key that ends in the last part of a name. One question, since each has its price.
         """
@@ -51,7 +51,9 @@ class LockRows:
         asked = [f"{some} path_key IN ({marks})", f"{some} file IN ({marks})"]
         asked.append(f"{some} path_key IS NULL AND {NAME_OF_FILE} IN ({','.join('?' * len(last))})")
         asked += [f"{some} path_key >= ? AND path_key < ?"] * len(between)
-        values = (*names, *names, *last, *(end for ends in between for end in ends))
+        spelled = [ends for ends in ranges if not ends[0].startswith(NO_CASE)]
+        asked += [f"{some} file >= ? AND file < ?"] * len(spelled)
+        values = (*names, *names, *last, *(end for ends in (*between, *spelled) for end in ends))
         return self.select(f"AND c.rowid IN ({' UNION ALL '.join(asked)})", values)
 
     def named(self, keys: tuple[str, ...] | list[str]) -> list[dict]:

@@ -13,10 +13,9 @@ from swarm_hook_core import repository, wildmatch
 from swarm_hook_core.logical import below, is_in, takes_part
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.peers import above
-from swarm_hook_core.reader import GLOB
 from swarm_hook_core.repository import Tree
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.lock_reach import Reach, meet, reach_in, reach_of
+from swarm_mcp.store.lock_reach import Reach, forms, meet, reach_in, reach_of
 
 GIT_SECONDS = 10.0  # for the first commit of a repository, asked once
 
@@ -81,11 +80,9 @@ class Logical:
 
     def _near(self, reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
         """Names, and ranges of names, under which locks that meet `reach` are found."""
-        own = (reach.key or "").removeprefix(GLOB)
-        plain = own.removeprefix(NO_CASE)
-        forms = dict.fromkeys((own, NO_CASE + plain.casefold()))  # case may count in one work tree and not in another
-        names = [name for form in forms for key in (form, *above(form)) for name in repository.names_of(key, tree)]
-        ranges = [below(name) for form in forms for name in repository.names_of(form, tree)]
+        own = forms(reach)
+        names = [name for form in own for key in (form, *above(form)) for name in repository.names_of(key, tree)]
+        ranges = [below(name) for form in own for name in repository.names_of(form, tree)]
         return list(dict.fromkeys(names)), ranges
 
     def _of_others(self, tree: Tree, names: list[str], ranges: list) -> list[tuple[dict, Reach]]:
@@ -99,7 +96,8 @@ class Logical:
                 continue
             key = _key(tree.top, _place(row["repository"], tree))
             # A folder is one where it was locked, whether or not it is there here.
-            here = reach_in({"file": row["file"], "path_key": key, "base": key if row["base"] else ""})
+            file = key.removeprefix(NO_CASE)
+            here = reach_in({"file": file, "path_key": key, "base": key if row["base"] else ""})
             if here:
                 found[row["id"]] = (row, here)
         return list(found.values())

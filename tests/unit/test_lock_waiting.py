@@ -14,6 +14,7 @@ from ground import SWARM, Ground, Sleeper, wait_for
 from serving import Server
 from sessions import write
 
+from swarm_hook_core import paths
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.waiting import LockWait, obtained
@@ -159,6 +160,37 @@ def test_a_holder_passes_those_that_wait_for_it_but_not_again_and_again(line: Li
     line.take("a", "two", note="renewed")
     line.free("a", "two")
     assert line.look("b")
+
+
+@pytest.fixture
+def caseless(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    """Letter case counts in the folder ``B``, and not in the folder ``B/sub``."""
+    (ground.repo / "B" / "sub").mkdir(parents=True)
+    (ground.repo / "a").mkdir()
+    monkeypatch.setattr(paths, "ignores_case", lambda path: "/B/sub/" in path)
+
+
+def test_who_waits_for_an_older_lock_is_passed_whatever_letter_case_counts_in_there(line: Line, caseless):
+    """What a place wants is found under a lock on the folder over it, though their keys are of two kinds."""
+    assert line.wait("a", "B/")
+    assert line.wait("b", "a/**", "B/sub/x.py") is None
+    rows = line.wait("a", "x.py", "a/x.py") or []
+    assert [row["fence"] for row in rows] == [2, 3]
+    line.free("a", "B", "x.py", "a/x.py")
+    assert line.look("b")
+
+
+def test_a_circle_is_seen_whatever_letter_case_counts_in_there(line: Line, caseless):
+    """A lock that is newer than a place does not let pass: waiting behind that place would have no end."""
+    line.take("c", "B/")
+    assert line.wait("a", "B/") is None and line.wait("b", "a/**", "B/sub/x.py") is None
+    line.free("c", "B")
+    assert line.look("a")
+    with pytest.raises(LockRefused):
+        line.take("a", "a/x.py")
+    with pytest.raises(Deadlock) as told:
+        line.wait("a", "x.py", "a/x.py")
+    assert told.value.circle == ["a", "b"]
 
 
 # ---------------------------------------------------------------------------------- changing the mode

@@ -15,6 +15,7 @@ from ground import Ground, Sleeper, wait_for
 from swarm_hook_core.paths import ignores_case
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import LockRefused, SwarmError
+from swarm_mcp.store.lock_request import request
 
 
 def holders(ground: Ground, path: str) -> list[str]:
@@ -245,6 +246,35 @@ def test_a_link_out_of_a_linked_folder_is_resolved_both_ways(names: Ground):
     names.lock(two, "g")
 
 
+LATER = ["place/f", "place/", "place/*", "place/**/f", "place/./f"]
+
+
+@pytest.mark.parametrize("becomes", ["a link", "a folder"])
+@pytest.mark.parametrize("mine", LATER)
+def test_one_spelling_is_one_lock_though_its_folder_becomes_a_link(names: Ground, mine: str, becomes: str):
+    """A hook looks for every spelling of what is written, so whoever locks it later has to meet the earlier lock."""
+    one, two = names.session("1"), names.session("2")
+    place, elsewhere = names.repo / "place", names.repo / "elsewhere"
+    if becomes == "a link":
+        place.mkdir()
+    else:
+        place.symlink_to("real")
+    names.lock(one, mine)
+    if becomes == "a link":
+        place.rename(elsewhere)
+        place.symlink_to("real")
+    else:
+        place.unlink()
+        place.mkdir()
+    for theirs in LATER:
+        assert refused(names, two, theirs)["instance_id"] == one["id"], theirs
+    names.lock(one, mine)
+    assert names.sql("SELECT count(*) AS n FROM context") == [{"n": 1}], "it is that lock still"
+    with names.store() as store:
+        assert store.locks.release(one, mine) == 1
+        assert store.locks.acquire_all(two, request(two, LATER))
+
+
 def test_a_file_that_does_not_exist_yet_is_one_file_too(names: Ground):
     one, two = names.session("1"), names.session("2")
     names.lock(one, "folder/new/x.py")
@@ -270,6 +300,16 @@ def test_letter_case_and_unicode_form_follow_the_file_system(ground: Ground):
         assert all(refused(ground, two, other) for other in others)
     else:
         assert all(ground.lock(two, other) for other in others)
+
+
+def test_two_files_of_an_empty_folder_are_two_where_letter_case_counts(ground: Ground):
+    (ground.repo / "new").mkdir()
+    one, two = ground.session("1"), ground.session("2")
+    ground.lock(one, "new/A.py")
+    if (ground.repo / "NEW").exists():
+        assert refused(ground, two, "new/a.py")
+    else:
+        assert ground.lock(two, "new/a.py")
 
 
 def test_a_lock_holds_in_every_scope(ground: Ground):

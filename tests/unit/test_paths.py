@@ -183,6 +183,7 @@ def simulate_blindness(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "stat", lambda path, *a, **k: real_stat(entry(path), *a, **k))
     monkeypatch.setattr(os, "lstat", lambda path, *a, **k: real_lstat(entry(path), *a, **k))
     monkeypatch.setattr(os, "scandir", lambda path: real_scandir(entry(path)))
+    monkeypatch.setattr(paths, "_is_marked_caseless", lambda path: contains(str(folder), path))
 
 
 @pytest.fixture
@@ -243,6 +244,31 @@ def test_elsewhere_case_and_form_tell_files_apart(tmp_path: Path) -> None:
     assert not ignores_case(str(tmp_path / "a.md"))
     assert not found(tmp_path / "a.md", "A.md", tmp_path)
     assert not found(tmp_path / NFC, NFD, tmp_path)
+
+
+@pytest.mark.parametrize("empty", ["new", "new/er", "2026", "2026/11", "new/2026"])
+def test_an_empty_folder_is_as_the_folder_over_it(tmp_path: Path, empty: str) -> None:
+    (tmp_path / empty).mkdir(parents=True)
+    assert ignores_case(str(tmp_path / empty / "a.py")) == (tmp_path / "NEW").exists() == sys.platform.startswith("da")
+    assert ignores_case(str(tmp_path / empty / "later" / "a.py")) == sys.platform.startswith("da")
+
+
+@pytest.mark.parametrize("name", ["Empty", "2026"])
+def test_an_empty_folder_of_another_file_system_may_ignore_letter_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    real, volume = os.stat, tmp_path / name
+    (volume / "Within").mkdir(parents=True)
+
+    def stat(path, *words, **named):
+        facts = list(real(path, *words, **named))
+        facts[2] += contains(str(volume), str(path))  # another device
+        return os.stat_result(facts)
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert ignores_case(str(volume / "Within" / "a.py")) == (volume / "WITHIN").exists()
+    (volume / "Within").rmdir()
+    assert ignores_case(str(volume / "a.py"))
 
 
 def test_two_files_that_differ_in_case_are_two(tmp_path: Path) -> None:
