@@ -48,10 +48,10 @@ def tree_at(folder: str, is_real: bool = False):
     if os.path.isdir(mark):
         own = os.path.realpath(mark) if os.path.islink(mark) else os.path.join(top, ".git")
         return Tree(top, own, own)
-    word, _, target = _line(mark).partition(":")
-    if word != "gitdir" or not target.strip():
+    word, _, target = _line(mark).partition(": ")
+    if word != "gitdir" or not target:
         return None
-    own = os.path.realpath(os.path.join(folder, target.strip()))
+    own = os.path.realpath(os.path.join(folder, target))
     shared = _line(os.path.join(own, "commondir"))
     return Tree(top, own, os.path.realpath(os.path.join(own, shared)) if shared else own)
 
@@ -132,11 +132,11 @@ def learn(tree, seconds: float) -> str:
     known = remembered(tree)
     if known or os.path.exists(os.path.join(tree.common, "shallow")):
         return known
-    from swarm_hook_core.coordinator import run
+    from swarm_hook_core import git
     from swarm_hook_core.state import write_private
 
-    argv = ["git", f"--git-dir={tree.common}", "rev-list", "--max-parents=0", "HEAD"]
-    done = run(argv, seconds, GIT_OPTIONAL_LOCKS="0", GIT_NO_LAZY_FETCH="1", LC_ALL="C")
+    words = ["rev-list", "--max-parents=0", "HEAD"]
+    done = git.ask(words, tree.common, seconds, [f"--git-dir={tree.common}"])
     lines = done.stdout.split()
     if done.code != 0 or not lines:
         return ""
@@ -175,9 +175,8 @@ def _birth(tree) -> str:
 
 
 def _line(path: str) -> str:
-    """The first line of a small file; empty where there is none to read."""
-    text = _text(path)
-    return text.split("\n", 1)[0].strip()
+    """What is in a small file of one line, empty where there is none to read. A folder's name may have newlines itself."""
+    return _text(path).rstrip("\r\n")
 
 
 def _text(path: str) -> str:

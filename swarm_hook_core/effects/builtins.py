@@ -196,7 +196,7 @@ def map_file(walk, scope, words):
     elif stream.text is None:
         scope.variables[name] = [walk.mark(stream.found)]
     else:
-        scope.variables[name] = stream.text.splitlines()
+        scope.variables[name] = stream.text.removesuffix("\n").split("\n") if stream.text else []
     scope.status = True
     return Stream("")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from swarm_mcp import bundle
 from swarm_mcp.clients.base import MARKETPLACE, PLUGIN_ID, Client, Finding, HookCommand
-from swarm_mcp.errors import ClientFailed
+from swarm_mcp.clients.mcp_file import write_whole
+from swarm_mcp.errors import ClientFailed, SwarmError
 
 SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
 
@@ -139,10 +140,8 @@ class ClaudeCode(Client):
             if not isinstance(known, dict) or SERVER not in known:
                 return False
             del known[SERVER]
-            replaced = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-            replaced.write_text(json.dumps(known), encoding="utf-8")
-            os.replace(replaced, path)
-        except (OSError, ValueError):
+            write_whole(path.resolve(), json.dumps(known).encode())
+        except (OSError, ValueError, SwarmError):
             return False  # the client forgets by itself in time
         return True
 

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm_hook_core.state import open_private
 from swarm_mcp.errors import SwarmError
 
 SERVERS = "mcpServers"
@@ -54,12 +55,13 @@ def write_whole(path: Path, content: bytes) -> None:
     scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(scratch, "wb") as file:
+        mode = path.stat().st_mode & 0o7777 if path.exists() else 0
+        with open(scratch, "wb", opener=open_private if mode else None) as file:  # it may hold secrets
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if path.exists():
-            scratch.chmod(path.stat().st_mode & 0o7777)
+        if mode:
+            scratch.chmod(mode)
         os.replace(scratch, path)
     except OSError as error:
         scratch.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ import os
 import stat
 from typing import NamedTuple
 
+from swarm_hook_core.state import open_private
 from swarm_mcp.bundle import coordinator_command
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.guard.check import HOOKS
@@ -91,7 +92,7 @@ def install(folder: str) -> Outcome:
             raise SwarmError(f"{SETTING} is set by something that comes after {place.config}; nothing was changed")
     except SwarmError:
         if _bytes(place.config) != before:
-            _replace(place.config, before, stat.S_IMODE(os.stat(place.config).st_mode))
+            _restore(place.config, before)
         _empty(place.folder)
         raise
     after = _bytes(place.config)
@@ -178,7 +179,7 @@ def _unset(repository: Repository, home: str) -> None:
             continue
         if record.get("before") is not None and _text(_bytes(config)) == record.get("after"):
             before = str(record["before"]).encode("utf-8", "surrogateescape")
-            _replace(config, before, stat.S_IMODE(os.stat(config).st_mode))
+            _restore(config, before)
         elif record.get("value"):
             repository.ask("config", "--file", config, SETTING, str(record["value"]))
         else:
@@ -223,10 +224,16 @@ def _put(path: str, text: str) -> bool:
     return True
 
 
+def _restore(config: str, data: bytes) -> None:
+    """Write a configuration back where git wrote it: a link in its place stays one."""
+    real = os.path.realpath(config)
+    _replace(real, data, stat.S_IMODE(os.stat(real).st_mode))
+
+
 def _replace(path: str, data: bytes, mode: int) -> None:
-    scratch = f"{path}.{os.getpid()}.tmp"
+    scratch = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
-        with open(scratch, "wb") as file:
+        with open(open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             file.write(data)
         os.chmod(scratch, mode)
         os.replace(scratch, path)

@@ -710,3 +710,23 @@ def test_lock_git_wants_a_repository_and_no_file(ground, tmp_path):
         nowhere = ground.swarm(verb, "--git", "--as", instance["id"])
         assert (nowhere.code, nowhere.err) == (1, f"swarm-mcp {verb}: {outside} is not in a git repository\n")
         assert "instead of a file" in ground.swarm(verb, "--git", "a.txt", "--as", instance["id"]).err
+
+
+def test_what_a_submodule_names_is_not_run_either(checkout, tmp_path):
+    here, inner = checkout("clean"), Checkout(tmp_path / "inner")
+    inner.put("f.txt", "1\n")
+    inner.put(".gitattributes", "* filter=any\n")
+    inner.git("init", "-q")
+    inner.git("add", "-A")
+    inner.git("commit", "-q", "-m", "x")
+    here.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.top), "module")
+    here.git("commit", "-q", "-am", "x")
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
+    trap.chmod(0o755)
+    here.git("-C", "module", "config", "filter.any.clean", str(trap))
+    here.git("config", "submodule.module.ignore", "none")
+    here.put("module/f.txt", "2\n")
+    for line in ("add -A", "commit -am x", "stash -u", "checkout .", "reset --hard"):
+        here.ask(line, ["sub", "module/f.txt", "a.txt"])
+    assert not (tmp_path / "sprung").exists()

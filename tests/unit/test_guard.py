@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sessions import ROOT
 
+from swarm_hook_core.repository import tree_over
 from swarm_mcp.guard import hooks, scripts
 
 RECORDS = '#!/bin/sh\necho "$(basename "$0") $*" >> "{log}"\ncat >> "{log}"\n{then}\n'
@@ -400,3 +401,92 @@ def test_a_file_is_held_by_a_lock_on_it_or_on_a_folder_over_it(files: list[str],
     exact = {file for file in files for name in locked if file == name or file.startswith(name + "/")}
     folded = {file for file in files for name in locked if (file + "/").casefold().startswith((name + "/").casefold())}
     assert exact <= found <= folded
+
+
+# -- odd repositories -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hook", ["pre-commit", "pre-push"])
+def test_nothing_that_the_repository_names_is_run_by_a_check(repo: Repo, peer: dict, hook: str, tmp_path: Path):
+    sprung, trap = tmp_path / "sprung", tmp_path / "trap"
+    trap.write_text(f'#!/bin/sh\necho "$@" >> {sprung}\ncat\n')
+    trap.chmod(0o755)
+    repo.git("commit", "-q", "--allow-empty", "-m", "second")
+    repo.commit("docs/c.txt")
+    for setting in ("core.fsmonitor", "core.pager", "core.editor", "diff.external", "diff.any.command",
+                    "diff.any.textconv", "filter.any.clean", "gpg.program", "core.sshCommand"):  # fmt: skip
+        repo.git("config", setting, str(trap))
+    for setting in ("log.showSignature", "remote.origin.promisor", "index.threads"):
+        repo.git("config", setting, "true")
+    # A folder of the last commit is missing, and may be had from a remote that is a command.
+    repo.git("config", "extensions.partialClone", "origin")
+    repo.git("config", "remote.origin.url", f"ext::{trap} fetch")
+    repo.git("config", "protocol.ext.allow", "always")
+    (repo.top / ".gitattributes").write_text("* diff=any filter=any\n")
+    shutil.copy(trap, repo.top / ".git" / "hooks" / "post-index-change")
+    (repo.top / "a.txt").write_text("2\n")
+    missing = repo.git("rev-parse", "HEAD:docs").stdout.strip()
+    (repo.top / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    sprung.unlink(missing_ok=True)
+    commit = repo.git("rev-parse", "HEAD").stdout.strip()
+    told = f"refs/heads/main {commit} refs/heads/main {'0' * 40}\n"
+    done = repo.ground.process("guard", "check", "--hook", hook, cwd=repo.top, input=told.encode())
+    assert not sprung.exists(), (sprung.read_text(), done)
+    assert done.code in (0, 1)
+
+
+def test_a_repository_whose_path_has_a_newline(repo: Repo, tmp_path: Path):
+    """Beside it lies another one, whose path is the first line of its own."""
+    for folder in ("left", "left\nright", "blank \u2028 "):
+        shutil.copytree(repo.top, tmp_path / folder, symlinks=True)
+    odd = Repo(tmp_path / "left\nright", repo.ground)
+    user_hook(odd.top / ".git" / "hooks", "pre-commit", tmp_path / "log")
+    other = Repo(tmp_path / "left", repo.ground)
+    before, odd_before = other.insides(), odd.insides()
+    assert odd.guard("install", "--json").json["folder"] == str(odd.top / ".git" / "swarm-hooks")
+    assert other.insides() == before
+    row = repo.ground.session("peer")
+    repo.ground.lock(row, str(odd.top / "a.txt"))
+    assert odd.commit("a.txt").returncode == 1
+    assert other.commit("a.txt").returncode == 0
+    tree = Repo(tmp_path / "tree\nof it", repo.ground)
+    odd.git("worktree", "add", "-q", "-b", "tree", str(tree.top))
+    repo.ground.lock(row, str(tree.top / "b.txt"))
+    assert tree.commit("b.txt").returncode == 1, "linked work trees have the same hooks"
+    assert tree_over(str(tree.top)).common == str(odd.top / ".git")
+    odd.git("worktree", "remove", "--force", str(tree.top))
+    assert odd.guard("uninstall").code == 0
+    assert {name: odd.insides().get(name) for name in odd_before if "/.git/" in name} == {
+        name: data for name, data in odd_before.items() if "/.git/" in name
+    }
+    blank = Repo(tmp_path / "blank \u2028 ", repo.ground)
+    assert blank.guard("install", "--json").json["folder"] == str(blank.top / ".git" / "hooks")
+
+
+def test_odd_names_of_files_and_branches(repo: Repo, tmp_path: Path):
+    repo.guard("install")
+    row = repo.ground.session("peer")
+    for name in ("\nfirst", "in\nside", "\u2028", "a\x85b"):
+        repo.ground.lock(row, str(repo.top / name))
+        assert repo.commit(name).returncode == 1, repr(name)
+        assert repo.git("commit", "-m", "x", SWARM_GUARD="off").returncode == 0
+        branch = "b\u3000\u2028" + str(len(name))
+        repo.git("switch", "-q", "-C", branch)
+        repo.git("init", "-q", "--bare", str(tmp_path / "remote.git"))
+        done = repo.git("push", str(tmp_path / "remote.git"), branch, ok=False)
+        assert "swarm guard: push refused" in done.stderr, repr(name)
+        assert repo.git("push", "--no-verify", str(tmp_path / "remote.git"), branch).returncode == 0
+        repo.git("push", "-q", "--no-verify", str(tmp_path / "remote.git"), f":{branch}")
+
+
+def test_a_configuration_that_is_a_link_stays_one(repo: Repo, tmp_path: Path):
+    config, real = repo.top / ".git" / "config", tmp_path / "dotfiles" / "config"
+    real.parent.mkdir()
+    config.rename(real)
+    config.symlink_to(real)
+    before = real.read_bytes()
+    user_hook(repo.top / ".git" / "hooks", "pre-commit", tmp_path / "log")
+    assert repo.guard("install", "--json").json["way"] == "dispatcher"
+    assert config.is_symlink() and b"swarm-hooks" in real.read_bytes()
+    assert repo.guard("uninstall").code == 0
+    assert config.is_symlink() and real.read_bytes() == before

@@ -73,7 +73,7 @@ def clean(q) -> None:
     else:
         limits, top = [f":(top,literal){path}" for path in asked], q.repository.top
     answer = q.repository.ask("-C", top, "clean", "-n", *flags, "--", *limits)
-    told = [unquoted(line[len("Would remove ") :]) for line in answer.splitlines() if line.startswith("Would remove ")]
+    told = [unquoted(line[len("Would remove ") :]) for line in answer.split("\n") if line.startswith("Would remove ")]
     gone = [os.path.relpath(os.path.normpath(os.path.join(top, path)), q.repository.top) for path in told]
     if o.has("-i", "--interactive"):
         q.maybe(gone)

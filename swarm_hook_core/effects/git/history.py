@@ -173,7 +173,7 @@ def _to_original(q, folder: str) -> None:
 def _remaining(q, todo: str) -> None:
     """The commits that a rebase or a series of picks has still to do."""
     commits = []
-    for line in q.repository.note(todo).splitlines():
+    for line in q.repository.note(todo).split("\n"):
         words = line.split()
         if len(words) > 1 and words[0] in _PICKS:
             commits.append(words[2] if words[1].startswith("-") and len(words) > 2 else words[1])

@@ -15,7 +15,7 @@ def files_in(text: str, strip=None, directory: str = "", prefix: str = ""):
     found: dict = {}
     of_git, before = False, ""
     removed = added = 0
-    for line in text[:LONGEST].splitlines():
+    for line in text[:LONGEST].replace("\r\n", "\n").split("\n"):
         if removed or added:  # inside a hunk, "--- x" is a line that goes
             if line.startswith("-"):
                 removed -= 1

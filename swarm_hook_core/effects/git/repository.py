@@ -9,19 +9,10 @@ import os
 import sys
 import time
 
-STRICT = (
-    "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
-    "-c", "diff.autoRefreshIndex=false", "-c", "protocol.allow=never", "-c", "gc.auto=0",
-    "-c", "maintenance.auto=false", "-c", "submodule.recurse=false", "-c", "log.showSignature=false",
-    "-c", "diff.ignoreSubmodules=none", "-c", "filter.lfs.clean=", "-c", "filter.lfs.process=",
-    "-c", "filter.lfs.required=false",
-)  # fmt: skip
-QUIET = {
-    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_PAGER": "cat", "LC_ALL": "C",
-    "GIT_TRACE": "0",
-}  # fmt: skip
+from swarm_hook_core import git
+
 MOST_PATHS = 400  # more are not named to git one by one
-_RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", "--no-ext-diff")
+_RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
 _REGULAR = ("100644", "100755")
 
 
@@ -56,13 +47,10 @@ class Repository:
 
     def ask(self, *words) -> str:
         """What git prints. Raises Refused, Untold."""
-        from swarm_hook_core.coordinator import run
-
         left = self._end - time.monotonic()
         if left <= 0:
             raise Untold("out of time")
-        argv = ["git", "-C", self.top, *self._settings, *STRICT, *words]
-        result = run(argv, left, **{**self._environment, **QUIET})
+        result = git.ask(words, self.top, left, self._settings, self._environment)
         if result.code is None:
             raise Untold(result.stderr)
         if result.code != 0:
@@ -79,13 +67,12 @@ class Repository:
 
     def since_fork(self, ours: str, theirs: str, paths) -> list:
         """Files that `theirs` changed since it and `ours` parted."""
-        options = ("--name-only", "-z", "--no-renames", "--no-ext-diff")
-        return self.names("diff", *options, f"{ours}...{theirs}", paths=paths)
+        return self.names("diff", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, f"{ours}...{theirs}", paths=paths)
 
     def changed_in(self, revisions, paths, mainline: bool = False) -> list:
         """Files that these commits change; a range says all its commits."""
         walk = [] if any(".." in one or one.startswith("^") for one in revisions) else ["--no-walk"]
-        options = ["--format=", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--root", "--full-history", *walk]
+        options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history", *walk]
         return self.names("log", *options, *(["-m"] if mainline else []), *revisions, paths=paths)
 
     def staged(self, paths, tree: str = "HEAD") -> list:

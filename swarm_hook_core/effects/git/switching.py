@@ -138,8 +138,8 @@ def _move_to_remote(q, name: str, force: bool) -> bool:
     """To the one remote branch of this name, which git would then follow; whether there is one."""
     if any(letter in name for letter in "*?[\\:~^ "):
         return False
-    found = q.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}").split()
-    if len(found) != 1:
+    found = q.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}").rstrip("\n").split("\n")
+    if len(found) != 1 or not found[0]:
         return False
     _move(q, found[0], force)
     return True

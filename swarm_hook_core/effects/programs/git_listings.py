@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core import git
 from swarm_hook_core.effects.git.words import cut, options_of, work_tree
 from swarm_hook_core.effects.model import Found, Stream, is_known
 
@@ -48,7 +49,6 @@ class _Listing:
             return set() if refusal.code == 1 else False  # nothing found
         except Untold:
             return False
-        names = (name.lstrip("\n") for name in names)
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
 
@@ -102,17 +102,17 @@ def _ls_tree(call, top) -> None:
 def _grep(call, top) -> None:
     options = options_of(call.words)
     if options.has("-l", "-L", "--files-with-matches", "--name-only", "--files-without-match"):
-        if not options.has("-O", "--open-files-in-pager", "--no-index"):
+        if not options.has("-O", "--open-files-in-pager", "--no-index", "--textconv"):
             call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name")))
 
 
 def _diff(call, top) -> None:
     before, _after = cut(call.words)
-    outside = {"--no-index", "--ext-diff", "--textconv"}
+    outside = {"--no-index", "--ext-diff", "--textconv", "--show-signature"}  # the last three start programs
     if any(word in outside or word.startswith(("--output", "--relative", "-O")) for word in before):
         return
     plain = {"-p", "-u", "--patch", "-z", "--binary", "--no-color", "--exit-code", "--quiet", "--name-only", "--raw"}
-    asked = _with([word for word in call.words if word not in plain], "--no-ext-diff", "--no-textconv", "-z")
+    asked = _with([word for word in call.words if word not in plain], *git.NO_PROGRAMS, "-z")
     if call.words[0] == "format-patch":
         if "--stdout" in before:
             call.output = _patch_about(_found(call, top, _picked(call.words), True))
@@ -139,7 +139,7 @@ def _picked(words):
     revisions = [word for word in rest if not word.startswith("-")]
     if len(revisions) == 1 and not counted and ".." not in revisions[0]:
         revisions = [revisions[0] + "..HEAD"]
-    return ["log", "--format=", "--name-only", "-z", "--no-ext-diff", *counted, *revisions]
+    return ["log", "--format=", "--name-only", "-z", *git.NO_PROGRAMS, *counted, *revisions]
 
 
 def _patch_about(found):

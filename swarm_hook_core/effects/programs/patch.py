@@ -63,7 +63,7 @@ def targets(diff: str, folder, strip, reverse=False) -> list[str]:
     """
     found: list = []
     index = before = mark = ""
-    for line in diff[:LONGEST].splitlines():
+    for line in diff[:LONGEST].replace("\r\n", "\n").split("\n"):
         kind, rest = line[:4], line[4:]
         if line.startswith("Index: "):
             index = _name(line[7:])

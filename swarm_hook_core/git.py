@@ -1,0 +1,33 @@
+"""Starting git so that it only tells: it runs no program that the repository names, writes nothing, asks nobody.
+
+A repository's own configuration may name programs (a monitor of files, hooks, filters, pagers, helpers that fetch). Whoever
+unpacks somebody's archive has that configuration, so every git that we start for a question is started here.
+"""
+
+from swarm_hook_core.coordinator import run
+
+FLAGS = (
+    "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
+    "-c", "diff.autoRefreshIndex=false", "-c", "protocol.allow=never", "-c", "gc.auto=0",
+    "-c", "maintenance.auto=false", "-c", "submodule.recurse=false", "-c", "log.showSignature=false",
+    "-c", "diff.ignoreSubmodules=dirty", "-c", "diff.relative=false", "-c", "filter.lfs.clean=",
+    "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false",
+)  # fmt: skip
+# GIT_ALLOW_PROTOCOL: none. The setting above leaves a repository's own `protocol.ext.allow` in force.
+ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "",
+    "GIT_PAGER": "cat", "GIT_EDITOR": "false", "LC_ALL": "C", "GIT_TRACE": "0",
+}  # fmt: skip
+# Added to whatever compares: programs that show contents are not run, and no git is started inside of submodules, whose
+# own filters it would run.
+NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
+
+
+def ask(words, folder: str, seconds: float, settings=(), environment=None):
+    """The ``coordinator.Result`` of ``git <words>`` in `folder`, after at most `seconds`.
+
+    `settings` are options of git's own that come first, such as ``-c name=value``; ours come after them. What `config`
+    is asked about is left as the repository has it: it runs nothing.
+    """
+    flags = ("--no-pager",) if words[0] == "config" else FLAGS
+    return run(["git", "-C", folder, *settings, *flags, *words], seconds, **{**(environment or {}), **ENVIRONMENT})
