@@ -134,12 +134,12 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
 
 
 def _unwrap_json(text: str) -> object:
-    """The value that a JSON text stands for; None where it is no JSON, or too deep to be worth reading."""
-    import json
+    """The value that a JSON text stands for, without what is very deep in it; None where it is no JSON."""
+    from swarm_hook_core.payload import loads_outer
 
     try:
-        return json.loads(text, parse_int=str)  # a number of a million digits would take minutes
-    except (ValueError, RecursionError):
+        return loads_outer(text)
+    except ValueError:
         return None
 
 

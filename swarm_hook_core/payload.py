@@ -8,6 +8,10 @@ import os
 import sys
 
 
+LEVELS = 64  # of nesting that are looked at; nothing that a check looks for is deeper
+LONG_NUMBER = 400  # digits; the language refuses whole numbers of some thousands, or takes minutes over them
+
+
 class PayloadError(ValueError):
     """Standard input held no JSON object."""
 
@@ -19,7 +23,7 @@ class _ScannerOptions:
     object_hook = None
     object_pairs_hook = None
     parse_float = float
-    parse_int = int
+    parse_int = staticmethod(lambda digits: int(digits) if len(digits) < LONG_NUMBER else float(digits))
     parse_constant = float
     memo: dict = {}
 
@@ -39,6 +43,32 @@ def loads(text: str) -> object:
         raise PayloadError("not JSON") from None
     if text[end:].strip(" \t\r\n"):
         raise PayloadError("text after the JSON document")
+    return value
+
+
+def loads_outer(text: str) -> object:
+    """As `loads`, however deep the document is: what nests deeper than `LEVELS` is None. Raises ValueError."""
+    try:
+        value = loads(text)
+    except RecursionError:
+        from swarm_hook_core.nesting import shallow
+
+        return loads(shallow(text))
+    # Most documents have too few brackets to be deep. What a parser can nest may be too deep for what follows.
+    return value if text.count("[") + text.count("{") <= LEVELS else pruned(value)
+
+
+def pruned(value):
+    """`value`, as JSON has it, without what nests deeper than `LEVELS`: those lists and objects are None now."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(LEVELS - 1):
+        if not level:
+            return value
+        level = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer) if isinstance(one, (dict, list))]
+    for outer in level:
+        places = outer.items() if isinstance(outer, dict) else enumerate(outer)
+        for place in [place for place, one in places if isinstance(one, (dict, list))]:
+            outer[place] = None
     return value
 
 
@@ -87,8 +117,8 @@ def read(stdin) -> str:
 
 
 def parse(text: str) -> dict:
-    """The hook payload in `text`. Raises PayloadError where it is not a JSON object."""
-    value = loads(text)
+    """The hook payload in `text`, of any depth. Raises PayloadError where it is not a JSON object."""
+    value = loads_outer(text)
     if not isinstance(value, dict):
         raise PayloadError("payload is not an object")
     return value

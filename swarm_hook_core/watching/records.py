@@ -14,7 +14,7 @@ whoever has renamed it, so two hooks that end at once never take the same one.
 
 import os
 
-from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.payload import LEVELS, dumps, loads, loads_outer
 from swarm_hook_core.state import make_private, open_private, watched_dir, write_private
 from swarm_hook_core.watching.snapshot import digest_of
 
@@ -43,8 +43,8 @@ def call_key(runtime: str, payload: dict) -> str:
     tool_input = payload.get("tool_input")
     if isinstance(tool_input, str) and tool_input.lstrip().startswith("{"):
         try:
-            tool_input = loads(tool_input)  # the way Claude Code hands it to an MCP server
-        except (ValueError, RecursionError):
+            tool_input = loads_outer(tool_input)  # the way Claude Code hands it to an MCP server
+        except ValueError:
             pass
     parts = [runtime, payload.get("session_id"), payload.get("tool_name"), _canonical(tool_input)]
     return digest_of(dumps(parts).encode("utf-8", "surrogatepass"))
@@ -281,12 +281,17 @@ def _text(facts: dict) -> str:
         return dumps(facts)
 
 
-def _canonical(value):
-    """`value` with the same text whatever the order of keys, and however a client writes whole numbers."""
+def _canonical(value, levels: int = LEVELS // 2):
+    """`value` with the same text whatever the order of keys, and however a client writes whole numbers.
+
+    Only so many `levels` of it: how deep a payload is read depends on how it came.
+    """
+    if isinstance(value, (dict, list)) and not levels:
+        return None
     if isinstance(value, dict):
-        return {key: _canonical(value[key]) for key in sorted(value)}
+        return {key: _canonical(value[key], levels - 1) for key in sorted(value)}
     if isinstance(value, list):
-        return [_canonical(item) for item in value]
+        return [_canonical(item, levels - 1) for item in value]
     if isinstance(value, float) and value == value // 1:
         return int(value)
     return value

@@ -32,11 +32,11 @@ LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list") 
 def parsed(tool_input):
     """The input as an object; None where it is none. Some transports hand it over as JSON text."""
     if isinstance(tool_input, str):
-        from swarm_hook_core.payload import loads
+        from swarm_hook_core.payload import loads_outer
 
         try:
-            tool_input = loads(tool_input)
-        except (ValueError, RecursionError):
+            tool_input = loads_outer(tool_input)
+        except ValueError:
             return None
     return tool_input if isinstance(tool_input, dict) else None
 

@@ -16,7 +16,7 @@ from functools import cache
 
 from swarm_hook_core import faults, scratch
 from swarm_hook_core.core import HookCore
-from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.payload import dumps, loads_outer, pruned
 from swarm_hook_core.peers import SOME_AGENT
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store, driver
@@ -104,9 +104,10 @@ def _payload(arguments: dict) -> dict:
     given = payload["tool_input"]
     if isinstance(given, str) and given.lstrip().startswith("{"):
         try:
-            payload["tool_input"] = loads(given)
-        except (ValueError, RecursionError):
+            payload["tool_input"] = loads_outer(given)
+        except ValueError:
             pass  # a text that only looks like it
+    pruned(payload["tool_input"])
     return {**payload, "hook_event_name": "PreToolUse"}
 
 

@@ -13,11 +13,14 @@ from collections.abc import Callable
 
 import mcp_types as types
 
+from swarm_hook_core.payload import loads_outer
+from swarm_mcp.server import checks
 from swarm_mcp.server.opening import Opening
 from swarm_mcp.server.tool import Answer
 
 HALF_CHARACTER = "the request holds text that is not valid UTF-8"
 NO_MESSAGE = "this is no JSON-RPC 2.0 message"
+TOO_DEEP = "the request nests too deeply to be read"
 NO_ID = "the id of a request is text or a whole number"
 
 
@@ -62,7 +65,10 @@ class Traffic:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except Exception:  # noqa: BLE001 - whatever the SDK will not read: invalid in form, too deep, not UTF-8
-            self._refuse(_refusal(line))
+            cut = _cut(line)
+            if cut and _is_check(cut):
+                return self._admit(cut)
+            self._refuse(_error(_parsed(cut)["id"], types.INVALID_PARAMS, TOO_DEEP) if cut else _refusal(line))
             return []
         if isinstance(message, types.JSONRPCRequest):
             key = _key(message.id)
@@ -138,6 +144,22 @@ class Traffic:
 def _key(request_id: object) -> str:
     """What a request is known by. 7 and "7" are the same, as they are to the SDK in a cancellation."""
     return str(request_id)
+
+
+def _cut(line: str) -> str:
+    """A request without what nests too deeply in it; empty where that is not all that is wrong with it."""
+    try:
+        text = json.dumps(loads_outer(line))
+        message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except Exception:  # noqa: BLE001 - as in `_admit`
+        return ""
+    return text if isinstance(message, types.JSONRPCRequest) else ""
+
+
+def _is_check(line: str) -> bool:
+    """Whether a request asks for the check of a write, which looks at the outer levels only."""
+    message = _parsed(line)
+    return message["method"] == "tools/call" and (message.get("params") or {}).get("name") == checks.TOOL
 
 
 def _refusal(line: str) -> dict:

@@ -62,7 +62,7 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 def test_deep_nesting_ends_in_one_of_two_errors(opening: str, depth: int, closed: bool) -> None:
     closing = "".join({"[": "]", "{": "}"}[c] for c in reversed(opening) if c in "[{")
     with pytest.raises((RecursionError, ValueError)):
-        parse(opening * depth + "1" + (closing * depth if closed else ""))
+        loads(opening * depth + "1" + (closing * depth if closed else ""))
 
 
 @pytest.mark.parametrize(

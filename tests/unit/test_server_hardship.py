@@ -84,7 +84,7 @@ def test_whatever_a_client_writes_is_answered(ground: Ground):
         (b"this is no JSON", None), (b'{"jsonrpc":"2.0","id":', None), (b"[]", None), (b"7", None), (b"null", None),
         (b'{"jsonrpc":"2.0","id":50,"method":"ping","params":[]}', 50), (b'{"id":51,"method":"ping"}', 51),
         (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', None), (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', None),
-        (b'{"jsonrpc":"1.0","id":"odd","method":"ping"}', "odd"), (deep, "deep"), (bottomless, None),
+        (b'{"jsonrpc":"1.0","id":"odd","method":"ping"}', "odd"), (deep, "deep"), (bottomless, "deep"),
         (b'{"jsonrpc":"2.0","id":52,"method":"tools/call","params":{"name":"lock_file","arguments":{"file":"\xff"}}}', 52),
         (lines(call(53, "lock_file", file="\ud800")).strip(), 53),
         (b'{"jsonrpc":"2.0","id":54}', 54), (b'[{"jsonrpc":"2.0","id":55}, 8]', [55, None]),

@@ -14,10 +14,10 @@ def main() -> int:
     """The exit status."""
     from _common import SHELL_TOOL, call, core
 
-    from swarm_hook_core.payload import loads, read
+    from swarm_hook_core.payload import loads_outer, read
 
     when, tool, call_id, called = sys.argv[1:5]
-    tool_input = loads(read(sys.stdin))
+    tool_input = loads_outer(read(sys.stdin))
     # Called by name from within a shell command, a tool takes relative paths from where that is.
     nested = (os.environ.get("HARNESS_CWD") or os.getcwd()) if "/.tool-bin/" in called else ""
     call_id = f"guard-{call_id}"

@@ -28,9 +28,9 @@ def assemble() -> None:
     """Print the request in the making with the greeting, and news that cannot wait, behind its system prompt."""
     from _common import core, payload
 
-    from swarm_hook_core.payload import dumps, parse, read
+    from swarm_hook_core.payload import dumps, loads, read
 
-    given = parse(read(sys.stdin))
+    given = loads(read(sys.stdin))  # all of it: it is handed on
     words = [_greeting(), core.words_now(payload("UserPromptSubmit"))]
     text = "\n\n".join(filter(None, words))
     if not text:
