@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import json
 import os
@@ -27,21 +28,16 @@ SWARM = [
     f"import sys; sys.path[:0] = {FOLDERS!r}; from swarm_mcp.cli.main import main; sys.exit(main())",
 ]
 
-# Takes the right to ignore file permissions from a process of root; others never had it.
-WITHOUT_PRIVILEGES = """
-import os
-if os.geteuid() == 0:
-    import ctypes, struct
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.capset(struct.pack("Ii", 0x20080522, 0), struct.pack("6I", *[0] * 6)):
-        raise OSError(ctypes.get_errno(), "capset")
-"""
-UNPRIVILEGED_SWARM = [
-    *BARE_PYTHON,
-    "-c",
-    WITHOUT_PRIVILEGES
-    + f"import sys; sys.path[:0] = {FOLDERS!r}\nfrom swarm_mcp.cli.main import main\nsys.exit(main())",
-]
+PR_CAPBSET_DROP = 24
+
+
+def without_privileges() -> None:
+    """Between fork and exec: take the right to ignore file permissions from root's program; others never had it."""
+    if os.geteuid() == 0:
+        libc = ctypes.CDLL(None, use_errno=True)
+        for capability in range(int(Path("/proc/sys/kernel/cap_last_cap").read_text()) + 1):
+            if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
+                raise OSError(ctypes.get_errno(), "prctl")
 
 
 class Done(NamedTuple):

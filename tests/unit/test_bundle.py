@@ -123,8 +123,12 @@ def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_pat
     for runtime in RUNTIMES:
         assert all(command.partition("python3 -E ")[1] for command in commands(folder, runtime).values())
         assert (server(folder, runtime)["command"], server(folder, runtime)["args"]) == ("swarm-mcp", ["serve"])
-    mine = [str(CHECKOUT), sys.prefix, sys.base_prefix, str(tmp_path), os.path.expanduser("~"), "/home/", "/Users/"]
-    mine += [socket.gethostname(), *(["/root"] if getpass.getuser() == "root" else [f"/{getpass.getuser()}/"])]
+    mine = [str(CHECKOUT), sys.executable, os.path.realpath(sys.executable), str(tmp_path), os.path.expanduser("~")]
+    mine += ["/home/", "/Users/", "/root/"]
+    # An ordinary word, as the sources use it themselves, may be a prefix (/usr) or a machine's or a person's name.
+    sources = b"".join(path.read_bytes() for path in CHECKOUT.glob("*/**/*") if path.suffix in (".py", ".md", ".json", ".sh"))
+    names = [sys.prefix, sys.base_prefix, socket.gethostname(), f"/{getpass.getuser()}/"]
+    mine += [name for name in names if name.encode() not in sources]
     for name, content in tree(folder).items():
         found = [word for word in mine if len(word) > 3 and word.encode() in content]
         assert not found, f"{name} names {found}"

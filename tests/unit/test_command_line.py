@@ -182,6 +182,7 @@ def test_the_example_of_dispatch_runs_until_its_task_is_done(town: Ground):
     assert process.returncode == 0 and err == "" and "done" in out, (out, err)
 
 
+@pytest.mark.usefixtures("usual_signals")
 def test_the_example_of_watch_runs_until_it_is_interrupted(town: Ground):
     process = subprocess.Popen(
         ["/bin/sh", "-c", f"exec {example_of('watch')}"], cwd=town.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -312,6 +313,7 @@ def test_what_is_not_there_is_null_to_machines_and_exit_1_to_people(ground: Grou
     assert ground.swarm(*argv) == (1, "", "")
 
 
+@pytest.mark.usefixtures("usual_signals")
 def test_an_interrupt_of_a_real_process_is_130_and_silent(ground: Ground):
     with ground.store():
         pass
@@ -319,10 +321,8 @@ def test_an_interrupt_of_a_real_process_is_130_and_silent(ground: Ground):
     def queued() -> list:
         return ground.sql("SELECT 1 FROM ui_commands")
 
-    # What a shell starts in the background ignores the signal, and so would its children.
     process = subprocess.Popen(
         [*SWARM, "ui", "organize", "--wait", "60"], cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     try:
         wait_for(queued)

@@ -262,7 +262,7 @@ def test_zsh(shell):
         state = f"words=({shlex.join(words)}); CURRENT={len(words)}"
         return shell(ZSH, "-f", "-c", f"{stand_ins}; source <(swarm-mcp completion zsh); {state}; _swarm_mcp; true")
 
-    assert asked("swarm-mcp", "lo") == ["lock", "locks"]
+    assert asked("swarm-mcp", "loc") == ["lock", "locks"]
     assert asked("swarm-mcp", "claim", "") == ["0aaa-task", "1aaa-task"]
     assert asked("swarm-mcp", "whoami", "--as", "role:p") == ["role:planner"]
     assert asked("swarm-mcp", "whoami", "--as=role:p") == ["--as=role:planner"]
@@ -277,7 +277,7 @@ def test_fish(shell):
         text = f"{place}swarm-mcp completion fish | source; complete -C {shlex.quote(line)}"
         return [line.partition("\t")[0] for line in shell(FISH, "--no-config", "-c", text)]
 
-    assert asked("swarm-mcp lo") == ["lock", "locks"]
+    assert asked("swarm-mcp loc") == ["lock", "locks"]
     assert asked("swarm-mcp claim ") == ["0aaa-task", "1aaa-task"]
     assert asked("swarm-mcp whoami --as role:p") == ["role:planner"]
     assert asked("swarm-mcp whoami --as=role:p") == ["--as=role:planner"]

@@ -114,13 +114,13 @@ def test_a_session_of_another_harness_is_not_gone_on_with(ground: Ground) -> Non
     assert "no session that could be gone on with" in ground.swarm("run", "--resume", "def", "x").err
 
 
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_agent_with_all_it_has_started(ground: Ground, number: int) -> None:
     code = "import subprocess, time; c = subprocess.Popen(['sleep', '60']); print(c.pid, flush=True); time.sleep(60)"
     argv = [*SWARM, "run", "--harness", "process", "--watch", "--grace", "2", "--command", command(code), "x"]
     process = subprocess.Popen(
         argv, cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # these tests may run where it is ignored
     )  # fmt: skip
     pid = int(process.stdout.readline())
     process.send_signal(number)

@@ -203,6 +203,7 @@ def left_nothing(ground: Ground) -> None:
     assert ground.sql("SELECT * FROM swarm_sessions") == []
 
 
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("how", ["stdin", signal.SIGTERM, signal.SIGINT])
 def test_it_ends_when_told_and_takes_its_registration_along(ground: Ground, server: Server, how):
     registered(ground, server)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from ground import SWARM, UNPRIVILEGED_SWARM, Ground, Sleeper, wait_for
+from ground import SWARM, Ground, Sleeper, wait_for, without_privileges
 from serving import ABOUT, Server
 
 from swarm_hook_core.process import start_time
@@ -257,8 +257,9 @@ def test_a_state_folder_that_cannot_be_written_is_said_once_and_no_harm(ground: 
     folder = Path(os.environ["SWARM_STATE_DIR"])
     folder.mkdir(mode=0o500)
     done = subprocess.run(
-        [*UNPRIVILEGED_SWARM, "serve"], cwd=ground.repo, input=lines(INITIALIZE, INITIALIZED, *LISTS), capture_output=True, timeout=60
-    )
+        [*SWARM, "serve"], cwd=ground.repo, input=lines(INITIALIZE, INITIALIZED, *LISTS), capture_output=True, timeout=60,
+        preexec_fn=without_privileges,
+    )  # fmt: skip
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 4
     assert done.stderr.count(b"\n") == 1 and str(folder).encode() in done.stderr
 
@@ -337,6 +338,7 @@ def left(ground: Ground) -> bool:
     return ground.sql("SELECT id FROM instances") == []
 
 
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("moment", ["opening", "import", "busy store"])
 def test_every_signal_at_every_moment_ends_it_in_order(reserved: Ground, moment: str):
     one_shot(reserved, lines(INITIALIZE, INITIALIZED))
@@ -440,7 +442,7 @@ def test_locks_of_a_killed_server_stay_with_its_client_and_go_to_its_next_server
 
 
 def test_a_store_that_goes_changes_or_cannot_be_written_while_the_server_lives(ground: Ground):
-    with Server(ground, [*UNPRIVILEGED_SWARM, "serve"]) as server:
+    with Server(ground, preexec_fn=without_privileges) as server:
         server.value("register", {"directory": ground.scope})
         folder = Path(ground.database).parent
         for path in folder.iterdir():

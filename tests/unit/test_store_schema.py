@@ -13,7 +13,7 @@ from pathlib import Path
 
 import crowd
 import pytest
-from ground import BARE_PYTHON, FOLDERS, UNPRIVILEGED_SWARM, WITHOUT_PRIVILEGES, Ground
+from ground import BARE_PYTHON, FOLDERS, Ground, without_privileges
 
 from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.store import Store, driver, schema
@@ -317,11 +317,11 @@ def sandbox(ground: Ground):
 
 def test_reading_works_in_a_sandbox_and_writing_says_why_not(ground: Ground, sandbox):
     for argv in READS[:8] + READS[9:]:
-        done = ground.process(*argv, program=UNPRIVILEGED_SWARM)
+        done = ground.process(*argv, preexec_fn=without_privileges)
         assert done.code == 0 and done.err == "", (argv, done)
-    assert ground.process("locks", "--json", program=UNPRIVILEGED_SWARM).json[0]["content"] == "note"
+    assert ground.process("locks", "--json", preexec_fn=without_privileges).json[0]["content"] == "note"
     for argv in (["lock", "g"], ["register"], ["kv", "set", "k", "w"], ["deregister"], ["cleanup"]):
-        done = ground.process(*argv, program=UNPRIVILEGED_SWARM)
+        done = ground.process(*argv, preexec_fn=without_privileges)
         assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, (argv, done)
     assert sorted(path.name for path in Path(ground.database).parent.iterdir()) == ["swarm.db"]
 
@@ -337,14 +337,18 @@ def test_a_pending_log_is_read_in_a_sandbox(ground: Ground):
     assert os.path.getsize(ground.database + "-wal")
     folder = closed(ground)
     try:
-        done = ground.process("locks", "--json", program=UNPRIVILEGED_SWARM)
+        done = ground.process("locks", "--json", preexec_fn=without_privileges)
         assert done.code == 0 and [lock["content"] for lock in done.json] == ["from the log"], done
+        folder.chmod(0o755)
         os.unlink(ground.database + "-shm")
-        done = ground.process("locks", "--json", program=UNPRIVILEGED_SWARM)
+        folder.chmod(0o555)
+        done = ground.process("locks", "--json", preexec_fn=without_privileges)
         # Without the log's index nothing may be read past it: the answer, or an error; never the old state.
         assert (done.code == 1 and done.err.count("\n") == 1) or done.json[0]["content"] == "from the log", done
     finally:
         folder.chmod(0o755)
+    for path in folder.iterdir():
+        path.chmod(0o644)
     assert [row["content"] for row in ground.sql("SELECT content FROM context")] == ["from the log"]
 
 
@@ -352,7 +356,7 @@ def test_a_foreign_file_in_a_sandbox_is_refused_in_one_line(ground: Ground):
     contract_only_file(ground)
     folder = closed(ground)
     try:
-        done = ground.process("instances", program=UNPRIVILEGED_SWARM)
+        done = ground.process("instances", preexec_fn=without_privileges)
     finally:
         folder.chmod(0o755)
     assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done
@@ -360,9 +364,9 @@ def test_a_foreign_file_in_a_sandbox_is_refused_in_one_line(ground: Ground):
 
 def test_privileges_are_really_gone_in_a_sandbox(tmp_path: Path):
     tmp_path.chmod(0o555)
-    code = WITHOUT_PRIVILEGES + f"open({str(tmp_path / 'x')!r}, 'w')"
+    argv = [sys.executable, "-c", f"open({str(tmp_path / 'x')!r}, 'w')"]
     try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        done = subprocess.run(argv, capture_output=True, text=True, preexec_fn=without_privileges)
     finally:
         tmp_path.chmod(0o755)
     assert "PermissionError" in done.stderr

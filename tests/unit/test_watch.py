@@ -146,6 +146,7 @@ def test_more_than_one_portion_is_told_in_order(ground: Ground, peer: dict):
     assert [event["subject"] for event in told(ground, "1")] == [f"k{number}" for number in range(1, 1201)]
 
 
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(ground: Ground, peer: dict, number: signal.Signals):
     with watching_for(ground, peer) as watching:
