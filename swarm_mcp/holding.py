@@ -49,8 +49,11 @@ class Hold:
         """
         ours = _at_our_terminal()
         with Changes(self.store.path) as changes, _leashed() as leash:
-            child = subprocess.Popen(argv, start_new_session=not ours)
-            leash.fasten(os.getpgrp() if ours and os.getpgrp() == os.getpid() else child.pid)
+            group = os.getpgrp() if ours and os.getpgrp() == os.getpid() else 0
+            # The child fastens itself before it begins, so that it ends with us though we were killed this very moment.
+            child = subprocess.Popen(
+                argv, start_new_session=not ours, preexec_fn=lambda: leash.fasten(group or os.getpid())
+            )
             with _passing_on(child, ours):
                 threading.Thread(target=lambda: (child.wait(), changes.stop()), daemon=True).start()
                 while not changes.stopped and not self.lost:

@@ -97,6 +97,12 @@ def test_killed_it_frees_the_locks_and_ends_the_command(ground: Ground):
     assert "TERM" in said(ground)
 
 
+def test_killed_as_soon_as_its_command_begins_it_ends_the_command(ground: Ground):
+    for _ in range(3):
+        held = hold(ground, "f", "--", "sh", "-c", f"kill -9 $PPID; {PATIENT}")
+        assert ended(held)[0] == -9, "the command has our pipe too, so that this waits for both"
+
+
 def test_signals_are_passed_on(ground: Ground):
     held = hold(ground, "f", "--", "sh", "-c", PATIENT)
     begun(ground)
