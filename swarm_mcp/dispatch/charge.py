@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.dispatch.assignment import Assignment
+from swarm_mcp.dispatch.order import scrubbed_text
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import spawn_locks
@@ -107,7 +108,7 @@ class Charge:
     def write_instructions_down(self) -> None:
         """The instructions among the messages, as read: they show what was asked, and are not sent once more."""
         given = self.given
-        content = f"[task:{given.task_id}] {given.message}"
+        content = f"[task:{given.task_id}] {scrubbed_text(given.message)}"
         try:
             with self.store.writing():
                 posted = self.store.messages.post(given.scope, given.requester_id, self.me["id"], content)

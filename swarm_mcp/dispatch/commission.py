@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_mcp.dispatch import promotion
 from swarm_mcp.dispatch.control import named_task
-from swarm_mcp.dispatch.order import Order
+from swarm_mcp.dispatch.order import Order, scrubbed
 from swarm_mcp.errors import Refused
 from swarm_mcp.store.tracker_links import entry_in
 
@@ -31,10 +31,11 @@ class Commission:
         if order.resume:
             return self._recall(store)
         self.decision = promotion.decide(self._work(store))
+        shown, _ = scrubbed(order)
         spec = {
             "type": order.type,
-            "title": order.title,
-            "description": order.description,
+            "title": shown.title,
+            "description": shown.description,
             "files": list(order.files),
             "priority": order.priority,
             "depends_on": list(order.depends_on),

@@ -16,7 +16,7 @@ from swarm_mcp.dispatch import workers
 from swarm_mcp.dispatch.ceiling import require_below
 from swarm_mcp.dispatch.commission import Commission
 from swarm_mcp.dispatch.completion import CompletionWait
-from swarm_mcp.dispatch.order import Order, checked, require_gateway
+from swarm_mcp.dispatch.order import Order, checked, require_gateway, scrubbed
 from swarm_mcp.dispatch.outfit import RUN, outfit
 from swarm_mcp.dispatch.spawners import SUPERVISED, SpawnFailed, Worker, canonical, spawner
 from swarm_mcp.errors import Refused
@@ -29,6 +29,10 @@ from swarm_mcp.store.task_states import OPEN, TERMINAL
 
 LOOK_SECONDS = 0.5
 _UNSHOWN = ("supervisor", "log")  # facts for ourselves
+SECRET_WARNING = (
+    "there is a secret in what was dispatched: the task's title and description have it masked, the worker is told it as"
+    " it stands; better name the variable or file that holds it"
+)
 
 
 class Handover:
@@ -46,6 +50,7 @@ class Handover:
             raise Refused(f"a worker cannot be started in {self.cwd}: there is no such folder")
         self._commission = Commission(requester, self.order)
         self.key = self._commission.key
+        self._has_secrets = scrubbed(self.order)[1]
         self.task: dict = {}
         self._answer: dict = {}
         self._decision: dict = {}
@@ -253,6 +258,8 @@ class Handover:
     def _answered(self, status: str, **more) -> None:
         task = self.task
         self._answer = {"status": status, "task_id": task["id"], "task": task, **more}
+        if self._has_secrets:
+            self._answer["warning"] = SECRET_WARNING
         if self._decision:
             self._answer["promotion"] = {"decision": self._decision}
 

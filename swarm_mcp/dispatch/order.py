@@ -75,6 +75,24 @@ class Order(NamedTuple):
         return "dispatch:" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def scrubbed(order: Order) -> tuple[Order, bool]:
+    """The order with its title and description as they may be kept for everybody to read; whether secrets were in it.
+
+    The worker is told the message as it stands.
+    """
+    shown = order._replace(title=scrubbed_text(order.title), description=scrubbed_text(order.description))
+    return shown, shown != order or scrubbed_text(order.message) != order.message
+
+
+def scrubbed_text(text: str) -> str:
+    """`text` without the secrets that this process knows."""
+    import os
+
+    from swarm_mcp.harness.scrub import Scrubber
+
+    return Scrubber(os.environ).text(text)
+
+
 def checked(order: Order) -> Order:
     """The order with its words trimmed. Raises Refused where it cannot be meant."""
     order = order._replace(

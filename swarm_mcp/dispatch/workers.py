@@ -7,7 +7,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.actor import TERMINAL
 from swarm_mcp.circle import may_meet
-from swarm_mcp.dispatch.order import GENERALIST
+from swarm_mcp.dispatch.order import GENERALIST, scrubbed_text
 from swarm_mcp.store.registration import DETACHED, RUN_RUNTIME
 from swarm_mcp.workspace.prompting import deliver
 
@@ -65,11 +65,13 @@ def tell(store, requester: dict, worker: dict, task: dict, message: str, nudge: 
     A supervised worker had them with its start, and is told what is new only.
     """
     content = f"[task:{task['id']}] {message}"
+    kept = f"[task:{task['id']}] {scrubbed_text(message)}"  # as a supervisor writes it down
     told = 1 if store.runs.of_instance(worker["id"]) else 0
     with store.writing():
         waiting = store.row(
-            "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read <= ? AND sender = ? AND content = ?",
-            (requester["scope"], worker["id"], told, requester["id"], content),
+            "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read <= ? AND sender = ?"
+            " AND content IN (?, ?)",
+            (requester["scope"], worker["id"], told, requester["id"], content, kept),
         )
         if not waiting and worker["id"] != requester["id"]:
             store.messages.post(requester["scope"], requester["id"], worker["id"], content)

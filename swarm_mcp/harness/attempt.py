@@ -100,7 +100,7 @@ class Attempt:
     def _scrubber(self, own) -> Scrubber:
         query = self._query
         servers = [values for server in query.mcp_servers.values() for values in (server.env, server.headers)]
-        return Scrubber(os.environ, query.env, own, *servers)
+        return Scrubber(os.environ, query.env, own, *servers, folder=query.cwd)
 
     def _metadata(self, launch: Launch, own: dict[str, str], number: int) -> dict:
         """What the record begins with. Of the environment only what the child has beside this process's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +14,9 @@ from swarm_mcp.harness.secret_shapes import (
     SHORTEST_LINE,
     SHORTEST_TEXT,
     is_secret_name,
+    passwords_in,
 )
+from swarm_mcp.scope import git_root
 
 DEEPEST = 60  # levels of an event's data; what is deeper is kept as text
 _MARKER = re.compile(r"\[REDACTED(?::[A-Za-z0-9_.-]*)?\]")
@@ -26,17 +29,23 @@ class Scrubber:
     """Knows the secrets of one run: the values of variables that are named like secrets, beside all known shapes.
 
     `environments` are mappings of names to values. A value of several, parted by commas, is also each of them; one of
-    several lines also each line. What is taken out becomes ``[REDACTED:NAME]``. Nothing here raises, and what was
+    several lines also each line. What is the path of a file, in `folder` or anywhere, is no secret, whatever the
+    variable is called; the password of an address is one. What is taken out becomes ``[REDACTED:NAME]``. Nothing here raises, and what was
     scrubbed once stays as it is. Half a surrogate pair, which JSON can say and no store can keep, becomes U+FFFD.
     """
 
-    def __init__(self, *environments: Mapping[str, str]):
+    def __init__(self, *environments: Mapping[str, str], folder: str = ""):
         self._names: dict[str, str] = {}
+        self._folders = (folder, git_root(folder or os.getcwd()) or folder)
         for environment in environments:
             for name, value in environment.items():
-                if isinstance(value, str) and is_secret_name(name):
-                    self._learn(name, value)
+                if not isinstance(value, str):
+                    continue
+                if is_secret_name(name):
+                    self._learn(name, _parts(value))
+                self._learn(name, passwords_in(value))
         self._values = sorted(self._names, key=len, reverse=True)
+        self._shortest = min([SHORTEST_TEXT, *map(len, self._values[-1:])])
         # One pass for all, the longest first: a secret may be part of another.
         self._known = re.compile("|".join(map(re.escape, self._values))) if self._values else None
 
@@ -48,7 +57,7 @@ class Scrubber:
             shown = found if isinstance(found, str) else str(found)
         except Exception:
             return ""
-        if len(shown) < SHORTEST_TEXT:
+        if len(shown) < self._shortest:
             return shown if shown.isascii() else _HALF.sub("\ufffd", shown)
         if not shown.isascii():
             shown = _HALF.sub("\ufffd", shown)
@@ -84,10 +93,12 @@ class Scrubber:
 
     # ------------------------------------------------------------------ parts
 
-    def _learn(self, name: str, value: str) -> None:
+    def _learn(self, name: str, secrets: Iterable[str]) -> None:
         shown = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:60]
-        for part in _parts(value):
-            for spelling in _spellings(part):
+        for secret in secrets:
+            if any(_is_path(secret, folder) for folder in self._folders):
+                continue
+            for spelling in _spellings(secret):
                 # One that could stand in a marker would be found in what replaced another.
                 if "[REDACTED" not in spelling and spelling not in f"[REDACTED:{shown}]":
                     self._names.setdefault(spelling, shown)
@@ -123,6 +134,14 @@ class Scrubber:
             return self.text(json.dumps(found, default=str)[:10000])
         except (TypeError, ValueError, RecursionError):
             return "..."
+
+
+def _is_path(text: str, folder: str) -> bool:
+    """Whether a file or folder of that name is there: then it is named wherever it is worked on."""
+    try:
+        return os.path.lexists(os.path.join(folder, os.path.expanduser(text)))
+    except ValueError:
+        return False
 
 
 def _parts(value: str) -> Iterable[str]:

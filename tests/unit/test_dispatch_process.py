@@ -91,6 +91,21 @@ def test_who_says_what_to_start_has_it_started(ground: Ground, lead: dict) -> No
     assert not (ground.repo / "no").exists()
 
 
+def test_secrets_of_a_dispatch_are_not_kept(ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://u:tr0ub4dor-3@db/shop")
+    words = ("dispatch", "Use tr0ub4dor-3", "--message", "Log in with tr0ub4dor-3", "--harness", "process", "--command",
+             "/bin/sh -c 'cat > told'", "--completion-wait", "20", "--as", lead["id"])  # fmt: skip
+    for _ in range(2):
+        done = ground.process(*words, start_new_session=True)
+        assert done.code == 0 and "the task's title and description have it masked" in done.err
+    (row,) = ground.sql("SELECT * FROM tasks")
+    assert (row["title"], row["description"]) == ("Use [REDACTED:DATABASE_URL]", "Log in with [REDACTED:DATABASE_URL]")
+    assert "Log in with tr0ub4dor-3" in (ground.repo / "told").read_text()
+    assert ground.sql("SELECT * FROM messages WHERE content LIKE '%tr0ub4dor%'") == []
+    plain = ground.process("dispatch", "Plain", "--no-spawn", "--as", lead["id"], start_new_session=True)
+    assert plain.err == ""
+
+
 def test_a_worker_that_ends_its_task_itself_has_the_last_word(ground: Ground, lead: dict) -> None:
     words = "from ground import Ground; from swarm_mcp.store import Store; import os, sys"
     script = f"""{words}

@@ -82,6 +82,41 @@ def test_values_by_name():
     assert Scrubber({"Authorization": "Bearer the-very-secret"}).text("the-very-secret") == "[REDACTED:Authorization]"
 
 
+@pytest.mark.parametrize(
+    "value, secrets",
+    [
+        ("postgres://u:s3cr3t-pw@db.example.org/shop", ["s3cr3t-pw"]),
+        ("postgres://u:p%40ss%2Fw0rd%21@db/shop", ["p%40ss%2Fw0rd%21", "p@ss/w0rd!"]),
+        ("mysql://u:with@inside9@db/shop?x=1@2", ["with@inside9"]),
+        ("redis://:hunter2@cache:6379/0", ["hunter2"]),
+        ("https://a:first-one@x,https://b:2nd-one@y", ["first-one", "2nd-one"]),
+        ("Server=db;User Id=u;Password=Tr0ub4dor;Encrypt=yes", ["Tr0ub4dor"]),
+        ("postgres://postgres:postgres@localhost:5432/x", []),
+        ("postgres://app:12345@localhost", []),
+    ],
+)
+def test_the_password_of_an_address_is_a_secret_by_itself(value, secrets):
+    scrub = Scrubber({"DATABASE_URL": value})
+    for secret in secrets:
+        assert scrub.text(f"the password is {secret}.") == "the password is [REDACTED:DATABASE_URL]."
+        assert scrub.text(secret) == "[REDACTED:DATABASE_URL]"
+    for word in ("postgres", "localhost", "12345", "db", "password"):
+        assert scrub.text(f"see {word} there") == f"see {word} there"
+
+
+def test_the_path_of_a_file_is_no_secret_whatever_the_variable_is_called(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "src" / "settings").mkdir(parents=True)
+    (tmp_path / "src" / "settings" / "app.toml").touch()
+    paths = {"APP_SECRET": "src/settings/app.toml", "B_SECRET": str(tmp_path / "src" / "settings"),
+             "AUTH_TOKEN_URI": "https://auth.example.org/token", "C_SECRET": "src/settings/gone.toml"}  # fmt: skip
+    for folder in (tmp_path, tmp_path / "src"):
+        scrub = Scrubber(paths, folder=str(folder))
+        text = "\n".join([*list(paths.values())[:3], "src/settings", "a b"])
+        assert scrub.text(text) == text
+        assert scrub.text("src/settings/gone.toml") == "[REDACTED:C_SECRET]", "no such file: it may be a secret"
+
+
 def test_values_as_json_and_json_in_json_and_line_by_line():
     odd = 'with "quotes", \\ and /é\nand a second long line'
     scrub = Scrubber({"ODD_SECRET": odd})
@@ -124,7 +159,7 @@ def test_scrubbing_twice_is_scrubbing_once_and_no_value_is_left(environment, dat
     once = scrub.text(text)
     assert scrub.text(once) == once
     for value in environment.values():
-        if "REDACTED" not in value and not any(value in f"[REDACTED:{name}]" for name in environment):
+        if "REDACTED" not in value and value.strip("/") and not any(value in f"[REDACTED:{name}]" for name in environment):
             assert value not in once.replace("[REDACTED", "\0")
 
 

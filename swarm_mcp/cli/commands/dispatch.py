@@ -53,7 +53,7 @@ example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file 
 from __future__ import annotations
 
 from swarm_mcp.actor import person
-from swarm_mcp.cli.output import flush, refused, say, show
+from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.dispatch.handover import carry_out
 from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
 from swarm_mcp.errors import Refused, UsageError
@@ -83,6 +83,8 @@ def run(args) -> int:
         else:
             for line in _lines(answer):
                 say(line)
+            if answer.get("warning"):
+                complain(f"dispatch: {answer['warning']}")
         if flush():  # only what is out of this process has been delivered
             store.messages.acknowledge([mail["id"] for mail in answer.get("completion", {}).get("messages", ())])
     return 0
