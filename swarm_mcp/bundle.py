@@ -1,6 +1,6 @@
 """The marketplace folder: a self-contained copy of what a client installs.
 
-Portable, it starts ``python3`` and ``swarm-mcp`` by name and can be published as a git repository.
+Portable, it looks for an interpreter and ``swarm-mcp`` by name and can be published as a git repository.
 Local, it names the real interpreter and this installation of the coordinator, which saves a version
 manager's 100 ms on every write, and carries compiled modules, so that nothing is ever written into
 a folder whose contents a client fingerprints.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import py_compile
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ from swarm_mcp.errors import SwarmError
 
 RECORD = "install.json"
 LAUNCHER = "bin/swarm-mcp"
-AFTER = "integrations/after.sh"  # what PostToolUse hooks are started through
+HOOK = "integrations/hook.sh"  # what hooks are started through
+_LAUNCHED = re.compile(rf'''/bin/sh ("[^"]*/{HOOK}") ("[^"]*/(\w+)\.py")(; exit 0)''')
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "mcp", "pydantic_core")
 _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
 PACKAGE = "package.json"  # what makes the folder a package of pi's; kept with the rest that is pi's
@@ -115,7 +117,7 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
     """Every file of a bundle by its relative name. `transports`: client -> how its check asks, if not by command."""
     by_tool = [name for name, value in (transports or {}).items() if value == transport.MCP_TOOL]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    files = {name: (source / name).read_bytes() for name in ("LICENSE", AFTER)}
+    files = {name: (source / name).read_bytes() for name in ("LICENSE", HOOK)}
     for part in PARTS:
         for path in sorted((source / part).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -202,11 +204,20 @@ def _bound(text: bytes) -> bytes:
     for groups in tree.get("hooks", {}).values():
         for group in groups:
             for hook in group["hooks"]:
-                before, name, after = hook["command"].partition("python3 -")
-                if not name or (before and AFTER not in before):
-                    raise SwarmError(f"hook command does not start python3: {hook['command']}")
-                hook["command"] = f"{before}{shlex.quote(interpreter())} -{after}"
+                hook["command"] = _by_this_interpreter(hook["command"])
     return _json(tree)
+
+
+def _by_this_interpreter(command: str) -> str:
+    """A hook's `command` with the interpreter filled in; the check before a write starts it without a launcher."""
+    found = _LAUNCHED.fullmatch(command)
+    if not found:
+        raise SwarmError(f"hook command does not start a script through {HOOK}: {command}")
+    launcher, script, name, end = found.groups()
+    python = shlex.quote(interpreter())
+    if name == "pre_tool_use":
+        return f"{python} -E -s -S {script}{end}"
+    return f"/bin/sh {launcher} {script} {python}{end}"
 
 
 def _json(tree: dict) -> bytes:

@@ -7,7 +7,12 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 export type Payload = { session_id: string; cwd: string; hook_event_name: string; tool_name?: string; [more: string]: unknown };
-export type Answer = { permissionDecision?: string; permissionDecisionReason?: string; additionalContext?: string };
+export type Answer = {
+	permissionDecision?: string;
+	permissionDecisionReason?: string;
+	additionalContext?: string;
+	systemMessage?: string; // for the user
+};
 type Hook = { command: string; timeout: number };
 type Group = { matcher?: string; hooks: Hook[] };
 
@@ -83,6 +88,7 @@ export class Hooks {
 
 function understood(text: string): Answer {
 	if (!text.trim()) return {};
-	const output = JSON.parse(text).hookSpecificOutput;
-	return output && typeof output === "object" ? output : {};
+	const { hookSpecificOutput: output, systemMessage } = JSON.parse(text);
+	const answer = output && typeof output === "object" ? output : {};
+	return typeof systemMessage === "string" ? { ...answer, systemMessage } : answer;
 }

@@ -40,6 +40,7 @@ export default function swarm(pi: ExtensionAPI) {
 		if (start.session_id === joined) return;
 		joined = start.session_id;
 		const answer = hooks.inOrder(start);
+		answer.then((said) => said.systemMessage && ctx.hasUI && ctx.ui.notify(said.systemMessage, "warning")).catch(() => {});
 		if (event.reason !== "reload") greeting = answer; // after a reload the model has it still
 		servers.start(ctx);
 	});

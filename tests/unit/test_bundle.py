@@ -80,7 +80,7 @@ def test_a_bundle_is_whole(bundled: Path):
     assert any(name.endswith("/SKILL.md") for name in skills)
     record = bundle.read_record(bundled)
     launcher = {"bin/swarm-mcp"} if "python" in record else set()
-    assert files == core | scripts | rest | manifests | skills | launcher | {bundle.AFTER, "LICENSE", "install.json"}
+    assert files == core | scripts | rest | manifests | skills | launcher | {bundle.HOOK, "LICENSE", "install.json"}
     assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)
     assert sorted([*record["files"], "install.json"]) == sorted(files)
 
@@ -107,7 +107,8 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
         for event, command in wired.items():
             names = [part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]]
             assert names and all((bundled / name).is_file() for name in names)
-            assert (names[0] == bundle.AFTER) is event.startswith("PostToolUse"), "python is started only where needed"
+            direct = bool(bundle.read_record(bundled).get("python")) and event == "PreToolUse"
+            assert (names[0] == bundle.HOOK) is not direct, "the check before a write starts python at once where it can"
             assert command.endswith("; exit 0")
 
 
@@ -121,7 +122,7 @@ def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_pat
     folder = tmp_path / "portable"
     bundle.write(folder)
     for runtime in RUNTIMES:
-        assert all(command.partition("python3 -E ")[1] for command in commands(folder, runtime).values())
+        assert all(command.endswith('.py"; exit 0') for command in commands(folder, runtime).values())
         assert (server(folder, runtime)["command"], server(folder, runtime)["args"]) == ("swarm-mcp", ["serve"])
     mine = [str(CHECKOUT), sys.executable, os.path.realpath(sys.executable), str(tmp_path), os.path.expanduser("~")]
     mine += ["/home/", "/Users/", "/root/"]
@@ -142,8 +143,9 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
     real = record["python"]
     assert os.path.isabs(real) and os.access(real, os.X_OK) and os.path.realpath(real) == real
     for runtime in RUNTIMES:
-        assert all(command.partition(f"{real} -E ")[1] for command in commands(folder, runtime).values())
-        assert not [command for command in commands(folder, runtime).values() if "python3 -" in command]
+        wired = commands(folder, runtime)
+        assert wired.pop("PreToolUse").startswith(f"{real} -E -s -S ")
+        assert all(command.endswith(f'.py" {real}; exit 0') for command in wired.values())
         told = server(folder, runtime)
         assert os.access(told["command"], os.X_OK) and told["args"][-1] == "serve"
     for program in (record["coordinator"], [str(folder / "bin" / "swarm-mcp")]):

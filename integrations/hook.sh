@@ -1,0 +1,76 @@
+# Starts a hook of the plugin: /bin/sh hook.sh SCRIPT [PYTHON]
+#
+# PYTHON is what `swarm-mcp install` has filled in. Without it an interpreter that can run the hooks is looked for at a
+# session's start, and remembered in the state folder: never here, since a client distrusts a plugin that changes. The
+# hook passes in silence where there is none, and the session's start says so, to the user and to the model.
+script=$1 given=${2:-} name=${1##*/}
+
+case ${SWARM_STATE_DIR:-} in
+    /*) state=$SWARM_STATE_DIR ;;
+    ?*) state= ;;
+    *)  case ${XDG_STATE_HOME:-} in
+            /*) state=$XDG_STATE_HOME/swarm-mcp ;;
+            [[:space:]]*) state= ;;
+            *)  state=${HOME:+$HOME/.local/state/swarm-mcp}
+                [ -d "${HOME:-}/Library" ] && [ ! -d /proc/self ] && state="$HOME/Library/Application Support/swarm-mcp" ;;
+        esac ;;
+esac
+# A place that only Python works out (relative, `~`) is left to it.
+
+# Codex calls a hook failed that leaves its payload unread.
+pass() { exec cat >/dev/null; }
+
+# After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py), and there is nothing to start.
+[ "$name" = post_tool_use.py ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && pass
+
+# The real interpreter behind the command $1, if it can run the hooks: a version manager's stand-in costs 100 ms.
+real_one() {
+    "$1" -E -s -S -c 'import os, sys, _sqlite3
+if sys.version_info >= (3, 9): print(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
+' </dev/null 2>/dev/null
+}
+
+# Sets python to the first that there is, and remembers it, or that there is none.
+find_python() {
+    { read -r line <"$(command -v swarm-mcp)"; } 2>/dev/null || line=
+    case $line in '#!'*/python*) own=${line#??} ;; *) own= ;; esac
+    for candidate in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python "$own" \
+        /usr/bin/python3 /usr/local/bin/python3 /opt/homebrew/bin/python3; do
+        command -v "$candidate" >/dev/null 2>&1 || continue
+        python=$(real_one "$candidate")
+        [ -x "$python" ] && break
+        python=
+    done
+    [ -n "$state" ] || return
+    new=$state/python.$$
+    (umask 077 && mkdir -p "$state" && echo "$python" >"$new" && mv -f "$new" "$state/python") 2>/dev/null
+}
+
+start() { "$python" -E -s -S "$script" 2>/dev/null; }
+
+python=$given
+known=
+[ -n "$given" ] || { [ -n "$state" ] && { read -r python <"$state/python"; } 2>/dev/null && known=yes; }
+
+if [ "$name" != session_start.py ]; then
+    [ -x "$python" ] || [ -n "$given" ] || { [ -n "$known" ] && [ -z "$python" ]; } || find_python
+    [ -x "$python" ] || pass
+    exec "$python" -E -s -S "$script"
+fi
+
+[ -x "$python" ] && start && exit
+if [ -n "$given" ]; then
+    case $given in *[!A-Za-z0-9_./+@-]*) given="that it was installed with" ;; esac
+    why="the Python $given is gone or broken" mend='run: swarm-mcp install'
+else
+    find_python
+    [ -n "$python" ] && start && exit
+    why='no Python 3.9 or newer, with SQLite, was found on PATH'
+    mend='install one, for example with: sudo apt install python3, brew install python, or uv python install --default'
+fi
+cat >/dev/null
+words="swarm: file locks are NOT enforced in this session, because its hooks cannot run: $why."
+words="$words To mend it $mend. Then start a new session."
+model="$words Until then writes are not checked: other sessions may be working in these files. Tell the user."
+output="{\"hookEventName\": \"SessionStart\", \"additionalContext\": \"$model\"}"
+printf '{"systemMessage": "%s", "hookSpecificOutput": %s}\n' "$words" "$output"
