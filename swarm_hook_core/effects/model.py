@@ -28,6 +28,11 @@ class Effects:
         self.runs = False
 
     @property
+    def size(self) -> int:
+        """How many effects were found so far."""
+        return len(self.writes) + len(self.trees) + len(self.git) + len(self.guesses)
+
+    @property
     def is_plain(self) -> bool:
         """Whether all that it does is known: no guess, no code of the project."""
         return not self.guesses and not self.runs

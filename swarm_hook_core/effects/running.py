@@ -12,6 +12,7 @@ SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports w
 
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
+_ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
 _NEVER_FAIL = frozenset("echo printf pwd date sleep".split())
 # Names of programs that a file of the project may have as well: `./test` is not `test`.
 _COMMON_NAMES = frozenset("test [ install watch script make true false echo sort patch view time env run w".split())
@@ -87,19 +88,54 @@ def _program(walk, scope, words):
 
     does = _loaded(walk, call.name)
     if does is None or (name.startswith(".") and call.name in _COMMON_NAMES) or _is_a_script_called_so(name, does):
+        if "/" not in name and (words[1:] in _ASKS_WHAT_IT_IS or words[2:] == ["--help"]):
+            return None
         call.guess(_unknown(walk, scope, name))
+        _name_outputs(call, "")
         return None
-    if call.name in walk.met or FAMILY_OF.get(call.name) == "wrappers":  # those run what may take long
+    family = FAMILY_OF.get(call.name, "")
+    if family == "wrappers":  # those run what may take long
         does(call)
+        return call.output
+    if call.name in walk.met:
+        _do(call, does, family)
         return call.output
     walk.met.add(call.name)
     before, start = walk.end, time.thread_time()
     walk.end += SECONDS_TO_LOAD  # it may import what it needs
     try:
-        does(call)
+        _do(call, does, family)
     finally:
         walk.end = before + min(SECONDS_TO_LOAD, time.thread_time() - start)
     return call.output
+
+
+def _do(call, does, family: str) -> None:
+    """What the entry of a program says that it does, and what any program does where its entry is silent."""
+    effects = call.walk.effects
+    before, guesses = effects.size, len(effects.guesses)
+    does(call)
+    if any(word[:1] == "-" for word in call.words):
+        if family != "interpreters":
+            _name_outputs(call, family)
+        elif len(effects.guesses) > guesses:  # a script that nobody read
+            _name_outputs(call, family, _after_script(call.words))
+    if call.words and not effects.runs and effects.size == before:
+        from swarm_hook_core.effects.programs.outputs_by_default import doubt_silence
+
+        doubt_silence(call)
+
+
+def _after_script(words):
+    """The arguments of the script that an interpreter is given."""
+    at = next((at for at, word in enumerate(words) if word[:1] != "-"), len(words))
+    return words[at + 1 :]
+
+
+def _name_outputs(call, family: str, words=None) -> None:
+    from swarm_hook_core.effects.programs.outputs_by_default import name_outputs
+
+    name_outputs(call, family, words)
 
 
 def _is_a_script_called_so(name: str, does) -> bool:

@@ -16,6 +16,7 @@ VALUES = {
     "apply": ("pC", ("--directory", "--exclude", "--include", "--whitespace", "--build-fake-ancestor"), ""),
     "archive": ("o", ("--output", "--format", "--prefix", "--remote", "--exec", "--add-file"), ""),
     "branch": ("u", ("--set-upstream-to", "--points-at", "--format", "--sort"), ""),
+    "bugreport": ("os", ("--output-directory", "--suffix"), ""),
     "checkout": ("bB", ("--orphan", "--conflict", "--pathspec-from-file"), ""),
     "checkout-index": ("", ("--prefix", "--stage"), ""),
     "cherry-pick": ("mX", ("--mainline", "--strategy", "--strategy-option", "--cleanup"), "S"),
@@ -38,6 +39,7 @@ VALUES = {
         "Su",
     ),
     "config": ("f", ("--file", "--blob", "--type", "--default", "--comment", "--value", "--url"), ""),
+    "diagnose": ("os", ("--output-directory", "--suffix"), ""),
     "format-patch": (
         "onv",
         ("--output-directory", "--start-number", "--reroll-count", "--suffix", "--subject-prefix", "--to", "--cc",

@@ -8,11 +8,14 @@ from swarm_hook_core.effects.programs.places import cannot_tell, with_endings
 
 def _compiler(call) -> None:
     """-o FILE, else a.out or, with -c and -S, a name made from each source's."""
-    out, sources, words, makes = None, [], list(call.words), ""
+    out, sources, words, makes, notes_needs = None, [], list(call.words), "", False
     while words:
         word = words.pop(0)
+        word = _COMPILER_LONG.get(word, word)
         if word == "-o":
             out = words.pop(0) if words else ""
+        elif word.startswith("--output="):
+            out = word.partition("=")[2]
         elif word.startswith("-o") and call.name not in ("swiftc",) and not word.startswith(("-objc", "-openmp")):
             out = word[2:]
         elif word in ("-MF", "-dumpbase"):
@@ -30,8 +33,16 @@ def _compiler(call) -> None:
             "-framework",
             "-MT",
             "-MQ",
+            "--param",
+            "--include-directory",
+            "--library-directory",
+            "--define-macro",
+            "--undefine-macro",
+            "--sysroot",
         ):
             words[:1] = []
+        elif word in ("-MD", "-MMD"):
+            notes_needs = True
         elif word in (
             "-E",
             "-fsyntax-only",
@@ -49,6 +60,11 @@ def _compiler(call) -> None:
             makes = ".o" if word == "-c" else ".s"
         elif not word.startswith(("-", "@")):
             sources.append(word)
+        elif word.startswith(("--", "-save-temps")) and word.partition("=")[0] not in _COMPILER_QUIET:
+            call.guess(f"`{word}` is not known")
+    if notes_needs:
+        for word in [out] if out else sources:
+            call.write(os.path.splitext(word if out else os.path.basename(word))[0] + ".d")
     if out:
         if out != "-" and not out.startswith("/dev/"):
             call.write(out)
@@ -57,6 +73,14 @@ def _compiler(call) -> None:
     elif makes in (".o", ".s"):
         for source in sources:
             call.write(os.path.splitext(os.path.basename(source))[0] + makes)
+
+
+_COMPILER_LONG = {"--compile": "-c", "--assemble": "-S", "--preprocess": "-E", "--output": "-o", "--language": "-x"}
+_COMPILER_QUIET = frozenset(
+    "--std --ansi --all-warnings --debug --define-macro --extra-warnings --help --include-directory --optimize"
+    " --pedantic --shared --static --sysroot --target --target-help --undefine-macro --verbose --warn- --param"
+    " --no-warnings --no-standard-includes --print-search-dirs --print-file-name --gcc-toolchain --library".split()
+)
 
 
 def _rustc(call) -> None:

@@ -140,11 +140,23 @@ def _rename(call) -> None:
 
 
 def _trash(call) -> None:
-    words = call.words[1:] if call.name == "gio" else call.words
-    if call.name == "gio" and call.words[:1] != ["trash"]:
-        return
-    for word in split(words).operands:
+    for word in split(call.words).operands:
         call.tree(word)
+
+
+def _gio(call) -> None:
+    verb, options = (call.words or [""])[0], split(call.words[1:], "at", ("--attribute", "--type"))
+    operands = options.operands
+    if verb in ("copy", "move") and len(operands) > 1:
+        call.run(["cp" if verb == "copy" else "mv", *operands])
+    elif verb in ("remove", "trash"):
+        for word in operands if not options.has("--empty", "--list", "--restore") else ():
+            call.tree(word)
+    elif verb in ("save", "mkdir", "set", "rename"):
+        for word in operands if verb == "mkdir" else operands[:1]:
+            call.write(word)
+        if verb == "rename" and len(operands) > 1:
+            call.write(os.path.join(os.path.dirname(operands[0]), operands[1]))
 
 
 def _dos2unix(call) -> None:
@@ -186,7 +198,7 @@ RUN = {
     "prename": _rename,
     "trash": _trash,
     "trash-put": _trash,
-    "gio": _trash,
+    "gio": _gio,
     "dos2unix": _dos2unix,
     "unix2dos": _dos2unix,
 }

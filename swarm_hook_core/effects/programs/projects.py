@@ -7,7 +7,7 @@ import os
 
 from swarm_hook_core.effects.model import absolute
 from swarm_hook_core.effects.options import split
-from swarm_hook_core.effects.programs.places import cannot_tell, fixed_part, is_pattern, with_endings
+from swarm_hook_core.effects.programs.places import cannot_tell, fixed_part, is_pattern, maybe, with_endings
 
 _ASKS = ("--version", "--help", "-V", "-version", "--v", "help", "version")
 
@@ -159,10 +159,10 @@ _GO_VALUES = (
 
 
 def _go(call) -> None:
-    words = list(call.words)
+    words, given, operands = list(call.words), {}, []
     if words[:1] == ["-C"]:
-        words = words[2:]
-    verb, words, given, operands = (words[0] if words else ""), words[1:], {}, []
+        given["-C"], words = "".join(words[1:2]), words[2:]
+    verb, words = (words[0] if words else ""), words[1:]
     while words:
         word = words.pop(0)
         if word in _GO_VALUES:
@@ -178,8 +178,12 @@ def _go(call) -> None:
     if verb in ("build", "test", "vet", "run", "install", "clean"):
         if given.get("-o") and given["-o"] != os.devnull:
             call.write(given["-o"])
-        elif verb == "build" and operands and operands[0].endswith(".go"):
-            call.write(operands[0].removesuffix(".go"))
+        elif verb == "build" and operands[:1] and operands[0].endswith(".go"):
+            call.write(os.path.join(given.get("-C", ""), os.path.basename(operands[0]).removesuffix(".go")))
+        elif verb == "build" and len(operands) < 2 and "..." not in "".join(operands):
+            # Of a package it depends on what it is: only a command becomes a file.
+            name = os.path.basename(absolute(call.folder, (operands or ["."])[0]) or "")
+            maybe(call, os.path.join(given.get("-C", ""), name))
         call.runs_project()
     elif verb == "fmt" and "-n" not in given or verb == "fix":
         from swarm_hook_core.effects.programs.formatters import over

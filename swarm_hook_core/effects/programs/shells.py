@@ -4,6 +4,7 @@ import os
 
 from swarm_hook_core.effects.model import absolute, is_known
 from swarm_hook_core.effects.options import split
+from swarm_hook_core.effects.programs.outputs_by_default import name_outputs
 from swarm_hook_core.effects.running import is_shell_script
 
 
@@ -144,6 +145,10 @@ def _uv(call) -> None:
     elif verb == "format":
         if not {"--check", "--diff"}.intersection(rest):
             call.tree(".", lambda path: path.endswith((".py", ".pyi", ".ipynb")) or False)
+    elif (verb, rest[:1]) == ("python", ["pin"]):
+        _manifest(call, ".python-version")
+    else:
+        _not_named(call, verb, rest)
 
 
 def _manifest(call, *names: str) -> None:
@@ -214,8 +219,25 @@ def _manager(call) -> None:
         call.runs_project()
     elif verb == "version" and not split(rest).operands:
         return
+    elif "--dry-run" not in rest and verb in _VERBS[call.name]:
+        _manifest(call, *_VERBS[call.name][verb])
     elif "--dry-run" not in rest:
-        _manifest(call, *_VERBS[call.name].get(verb, ()))
+        _not_named(call, verb, rest)
+
+
+# Of uv, poetry and their kin: what changes nothing beside environments, caches and the screen.
+_QUIET = frozenset(
+    "install show check config env about cache search self list help source sync info why outdated graph verify which"
+    " where venv clean run shell python tool pip tree auth publish version dep status requirements use fetch site"
+    " toolchain global project task upload login logout plugin py".split()
+)
+
+
+def _not_named(call, verb: str, rest) -> None:
+    """A subcommand without an entry: what its options name, and a guess where nobody knows it."""
+    name_outputs(call, "", rest)
+    if verb not in _QUIET and not {"--help", "-h"}.intersection(rest):
+        call.guess(f"{call.name} {call.walk.shown(verb[:20])} is not known")
 
 
 RUN = {

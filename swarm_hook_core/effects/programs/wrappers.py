@@ -2,6 +2,7 @@
 
 from swarm_hook_core.effects.model import absolute, is_known
 from swarm_hook_core.effects.options import split
+from swarm_hook_core.effects.programs.outputs_by_default import doubt_silence, name_outputs
 from swarm_hook_core.effects.programs.places import cannot_tell, exists
 from swarm_hook_core.effects.programs.shells import RUN as SHELLS
 from swarm_hook_core.effects.programs.spreaders import RUN as SPREADERS
@@ -180,6 +181,8 @@ def _nix_shell(call) -> None:
 def _direnv(call) -> None:
     if call.words[:1] == ["exec"] and len(call.words) > 2:
         call.run(call.words[2:], call.stdin)
+    else:
+        doubt_silence(call)
 
 
 def _mise(call) -> None:
@@ -188,6 +191,8 @@ def _mise(call) -> None:
         call.run(call.words[call.words.index("--") + 1 :], call.stdin)
     elif call.words[:1] and call.words[0] in ("run", "r"):
         call.runs_project()
+    elif call.words:
+        doubt_silence(call)
 
 
 def _ssh(_call) -> None:
@@ -212,6 +217,9 @@ def _docker(call) -> None:
     elif verb == "compose" or call.name.endswith("compose"):
         if any(word in ("up", "run", "exec", "watch") for word in words):
             call.runs_project()
+        elif not _COMPOSE_QUIET.intersection(words) and words not in ([], ["compose"]):
+            call.guess("a subcommand of compose that is not known")
+        name_outputs(call, "", rest)
     elif verb == "exec":
         call.runs_project()
     elif verb == "cp":
@@ -225,6 +233,23 @@ def _docker(call) -> None:
             call.tree(output)
         for path in options.values("--iidfile", "--metadata-file"):
             call.write(path)
+    elif verb:
+        name_outputs(call, "", rest)
+        if verb not in _DOCKER_QUIET and not {"--help", "-h"}.intersection(words):
+            call.guess(f"{call.name} {call.walk.shown(verb[:20])} is not known")
+
+
+_DOCKER_QUIET = frozenset(
+    "ps images image pull push login logout tag rmi rm stop start restart kill pause unpause logs inspect stats top port"
+    " network volume system info version search history events attach wait update rename diff commit load import ls"
+    " context manifest node plugin secret service stack swarm trust prune config help run container builder buildx"
+    " use create du imagetools unshare machine pod generate-completion healthcheck exists list auto-update".split()
+)
+
+_COMPOSE_QUIET = frozenset(
+    "ps logs down stop start restart config convert ls pull push build kill rm images top events port pause unpause"
+    " create version attach stats wait scale volumes help --help -h --version".split()
+)
 
 
 def _mounts(call, words) -> None:
