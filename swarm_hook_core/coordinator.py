@@ -24,9 +24,9 @@ def command() -> list[str]:
     """The coordinator's argv prefix; empty where there is none.
 
     ``SWARM_MCP_BIN`` (words as a shell splits them), else what `swarm-mcp install` wrote into the
-    plugin, else ``swarm-mcp`` on PATH.
+    plugin, else ``swarm-mcp`` on PATH, if that is this program.
     """
-    return chosen_command() or _installed() or _words_on_path(["swarm-mcp"])
+    return chosen_command() or _installed() or _on_path()
 
 
 def chosen_command() -> list[str]:
@@ -223,6 +223,13 @@ def _installed() -> list[str]:
         return []
     needed = [word for word in words if os.path.isabs(word)]
     return words if all(os.path.exists(word) for word in needed) else []
+
+
+def _on_path() -> list[str]:
+    from swarm_hook_core.on_path import find
+
+    ours, _other = find()
+    return [ours] if ours else []
 
 
 def _words_on_path(words: list[str]) -> list[str]:

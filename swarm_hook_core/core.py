@@ -155,9 +155,14 @@ class HookCore:
     def _session_start(self, payload: dict) -> None:
         from swarm_hook_core import lifecycle
 
-        text = "\n\n".join(filter(None, (lifecycle.start(self.config, payload), self._settle(payload))))
+        trouble = ""
+        try:
+            words = lifecycle.start(self.config, payload)
+        except lifecycle.NotRegistered as error:
+            words = trouble = str(error)
+        text = "\n\n".join(filter(None, (words, self._settle(payload))))
         if text:
-            payloads.answer("SessionStart", additionalContext=text)
+            payloads.answer("SessionStart", trouble, additionalContext=text)
 
     def _session_end(self, payload: dict) -> None:
         from swarm_hook_core import lifecycle
@@ -199,7 +204,7 @@ class HookCore:
             payloads.answer("PostToolUseFailure" if failed else "PostToolUse", additionalContext=text)
 
     def _settle(self, payload: dict) -> str:
-        """Tell of what earlier calls changed whose end nobody told; the words for this session's model. Never raises."""
+        """Tell of what earlier calls changed whose end nobody told; the words for this session's model."""
         if not _is_watching():
             return ""
         from swarm_hook_core.watching import watch

@@ -13,6 +13,10 @@ START_SECONDS, START_PATIENCE = 5.0, 0.8
 TURN_SECONDS, TURN_PATIENCE = 2.0, 0.3
 END_SECONDS, END_PATIENCE = 0.9, 0.4
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
+INSTALLING = (
+    "To mend it install swarm-mcp from the repository of this plugin (`pipx install FOLDER` of a clone), not from the"
+    " package index, which has another program of that name; then start a new session."
+)
 
 
 class NotRegistered(Exception):
@@ -20,7 +24,10 @@ class NotRegistered(Exception):
 
 
 def start(config, payload: dict, state: str = "idle") -> str:
-    """Register the session, whatever the source, and say so in words for the model. `state`: what it does by now."""
+    """Register the session, whatever the source, and say so in words for the model. `state`: what it does by now.
+
+    Raises NotRegistered, recorded already, with those words.
+    """
     session_id = text_field(payload, "session_id")
     if not session_id:
         faults.record(config.runtime_name, "session_start", "no session id in the payload")
@@ -29,9 +36,44 @@ def start(config, payload: dict, state: str = "idle") -> str:
         row = register(config, payload, START_SECONDS, START_PATIENCE, state, tell=True)
     except NotRegistered as error:
         faults.record(config.runtime_name, "session_start", str(error))
-        return f"swarm: this session could not be registered ({error}); file locks are not enforced for it. {MENDING}"
+        raise NotRegistered(unregistered(str(error))) from None
     news = _news(row)
     return greeting(row) + _make_tracker_known(config, payload, row) + (f"\n\n{news}" if news else "")
+
+
+def unregistered(why: str) -> str:
+    """What user and model are told of a session that the coordinator does not know: what is checked all the same."""
+    words = f"swarm: this session could not be registered ({why})."
+    if not _is_store_at_hand():
+        return f"{words} File locks are NOT enforced for it. {MENDING}"
+    from swarm_hook_core.effects.grammar import GrammarMissing, parse
+
+    try:
+        parse(b":")
+        checked = "What its file tools and shell commands write is checked against the locks of others all the same"
+    except GrammarMissing:
+        checked = "What its file tools write is checked against the locks of others all the same"
+        if command():
+            checked += ", shell commands only if swarm-mcp answers"
+        else:
+            checked += ", but what its shell commands write is NOT"
+    mend = MENDING if command() else INSTALLING
+    return f"{words} {checked}; it can lock nothing itself, and others do not see it. {mend}"
+
+
+def _is_store_at_hand() -> bool:
+    """Whether checks can read the locks without the coordinator, or will as soon as there are any."""
+    from swarm_hook_core.coordinator import chosen_command
+    from swarm_hook_core.reader import StoreReader
+    from swarm_hook_core.state import store_path
+
+    if not os.path.isfile(store_path()):
+        return not chosen_command() and not os.path.lexists(store_path())
+    try:
+        StoreReader(store_path()).others_hold("")
+    except Exception:  # noqa: BLE001 - whatever keeps it from being read keeps the checks from it, too
+        return False
+    return True
 
 
 def turn(config, payload: dict) -> str:
@@ -115,7 +157,7 @@ def register(
     """
     argv = coordinator or command()
     if not argv:
-        raise NotRegistered("the swarm-mcp command was not found; install it, or run `swarm-mcp install` again")
+        raise NotRegistered(_missing())
     session_id = text_field(payload, "session_id")
     cwd = text_field(payload, "cwd") or os.getcwd()
     prefix = config.env_prefix
@@ -150,6 +192,13 @@ def register(
         return row
     _remember(config, session_id, instance_id=row["id"], scope=str(row.get("scope") or ""), label=label)
     return row
+
+
+def _missing() -> str:
+    from swarm_hook_core.on_path import find
+
+    _ours, other = find()
+    return f"{other} is another program of that name" if other else "the swarm-mcp command was not found"
 
 
 def _remember(config, session_id: str, **facts) -> None:

@@ -130,14 +130,16 @@ def text_field(payload: dict, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def answer(event: str, **fields: str) -> None:
-    """Print the one object both clients honour. Nothing else may reach stdout.
+def answer(event: str, for_user: str = "", **fields: str) -> None:
+    """Print the one object both clients honour, at a session's start with a line `for_user`.
 
+    Nothing else may reach stdout.
     Codex drops a denial that has any further top-level key, and both clients drop one that has
     ``decision`` beside it or text before it.
     """
     body = "".join(f", {quote(key)}: {quote(value)}" for key, value in fields.items())
-    line = f'{{"hookSpecificOutput": {{"hookEventName": {quote(event)}{body}}}}}\n'
+    shown = f'"systemMessage": {quote(for_user)}, ' if for_user else ""
+    line = f'{{{shown}"hookSpecificOutput": {{"hookEventName": {quote(event)}{body}}}}}\n'
     try:
         sys.stdout.write(line)
         sys.stdout.flush()

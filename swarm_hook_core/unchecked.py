@@ -10,7 +10,7 @@ from swarm_hook_core.payload import text_field
 
 
 def beside_locks(core, payload: dict, error: BaseException):
-    """``(Verdict, session, view)`` of a call whose check ended in `error`: it says so, and the locked files are watched.
+    """``(Verdict, session, view)`` of a call whose check ended in `error`: it says so, and locked files are watched.
 
     None where nobody holds a lock in its reach, or where that cannot be told either. `core` is a HookCore.
     """

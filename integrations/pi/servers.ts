@@ -5,7 +5,7 @@
  * private file with more in SWARM_PI_SERVERS, in the same format, and its entries win.
  */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { Http, Stdio, type Connection, type Spec } from "./wire.ts";
 
@@ -29,7 +29,7 @@ export class Servers {
 
 	start(ctx: ExtensionContext): void {
 		const session = ctx.sessionManager.getSessionId();
-		const specs = { ...specsIn(join(this.folder, "mcp.json")), ...specsIn(process.env[MORE]) };
+		const specs = { ...this.own(), ...specsIn(process.env[MORE]) };
 		this.running = Object.entries(specs).map(([name, spec]) => new Server(name, spec, ctx.cwd, session));
 		let timer: NodeJS.Timeout | undefined;
 		const enough = new Promise((done) => {
@@ -42,6 +42,13 @@ export class Servers {
 	stop(): void {
 		for (const server of this.running) server.stop();
 		this.running = [];
+	}
+
+	private own(): Record<string, Spec> {
+		const root = resolve(this.folder, "..", "..");
+		const specs = specsIn(join(this.folder, "mcp.json"));
+		for (const spec of Object.values(specs)) spec.args = spec.args?.map((word) => word.replace("${SWARM_PLUGIN_ROOT}", root));
+		return specs;
 	}
 }
 

@@ -123,9 +123,12 @@ def _dispatch(verb: str, items: list[str]) -> int:
     if verb in ("help", "--help", "-h"):
         return _help(items)
     if verb in ("--version", "-V", "version"):
+        import os
+
+        from swarm_hook_core.on_path import WORD
         from swarm_mcp import __version__
 
-        say(f"swarm-mcp {__version__}")
+        say(" ".join(filter(None, ("swarm-mcp", __version__, os.environ.get(WORD, "")))))
         return 0
     if verb not in COMMANDS:
         return _complain(f"swarm-mcp: {_unknown(verb, items)}", 1)

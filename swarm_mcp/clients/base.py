@@ -96,8 +96,9 @@ class Client(ABC):
         try:
             wired = json.loads((folder / "hooks.json").read_text(encoding="utf-8"))["hooks"]
             (server,) = json.loads((folder / "mcp.json").read_text(encoding="utf-8"))["mcpServers"].values()
+            argv = [server["command"], *(_in_plugin(word, root) for word in server["args"])]
             return [
-                HookTool(event, [server["command"], *server["args"]], hook["tool"], dict(hook["input"]))
+                HookTool(event, argv, hook["tool"], dict(hook["input"]))
                 for event, groups in wired.items()
                 for group in groups
                 for hook in group["hooks"]
@@ -154,6 +155,12 @@ class Client(ABC):
                 text = str(parsed["message"])
             raise ClientFailed(f"`{' '.join([self.executable, *words])}` failed: {text}")
         return done.returncode, parsed, text
+
+
+def _in_plugin(word: str, root: Path) -> str:
+    """An argument of the plugin's server, as the client makes it out."""
+    word = word.replace("${CLAUDE_PLUGIN_ROOT}", str(root))
+    return str(root / word) if word.startswith("./") else word
 
 
 def same_tree(left: Path, right: Path, names: list[str]) -> bool:

@@ -50,16 +50,15 @@ class Guard:
         self.core = HookCore(CONFIG, chosen_command() or bundle.coordinator_command(), driver.load())
         self._renewed = time.monotonic()
         payload = {**self._payload(), "source": "startup", "hook_event_name": "SessionStart"}
-        if chosen_command():
-            return lifecycle.start(CONFIG, payload)
         try:
+            if chosen_command():
+                return lifecycle.start(CONFIG, payload)
             return lifecycle.greeting(self._register("working"))
+        except lifecycle.NotRegistered as error:
+            return str(error)
         except Exception as error:  # noqa: BLE001 - a store that is out of reach must not cost the run
             faults.record(CONFIG.runtime_name, "session_start", faults.describe(error))
-            return (
-                f"swarm: this session could not be registered ({faults.describe(error)}); file locks are not enforced"
-                f" for it. {lifecycle.MENDING}"
-            )
+            return lifecycle.unregistered(faults.describe(error))
 
     def renew(self) -> None:
         """A sign of life, now and then."""

@@ -52,9 +52,9 @@ class Ran(NamedTuple):
 
     @property
     def context(self) -> str:
-        """What a session start tells the model."""
+        """What a session start tells the model; if anything is wrong the user as well."""
         answer = json.loads(self.out)
-        assert set(answer) == {"hookSpecificOutput"}
+        assert set(answer) <= {"systemMessage", "hookSpecificOutput"}
         assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
         assert answer["hookSpecificOutput"]["hookEventName"] == "SessionStart"
         return str(answer["hookSpecificOutput"]["additionalContext"])

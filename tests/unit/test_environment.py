@@ -211,7 +211,7 @@ def test_the_state_folder_is_where_its_variable_says(monkeypatch: pytest.MonkeyP
 def program(folder: Path, name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    path.write_text('#!/bin/sh\necho ran $0 "$@"\n')
+    path.write_text('#!/bin/sh\n: swarm_mcp.cli.main\necho ran $0 "$@"\n')
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
 

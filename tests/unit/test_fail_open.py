@@ -35,6 +35,7 @@ from sessions import (
     write,
     write_payload,
 )
+from swarm_hook_core.on_path import MODULE
 
 HOOKS = ("session_start", "turn", "pre_tool_use", "session_end")
 SOON = 1.5  # seconds; the hook allows itself 0.25 beside the interpreter's start, the rest is for a busy machine
@@ -72,7 +73,7 @@ def coordinator(folder: Path, body: str) -> dict[str, str]:
     """An environment in which `swarm-mcp` is this shell script, or nothing."""
     folder.mkdir()
     if body:
-        (folder / "swarm-mcp").write_text(body if body.startswith("\0") else f"#!/bin/sh\n{body}\n")
+        (folder / "swarm-mcp").write_text(body if body.startswith("\0") else f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
         (folder / "swarm-mcp").chmod(0o755)
     return {"PATH": str(folder)}
 

@@ -213,7 +213,8 @@ def python_3_9() -> str:
     """A Python 3.9 of this machine, as ``PATH`` or a version manager has it; empty where there is none."""
     named = [shutil.which("python3.9"), *Path("~/.pyenv/versions").expanduser().glob("3.9.*/bin/python3.9")]
     for candidate in [name for name in named if name]:
-        done = subprocess.run([candidate, "-c", "import sys, _sqlite3; print(sys.version_info[1])"], capture_output=True)
+        asked = [candidate, "-c", "import sys, _sqlite3; print(sys.version_info[1])"]
+        done = subprocess.run(asked, capture_output=True)
         if done.stdout.strip() == b"9":
             return str(candidate)
     return ""

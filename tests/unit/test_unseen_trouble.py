@@ -28,6 +28,7 @@ from sessions import (
 
 from swarm_hook_core.effects import collision, grammar
 from swarm_hook_core.effects.model import Effects, GitCall, Tree
+from swarm_hook_core.on_path import MODULE
 from swarm_hook_core.peers import Peers
 from swarm_hook_core.reader import Session, StoreReader
 from swarm_hook_core.state import store_path, watched_dir
@@ -146,10 +147,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("body", BROKEN.values(), ids=list(BROKEN))
-def test_a_call_passes_where_the_coordinator_cannot_say_and_the_model_is_told(body: str, me: str, tmp_path: Path) -> None:
+def test_a_call_passes_where_the_coordinator_cannot_say_and_the_model_is_told(
+    body: str, me: str, tmp_path: Path
+) -> None:
     (tmp_path / "bin").mkdir()
     if body:
-        (tmp_path / "bin" / "swarm-mcp").write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / "bin" / "swarm-mcp").write_text(f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
         (tmp_path / "bin" / "swarm-mcp").chmod(0o755)
     # More than a pipe holds: who does not read must not keep us either.
     payload = bash(me, tmp_path, f": {'x' * 200_000}; {WRITES}")
@@ -254,7 +257,7 @@ def test_a_git_that_is_no_use_cannot_tell(
 ) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "git").write_text(f"#!/bin/sh\n{body}\n")
+    (tmp_path / "bin" / "git").write_text(f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
     (tmp_path / "bin" / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     begun = time.monotonic()

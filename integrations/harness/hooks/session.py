@@ -19,7 +19,10 @@ def start() -> None:
     if is_sub_agent():
         os.environ.pop("SWARM_MCP_INSTANCE_ID", None)  # reserved for the session that has started this one
         os.environ.pop("SWARM_MCP_LABEL", None)
-    text = lifecycle.start(core.config, payload("SessionStart", source=_source()), state="working")
+    try:
+        text = lifecycle.start(core.config, payload("SessionStart", source=_source()), state="working")
+    except lifecycle.NotRegistered as error:
+        text = str(error)
     if text:
         write_private(_greeting_file(), text)
 

@@ -1,0 +1,32 @@
+# Starts the plugin's MCP server: the first `swarm-mcp` on PATH that is ours. There is another program of that name, so
+# what would be started is looked at first, as swarm_hook_core/on_path.py does.
+is_ours() {
+    grep -q 'swarm_mcp\.cli\.main' "$1" 2>/dev/null && return
+    { read -r line <"$1"; } 2>/dev/null || line=
+    case $line in '#!'*python*) return 1 ;; esac
+    case $(SWARM_SAY_BACK=$$ "$1" --version </dev/null 2>/dev/null) in
+        "swarm-mcp "*" $$") return 0 ;;
+    esac
+    return 1
+}
+
+other=
+set -f
+IFS=:
+for folder in $PATH; do
+    candidate=$folder/swarm-mcp
+    [ -n "$folder" ] && [ -f "$candidate" ] && [ -x "$candidate" ] || continue
+    if is_ours "$candidate"; then
+        unset IFS
+        set +f
+        exec "$candidate" "$@"
+    fi
+    other=${other:-$candidate}
+done
+if [ -n "$other" ]; then
+    echo "swarm: $other is another program of that name, and ours is not on PATH" >&2
+else
+    echo "swarm: swarm-mcp is not on PATH" >&2
+fi
+echo "swarm: install it from the plugin's repository (README.md, Install), then start a new session" >&2
+exit 1
