@@ -2,16 +2,19 @@
 
 Codex names its thread in every call. Claude Code does not, and its environment keeps the name of the
 first session of the process; but hooks and server are children of one client process, and hooks
-record that process with each session.
+record that process with each session. Where no hooks do, each connection is a session of its own, which
+the client's next server goes on with once this one has provably gone.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
+from swarm_hook_core.hold_marks import RUNTIME as HOLD
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
-from swarm_hook_core.process import client_process, start_time
+from swarm_hook_core.process import client_process, gone, start_time
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration, new_id
@@ -26,22 +29,38 @@ def of_run(store: Store, instance_id: str, client: tuple[int, str]) -> dict | No
     return store.instances.live(run["instance_id"]) if run else None
 
 
+def connection_name() -> str:
+    """A name for the session that is this server's connection, from which others see whether the server has gone."""
+    return f"server-{os.getpid()}-{start_time(os.getpid())}-{new_id()}"
+
+
+def server_of(row: dict) -> tuple[int, str]:
+    """Pid and start time of the server whose connection registered `row`; ``(0, "")`` where its name does not tell."""
+    word, pid, started, *_ = [*row["session_id"].split("-"), "", ""]
+    return (int(pid), started) if word == "server" and pid.isdigit() else (0, "")
+
+
+def server_has_gone(row: dict, here: str) -> bool:
+    """Whether the server whose connection registered `row` provably no longer runs."""
+    return gone(row["host"] or "", *server_of(row), here)
+
+
 class CallingSession:
     """The session behind one connection, looked up anew for each call: clients change it under us."""
 
     def __init__(self):
         self.client = client_process()
-        self._own_id = f"mcp-{new_id()}"
+        self._began = int(time.time())
+        self._own_id = connection_name()
         self._callers: set[str] = set()  # instances that calls have come from
 
     def instance(self, store: Store, meta: dict) -> dict | None:
         """The registered instance this call speaks for, or None."""
-        if any(isinstance(meta.get(key), str) and meta[key] for key in NAMES):
-            # Codex's daemon is one process for many sessions: one it names is never guessed at.
-            known = self._named(store, meta)
-        else:
-            known = self._of_client(store)
-        found = known or self._of_run(store) or self._own(store) or self._waiting(store)
+        # Codex's daemon is one process for many sessions: one it names is never guessed at.
+        named = _names_session(meta)
+        known = self._named(store, meta) if named else self._of_client(store)
+        found = known or self._of_run(store) or self._own(store)
+        found = found or (None if named else self._go_on(store)) or self._waiting(store)
         if found:
             self._callers.add(found["id"])
         return found
@@ -52,15 +71,16 @@ class CallingSession:
         A client of several sessions, such as Codex's daemon, does not tell which of them goes on: then those that
         have called this server.
         """
-        pid, started = self.client
-        rows = store.instances.of_client(pid, started) if pid else []
-        own = self._own(store)
+        rows = self._sessions_of_client(store)
         found = [row["id"] for row in rows if len(rows) == 1 or row["id"] in self._callers]
+        own = self._own(store) or self._left_behind(store)
         return list(dict.fromkeys([*found, *([own["id"]] if own else [])]))
 
     def register(self, store: Store, meta: dict, arguments: dict) -> dict:
         """The session's instance; where hooks have registered none, a new one for this connection."""
         known = self.instance(store, meta)
+        if not known and arguments.get("label") and not _names_session(meta):
+            known = self._go_on(store, arguments["label"])
         if known:
             return known
         # Codex says whose call it is, so the row is the one its hooks would make.
@@ -146,11 +166,37 @@ class CallingSession:
             **more,
         )
 
+    def _go_on(self, store: Store, label: str = "") -> dict | None:
+        """What a server of this client that has gone has left behind, from now on this connection's."""
+        left = self._left_behind(store, label)
+        if not left or not store.instances.rename_session(left["id"], left["session_id"], self._own_id):
+            return None
+        return store.instances.live(left["id"])
+
+    def _left_behind(self, store: Store, label: str = "") -> dict | None:
+        """The session of a server before this one that has gone: the client's only one, else the one with that label.
+
+        A connection that registered anything after this server began was beside it, and is not followed by it.
+        """
+        rows = [row for row in store.instances.of_client(*self.client) if row["runtime"] == SERVER_RUNTIME]
+        left = [row for row in rows if row["last_seen"] <= self._began and server_has_gone(row, store.here)]
+        if len(rows) > 1:
+            left = [row for row in left if label and row["label"] == label]
+        return left[0] if len(left) == 1 else None
+
+    def _sessions_of_client(self, store: Store) -> list[dict]:
+        """The sessions that hooks have registered for this client: neither what its servers did, nor commands."""
+        rows = store.instances.of_client(*self.client)
+        return [row for row in rows if row["runtime"] not in (SERVER_RUNTIME, HOLD)]
+
     def _of_client(self, store: Store) -> dict | None:
-        pid, started = self.client
-        rows = store.instances.of_client(pid, started) if pid else []
+        rows = self._sessions_of_client(store)
         if len(rows) == 1:
             return rows[0]
         hint = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
         return next((row for row in rows if row["session_id"] == hint), None)
 
+
+def _names_session(meta: dict) -> bool:
+    """Whether the client says in a call which of its sessions that is."""
+    return any(isinstance(meta.get(key), str) and meta[key] for key in NAMES)

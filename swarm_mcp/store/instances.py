@@ -166,6 +166,16 @@ class Instances:
                     removal.announce(self.store, row, by)
         return row is not None
 
+    def rename_session(self, instance_id: str, name: str, new_name: str) -> bool:
+        """Give an MCP server's session, known as `name`, to the server that calls itself `new_name`; whether it was."""
+        with self.store.writing():
+            return bool(
+                self.store.change(
+                    "UPDATE swarm_sessions SET session_id = ? WHERE instance_id = ? AND runtime = ? AND session_id = ?",
+                    (new_name, instance_id, SERVER_RUNTIME, name),
+                )
+            )
+
     def end_session(self, row: dict, client: tuple[int, str] = (0, "")) -> bool:
         """The session that works as instance `row` has ended in `client`, or everywhere; whether the instance has gone.
 

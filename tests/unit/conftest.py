@@ -17,6 +17,7 @@ LONG = (
     "test_many_servers.py::test_twenty_servers_commands_and_hooks",
     "test_bundle.py::test_there_is_no_moment_without_a_script",
     "test_deep_payloads.py::test_a_huge_input_is_read_in_time[100]",
+    "test_sibling_servers.py::test_killed_at_random_no_file_is_held_twice[long]",
 )
 
 
