@@ -1,7 +1,7 @@
 """Starting git so that it only tells: it runs no program that the repository names, writes nothing, asks nobody.
 
-A repository's own configuration may name programs (a monitor of files, hooks, filters, pagers, helpers that fetch). Whoever
-unpacks somebody's archive has that configuration, so every git that we start for a question is started here.
+A repository's own configuration may name programs (a monitor of files, hooks, filters, pagers, helpers that fetch).
+Whoever unpacks somebody's archive has that configuration, so every git that we start for a question is started here.
 """
 
 from swarm_hook_core.coordinator import run

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import time
 
-from swarm_hook_core.paths import key_of
+from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
-from swarm_hook_core.watching.snapshot import full, glance
+from swarm_hook_core.watching.snapshot import digest_of, full, glance
 from swarm_mcp.circle import may_meet
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import clean, current_scope, file_of
@@ -19,14 +21,16 @@ LARGEST_KEPT = 16 * 1024 * 1024  # of what a restoring replaces, so that it can 
 class Choice:
     """One earlier state of the file: a kept `version`, or (`removes`) that there was none.
 
-    `name` is what ``--id`` calls it; `at` until when the file was so, in Unix seconds; `by` who changed it then.
+    `name` is what ``--id`` calls it; `at` until when the file was so, in Unix seconds; `by` who changed it then; `key`
+    what the file was known by, as a digest of kept contents has it.
     """
 
-    def __init__(self, name: str, at: int, by: str, version: Version | None):
+    def __init__(self, name: str, at: int, by: str, version: Version | None, key: str):
         self.name = name
         self.at = at
         self.by = by
         self.version = version
+        self.key = key
 
     @property
     def removes(self) -> bool:
@@ -49,16 +53,19 @@ class Restoring:
         self.key = key_of(self.file)
         self.kept = Kept(time.time())
         self.kept_now = ""  # where the content is that has been replaced
+        self.left_out = ""  # what of the file's permissions has not been restored
 
     def choices(self) -> list[Choice]:
         """The earlier states there are, the latest first; contents that nobody has changed under a lock come last."""
-        versions = {version.path: version for version in self.kept.of(self.key)}
-        found = []
-        for row in self.store.alterations.of(self.file):
-            version = versions.pop(row["kept"], None) if row["kept"] else None
-            if version or row["kind"] == "created":
-                found.append(Choice(str(row["id"]), row["altered_at"], self._name(row), version))
-        return found + [Choice(one.seen.digest[:8], one.kept_at, "", one) for one in versions.values()]
+        keys = _keys_of(self.file)
+        rows = self.store.alterations.of(self.file, keys)
+        keys = list(dict.fromkeys([*keys, *(row["path_key"] for row in rows)]))
+        versions = {version.path: version for key in keys for version in self.kept.of(key)}
+        found = choices_of(rows, self.kept, self.session)
+        for choice in found:
+            if choice.version:
+                versions.pop(choice.version.path, None)
+        return found + [Choice(one.seen.digest[:8], one.kept_at, "", one, one.file) for one in versions.values()]
 
     def choose(self, name: str) -> Choice:
         """The state called `name`; without a name the latest that is not the present one. Raises SwarmError."""
@@ -70,6 +77,8 @@ class Restoring:
             return found[0]
         present = full(self.file)
         for choice in choices:
+            if self._is_elsewhere(choice):
+                return choice
             if choice.version is None:
                 if present.exists:
                     return choice
@@ -87,6 +96,11 @@ class Restoring:
     def restore(self, choice: Choice, force: bool, dry_run: bool) -> None:
         """Make the file what it was; what it is now is kept first. Raises SwarmError."""
         present = glance(self.file)
+        if (present.is_plain or not present.exists) and self._is_elsewhere(choice):
+            raise SwarmError(
+                f"a link over {self.file} leads to {os.path.realpath(self.file)} by now, which is another file:"
+                " it is left alone; --to PATH writes elsewhere"
+            )
         if choice.removes and not force:
             raise SwarmError(f"there was no {self.file} before: --force removes it (what is in it is kept first)")
         if present.exists and not present.is_plain:
@@ -100,7 +114,7 @@ class Restoring:
             if choice.version is None:
                 os.remove(self.file)
             else:
-                _replace(self.file, data, choice.version.seen.mode)
+                self.left_out = _replace(self.file, data, choice.version.seen.mode)
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
         source = choice.version.path if choice.version else ""
@@ -116,10 +130,14 @@ class Restoring:
         data = _read(choice.version)
         if not dry_run:
             try:
-                _replace(path, data, choice.version.seen.mode)
+                self.left_out = _replace(path, data, choice.version.seen.mode)
             except OSError as error:
                 raise SwarmError(f"{path} cannot be written: {error.strerror or error}") from None
         return path
+
+    def _is_elsewhere(self, choice: Choice) -> bool:
+        """Whether the file was another one than what its name leads to now: links have come, or gone."""
+        return choice.key not in {_digest(key) for key in keys_for(os.path.realpath(self.file), os.sep)}
 
     def _keep_present(self, force: bool) -> str:
         try:
@@ -132,14 +150,44 @@ class Restoring:
                 " --force does it all the same"
             ) from None
 
-    def _name(self, row: dict) -> str:
-        label = row["writer_label"] or row["writer_id"] or ""
-        if label and self.session and not may_meet(self.session["label"], row["writer_label"]):
-            return "a session of another identity"
-        ran = f": {row['command']}" if row["command"] else ""
-        if row["kind"] == "restored":
-            return f"restored by {label or 'a person'}"
-        return f"{label or 'a session unknown here'}{ran}"
+
+def choices_of(rows: list[dict], kept: Kept, session: dict | None) -> list[Choice]:
+    """The earlier states that these rows of the store tell of, as far as they can be had, for `session` to see."""
+    found = []
+    for row in rows:
+        version = kept.at(row["kept"]) if row["kept"] else None
+        if version or row["kind"] == "created":
+            key = version.file if version else _digest(row["path_key"])
+            found.append(Choice(str(row["id"]), row["altered_at"], _name(row, session), version, key))
+    return found
+
+
+def everything(store, session: dict | None) -> list[tuple[str, Choice]]:
+    """The files of this scope of which earlier states are kept, and those states, the latest first."""
+    scope = session["scope"] if session else current_scope()
+    kept, rows = Kept(time.time()), store.alterations.known(scope)
+    files = {str(row["id"]): row["file"] for row in rows}
+    return [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
+
+
+def _keys_of(file: str) -> list[str]:
+    """What `file` may be known by now, and before links took its place or that of a folder over it."""
+    beside = os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file))
+    return list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(beside, os.sep), key_of(file)]))
+
+
+def _digest(key: str) -> str:
+    return digest_of(os.fsencode(key))
+
+
+def _name(row: dict, session: dict | None) -> str:
+    label = row["writer_label"] or row["writer_id"] or ""
+    if label and session and not may_meet(session["label"], row["writer_label"]):
+        return "a session of another identity"
+    ran = f": {row['command']}" if row["command"] else ""
+    if row["kind"] == "restored":
+        return f"restored by {label or 'a person'}"
+    return f"{label or 'a session unknown here'}{ran}"
 
 
 def _read(version: Version) -> bytes:
@@ -149,14 +197,23 @@ def _read(version: Version) -> bytes:
         raise SwarmError(f"the kept content cannot be read: {error}") from None
 
 
-def _replace(path: str, data: bytes, mode: int) -> None:
-    """`path` with this content and these permissions, in one step. Raises OSError."""
+def _replace(path: str, data: bytes, mode: int) -> str:
+    """`path` with this content and these permissions, in one step; in words what of them was left out. Raises OSError.
+
+    A program that runs as its owner must not become one that runs as somebody else: such a bit comes back only where
+    the file that is replaced belongs to us as well.
+    """
+    special, earlier = mode & (stat.S_ISUID | stat.S_ISGID), None
     scratch = f"{path}.{os.urandom(4).hex()}.swarm"
     handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         try:
             write_all(handle, data)
-            os.fchmod(handle, mode & 0o777)
+            made = os.fstat(handle)
+            with contextlib.suppress(OSError):
+                earlier = os.lstat(path)
+            is_same = earlier and (earlier.st_uid, earlier.st_gid) == (made.st_uid, made.st_gid)
+            os.fchmod(handle, mode & 0o7777 if is_same else mode & 0o7777 & ~special)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -164,3 +221,6 @@ def _replace(path: str, data: bytes, mode: int) -> None:
     except OSError:
         os.remove(scratch)
         raise
+    if not special or is_same:
+        return ""
+    return f"without its set-id permission (chmod {mode & 0o7777:o} gives it back)"

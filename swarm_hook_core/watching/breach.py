@@ -1,6 +1,6 @@
 """What is said when a locked file changed while a call ran: to the session that made the call, and to the holder."""
 
-from swarm_hook_core.paths import keys_for
+from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.payload import text_field
 
 TOLD_AT_ONCE = 100  # changes that one report names to the holders
@@ -54,6 +54,8 @@ def _tell_holders(config, payload: dict, changes: list, coordinator) -> None:
         for change in some:
             words += [f"--holder={change.holder}", f"--kind={change.kind}", f"--kept={change.kept}"]
             words += [f"--at={change.at:.3f}"]
+        if any(key_of(change.file) != change.key for change in some):  # links have come: only we know what it was
+            words += [f"--key={change.key}" for change in some]
         try:
             start_detached([*argv, "altered", *words, "--", *(change.file for change in some)])
         except (OSError, ValueError) as error:  # what cannot be said there is said to the model all the same

@@ -62,8 +62,9 @@ class Kept:
             names = os.listdir(self.base)
         except FileNotFoundError:
             names = []
-        self._by_state: dict = {}
-        for name in filter(_is_whole, names):
+        self._names = set(filter(_is_whole, names))
+        self._by_state: dict = {}  # the newest of each
+        for name in self._names:
             state = _state_in(name)
             if _kept_at(self._by_state.get(state, "-0")) <= _kept_at(name):
                 self._by_state[state] = name
@@ -71,16 +72,24 @@ class Kept:
     def of(self, key: str) -> list:
         """This file's versions, newest first."""
         file = digest_of(os.fsencode(key))
-        found = [_version(name, self.base) for name in self._by_state.values() if name.startswith(file + "-")]
-        return sorted((one for one in found if one), key=lambda one: (one.kept_at, one.seen.mtime_ns), reverse=True)
+        found = [_version(name, self.base) for name in self._names if name.startswith(file + "-")]
+        newest = {one.name.rpartition("-")[0]: one for one in sorted(filter(None, found), key=_age)}
+        return sorted(newest.values(), key=_age, reverse=True)
+
+    def at(self, path: str):
+        """The version that is kept at `path`, or None."""
+        base, name = os.path.split(path)
+        return _version(name, base) if base == self.base and name in self._names else None
 
     def version_of(self, key: str, seen):
         """The version that holds what `seen` (a Snapshot without digest) saw under this key, or None.
 
-        None also where the file might have been written once more in the same tick of its clock.
+        None also where the file might have been written once more in the same tick of its clock, or later: size and
+        mtime can be put back, ctime cannot.
         """
         known = self._known(key, seen)
-        return known if known and known.kept_at * 10**9 > seen.mtime_ns + TICK_NS else None
+        changed_ns = max(seen.mtime_ns, seen.ctime_ns)
+        return known if known and known.kept_at * 10**9 > changed_ns + TICK_NS else None
 
     def keep(self, key: str, path: str, limit: int = FILE_BYTES):
         """The Version of what is in `path` now, made if there is none. Raises NotKept or OSError."""
@@ -98,16 +107,17 @@ class Kept:
         name = f"{state}-{seen.mode & 0o7777:o}-{seen.digest}-{self.now}"
         _write(os.path.join(self.base, name), data)
         self._by_state[state] = name
+        self._names.add(name)
         return Version(name, self.base)
 
     def prune(self) -> int:
         """Remove what is too old, or more than there is room for; how many went."""
-        before = len(self._by_state)
+        before = len(self._names)
         try:
             self._make_room(0)
         except NotKept:
             pass
-        return before - len(self._by_state)
+        return before - len(self._names)
 
     def _known(self, key: str, seen):
         name = self._by_state.get(_state(key, seen))
@@ -118,13 +128,15 @@ class Kept:
             return known
         name = f"{known.name.rsplit('-', 1)[0]}-{self.now}"
         os.rename(known.path, os.path.join(self.base, name))
+        self._names.discard(known.name)
+        self._names.add(name)
         self._by_state[_state_in(name)] = name
         return Version(name, self.base)
 
     def _make_room(self, size: int) -> None:
         """Remove what is too old, and the oldest until `size` bytes more fit. Raises NotKept where they never will."""
         if self._aging is None:
-            found = filter(None, (_version(name, self.base) for name in self._by_state.values()))
+            found = filter(None, (_version(name, self.base) for name in self._names))
             self._aging = sorted(found, key=_age, reverse=True)
             self._total, self._count = sum(one.seen.size for one in self._aging), len(self._aging)
         while self._aging:
@@ -137,7 +149,9 @@ class Kept:
                 os.remove(oldest.path)
             except FileNotFoundError:
                 pass
-            self._by_state.pop(_state_in(oldest.name), None)
+            self._names.discard(oldest.name)
+            if self._by_state.get(_state_in(oldest.name)) == oldest.name:
+                del self._by_state[_state_in(oldest.name)]
             self._total -= oldest.seen.size
             self._count -= 1
         if self._total + size > TOTAL_BYTES or self._count + bool(size) > TOTAL_FILES:

@@ -16,15 +16,15 @@ VALUE_FLAGS = frozenset(
         "--adopt-instance-id", "--agent", "--as", "--assignee", "--at", "--backend", "--client", "--command",
         "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--effort", "--env", "--expect",
         "--fence", "--file", "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id",
-        "--idempotency-key", "--kept", "--kind", "--label", "--lease-seconds", "--limit", "--max-cost", "--message",
-        "--mode", "--model", "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix", "--priority",
-        "--reason", "--remote", "--resume", "--role", "--runtime", "--schema", "--scope", "--session-id", "--since",
-        "--skill", "--source", "--spawner", "--state", "--status", "--system-prompt", "--target", "--task",
+        "--idempotency-key", "--kept", "--key", "--kind", "--label", "--lease-seconds", "--limit", "--max-cost",
+        "--message", "--mode", "--model", "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix",
+        "--priority", "--reason", "--remote", "--resume", "--role", "--runtime", "--schema", "--scope", "--session-id",
+        "--since", "--skill", "--source", "--spawner", "--state", "--status", "--system-prompt", "--target", "--task",
         "--timeout", "--to", "--tool", "--transport", "--ttl", "--type", "--wait", "--wait-for-completion", "--x",
         "--y",
     }
 )  # fmt: skip
-REPEATABLE = frozenset({"--at", "--env", "--file", "--holder", "--kept", "--kind", "--skill"})
+REPEATABLE = frozenset({"--at", "--env", "--file", "--holder", "--kept", "--key", "--kind", "--skill"})
 SWITCHES = frozenset(
     {
         "--approval-required", "--detach", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn",

@@ -32,10 +32,12 @@ class Alterations:
         """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
 
         Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path
-        of the content before, empty for none, and when, in Unix seconds. What nobody held by then is left out. The
-        holders get one message each.
+        of the content before, empty for none, and when, in Unix seconds; with ``key`` where the file's key before the
+        change is known: a link may have taken its place. What nobody held by then is left out. The holders get one
+        message each.
         """
-        keys = {change["file"]: key_of(change["file"]) for change in changes}  # asks the disk, while nobody waits
+        # Asks the disk, while nobody waits.
+        keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
         told: dict[str, list[dict]] = {}
         added = []
         with self.store.writing():
@@ -77,9 +79,15 @@ class Alterations:
                     self.store.messages.post(holder["scope"], "system", holder["id"], text)
         return number
 
-    def of(self, file: str) -> list[dict]:
-        """All that happened to absolute `file`, newest first."""
-        return self.store.rows("SELECT * FROM swarm_alterations WHERE path_key = ? ORDER BY id DESC", (key_of(file),))
+    def of(self, file: str, keys: list[str]) -> list[dict]:
+        """All that happened to absolute `file`, by this name or by any of these keys, newest first."""
+        marks = ",".join("?" * len(keys))
+        condition = f"path_key IN ({marks}) OR file = ?"
+        return self.store.rows(f"SELECT * FROM swarm_alterations WHERE {condition} ORDER BY id DESC", (*keys, file))
+
+    def known(self, scope: str) -> list[dict]:
+        """All that happened to files of a scope, newest first."""
+        return self.store.rows("SELECT * FROM swarm_alterations WHERE scope = ? ORDER BY id DESC", (scope,))
 
     def forget_old(self, limit: int) -> None:
         """Inside a transaction: drop rows whose kept content has gone by its age."""

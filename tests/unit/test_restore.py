@@ -238,3 +238,79 @@ def test_rows_go_when_what_they_point_at_does(scene: Scene):
     with scene.ground.store() as store:
         store.upkeep.clean()
     assert scene.ground.sql("SELECT * FROM swarm_alterations") == [] and os.listdir(kept.folder()) == []
+
+
+# -- links, permissions, and no file at all -----------------------------------------------------------
+
+
+def linked(scene: Scene, place: str) -> Path:
+    """`d/f` is held and kept; a link then takes its place, or its folder's, to where other content is. That file."""
+    folder, file = scene.ground.repo / "d", scene.ground.repo / "d" / "f"
+    folder.mkdir()
+    file.write_text("first\n")
+    scene.ground.lock(scene.holder, str(file))
+    key, before = key_of(str(file)), kept.Kept(time.time()).keep(key_of(str(file)), str(file)).path
+    other = scene.ground.repo / "other"
+    other.mkdir()
+    (other / "f").write_text("of the other\n")
+    file.unlink()
+    if place == "file":
+        file.symlink_to(other / "f")
+    else:
+        folder.rmdir()
+        folder.symlink_to(other)
+    words = ["--runtime", "codex", "--session-id", "w", "--tool", "Bash", "--command", "ln", "--kind", "replaced"]
+    words += ["--holder", scene.holder["id"], "--kept", before, "--at", str(time.time()), "--key", key]
+    assert scene.ground.swarm("altered", *words, "--", str(file)).code == 0
+    scene.file = file
+    return other / "f"
+
+
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_kept_content_is_found_when_a_link_has_taken_its_place(scene: Scene, place: str, tmp_path: Path):
+    other = linked(scene, place)
+    (row,) = scene.ground.sql("SELECT * FROM swarm_alterations")
+    assert row["path_key"] == str(scene.file), "as it was known before the call"
+    (listed,) = scene.restore("--list", "--json").json
+    assert listed["id"] == str(row["id"]) and Path(listed["kept"]).read_text() == "first\n"
+    done = scene.restore()
+    assert done.code == 1 and "--to" in done.err and other.read_text() == "of the other\n", "another file, left alone"
+    assert scene.restore("--to", str(tmp_path / "back")).code == 0 and (tmp_path / "back").read_text() == "first\n"
+    (scene.file if place == "file" else scene.file.parent).unlink()
+    scene.file.parent.mkdir(exist_ok=True)
+    assert scene.restore().code == 0 and scene.file.read_text() == "first\n"
+
+
+def test_a_call_that_puts_a_link_in_a_file_s_place_is_told_by_the_key_of_before(scene: Scene):
+    os.link(scene.file, scene.ground.repo / "g")
+    before = kept.Kept(time.time()).keep(key_of(str(scene.file)), str(scene.file)).path
+    scene.file.unlink()
+    scene.file.symlink_to("g")
+    scene.told(before, "replaced")  # hooks of an earlier release do not say it
+    assert [one["kept"] for one in scene.restore("--list", "--json").json] == [before], "found by the file's name"
+
+
+def test_permissions_that_run_a_program_as_its_owner_are_not_dropped_in_silence(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+):
+    scene.file.chmod(0o4755)
+    scene.changed("second\n")
+    scene.file.chmod(0o755)
+    assert "set-id" not in scene.restore().out
+    assert scene.file.read_text() == "first\n" and scene.file.stat().st_mode & 0o7777 == 0o4755, "it is ours"
+    scene.changed(None, "removed")
+    done = scene.restore()
+    assert "without its set-id permission (chmod 4755 gives it back)" in done.out
+    assert scene.file.stat().st_mode & 0o7777 == 0o755, "nobody knows whose it was"
+
+
+def test_what_is_kept_of_all_files_is_listed_without_one(scene: Scene):
+    assert scene.ground.swarm("restore", "--list").out == "(nothing is kept)\n"
+    other = scene.ground.repo / "g"
+    other.write_text("g\n")
+    scene.ground.lock(scene.holder, str(other))
+    first, second = scene.changed("second\n"), scene.changed("changed\n", file=other)
+    listed = scene.ground.swarm("restore", "--list", "--json").json
+    assert [(one["file"], one["id"]) for one in listed] == [(str(other), str(second)), (str(scene.file), str(first))]
+    assert str(other) in scene.ground.swarm("restore", "--list").out
+    assert scene.ground.swarm("restore").code == 1

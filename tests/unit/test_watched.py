@@ -121,6 +121,7 @@ def test_an_opaque_command_that_writes_a_locked_file_is_noticed(runtime: str, re
         assert words in said, said
     (row,) = wait_for(alterations)
     assert Path(row["kept"]).read_text() == "theirs\n"
+    assert row["path_key"] == str(repo / "f")
     assert (row["file"], row["kind"], row["holder_id"]) == (str(repo / "f"), "changed", holder["id"])
     (text,) = mail_of(holder)
     assert "ran `make gen` (Bash)" in text and row["kept"] in text and f"restore {repo / 'f'} --id {row['id']}" in text
@@ -145,6 +146,20 @@ def test_a_command_that_leaves_locked_files_alone_costs_no_word(runtime: str, re
     (repo / "g").write_text("mine\n")
     assert after(runtime, payload) == ""
     assert alterations() == [] and not (state / "watched").exists()
+
+
+def test_a_link_that_takes_the_file_s_place_does_not_hide_what_is_kept(repo: Path, state: Path) -> None:
+    me = new_session()
+    assert start("codex", me, repo).context
+    peer_locks(repo, repo / "f")
+    (repo / "g").write_text("another\n")
+    payload = begun("codex", me, repo)
+    (repo / "f").unlink()
+    (repo / "f").symlink_to("g")
+    assert f"swarm-mcp restore {repo / 'f'}" in after("codex", payload)
+    (row,) = wait_for(alterations)
+    assert (row["file"], row["path_key"]) == (str(repo / "f"), str(repo / "f"))
+    assert Path(row["kept"]).read_text() == "theirs\n"
 
 
 def test_a_failed_call_is_compared_as_well(repo: Path) -> None:
@@ -534,6 +549,23 @@ def _changes_without_content(file: Path, why: str) -> None:
     file.write_text("short")
     (change,) = watch.finish(Config, calls.payload("2"), time.time())
     assert change.kept == "" and why in change.why
+
+
+def test_a_content_with_the_earlier_size_and_time_is_another_one(files: list[Path], state: Path) -> None:
+    file = files[0]
+    then = time.time() - 100
+    file.write_text("earlier\n")
+    os.utime(file, (then, then))
+    earlier = kept.Kept(time.time()).keep(str(file), str(file))
+    file.write_text("another\n")
+    os.utime(file, (then, then))
+    Path(earlier.path).rename(earlier.path.rpartition("-")[0] + f"-{int(time.time()) - 50}")
+    keeper = kept.Kept(time.time())
+    assert keeper.version_of(str(file), snapshot.glance(str(file))) is None
+    keeper.keep(str(file), str(file))
+    found = kept.Kept(time.time()).of(str(file))
+    assert [kept.content_of(one) for one in found] == [b"another\n", b"earlier\n"], "both are there to be restored"
+    assert kept.Kept(time.time() + kept.AGE_SECONDS + 10).prune() == 2 and kept_files(state) == []
 
 
 def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

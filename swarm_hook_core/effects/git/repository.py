@@ -67,13 +67,14 @@ class Repository:
 
     def since_fork(self, ours: str, theirs: str, paths) -> list:
         """Files that `theirs` changed since it and `ours` parted."""
-        return self.names("diff", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, f"{ours}...{theirs}", paths=paths)
+        options = ("--name-only", "-z", "--no-renames", *git.NO_PROGRAMS)
+        return self.names("diff", *options, f"{ours}...{theirs}", paths=paths)
 
     def changed_in(self, revisions, paths, mainline: bool = False) -> list:
         """Files that these commits change; a range says all its commits."""
         walk = [] if any(".." in one or one.startswith("^") for one in revisions) else ["--no-walk"]
-        options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history", *walk]
-        return self.names("log", *options, *(["-m"] if mainline else []), *revisions, paths=paths)
+        options = ["--format=", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS, "--root", "--full-history"]
+        return self.names("log", *options, *walk, *(["-m"] if mainline else []), *revisions, paths=paths)
 
     def staged(self, paths, tree: str = "HEAD") -> list:
         """Files whose entry in the index is not that of `tree`."""

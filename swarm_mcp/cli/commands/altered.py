@@ -1,10 +1,11 @@
 """altered: tell who holds a file that it changed while a session's call ran (hooks call this)
 
 usage: swarm-mcp altered FILE... --runtime NAME --session-id ID --tool NAME [--command TEXT] [--json]
-                         --holder INSTANCE --kind KIND --kept PATH --at SECONDS
+                         --holder INSTANCE --kind KIND --kept PATH --at SECONDS [--key KEY]
 
-Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty)
-and --at (when, Unix time) there is one for each FILE, in the same order. What nobody held then is left out.
+Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty),
+--at (when, Unix time) and --key (what FILE was known by before) there is one for each FILE, in the same order.
+What nobody held then is left out.
 
 example: swarm-mcp altered f --runtime codex --session-id 1 --tool Bash --holder 2 --kind changed --kept= --at 0
 """
@@ -46,7 +47,10 @@ def _changes(args) -> list[dict]:
         if len(values) != len(args.words):
             raise UsageError(f"{flag} is needed once for each file")
     changes = []
-    for word, holder, kind, kept, at in zip(args.words, *columns):
+    keys = args.all("--key") or [""] * len(args.words)  # hooks of an earlier release give none
+    if len(keys) != len(args.words):
+        raise UsageError("--key is needed once for each file, or not at all")
+    for word, holder, kind, kept, at, key in zip(args.words, *columns, keys):
         if kind not in KINDS:
             raise UsageError(f"--kind wants one of {', '.join(KINDS)}, not {kind[:40]!r}")
         try:
@@ -56,5 +60,5 @@ def _changes(args) -> list[dict]:
         if not 0 <= moment <= 10**12:
             raise UsageError(f"--at wants Unix seconds, not {at[:40]!r}")
         file = word if os.path.isabs(word) else clean(word)
-        changes.append({"file": file, "holder_id": holder, "kind": kind, "kept": kept, "at": moment})
+        changes.append({"file": file, "holder_id": holder, "kind": kind, "kept": kept, "at": moment, "key": key})
     return changes

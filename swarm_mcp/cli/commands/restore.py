@@ -1,8 +1,9 @@
 """restore: bring back what was in a locked file before somebody's call changed it
 
 usage: swarm-mcp restore FILE [--list] [--id N] [--to PATH] [--dry-run] [--force] [--as WHO] [--json]
+       swarm-mcp restore --list [--as WHO] [--json]
 
-  --list     the earlier contents that are kept: when, how large, who changed them
+  --list     the earlier contents that are kept: when, how large, who changed them; without FILE of all files here
   --id N     this one of them; without it the one before the last change
   --to PATH  write it there instead, and leave FILE as it is
   --dry-run  say what would be done
@@ -19,7 +20,7 @@ from __future__ import annotations
 from swarm_hook_core.decision import duration
 from swarm_mcp.actor import surrounding_session
 from swarm_mcp.cli.output import listing, moment, say, show
-from swarm_mcp.restoring import Choice, Restoring
+from swarm_mcp.restoring import Choice, Restoring, everything
 from swarm_mcp.shapes import seconds_since
 from swarm_mcp.store import Store
 
@@ -28,12 +29,15 @@ WORDS = 1
 
 def run(args) -> int:
     """Restore the file, or list what could be."""
+    if args.has("--list") and not args.words:
+        with Store() as store:
+            return _list(everything(store, _session(store, args)), args, store.now(), of_all=True)
     word = args.word(0, "the file to restore: swarm-mcp restore FILE")
     with Store() as store:
         session = _session(store, args)
         restoring = Restoring(store, session, word)
         if args.has("--list"):
-            return _list(restoring, args, store.now())
+            return _list([(restoring.file, choice) for choice in restoring.choices()], args, store.now())
         choice = restoring.choose(args.value("--id"))
         if args.value("--to"):
             path = restoring.write_to(choice, args.value("--to"), args.has("--dry-run"))
@@ -43,6 +47,7 @@ def run(args) -> int:
             verb = "is removed" if choice.removes else f"is as it was {_when(choice, store.now())}"
             done = f"{restoring.file} {verb}"
             done += "; the same command undoes it" if restoring.kept_now else ""
+        done += f", {restoring.left_out}" if restoring.left_out else ""
     if args.json:
         show({"ok": True, "file": restoring.file, "dry_run": args.has("--dry-run"), **choice.described()})
     else:
@@ -59,18 +64,19 @@ def _session(store, args) -> dict | None:
     return surrounding_session(store)
 
 
-def _list(restoring: Restoring, args, now: int) -> int:
-    choices = restoring.choices()
+def _list(states: list[tuple[str, Choice]], args, now: int, of_all: bool = False) -> int:
     if args.json:
-        show([choice.described() for choice in choices])
+        show([{**choice.described(), **({"file": file} if of_all else {})} for file, choice in states])
         return 0
     cells, plain = [], []
-    for choice in choices:
+    for file, choice in states:
         size = "no file" if choice.removes else f"{choice.version.seen.size} bytes"
         at = moment(choice.at)
-        cells.append((choice.name, at, duration(seconds_since(choice.at, now)), size, choice.by))
-        plain.append(f"{choice.name}  {at}  {size}  {choice.by}".rstrip())
-    listing(("id", "until", "age", "size", "changed by"), cells, plain, empty="(nothing is kept)")
+        own = [file] if of_all else []
+        cells.append((choice.name, *own, at, duration(seconds_since(choice.at, now)), size, choice.by))
+        plain.append("  ".join([choice.name, *own, at, size, choice.by]).rstrip())
+    headers = ("id", *(["file"] if of_all else []), "until", "age", "size", "changed by")
+    listing(headers, cells, plain, empty="(nothing is kept)")
     return 0
 
 
