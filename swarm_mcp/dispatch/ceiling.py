@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from swarm_mcp.dispatch.order import Order
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.query import EDIT, MODES, READ_ONLY, YOLO
+from swarm_mcp.harness.query import EDIT, MODES, YOLO
 
 
-def require_below(store, requester: dict, order: Order, harness: str) -> None:
+def require_below(store, requester: dict, order: Order) -> None:
     """Raises Refused where `requester` is a worker of ours and asks for more than it may do itself."""
     run = store.runs.of_instance(requester["id"])
     if run is None:
@@ -24,8 +24,6 @@ def require_below(store, requester: dict, order: Order, harness: str) -> None:
         raise Refused(f"a worker of mode {own} can have none of mode {asked} started; ask for mode {own}")
     if order.command and own != YOLO:
         raise Refused(f"a worker of mode {own} cannot say which command is started")
-    if own == READ_ONLY and harness == "process":
-        raise Refused("a worker of mode read-only can have no command started: nothing holds that to reading")
 
 
 def mode_of(run: Mapping) -> str:

@@ -17,7 +17,7 @@ from swarm_mcp.dispatch.ceiling import require_below
 from swarm_mcp.dispatch.commission import Commission
 from swarm_mcp.dispatch.completion import CompletionWait
 from swarm_mcp.dispatch.order import Order, checked, require_gateway, scrubbed
-from swarm_mcp.dispatch.outfit import RUN, outfit
+from swarm_mcp.dispatch.outfit import RUN, left_out_of, outfit
 from swarm_mcp.dispatch.spawners import SUPERVISED, SpawnFailed, Worker, canonical, spawner
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
@@ -30,8 +30,8 @@ from swarm_mcp.store.task_states import OPEN, TERMINAL
 LOOK_SECONDS = 0.5
 _UNSHOWN = ("supervisor", "log")  # facts for ourselves
 SECRET_WARNING = (
-    "there is a secret in what was dispatched: the task's title and description have it masked, the worker is told it as"
-    " it stands; better name the variable or file that holds it"
+    "there is a secret in what was dispatched: the task's title and description have it masked, the worker is told it"
+    " as it stands; better name the variable or file that holds it"
 )
 
 
@@ -50,7 +50,8 @@ class Handover:
             raise Refused(f"a worker cannot be started in {self.cwd}: there is no such folder")
         self._commission = Commission(requester, self.order)
         self.key = self._commission.key
-        self._has_secrets = scrubbed(self.order)[1]
+        self._warnings = left_out_of(self.order, self.spawner_name, self.harness)
+        self._warnings += [SECRET_WARNING] if scrubbed(self.order)[1] else []
         self.task: dict = {}
         self._answer: dict = {}
         self._decision: dict = {}
@@ -93,7 +94,7 @@ class Handover:
 
     def _begin(self, store) -> None:
         if self.order.spawn:
-            require_below(store, self.requester, self.order, self.harness)
+            require_below(store, self.requester, self.order)
         commission = self._commission
         commission.settle(store, self._find_worker)
         self.task, self._decision, self.order, self.key = (
@@ -258,8 +259,8 @@ class Handover:
     def _answered(self, status: str, **more) -> None:
         task = self.task
         self._answer = {"status": status, "task_id": task["id"], "task": task, **more}
-        if self._has_secrets:
-            self._answer["warning"] = SECRET_WARNING
+        if self._warnings:
+            self._answer["warnings"] = self._warnings
         if self._decision:
             self._answer["promotion"] = {"decision": self._decision}
 

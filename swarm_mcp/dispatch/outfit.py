@@ -28,8 +28,30 @@ def outfit(order: Order, requester: dict, spawner: str, settings: Settings) -> t
     if not order.command and command == (harness,):
         command = ()
     if order.spawn:
+        from swarm_mcp.harness.demands import require_possible
+        from swarm_mcp.harness.registry import get
+
         harness = _supervised(order, requester, harness, command)
+        require_possible(get(harness), _asked(order))
     return harness, command
+
+
+def left_out_of(order: Order, spawner: str, harness: str) -> list[str]:
+    """What a worker that is started like this will not heed, a line for each."""
+    if not order.spawn or spawner not in SUPERVISED:
+        return []
+    from swarm_mcp.harness.demands import left_out
+    from swarm_mcp.harness.registry import get
+
+    return left_out(get(harness), _asked(order))
+
+
+def _asked(order: Order):
+    """The query of a run, as far as an order has it."""
+    from swarm_mcp.harness.query import EDIT, HarnessQuery
+
+    limits = {"timeout_seconds": order.timeout_seconds, "max_cost_usd": order.max_cost_usd}
+    return HarnessQuery("", order.cwd, mode=order.mode or EDIT, model=order.model, effort=order.effort, **limits)
 
 
 def _supervised(order: Order, requester: dict, harness: str, command: tuple[str, ...]) -> str:

@@ -18,9 +18,10 @@ from swarm_mcp.dispatch.charge import LOST, OVER, Charge, complain
 from swarm_mcp.dispatch.progress import Progress, result_text
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import registry
+from swarm_mcp.harness.demands import Unsupported
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.outcome import UNKNOWN, RunResult
+from swarm_mcp.harness.outcome import UNKNOWN, UNSUPPORTED, RunResult
 from swarm_mcp.harness.run import Run
 from swarm_mcp.store.runs import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
 from swarm_mcp.store.task_states import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL
@@ -120,8 +121,9 @@ class Supervision:
                     run.on_event(listener)
             run.start()
         except SwarmError as error:
+            code = UNSUPPORTED if isinstance(error, Unsupported) else UNKNOWN
             self.result = RunResult(
-                self.given.run_id, self.adapter.name, is_error=True, error_category=UNKNOWN, error_message=str(error)
+                self.given.run_id, self.adapter.name, is_error=True, error_category=code, error_message=str(error)
             )
             self.charge.write_result_down(self.result)
             return ""

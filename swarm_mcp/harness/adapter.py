@@ -39,7 +39,8 @@ class Price(NamedTuple):
 
 
 class Capabilities(NamedTuple):
-    """What a harness can do. Each flag that is true has a test that shows it."""
+    """What a harness can do. Each flag that is true has a test that shows it. What is not there is refused or said
+    (``demands``)."""
 
     resume: bool = False
     fork: bool = False
@@ -53,6 +54,12 @@ class Capabilities(NamedTuple):
     streaming_tokens: bool = False
     cost: bool = False  # says itself what a run cost
     locks: bool = False  # its writes are checked against locks before they happen
+    model: bool = False  # uses the model that it is told to
+    effort: bool = False
+    directories: bool = False  # may be given more folders than its own
+    max_cost: bool = False  # stops at a cost, or says in its context_usage events what it costs so far
+    max_turns: bool = False  # the same of its turns
+    read_only_servers: bool = False  # has the servers of the query in mode read-only, too
 
 
 class HarnessAdapter(ABC):

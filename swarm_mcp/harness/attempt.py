@@ -13,6 +13,7 @@ from swarm_hook_core import faults
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter, Launch
 from swarm_mcp.harness.child import Child, found
+from swarm_mcp.harness.demands import Unsupported, limit_reached
 from swarm_mcp.harness.environment import added, without_session
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.ledger import Ledger
@@ -46,6 +47,7 @@ class Attempt:
         self._lines = {"stdout": Lines(), "stderr": Lines()}
         self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
         self._native = 0
+        self.notes: list[str] = []  # what is to be said before the child begins
         self.told = False
         self.strayed = False  # it goes by another session than the one that was to be continued
 
@@ -63,7 +65,8 @@ class Attempt:
             launch = self._adapter.launch(query, folder)
         except Exception as error:
             self._telling.scrubber = self._scrubber({})
-            raise NotStarted(outcome.UNKNOWN, _words(error)) from error
+            code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
+            raise NotStarted(code, _words(error)) from error
         own = added(query, launch.env)
         environment = {**without_session(drop=launch.drop), **own}
         self._telling.scrubber = self._scrubber(launch.env)
@@ -83,6 +86,8 @@ class Attempt:
             raise NotStarted(outcome.PROCESS_CRASHED, f"{launch.argv[0]} cannot be started: {error}") from error
         try:
             started(child)
+            for note in self.notes:
+                self._telling.event(events.custom("swarm.not_heeded", {"message": note}))
             for note in launch.notes:
                 self._telling.line("stderr", note)
             seconds = self._query.timeout_seconds
@@ -182,6 +187,10 @@ class Attempt:
                 self._urge.give(outcome.TOOL_LOOP, words)
             elif level:
                 self._telling.event(events.custom("swarm.tool_loop_warning", {"message": words}))
+        if event.kind == events.CONTEXT_USAGE and event.data.get("goes_on"):
+            reached = limit_reached(self._query, event.data.get("cost_usd"), event.data.get("num_turns"))
+            if reached:
+                self._urge.give(outcome.BUDGET, reached)
         asked, came = self._query.resume_session_id, self._ledger.session_id
         if asked and came and came != asked and not self._query.fork_session and not self.strayed:
             self.strayed = True

@@ -7,13 +7,14 @@ from typing import NamedTuple
 AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED = "auth_failed", "not_installed", "rate_limited"
 CONTEXT_OVERFLOW, PROCESS_CRASHED, ABORTED, TIMEOUT = "context_overflow", "process_crashed", "aborted", "timeout"
 TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE = "tool_loop", "session_not_found", "session_in_use"
-BUDGET, UNKNOWN = "budget", "unknown"
+BUDGET, UNSUPPORTED, UNKNOWN = "budget", "unsupported", "unknown"
+UNREACHABLE, MODEL_NOT_FOUND = "unreachable", "model_not_found"
 ERRORS = (
     AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED, CONTEXT_OVERFLOW, PROCESS_CRASHED, ABORTED, TIMEOUT,
-    TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE, BUDGET, UNKNOWN,
+    TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE, BUDGET, UNREACHABLE, MODEL_NOT_FOUND, UNSUPPORTED, UNKNOWN,
 )  # fmt: skip
 # What may work if it is tried again later, unchanged.
-TRANSIENT = frozenset({RATE_LIMITED})
+TRANSIENT = frozenset({RATE_LIMITED, UNREACHABLE})
 
 
 class Cost(NamedTuple):

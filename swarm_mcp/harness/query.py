@@ -92,4 +92,6 @@ def checked(query: HarnessQuery) -> HarnessQuery:
         raise Refused(f"a worker cannot be started in {query.cwd}: there is no such folder")
     if query.timeout_seconds < 0 or query.grace_seconds < 0:
         raise Refused("a timeout cannot be negative")
+    if query.max_cost_usd < 0 or query.max_turns < 0:
+        raise Refused("a limit cannot be negative")
     return query

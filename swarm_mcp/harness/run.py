@@ -18,6 +18,7 @@ from swarm_mcp.harness.attempt import Attempt, NotStarted
 from swarm_mcp.harness.belonging import belonging
 from swarm_mcp.harness.child import Child
 from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
+from swarm_mcp.harness.demands import Unsupported, left_out, require_possible
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.interruption import ended_at_exit
 from swarm_mcp.harness.ledger import Ledger
@@ -105,8 +106,8 @@ class Run:
         return self
 
     def start(self) -> Run:
-        """Begin; returns at once. Raises Refused for a query that cannot be meant."""
-        checked(self._query)
+        """Begin; returns at once. Raises Refused for a query that cannot be meant, or that the harness cannot do."""
+        require_possible(self._adapter, checked(self._query))
         if self._thread is None:
             self._began = time.monotonic()
             ended_at_exit(self)
@@ -146,7 +147,8 @@ class Run:
             with belonging(self._membership), private_folder() as folder, self._tools() as tools:
                 return self._tried(self._equipped(tools), folder)
         except (SwarmError, OSError) as error:
-            return self._concluded(NOTHING, (outcome.UNKNOWN, str(error)), Cost())
+            code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
+            return self._concluded(NOTHING, (code, str(error)), Cost())
 
     def _tried(self, query: HarnessQuery, folder: Path) -> RunResult:
         """One attempt, and a fresh one where the session to be continued does not exist."""
@@ -178,6 +180,7 @@ class Run:
         own = folder / str(self._attempts)
         own.mkdir(mode=0o700)
         attempt = Attempt(self._adapter, query, self._telling, self._ledger, self._urge)
+        attempt.notes = left_out(self._adapter, self._query)
         if self._urge.reason:
             attempt.told = True
             return NOTHING, self._urge.reason, attempt

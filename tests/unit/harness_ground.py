@@ -25,7 +25,7 @@ class Scripted(HarnessAdapter):
     name = "scripted"
     program = "python3"
     instructions = "Install scripted."
-    capabilities = Capabilities(resume=True, fork=True, cost=True)
+    capabilities = Capabilities(resume=True, fork=True, cost=True, mcp=True, client_tools=True, model=True)
     cumulative = frozenset({"cost", "tokens"})
     prices = {"priced-1": Price(1.0, 0.1, 10.0, "2026-11-01")}
 

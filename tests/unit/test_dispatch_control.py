@@ -331,7 +331,7 @@ def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, l
     [
         ("read-only", {}, "of mode edit"),
         ("read-only", {"mode": "yolo"}, "of mode yolo"),
-        ("read-only", {"mode": "read-only", "harness": "process"}, "no command started"),
+        ("read-only", {"mode": "read-only", "harness": "process"}, "nothing would keep it from writing"),
         ("read-only", {"spawner": "herdr"}, "of mode edit"),
         ("edit", {"mode": "yolo"}, "of mode yolo"),
         ("edit", {"command": "id"}, "which command"),
@@ -353,6 +353,10 @@ def test_a_worker_starts_none_that_may_more(
     given = {"harness": "claude", "spawner": "process", "force_spawn": True, **given}
     with ground.store() as store:
         store.runs.begin({**spec, "record": str(record)})
+        if words.startswith("nothing"):
+            with pytest.raises(Refused, match=words):
+                Handover(worker, Order("In turn", **given))
+            return
         handover = Handover(worker, Order("In turn", **given))
         if not words:
             monkeypatch.setattr(Handover, "_spawn", lambda self, store: self._answered("spawned"))

@@ -93,7 +93,7 @@ def test_words_from_standard_input_and_json(ground: Ground) -> None:
     (("--mode", "wild", "x"), "unknown mode 'wild'"), (("--effort", "huge", "x"), "unknown effort"),
     (("--directory", "/none/such", "x"), "no such folder"), (("--env", "secret", "x"), "--env wants KEY=VALUE"),
     (("--schema", "/none/such", "x"), "cannot be read"), (("--role", "a b", "x"), "is not a role"),
-    (("--skill", "/none/such", "--harness", "process", "--command", "true", "x"), "no SKILL.md"),
+    (("--skill", "/none/such", "--harness", "loop", "x"), "no SKILL.md"),
     (("--harness", "process", "x"), "needs a command"), (("--command", "'", "x"), "cannot be split"),
     (("--resume", "--evil", "x"), "neither a run here nor a session of claude"),
     (("--timeout", "soon", "x"), "wants seconds"),

@@ -83,8 +83,8 @@ def run(args) -> int:
         else:
             for line in _lines(answer):
                 say(line)
-            if answer.get("warning"):
-                complain(f"dispatch: {answer['warning']}")
+        for warning in answer.get("warnings", ()):
+            complain(f"swarm-mcp dispatch: {warning}")
         if flush():  # only what is out of this process has been delivered
             store.messages.acknowledge([mail["id"] for mail in answer.get("completion", {}).get("messages", ())])
     return 0

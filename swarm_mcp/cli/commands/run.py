@@ -1,7 +1,8 @@
 """run: have an agent do one thing, here and now, and print its answer
 
 usage: swarm-mcp run [--harness NAME] [--watch] [--model M] [--mode read-only|edit|yolo]
-                     [--effort low|medium|high|max] [--timeout S] [--grace S] [--directory DIR]
+                     [--effort low|medium|high|max] [--timeout S] [--grace S] [--max-cost USD] [--max-turns N]
+                     [--directory DIR]
                      [--command WORDS] [--resume SESSION] [--schema FILE] [--system-prompt TEXT]
                      [--skill DIR]... [--env KEY=VALUE]... [--role ROLE] [--label TEXT] [--json] [--] PROMPT...
 
@@ -11,6 +12,7 @@ usage: swarm-mcp run [--harness NAME] [--watch] [--model M] [--mode read-only|ed
   --mode MODE           read-only may write no file, edit (default) may, yolo skips the harness's own checks;
                         locks hold in all three
   --timeout S           end it after S seconds (default: no limit); --grace S: from TERM to KILL (15)
+  --max-cost USD        end it when it has cost that much; --max-turns N: when the model has answered so often
   --directory DIR       where it works (default: here)
   --command WORDS       what to start: the whole command of the harness process, else instead of its own name
   --resume SESSION      go on with a session: its id, or a run's (swarm-mcp runs)
@@ -22,7 +24,10 @@ usage: swarm-mcp run [--harness NAME] [--watch] [--model M] [--mode read-only|ed
 
 The agent is registered as a session of its own, and locks hold for it as for everyone. --json prints all that is
 known of the run; what is watched then goes to standard error. Ctrl-C ends the agent with all it has started.
-Exit 0 where it went well, 1 where it failed (one line says how), 124 after --timeout, 130 interrupted.
+What the harness cannot do is refused where it protects (mode, limits, schema), before anything starts; else a line on
+standard error says that it is left out. swarm-mcp harness list shows what each can do.
+Exit 0 where it went well, 1 where it failed (one line says how), 124 after --timeout, 125 where the harness cannot do
+what is asked, 130 interrupted.
 
 example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
 """
@@ -32,12 +37,12 @@ from __future__ import annotations
 import os
 import sys
 
-from swarm_mcp.cli.output import complain, one_line, say_text, show
+from swarm_mcp.cli.output import complain, one_line, refused, say_text, show
 from swarm_mcp.errors import Refused, SwarmError, UsageError
 from swarm_mcp.scope import clean, here, scope_of
 
 WORDS = None
-TIMED_OUT = 124  # as timeout(1) has it
+TIMED_OUT, NOT_POSSIBLE = 124, 125  # the first as timeout(1) has it
 POLL_SECONDS = 0.25
 DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
 
@@ -45,10 +50,19 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
 def run(args) -> int:
     """Run the agent to its end; print its answer."""
     from swarm_mcp.harness import registry
+    from swarm_mcp.harness.demands import Unsupported, left_out, require_possible
+    from swarm_mcp.harness.outcome import UNSUPPORTED
     from swarm_mcp.harness.query import checked
 
     adapter = registry.get(args.value("--harness"))
     query = checked(_query(args, adapter))
+    try:
+        require_possible(adapter, query)
+    except Unsupported as refusal:
+        refused(args, "run", refusal.answer)
+        return NOT_POSSIBLE
+    for line in left_out(adapter, query):
+        complain(f"swarm-mcp run: {line}")
     previous = None
     if args.value("--resume"):
         query, previous = _resumed(args, adapter, query)
@@ -62,6 +76,8 @@ def run(args) -> int:
                  f" (swarm-mcp logs {result.run_id[:8]})")  # fmt: skip
     if ended_by:
         return 128 + ended_by
+    if result.error_category == UNSUPPORTED:
+        return NOT_POSSIBLE
     return TIMED_OUT if result.timed_out else 1 if result.is_error else 0
 
 
@@ -87,6 +103,8 @@ def _query(args, adapter):
         "effort": args.value("--effort"),
         "append_system_prompt": args.value("--system-prompt"),
         "timeout_seconds": args.seconds("--timeout"),
+        "max_cost_usd": args.seconds("--max-cost"),
+        "max_turns": args.number("--max-turns"),
         "grace_seconds": args.seconds("--grace", 15.0),
         "output_schema": _schema(args.value("--schema")),
         "skills": tuple(clean(folder) for folder in args.all("--skill")),

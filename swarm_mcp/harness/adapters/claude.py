@@ -50,7 +50,8 @@ class Claude(HarnessAdapter):
     }
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
-        client_tools=True, native_skills=True, output_schema=True, cost=True, locks=True,
+        client_tools=True, native_skills=True, output_schema=True, cost=True, locks=True, model=True, effort=True,
+        directories=True, max_cost=True, max_turns=True,
     )  # fmt: skip
     # total_cost_usd goes on counting when a session is resumed or forked; tokens are taken from what is per run.
     cumulative = frozenset({"cost"})

@@ -43,7 +43,8 @@ class Codex(HarnessAdapter):
     cumulative = frozenset({"tokens"})
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
-        client_tools=True, output_schema=True, locks=True,
+        client_tools=True, output_schema=True, locks=True, model=True, effort=True, directories=True,
+        read_only_servers=True,
     )  # fmt: skip
     doc = """\
 Runs OpenAI's Codex without a terminal (codex exec), with our hooks, our MCP server and our skills for that run alone:
@@ -57,8 +58,8 @@ temporary files), system_prompt (takes the place of its own instructions), appen
 developer_instructions in its settings), additional_directories, resume_session_id, fork_session, output_schema (it
 must say "additionalProperties": false), mcp_servers, skills (named to the model; /name or $name at the beginning of a
 prompt puts one in; CODEX_SKILLS_DIR is one more folder of them), additional_args, command (what to start instead of
-codex; SWARM_HARNESS_CODEX), env, timeout_seconds (0: none), grace_seconds (15). It has no limit of its own on costs
-and turns: max_cost_usd and max_turns are without effect here.
+codex; SWARM_HARNESS_CODEX), env, timeout_seconds (0: none), grace_seconds (15). It says only at the end
+what it took, and counts no turns: max_cost_usd and max_turns are refused.
 In mode read-only tools of MCP servers run where they call themselves read-only; swarm's always do. In the sandbox the
 agent's own commands cannot write swarm's store: it speaks to the others through MCP tools."""
 

@@ -17,6 +17,7 @@ from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.adapters import hs_pack, hs_session
 from swarm_mcp.harness.checks import Check
+from swarm_mcp.harness.demands import Unsupported
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost, Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
@@ -43,7 +44,8 @@ class Hs(HarnessAdapter):
     )
     session_pattern = r"[0-9]{8}-[0-9]{6}-[0-9]+"
     capabilities = Capabilities(
-        resume=True, read_only=True, append_system_prompt=True, native_skills=True, locks=True
+        resume=True, read_only=True, append_system_prompt=True, native_skills=True, locks=True, model=True, effort=True,
+        max_turns=True,
     )  # fmt: skip
     doc = """\
 Runs the bash harness once. Locks come to it by the swarm's plugin folder, which workers find in front of all others;
@@ -67,6 +69,11 @@ is its prompt."""
             session = hs_session.folder_of(query.resume_session_id, query.cwd, query.env)
             (folder / _BEFORE).write_text(str(len(hs_session.files(session))), encoding="utf-8")
         env = hs_pack.environment(query, words[0], folder)
+        if query.mode == READ_ONLY and "HARNESS_ROOT" not in env and not hs_pack.is_installed():
+            raise Unsupported(
+                f"hs cannot be kept from writing here: where {words[0]} is installed cannot be told, so it has no"
+                " guards; set HARNESS_ROOT to its folder"
+            )
         chosen = {
             "HARNESS_MODEL": self.model(query),
             "HARNESS_THINKING": query.effort,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from swarm_mcp.clients.hs import GUARDED, home, root_of, shadows
 from swarm_mcp.errors import Refused
+from swarm_mcp.harness.adapters.hs_pack import PACK, is_installed
 from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
 
 NEEDED = ("bash", "jq", "curl")
@@ -46,8 +47,8 @@ def _guards(config: Mapping[str, object], values: Mapping[str, str]) -> Check:
     program = shutil.which(words[0], path=values.get("PATH")) if words else None
     if program and root_of(program):
         return Check("guarded", INFO, f"workers find the guards in front of every {', '.join(GUARDED)}")
-    plugin = home() / "plugins" / "swarm"
-    if not (plugin / "tools" / GUARDED[0]).is_file():
+    plugin = home() / "plugins" / PACK
+    if not is_installed():
         why = "where the harness is installed cannot be told, so a worker cannot be given the guards"
         hint = "set HARNESS_ROOT to its folder, or: swarm-mcp install --client hs"
         return Check("unguarded", WARN, why, hint)

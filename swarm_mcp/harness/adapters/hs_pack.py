@@ -12,7 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
-from swarm_mcp.clients.hs import root_of
+from swarm_mcp.clients.hs import GUARDED, home, root_of
 from swarm_mcp.harness.query import HarnessQuery
 
 PACK = "swarm"
@@ -30,6 +30,11 @@ def environment(query: HarnessQuery, program: str, folder: Path) -> dict[str, st
     if root is not None:
         env["HARNESS_ROOT"] = str(linked(root, bundle, folder / "harness", query))
     return env
+
+
+def is_installed() -> bool:
+    """Whether the user has our plugin: then its guards are there also where a worker cannot be given them."""
+    return (home() / "plugins" / PACK / "tools" / GUARDED[0]).is_file()
 
 
 def linked(root: Path, bundle: Path, target: Path, query: HarnessQuery) -> Path:

@@ -32,7 +32,8 @@ class Loop(HarnessAdapter):
     session_pattern = PATTERN.pattern.removesuffix(r"\Z")
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
-        client_tools=True, native_skills=True, output_schema=True, locks=True,
+        client_tools=True, native_skills=True, output_schema=True, locks=True, model=True, effort=True, max_turns=True,
+        read_only_servers=True,
     )  # fmt: skip
     doc = """\
 Runs the small agent loop that is part of this package: no client to install, only a model's endpoint (the Messages

@@ -45,7 +45,8 @@ class Pi(HarnessAdapter):
     )
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
-        client_tools=True, native_skills=True, streaming_tokens=True, cost=True, locks=True,
+        client_tools=True, native_skills=True, streaming_tokens=True, cost=True, locks=True, model=True, effort=True,
+        max_cost=True, max_turns=True,
     )  # fmt: skip
     doc = """\
 Runs the pi coding agent without its screen. Locks, the swarm's tools and other MCP servers come to it through the
@@ -53,10 +54,12 @@ swarm's extension, which is named on its command line.
 Use when the model is one that pi has an account for (many providers, local ones too), or when start-up and tool set
 are to be small.
 Do not use when the work needs a sandbox or permissions: pi has none, so the modes edit and yolo are the same. Nor when
-read-only work needs MCP servers of one's own: only pi's reading tools, the swarm's and client tools are on then.
+read-only work needs MCP servers of one's own: only pi's reading tools, the swarm's and client tools are on then. Nor
+when the answer has to follow a schema, which is refused.
 Settings: model (provider/id or any pattern pi takes; PI_DEFAULT_MODEL; default: pi's own), effort (low, medium, high,
 max, which is pi's xhigh; default: pi's own), mode (edit), skills, mcp_servers, system_prompt, append_system_prompt,
-resume_session_id, fork_session, additional_args, command (default: pi), env, timeout_seconds (0: none),
+resume_session_id, fork_session, max_cost_usd and max_turns (0: none; the runner ends it at them, and where the model
+has no price at its first answer), additional_args, command (default: pi), env, timeout_seconds (0: none),
 grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT_SESSION_DIR."""
 
     def launch(self, query: HarnessQuery, folder: Path) -> Launch:

@@ -23,7 +23,8 @@ class Process(HarnessAdapter):
 Runs one command and watches it like any other worker. The prompt is its standard input; what it prints is the
 answer. A line that is a JSON object with a "type" among our events counts as that event.
 Use when the work is a script, a build, a test run, or an agent that has no adapter.
-Do not use when the program has an adapter: its sessions, costs and locks are then known.
+Do not use when the program has an adapter: its sessions, costs and locks are then known. Nothing keeps a command from
+writing, so mode read-only is refused; so are limits on cost and turns, schemas, servers and client tools.
 Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: none), grace_seconds (15)."""
 
     def launch(self, query: HarnessQuery, folder: Path) -> Launch:

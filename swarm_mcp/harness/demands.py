@@ -1,0 +1,68 @@
+"""What a run asks for, beside what its harness can do.
+
+What protects (a mode, a limit, the form of the answer, tools) is refused where it cannot be had, before anything
+starts. What only shapes is left out, and said.
+"""
+
+from __future__ import annotations
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
+
+
+class Unsupported(Refused):
+    """The harness cannot do what the run asks for, and the run would not be what was asked for without it."""
+
+
+def require_possible(adapter: HarnessAdapter, query: HarnessQuery) -> None:
+    """Raises Unsupported where something that protects cannot be had."""
+    asked = (
+        (query.mode == READ_ONLY, "read_only", "mode read-only: nothing would keep it from writing"),
+        (query.max_cost_usd > 0, "max_cost", "a limit on what it costs: it does not say so in time"),
+        (query.max_turns > 0, "max_turns", "a limit on its turns: it does not count them"),
+        (query.output_schema is not None, "output_schema", "a schema for its answer"),
+        (bool(query.client_tools), "client_tools", "client tools"),
+        (bool(query.mcp_servers), "mcp", "MCP servers"),
+        (query.fork_session and adapter.capabilities.resume, "fork", "a copy of a session: that one would go on"),
+    )
+    missing = [words for wanted, flag, words in asked if wanted and not getattr(adapter.capabilities, flag)]
+    if missing:
+        raise Unsupported(f"{adapter.name} cannot be given {', nor '.join(missing)} (swarm-mcp harness list)")
+
+
+def left_out(adapter: HarnessAdapter, query: HarnessQuery) -> list[str]:
+    """One line for each thing that the harness will not heed. `query` is as it was asked, without what a run adds."""
+    can = adapter.capabilities
+    asked = (
+        (query.model, can.model, "the model"),
+        (query.effort, can.effort, "the effort"),
+        (query.system_prompt, can.system_prompt, "that the system prompt takes the place of its own"),
+        (query.append_system_prompt, can.append_system_prompt, "the system prompt"),
+        (query.additional_directories, can.directories, "additional directories"),
+        (query.skills, can.native_skills or can.append_system_prompt, "skills"),
+        (
+            query.mcp_servers and query.mode == READ_ONLY,
+            can.read_only_servers,
+            f"in mode {READ_ONLY} the MCP servers {', '.join(query.mcp_servers)}",
+        ),
+    )
+    return [f"{adapter.name} does not heed {words}" for wanted, able, words in asked if wanted and not able]
+
+
+def limit_reached(query: HarnessQuery, cost: object, turns: object) -> str:
+    """Which limit a run that goes on has reached, empty for none. `cost` in dollars, None where it is not known."""
+    if query.max_cost_usd and not isinstance(cost, (int, float)):
+        return "what it costs is not known (no price for its model), so it cannot be held to a limit"
+    if query.max_cost_usd and cost >= query.max_cost_usd:
+        return f"it has cost ${cost:g}, and may cost at most ${query.max_cost_usd:g}"
+    if query.max_turns and isinstance(turns, int) and turns >= query.max_turns:
+        return f"it has taken {turns} turns, and may take at most {query.max_turns}"
+    return ""
+
+
+def limit_passed(query: HarnessQuery, cost: float | None) -> str:
+    """Which limit a run that has come to its end by itself has passed, empty for none."""
+    if query.max_cost_usd and cost is not None and cost > query.max_cost_usd:
+        return f"it has cost ${cost:g}, and was to cost at most ${query.max_cost_usd:g}"
+    return ""
