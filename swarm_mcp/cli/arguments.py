@@ -17,10 +17,10 @@ VALUE_FLAGS = frozenset(
         "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--effort", "--env", "--expect",
         "--fence", "--file", "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id",
         "--idempotency-key", "--kept", "--key", "--kind", "--label", "--lease-seconds", "--limit", "--max-cost",
-        "--max-turns", "--message", "--mode", "--model", "--name", "--note", "--pane", "--parent-task", "--patience", "--prefix",
-        "--priority", "--reason", "--remote", "--resume", "--role", "--runtime", "--schema", "--scope", "--session-id",
-        "--since", "--skill", "--source", "--spawner", "--state", "--status", "--system-prompt", "--target", "--task",
-        "--timeout", "--to", "--tool", "--transport", "--ttl", "--type", "--wait", "--wait-for-completion", "--x",
+        "--max-turns", "--message", "--mode", "--model", "--name", "--note", "--pane", "--parent-task", "--patience",
+        "--prefix", "--priority", "--reason", "--remote", "--resume", "--role", "--runtime", "--schema", "--scope",
+        "--session-id", "--since", "--skill", "--source", "--spawner", "--state", "--status", "--system-prompt", "--target",
+        "--task", "--timeout", "--to", "--tool", "--transport", "--ttl", "--type", "--wait", "--wait-for-completion", "--x",
         "--y",
     }
 )  # fmt: skip

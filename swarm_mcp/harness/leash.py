@@ -1,4 +1,4 @@
-"""A watcher that ends a child's process group when its supervisor is gone, where no keeper (``keeper``) is between them.
+"""A watcher that ends a child's process group when its supervisor is gone, where no ``keeper`` is between them.
 
 The watcher is a small shell of its own, in a session of its own. It reads a pipe that only the supervisor holds the
 other end of: first the group to look after, then either the word that all is over, or the pipe's end, which means that
