@@ -17,6 +17,11 @@ def now() -> float:
     return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
 
 
+def awake() -> float:
+    """Seconds since the machine started, without those it slept: nobody is called silent for a lid that was closed."""
+    return time.monotonic()
+
+
 def boot(host: str) -> str:
     """Which start of the machine that is, out of ``process.host_id()``; empty where it cannot be told."""
     return host.split("/")[1] if host.count("/") >= 2 else ""

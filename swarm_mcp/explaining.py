@@ -78,7 +78,10 @@ def _held(store, row: dict, reach: Reach, session: dict | None, viewer: str) -> 
 
 
 def _waiting(store, reach: Reach, session: dict | None, viewer: str) -> list[dict]:
-    """``{place, mode, files, waited, until, yours, instance_id, label, agent}`` of everybody in line."""
+    """``{place, mode, files, waited, gives_up_in, yours, instance_id, label, agent}`` of everybody in line.
+
+    ``silent`` where it has shown no life for so long that it keeps nobody off what is free.
+    """
     found = []
     for place, row in enumerate(store.queue.waiting_for(reach), 1):
         now = clock.now()
@@ -87,6 +90,8 @@ def _waiting(store, reach: Reach, session: dict | None, viewer: str) -> list[dic
         shown["waited"] = round(max(0.0, now - row["since"]), 1)
         shown["gives_up_in"] = None if row["until"] is None else round(max(0.0, row["until"] - now), 1)
         shown["yours"] = session is not None and row["instance_id"] == session["id"]
+        if store.queue.is_silent(row):
+            shown["silent"] = True
         if same_circle(viewer, token(row["owner_label"] or "", "identity")):
             shown.update(instance_id=row["instance_id"], label=row["owner_label"], agent=row["agent"] or None)
         else:

@@ -71,20 +71,24 @@ class LockWait:
         """One look by somebody who stands in line, and where nothing is in the way, one try."""
         if self._is_over():
             return self._try_once(store)
-        if clock.now() >= self._next_sign:
-            self._show_life(store)
+        if clock.now() >= self._next_sign and not self._show_life(store):
+            return self._join_again(store)
         if self._obstacle and clock.now() < self._next_look and store.row(*self._obstacle):
             return None
         self._lapse = None
         if not self._is_free(store):
             return None
         if not store.queue.has(self.wanted.ticket, self.instance["id"]):
-            self.wanted = self.wanted._replace(ticket=0)  # the store is another one, or we were taken for dead
-            return self._begin(store)
+            return self._join_again(store)
         try:
             return store.locks.acquire_all(self.instance, self.wanted)
         except LockRefused:
             return None
+
+    def _join_again(self, store) -> list[dict] | None:
+        """The place is not there: the store is another one, or we were silent and somebody has passed us over."""
+        self.wanted, self._obstacle = self.wanted._replace(ticket=0), None
+        return self._begin(store)
 
     def _is_free(self, store) -> bool:
         """Whether nothing seems to be in the way. Only looks."""
@@ -111,12 +115,18 @@ class LockWait:
         self.give_up(store)
         return store.locks.acquire_all(self.instance, self.wanted)
 
-    def _show_life(self, store) -> None:
-        """Who waits is alive, and keeps what it has. Raises SwarmError where the session has gone."""
+    def _show_life(self, store) -> bool:
+        """Who waits is alive, and keeps what it has; whether its place is there. Raises SwarmError: its session is not.
+
+        Also Deadlock, where the wait would never end.
+        """
         with store.writing():
             store.instances.require(self.instance["id"])
-        store.queue.require_end(self.instance, self.wanted)
-        self._set_next_sign(store)
+            is_there = store.queue.show_life(self.wanted.ticket)
+        if is_there:
+            store.queue.require_end(self.instance, self.wanted)
+            self._set_next_sign(store)
+        return is_there
 
     def _set_next_sign(self, store) -> None:
         leased = store.leases.keep(self.instance["id"])

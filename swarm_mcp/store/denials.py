@@ -196,7 +196,8 @@ class Denials:
             return []  # the common case
         row = {"file": denial["file"], "path_key": denial["path_key"], "pattern": None}
         reach = reach_in(row)
-        return self.store.queue.waiting_for(reach) if reach else []
+        places = self.store.queue.waiting_for(reach) if reach else []
+        return [place for place in places if not self.store.queue.is_silent(place)]
 
     def _waits_for(self, denial: dict, holder_id: str) -> None:
         self.store.change(

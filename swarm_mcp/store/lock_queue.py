@@ -22,6 +22,8 @@ from swarm_mcp.store.lock_request import LockRequest
 from swarm_mcp.store.lock_rows import SHARED, keeps_out
 from swarm_mcp.store.record import record
 
+SILENT_SECONDS = 30.0  # without a sign of life of somebody who shows one every ten seconds
+
 
 @record
 class Holder:
@@ -64,6 +66,10 @@ class LockQueue:
         reach = next(own for own in wanted.reaches if any(meet(own, theirs) for theirs in row["reaches"]))
         return {**row, "file": reach.file, "path_key": reach.key, "id": None, "content": "", "created_at": None}
 
+    def is_silent(self, row: dict) -> bool:
+        """Whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
+        return row.get("seen") is not None and clock.awake() - row["seen"] >= SILENT_SECONDS
+
     def described(self, row: dict, viewer_identity: str) -> dict:
         """A waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
@@ -88,6 +94,7 @@ class LockQueue:
         values: dict = {"instance_id": instance["id"], "agent": wanted.agent, "scope": instance["scope"]}
         values.update(host=self.store.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
         values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
+        values["seen"] = clock.awake()
         with self.store.writing():
             self.store.instances.require(instance["id"])
             self.sweep()
@@ -130,6 +137,16 @@ class LockQueue:
             self.store.change("DELETE FROM swarm_waiters WHERE ticket = ?", (ticket,))
             self.store.denials.settle()
 
+    def show_life(self, ticket: int) -> bool:
+        """Inside a transaction: whoever waits there is awake; False where the place has been given up meanwhile."""
+        return bool(self.store.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
+
+    def pass_over(self, instance: dict, wanted: LockRequest) -> None:
+        """Inside a transaction that grants `wanted`: give up the places of silent waiters that came before it."""
+        for row in self._before(Holder(instance["id"], wanted.agent), wanted):
+            if self.is_silent(row):
+                self.leave(row["ticket"])
+
     def sweep(self) -> None:
         """Inside a transaction: remove the places of waiters that are gone, or have waited long enough."""
         for row in self._places():
@@ -148,7 +165,11 @@ class LockQueue:
         return ({**row, "reaches": _reaches(row)} for row in rows)
 
     def _ahead(self, holder: Holder, wanted: LockRequest) -> Iterator[dict]:
-        """The waiters that come before this request, one by one: who only wants to know whether needs the first."""
+        """The waiters that this request has to wait for, one by one: who only wants to know whether needs the first."""
+        return (row for row in self._before(holder, wanted) if not self.is_silent(row))
+
+    def _before(self, holder: Holder, wanted: LockRequest) -> Iterator[dict]:
+        """The waiters whose turn comes before that of this request."""
         for row in self._places(wanted.ticket or None):
             if Holder(row["instance_id"], row["agent"]) == holder:
                 continue

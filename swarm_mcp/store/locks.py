@@ -117,6 +117,7 @@ class Locks:
 
         `met`: what ``LockRows.meeting`` says now of each that is wanted, where that is known.
         """
+        self.store.queue.pass_over(instance, wanted)
         self.store.queue.leave(wanted.ticket)
         granted = [
             self._grant(instance, wanted, reach, self.same(reach) if met is None else met[number])

@@ -10,8 +10,8 @@ from __future__ import annotations
 from swarm_hook_core.reader import NAME_OF_FILE
 
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
-# with several clients.
-OUR_VERSION = 5
+# with several clients. 6: when a waiter last showed life.
+OUR_VERSION = 6
 
 TABLES = {
     "instances": """
@@ -79,7 +79,7 @@ TABLES = {
     "swarm_waiters": """
         ticket INTEGER PRIMARY KEY AUTOINCREMENT, instance_id TEXT NOT NULL, agent TEXT NOT NULL DEFAULT '',
         scope TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, start TEXT NOT NULL, mode TEXT NOT NULL,
-        wants TEXT NOT NULL, since REAL NOT NULL, until REAL, fence INTEGER NOT NULL DEFAULT 0""",
+        wants TEXT NOT NULL, since REAL NOT NULL, until REAL, fence INTEGER NOT NULL DEFAULT 0, seen REAL""",
     # Messages that a session's next hook tells its model; `file` where it is worth saying who holds that now.
     "swarm_notices": "message_id INTEGER PRIMARY KEY, instance_id TEXT NOT NULL, file TEXT",
     # Locks that lapsed under their holders, and who has been given the same since.

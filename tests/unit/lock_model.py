@@ -21,6 +21,7 @@ PLAIN = ("x.py", "a/x.py", "a/sub/x.py", "b/y.sql", "b/sub/x.py", "new/x.py", "a
 PATTERNS = ("*.sql", "a/**", "a/*", "a/*.py", "**/sub/*", "new/**/x.py", "[ab]/x.*", "b/s*/", "x.*")
 NAMES = PLAIN + PATTERNS
 SHARED = "shared"
+SILENT = 30.0  # seconds without a sign of life after which a place keeps nobody off what is free
 Holder = tuple[str, str]  # a session, and of its agents which, empty for all
 
 
@@ -84,7 +85,10 @@ class Grant:
 
 @dataclass(eq=False)
 class Wait:
-    """A place in the queue; `until` is when it is given up, None for never; `fence` the last number when it came."""
+    """A place in the queue; `until` is when it is given up, None for never; `fence` the last number when it came.
+
+    `seen`: when it last showed life.
+    """
 
     holder: Holder
     names: tuple[str, ...]
@@ -92,6 +96,7 @@ class Wait:
     ttl: float | None
     until: float | None
     fence: int
+    seen: float
 
 
 @dataclass
@@ -141,11 +146,17 @@ class Model:
         return [grant for grant in self.live() if overlap([grant.name], names) and grant.keeps_out(holder, mode)]
 
     def ahead(self, holder: Holder, names, mode: str, place: Wait | None = None) -> list[Wait]:
-        """Who waits for some of these since before `place` (None: all who wait), and goes first."""
+        """Who waits for some of these since before `place` (None: all who wait), is awake, and goes first."""
+        return [wait for wait in self._before(holder, names, mode, place) if not self._is_silent(wait)]
+
+    def _before(self, holder: Holder, names, mode: str, place: Wait | None) -> list[Wait]:
         before = self.waiting()
         if place in before:
             before = before[: before.index(place)]
         return [wait for wait in before if wait.holder != holder and self._goes_before(wait, holder, names, mode)]
+
+    def _is_silent(self, wait: Wait) -> bool:
+        return self.now - wait.seen >= SILENT
 
     def _goes_before(self, wait: Wait, holder: Holder, names, mode: str) -> bool:
         common = [name for name in names if overlap([name], wait.names)]
@@ -199,6 +210,8 @@ class Model:
         by += [wait.holder for wait in self.ahead(holder, names, mode, place)]
         if by:
             raise No(*(session for session, _agent in by))
+        for wait in self._before(holder, names, mode, place):
+            self.queue.remove(wait)  # silent, and passed over
         self.sign_of_life(holder[0])
         if place:
             self.queue.remove(place)
@@ -238,7 +251,7 @@ class Model:
         """A place at the end of the queue; Circle where waiting would never end."""
         self.sign_of_life(holder[0])
         self.queue = self.waiting()
-        wait = Wait(holder, names, mode, ttl, None if seconds is None else self.now + seconds, self.fence)
+        wait = Wait(holder, names, mode, ttl, None if seconds is None else self.now + seconds, self.fence, self.now)
         self.queue.append(wait)
         if self.in_circle(wait):
             self.queue.remove(wait)

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from lock_model import FOLDERS, NAMES, PATHS, SHARED, Circle, Holder, Model, No, Wait, reach
+from lock_model import FOLDERS, NAMES, PATHS, SHARED, SILENT, Circle, Holder, Model, No, Wait, reach
 
 from swarm_hook_core import clock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
@@ -256,12 +256,21 @@ class Machine(RuleBasedStateMachine):
                 with pytest.raises(No):
                     self.model.acquire(*given)
                 if not stands and self.store.queue.has(place.wanted.ticket, place.instance["id"]):
-                    wait.fence = self.model.fence
+                    wait.fence, wait.seen = self.model.fence, self.model.now
                     self.model.queue.append(wait)
+                elif stands:
+                    self.check_sign(wait, place)
                 return
             assert [row["fence"] for row in rows] == [grant.fence for grant in self.model.acquire(*given)]
             Machine.counted["waited for"] += 1
         self.places.remove((wait, place))
+
+    def check_sign(self, wait: Wait, place: LockWait) -> None:
+        """Who is asked again shows life, every ten seconds at least."""
+        (row,) = self.store.rows("SELECT seen FROM swarm_waiters WHERE ticket = ?", (place.wanted.ticket,))
+        assert row["seen"] == self.model.now or (row["seen"] == wait.seen and self.model.now - wait.seen < SIGN)
+        Machine.counted["awake again"] += self.model.now - wait.seen >= SILENT
+        wait.seen = row["seen"]
 
     def check_end(self, error: SwarmError, wait: Wait, over: bool, given) -> None:
         """It ends without what was wanted: time is over, its session has gone, or it would never have ended."""
@@ -390,6 +399,7 @@ def test_the_store_the_hooks_and_the_model_agree(ground: Ground, monkeypatch: py
     Machine.empty, Machine.folder = Path(ground.database), ground.repo
     Machine.counted.clear()
     monkeypatch.setattr(clock, "now", lambda: Machine.clock.now)
+    monkeypatch.setattr(clock, "awake", lambda: Machine.clock.now)
     run_state_machine_as_test(
         Machine,
         settings=settings(

@@ -14,13 +14,15 @@ from ground import SWARM, Ground, Sleeper, wait_for
 from serving import Server
 from sessions import write
 
-from swarm_hook_core import paths
+from swarm_hook_core import clock, paths
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
+from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.waiting import LockWait, obtained
 
 WAITER = """
 from swarm_mcp.store.changes import Changes
+from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.waiting import LockWait
 store = Store(arguments["path"])
@@ -324,6 +326,88 @@ def test_stopped_in_line_nobody_passes_killed_its_place_is_free(ground: Ground, 
         members.processes[0].kill()
         members.processes[0].wait()
         assert wait_for(lambda: line.look("b"), 2.0), "soon, without anybody's committing anything"
+
+
+@pytest.fixture
+def after(monkeypatch: pytest.MonkeyPatch):
+    """Sets the clocks of this process forward by so many seconds."""
+    now, awake = clock.now(), clock.awake()
+
+    def later(seconds: float) -> None:
+        monkeypatch.setattr(clock, "now", lambda: now + seconds)
+        monkeypatch.setattr(clock, "awake", lambda: awake + seconds)
+
+    later(0)
+    return later
+
+
+def test_a_process_that_is_stopped_in_line_keeps_nobody_off_a_free_file(ground: Ground, line: Line, after):
+    line.take("a", "f")
+    stopped = subprocess.Popen([*SWARM, "hold", "f", "--wait", "300", "--", "true"], cwd=ground.repo)
+    try:
+        wait_for(lambda: waiting(ground) == 1)
+        os.kill(stopped.pid, signal.SIGSTOP)
+        line.free("a", "f")
+        after(SILENT_SECONDS - 1)
+        with pytest.raises(LockRefused):
+            line.take("b", "f")
+        after(SILENT_SECONDS + 1)
+        assert "passed over" in ground.swarm("why", "f").out
+        assert line.take("b", "f") and waiting(ground) == 0
+        os.kill(stopped.pid, signal.SIGCONT)
+        line.free("b", "f")
+        assert stopped.wait(20) == 0, "it has had the file after all"
+    finally:
+        stopped.kill()
+        stopped.wait()
+
+
+def test_who_was_silent_waits_again_behind_all_others(line: Line, after):
+    line.take("a", "f")
+    assert line.wait("b", "f", seconds=500) is None and line.wait("c", "f", seconds=500) is None
+    after(SILENT_SECONDS)
+    assert line.look("c") is None, "it is awake"
+    line.free("a", "f")
+    with pytest.raises(LockRefused):
+        line.take("a", "f")
+    assert line.look("c")
+    assert line.look("b") is None, "and joins again"
+    after(2 * SILENT_SECONDS - 1)
+    line.free("c", "f")
+    with pytest.raises(LockRefused):
+        line.take("a", "f")
+    assert line.look("b")
+
+
+def test_who_is_silent_keeps_its_place_while_others_hold_what_it_wants(line: Line, after):
+    line.take("a", "f")
+    assert line.wait("b", "f", seconds=500) is None
+    after(10 * SILENT_SECONDS)
+    assert line.wait("c", "f", seconds=500) is None
+    assert line.look("b") is None, "awake again, where it stood"
+    line.free("a", "f")
+    assert line.look("c") is None and line.look("b")
+
+
+def test_a_file_that_only_the_silent_wait_for_is_told_to_be_free(line: Line, after):
+    line.take("a", "f")
+    assert line.wait("b", "f", seconds=500) is None
+    with pytest.raises(LockRefused):
+        line.take("c", "f")
+    after(SILENT_SECONDS)
+    line.free("a", "f")
+    assert any("is free" in text for text in line.told("c"))
+
+
+def test_a_machine_that_slept_has_made_nobody_silent(line: Line, monkeypatch: pytest.MonkeyPatch):
+    """The clock of leases has gone on, but nobody could show life."""
+    line.take("a", "f")
+    assert line.wait("b", "f", seconds=None) is None
+    now = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: now + 3600)
+    line.free("a", "f")
+    with pytest.raises(LockRefused):
+        line.take("c", "f")
 
 
 def test_a_holder_that_is_killed_makes_way(ground: Ground, line: Line):

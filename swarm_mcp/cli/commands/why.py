@@ -59,7 +59,8 @@ def run(args) -> int:
     for one in found["waiting"]:
         who = "another identity" if one.get("hidden") else _named(one)
         wants = f"wants {one['mode']} {', '.join(one['files'])}"
-        say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}")
+        silent = "; it shows no life, so it is passed over when that is free" if one.get("silent") else ""
+        say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}{silent}")
     if found["write"]:
         _say_write(found["write"])
     return 0
