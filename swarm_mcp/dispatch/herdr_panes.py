@@ -12,7 +12,7 @@ import shlex
 from swarm_hook_core.coordinator import run
 from swarm_hook_core.labels import token
 from swarm_hook_core.payload import loads
-from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, shown_name
 from swarm_mcp.settings import Settings
 from swarm_mcp.store import panes
 
@@ -32,9 +32,10 @@ class HerdrPanes:
         settings = Settings(token(worker.requester["label"] or "", "identity"))
         socket = known.get("socket_path") or settings.first("HERDR_SOCKET_PATH")
         herdr = _Herdr(settings.first("SWARM_HERDR_BIN") or "herdr", socket if isinstance(socket, str) else "")
+        typed = command_line(worker)
         pane = herdr.open(worker, known)
         try:
-            herdr.ask("pane", "run", pane, command_line(worker))
+            herdr.ask("pane", "run", pane, typed)
         except SpawnFailed:
             herdr.forget(pane)
             raise
@@ -49,7 +50,7 @@ class HerdrPanes:
 
 
 def command_line(worker: Worker) -> str:
-    """The line that starts the worker in a shell: what it is to be goes into its environment."""
+    """The line that starts the worker in a shell: what it is to be goes into its environment. Raises SpawnFailed."""
     variables = {
         "SWARM_MCP_INSTANCE_ID": worker.instance_id,
         "SWARM_MCP_SCOPE": worker.requester["scope"],
@@ -58,7 +59,12 @@ def command_line(worker: Worker) -> str:
         "AGENT_IDENTITY": token(worker.requester["label"] or "", "identity"),
     }
     given = [f"{name}={value}" for name, value in variables.items() if value]
-    return shlex.join(["env", *given, *worker.command])
+    line = shlex.join(["env", *given, *worker.command])
+    # It is typed: keys that a terminal acts on work inside of quotes as well, and fish reads a backslash there.
+    odd = next((c for c in line if not c.isprintable()), "") or ("\\" if "\\" in "".join(given) else "")
+    if odd:
+        raise SpawnFailed(f"{odd!r} in its scope, label or command cannot be typed: choose another spawner")
+    return line
 
 
 class _Herdr:
@@ -71,7 +77,8 @@ class _Herdr:
     def open(self, worker: Worker, known: dict) -> str:
         """A new pane in the worker's folder, its id: beside the requester's own, unless placed elsewhere."""
         where, place = ["--cwd", worker.cwd, "--no-focus"], worker.placement
-        named = ["--label", worker.name] if worker.name else []
+        name = shown_name(worker.name)
+        named = ["--label", name] if name else []
         workspace, tab = place.get("workspace") or "", place.get("tab") or ""
         beside = place.get("parent_pane_id") or known.get("handle") or os.environ.get("HERDR_PANE_ID", "")
         if workspace == "new" or not beside:
@@ -80,7 +87,7 @@ class _Herdr:
             own = known.get("workspace_id") or ""
             chosen = own if workspace in ("", "reuse_scope", "current") else workspace
             return self._opened(
-                "root_pane", "tab", "create", *(["--workspace", chosen] if chosen else []), *where, *named
+                "root_pane", "tab", "create", *(["--workspace", _handle(chosen)] if chosen else []), *where, *named
             )
         direction = place.get("split_direction") or "right"
         return self._opened("pane", "pane", "split", _handle(beside), "--direction", direction, *where)

@@ -24,6 +24,9 @@ ALIASES = {"ui": "swarm-ui"}
 SUPERVISED = ("process", "tmux")
 
 
+LONGEST_NAME = 40  # characters of a window's name
+
+
 class SpawnFailed(SwarmError):
     """No worker could be set going; the text says why, in one line."""
 
@@ -61,6 +64,13 @@ class Worker(NamedTuple):
         """The words of its label that say whose it is and what it is for."""
         identity = token(self.requester["label"] or "", "identity")
         return " ".join([*([f"identity:{identity}"] if identity else []), f"role:{self.role}", *self.label.split()])
+
+
+def shown_name(text: str) -> str:
+    """`text`, somebody's words, as the name of a window: nothing that a terminal or its multiplexer would act on."""
+    # tmux expands formats (#...) and times (%...), ends a command at `;`, and takes `:` and `.` for parts of targets.
+    kept = "".join(c if c.isprintable() and c not in "#%;:." else " " for c in text)
+    return " ".join(kept.split()).lstrip("- ")[:LONGEST_NAME].rstrip()
 
 
 class Spawner(Protocol):

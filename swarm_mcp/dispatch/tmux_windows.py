@@ -17,7 +17,7 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable
-from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, shown_name
 from swarm_mcp.harness.environment import is_foreign
 from swarm_mcp.harness.strays import OUTLIVES
 from swarm_mcp.settings import Settings
@@ -78,10 +78,10 @@ class _Tmux:
 
     def open(self, worker: Worker, words: list[str]) -> tuple[str, str, int]:
         """A new window that runs `words`: its session, its pane, the process in it."""
-        name = worker.name or f"{worker.role}: {worker.title}"[:40]
-        # tmux reads formats (#...) in names, and `:` and `.` as parts of targets.
-        name = "".join(c if c.isprintable() and c not in "#:." else " " for c in name)
-        named, here = ["-n", " ".join(name.split()) or worker.role], ["-c", worker.cwd]
+        name = shown_name(worker.name or f"{worker.role}: {worker.title}")
+        # tmux would expand what is in a folder's name. The supervisor is told the folder by other means.
+        folder = worker.cwd if worker.cwd.isprintable() and not set("#%;") & set(worker.cwd) else "/"
+        named, here = ["-n", name or SESSION], ["-c", folder]
         report = ["-d", "-P", "-F", FORMAT, *here]
         beside = worker.placement.get("parent_pane_id") or ""
         if beside:
@@ -185,7 +185,7 @@ def _opened(report: str) -> tuple[str, str, int]:
 
 
 def _target(text: str) -> str:
-    # Given by a model: it must not pass for a flag, nor for a format.
-    if text.startswith("-") or not text.isprintable() or "#" in text:
+    # Given by a model: it must not pass for a flag, a format, or another command.
+    if text.startswith("-") or not text.isprintable() or set("#%;") & set(text.removeprefix("%")):
         raise SpawnFailed(f"{text[:40]!r} cannot be the name of a pane")
     return text
