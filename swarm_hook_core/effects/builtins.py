@@ -159,7 +159,7 @@ def read(walk, scope, words):
     if given.value("-u") not in (None, "0"):
         line, status = UNKNOWN, None
     else:
-        line, status = scope.stdin.line(walk.mark)
+        line, status = scope.stdin.line(walk)
     scope.status = status
     if given.has("-a"):
         scope.variables[given.value("-a")] = line.split() if is_known(line) else [line]
@@ -191,6 +191,10 @@ def map_file(walk, scope, words):
     given = split(words[1:], short="dnOsuCc")
     name = given.operands[0] if given.operands else "MAPFILE"
     stream = scope.stdin.rest()
+    if stream is not None and stream.found is not None:
+        from swarm_hook_core.effects.programs.listing import text_of
+
+        text_of(stream)
     if stream is None or (stream.text is None and stream.found is None):
         scope.variables[name] = [UNKNOWN]
     elif stream.text is None:

@@ -52,6 +52,8 @@ class Call:
 
     def tree(self, path: str, admits=None) -> None:
         """It writes or removes at and under the folder `path` (a word): all, or what `admits` (see ``model.Tree``)."""
+        if not path:
+            return
         self._stay_in_time()
         root = absolute(self.folder, path)
         if root is not None:

@@ -75,6 +75,10 @@ class Marks:
         """A mark that stands for each of `texts` in turn."""
         return self._marked(Names(list(texts), all_of=True))
 
+    def some_of(self, texts: list) -> str:
+        """A mark that stands for some of `texts`, nobody knows which."""
+        return self._marked(Names(list(texts), all_of=False))
+
     def one_of(self, texts: list) -> str:
         """A text that is one of `texts`, nobody knows which."""
         flat: list = []

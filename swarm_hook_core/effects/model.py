@@ -122,13 +122,18 @@ class Stream:
 
 
 class Found:
-    """A set of files that only the disk knows (``find``, ``grep -l``): those under `root` that `admits` (see Tree)."""
+    """A set of files that only the disk knows (``find``, ``grep -l``): those under `root` that `admits` (see Tree).
 
-    __slots__ = ("root", "admits")
+    `names`: a function that lists them as they are printed, or gives None where they are too many; None where there
+    is no such function.
+    """
 
-    def __init__(self, root, admits=None):
+    __slots__ = ("root", "admits", "names")
+
+    def __init__(self, root, admits=None, names=None):
         self.root = root
         self.admits = admits or _everything
+        self.names = names
 
 
 def is_known(text: str) -> bool:

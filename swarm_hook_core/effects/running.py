@@ -121,9 +121,7 @@ def _do(call, does, family: str) -> None:
         elif len(effects.guesses) > guesses:  # a script that nobody read
             _name_outputs(call, family, _after_script(call.words))
     if call.words and not effects.runs and effects.size == before:
-        from swarm_hook_core.effects.programs.outputs_by_default import doubt_silence
-
-        doubt_silence(call)
+        _by_default(call.walk).doubt_silence(call)
 
 
 def _after_script(words):
@@ -133,9 +131,16 @@ def _after_script(words):
 
 
 def _name_outputs(call, family: str, words=None) -> None:
-    from swarm_hook_core.effects.programs.outputs_by_default import name_outputs
+    _by_default(call.walk).name_outputs(call, family, words)
 
-    name_outputs(call, family, words)
+
+def _by_default(walk):
+    """``programs.outputs_by_default``; what importing it takes is not held against the script."""
+    before = time.thread_time()
+    from swarm_hook_core.effects.programs import outputs_by_default
+
+    walk.end += time.thread_time() - before
+    return outputs_by_default
 
 
 def _is_a_script_called_so(name: str, does) -> bool:

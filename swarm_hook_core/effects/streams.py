@@ -2,6 +2,7 @@
 
 from swarm_hook_core.effects.model import UNKNOWN, Stream
 
+MOST_LINES = 24  # of names that were found, which are read one by one
 MOST_TEXT = 256 * 1024  # characters of a stream
 
 
@@ -30,7 +31,7 @@ class Input:
 
     def __init__(self, stream):
         self.stream = stream
-        self._rest = stream.text if stream is not None else None
+        self._rest = stream.text if stream is not None and stream.found is None else None
         self._was_read = False
 
     def rest(self):
@@ -39,13 +40,22 @@ class Input:
             return self.stream
         return Stream(self._rest)
 
-    def line(self, mark_of):
-        """(next line, whether there is one: None where that cannot be told); `mark_of(found)`: see ``Walk.mark``."""
+    def line(self, walk):
+        """(next line, or a mark for all that were found; whether there is one: None where that cannot be told)."""
         if self.stream is None or (self._rest is None and self.stream.found is None):
             return UNKNOWN, None
+        if self._rest is None and not self._was_read:
+            from swarm_hook_core.effects.programs.listing import text_of
+
+            text = text_of(self.stream)
+            if text is not None and text.count("\n") <= MOST_LINES:
+                self._rest = text
         if self._rest is None:
             done, self._was_read = self._was_read, True
-            return ("", False) if done else (mark_of(self.stream.found), True)
+            if done:
+                return "", False
+            names = (self.stream.text or "").splitlines()
+            return walk.each_of(names) if names else walk.mark(self.stream.found), True
         if not self._rest:
             return "", False
         line, _, self._rest = self._rest.partition("\n")

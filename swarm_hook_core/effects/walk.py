@@ -22,6 +22,7 @@ from swarm_hook_core.effects.streams import MOST_TEXT, Input
 from swarm_hook_core.effects.words import value
 
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
+SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
 MOST_STEPS = 4000
 LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
 
@@ -59,6 +60,7 @@ class Walk(Marks):
         self.fresh = 0  # paths given out for process substitutions
         self.met: set = set()  # programs met so far
         self.end = time.thread_time() + SECONDS
+        self.seconds_to_list = SECONDS_TO_LIST
 
     # What programs use
 
@@ -173,8 +175,12 @@ class Walk(Marks):
 
     def is_missing(self, path: str) -> bool:
         """Whether nothing is at absolute `path`, and nothing that this script did so far may have put it there."""
-        effects, inside = self.effects, path + "/"
-        if path in self.contents or os.path.lexists(path) or effects.guesses or effects.git or effects.runs:
+        return path not in self.contents and not os.path.lexists(path) and self.is_untouched(path)
+
+    def is_untouched(self, path: str) -> bool:
+        """Whether nothing that this script did so far may have changed what is at or under absolute `path`."""
+        effects, inside = self.effects, path.rstrip("/") + "/"
+        if effects.guesses or effects.git or effects.runs:
             return False
         made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
         return not any(
@@ -300,6 +306,10 @@ class Walk(Marks):
         stream = self.nested_in(inside, inner)
         if stream is None:
             return UNKNOWN
+        if stream.found is not None:
+            from swarm_hook_core.effects.programs.listing import text_of
+
+            text_of(stream)
         if stream.text is not None:
             return stream.text.rstrip("\n") if len(stream.text) <= MOST_TEXT else UNKNOWN
         return UNKNOWN if stream.found is None else self.mark(stream.found)

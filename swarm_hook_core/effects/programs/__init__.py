@@ -6,7 +6,7 @@ run or printed. A program that no family knows is a guess; one in ``readers.NAME
 
 FAMILIES = {
     "files": "rm grm rmdir unlink mkdir touch gtouch truncate shred mknod mkfifo chmod chown chgrp chflags setfacl"
-    " xattr mktemp rename prename trash trash-put gio dos2unix unix2dos",
+    " xattr mktemp rename prename rename.ul file-rename perl-rename trash trash-put gio dos2unix unix2dos",
     "copies": "cp gcp mv gmv ln gln link install ginstall rsync ditto",
     "filters": "tee dd sort gsort uniq sponge split gsplit csplit tree less xxd iconv shuf gshuf base64 base32"
     " uudecode",

@@ -23,11 +23,21 @@ def _operands(call, options):
     """``(sources, dest, inside)`` of the GNU and BSD grammar, or None where there is nothing to do."""
     dest, operands = options.value("-t", "--target-directory"), options.operands
     if dest is not None:
-        return operands, dest, True
+        return _there(call, operands), dest, True
     if len(operands) < 2:
         return None
     flat = options.has("-T", "--no-target-directory")
-    return operands[:-1], operands[-1], False if flat else True if len(operands) > 2 else None
+    return _there(call, operands[:-1]), operands[-1], False if flat else True if len(operands) > 2 else None
+
+
+def _there(call, sources) -> list[str]:
+    """`sources` without the patterns that have matched nothing: there is no such file to be copied."""
+
+    def matched(word: str) -> bool:
+        path = seen(call, word) if any(sign in word for sign in "*?[") else None
+        return path is None or not call.walk.is_missing(path)
+
+    return [word for word in sources if matched(word)]
 
 
 def _back_up(call, options, named) -> None:

@@ -114,29 +114,31 @@ def _mktemp(call) -> None:
 
 def _rename(call) -> None:
     """Two programs have this name: perl's (``rename 's/a/b/' files``) and util-linux's (``rename a b files``)."""
-    options = split(call.words, "e")
+    from swarm_hook_core.effects.programs.renaming import in_perl, in_words, is_perl
+
+    options = split(call.words, "e", ("--expr", "--expression"))
     if options.has("-n", "--nono", "--no-act", "--just-print", "--dry-run", "-V", "--version", "-h", "--help"):
         return
     operands = list(options.operands)
-    code = options.value("-e") or (operands.pop(0) if operands else "")
-    is_perl = (
-        options.has("-e") or (len(code) > 2 and code[0] in "sy" and not code[1].isalnum()) or code.startswith("tr/")
-    )
-    taken, given = code, None
-    if not is_perl:
-        given = operands.pop(0) if operands else ""
-    elif code[0] == "s":
-        parts = code[2:].split(code[1])
-        plain = parts[0].removesuffix("$").removeprefix("^").replace("\\.", ".")
-        if len(parts) == 3 and all(char.isalnum() or char in "._- " for char in plain + parts[1]):
-            taken, given = plain, parts[1]
+    codes = options.values("-e", "--expr", "--expression") or operands[:1]
+    if options.has("-e", "--expr", "--expression"):
+        new_name = in_perl(codes, options)
+    elif codes and is_perl(codes[0]):
+        new_name, operands = in_perl(codes, options), operands[1:]
+    else:
+        new_name, operands = in_words(operands[:2], options), operands[2:]
     for word in operands:
+        path = seen(call, word)
+        if path is not None and call.walk.is_missing(path):
+            continue
+        new = new_name(word) if is_known(word) else None
+        if new == word:
+            continue
         call.write(word)
-        folder, name = os.path.split(word)
-        if given is None or not is_known(word + taken + given):
-            call.guess("renames files", folder or None)
-        elif taken in name:
-            call.write(os.path.join(folder, name.replace(taken, given, 1)))
+        if new is None:
+            call.guess("renames files", os.path.dirname(word) or None)
+        else:
+            call.write(new)
 
 
 def _trash(call) -> None:
@@ -194,6 +196,7 @@ RUN = {
     "setfacl": _setfacl,
     "xattr": _xattr,
     "mktemp": _mktemp,
+    **dict.fromkeys(("rename.ul", "file-rename", "perl-rename"), _rename),
     "rename": _rename,
     "prename": _rename,
     "trash": _trash,

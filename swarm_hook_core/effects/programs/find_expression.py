@@ -3,6 +3,7 @@
 import os
 
 from swarm_hook_core.effects.globs import match
+from swarm_hook_core.effects.programs.listing import names_below
 
 MOST_WORDS = 400
 
@@ -75,6 +76,23 @@ class Expression:
             return hit if certain or hit is False else None
 
         return admits
+
+    def names(self, action: Action, operand: str, root: str, walk):
+        """What `action` is done with at and under `root`, as `find` prints it; None where they are too many to list."""
+        if self.broken or any(one.kind == "-quit" for one in self.actions):
+            return None
+
+        def look(names: list[str]):
+            hits, depth = self._hits(operand, root, names), len(names)
+            goes_on = self.deepest is None or depth < self.deepest
+            cut = hits.get("-prune", False) if self.prunes else False
+            path = os.path.join(root, *names)
+            follows = self.follows or not names and operand.endswith("/")
+            goes_on = goes_on and cut is not True and os.path.isdir(path) and (follows or not os.path.islink(path))
+            reached = self.shallowest is None or depth >= self.shallowest
+            return reached and hits.get(action.number, False), None if goes_on and cut is None else goes_on
+
+        return names_below(walk, root, operand, look)
 
     def _hits(self, operand: str, root: str, names: list[str]) -> dict:
         """Number of an action, and ``-prune``, -> True or None, for those that come to what `names` lead to."""

@@ -160,7 +160,9 @@ def _head(call) -> None:
         return
     if stream.text is None:
         if stream.found is not None:
-            call.says(None, [Found(one.root, _perhaps(one.admits)) for one in listed(stream.found)])
+            founds = listed(stream.found)
+            whole = _all_of(founds[0], options.value("-n", "--lines") or "10") if len(founds) == 1 else None
+            call.says(None, [Found(one.root, _perhaps(one.admits), whole) for one in founds])
         return
     count = options.value("-n", "--lines") or "10"
     lines = stream.text.splitlines(keepends=True)
@@ -172,6 +174,18 @@ def _head(call) -> None:
     else:
         kept = lines[: -number or None] if count.startswith("-") else lines[:number]
     call.says("".join(kept))
+
+
+def _all_of(found, count: str):
+    """The names in `found` where they are no more than `count`, as ``Found.names``: which come first, nobody knows."""
+    if found.names is None or not count.isdecimal():
+        return None
+
+    def names():
+        held = found.names()
+        return held if held is not None and len(held) <= int(count) else None
+
+    return names
 
 
 def listed(found) -> list:

@@ -137,7 +137,21 @@ def _filter(call, options, pattern) -> None:
             answers = {keeps(form) for form in forms}
             return answers.pop() if len(answers) == 1 else None
 
-        call.says(None, [Found(one.root, _both(one.admits, named)) for one in listed(call.stdin.found)])
+        founds = listed(call.stdin.found)
+        call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
+
+
+def _kept_names(found, keeps):
+    """The names of `found` that are kept, as ``Found.names``."""
+    if found.names is None:
+        return None
+
+    def names():
+        held = found.names()
+        answers = None if held is None else [keeps(name) for name in held]
+        return None if answers is None or None in answers else [one for one, kept in zip(held, answers) if kept]
+
+    return names
 
 
 def _line_test(patterns, extended, literally, options):

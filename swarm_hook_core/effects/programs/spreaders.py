@@ -5,6 +5,8 @@ import os
 from swarm_hook_core.effects.model import UNKNOWN, Found, Stream, absolute, is_known
 from swarm_hook_core.effects.options import split
 from swarm_hook_core.effects.programs.find_expression import RUNS, Expression
+from swarm_hook_core.effects.programs.listers import listed
+from swarm_hook_core.effects.programs.listing import names_below, text_of
 from swarm_hook_core.effects.quoting import ENDS_WORD
 
 MOST_LOOKED_AT = 400  # files under what `find -execdir` is given, before it cannot be told where it runs
@@ -45,9 +47,12 @@ def _founds(call, expression, action, roots):
     """What `action` is done with: a list of Founds; None where a root is not known."""
     founds: list = []
     for operand in roots:
+        if not operand:
+            continue  # there is no file of that name
         root = absolute(call.folder, operand)
         if root is not None:
-            founds.append(Found(root, expression.reaches(action, operand, root)))
+            listed = _listed(expression, action, operand, root, call.walk)
+            founds.append(Found(root, expression.reaches(action, operand, root), listed))
             continue
         inner = call.found(operand)
         if inner is None:
@@ -56,12 +61,25 @@ def _founds(call, expression, action, roots):
     return founds
 
 
+def _listed(expression, action, operand: str, root: str, walk):
+    return lambda: expression.names(action, operand, root, walk)
+
+
+def _names_of(founds):
+    """The names in `founds`, None where they cannot be listed."""
+    text = None if founds is None else text_of(Stream(None, founds))
+    return None if text is None else text.splitlines()
+
+
 def _delete(call, roots, founds) -> None:
     if founds is None:
         for operand in roots:
             call.tree(operand)
         return
-    for one in founds:
+    names = _names_of(founds)
+    for name in names or ():
+        call.write(name)
+    for one in founds if names is None else ():
         call.tree(one.root, one.admits)
 
 
@@ -75,10 +93,26 @@ def _run_on(call, action, founds):
                 folder, name = os.path.split(path)
                 call.walk.run([word.replace("{}", "./" + name) for word in words], None, folder)
             return None
-    mark = UNKNOWN if founds is None else call.walk.mark(founds)
     folder = None if action.kind in ("-execdir", "-okdir") else call.folder
+    names = _names_of(founds) if folder and not _only_reads(words) else None
+    if names is not None and words:
+        return _run_on_names(call, words, names, action.words[-1:] == ["+"])
+    mark = UNKNOWN if founds is None else call.walk.mark(founds)
     words = [word.replace("{}", mark) for word in words]
     return call.walk.run(words, None, folder) if words else None
+
+
+def _run_on_names(call, words, names, together: bool):
+    """Run `words` with each of `names` in the place of ``{}``, or with all of them; what that prints."""
+    if not names:
+        return Stream("")
+    if together:
+        at = words.index("{}") if "{}" in words else len(words)
+        return call.walk.run([*words[:at], *names, *words[at + 1 :]], None, call.folder)
+    from swarm_hook_core.effects.streams import joined
+
+    each = names if len(names) <= MOST_RUNS else [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
+    return joined([call.walk.run([word.replace("{}", name) for word in words], None, call.folder) for name in each])
 
 
 def _on_disk(call, founds):
@@ -127,18 +161,29 @@ def _fd(call) -> None:
         root = absolute(call.folder, operand)
         if root is None:
             return
-        founds.append(Found(root, _fd_admits(root, wanted, options)))
+        admits = _fd_admits(root, wanted, options)
+        founds.append(Found(root, admits, _fd_listed(call, root, operand, admits)))
     if not command:
         call.says(None, founds)
         return
     if command[-1:] == [";"]:
         command.pop()
+    if _names_of(founds) == []:
+        return
     mark = call.walk.mark(founds)
     if not any("{" in word for word in command):
         command.append("{}")
     call.run([_placed(word, mark) for word in command], None)
     if each and not is_known(call.name):
         return
+
+
+def _fd_listed(call, root: str, operand: str, admits):
+    def look(names: list[str]):
+        path = os.path.join(root, *names)
+        return admits(path) if names else False, os.path.isdir(path) and (not names or not os.path.islink(path))
+
+    return lambda: names_below(call.walk, root, "" if operand == "." else operand, look)
 
 
 def _placed(word: str, mark: str) -> str:
@@ -214,8 +259,11 @@ def _xargs(call) -> None:
     place = options.value("-I", "-J") or ("{}" if options.has("-i", "--replace") else None)
     place = options.value("-i", "--replace") or place
     by_line = options.has("-0", "--null", "-d", "--delimiter") or place is not None
-    names = _names(call, stream, by_line, options.value("-d", "--delimiter"))
     words = options.operands or ["echo"]
+    if _only_reads(words) and stream is not None and stream.text is None and stream.found is not None:
+        names = [call.walk.mark(stream.found)]
+    else:
+        names = _names(call, stream, by_line, options.value("-d", "--delimiter"))
     if place is not None:
         _run_each(call, names, lambda name: [word.replace(place, name) for word in words])
         return
@@ -231,25 +279,46 @@ def _xargs(call) -> None:
         call.run([*words, *names])
 
 
+def _only_reads(words) -> bool:
+    """Whether the command is one that writes nothing, so that it is no matter how often it runs, on what."""
+    from swarm_hook_core.effects.programs import FAMILY_OF
+    from swarm_hook_core.effects.programs.readers import NAMES
+
+    name = words[0].rpartition("/")[2] if words else ""
+    return name in NAMES or FAMILY_OF.get(name) in ("searchers", "listers")
+
+
 def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
     """The words that come in: known ones, or a mark."""
     if stream is None or (stream.text is None and stream.found is None):
         return [UNKNOWN]
-    if stream.text is None:
-        return [call.walk.mark(stream.found)]
+    if text_of(stream) is None:
+        return [call.walk.mark(stream.found if by_line else [_whole(call, one) for one in listed(stream.found)])]
     if delimiter and delimiter not in ("\\n", "\n", "\\0"):
         names = stream.text.rstrip("\n").split(delimiter)
     elif by_line:
         names = stream.text.split("\n")
     else:
-        names = _as_xargs(stream.text)
+        names, breaks_off = _as_xargs(stream.text)
+        if breaks_off and stream.found is not None:  # some of them were used before, in the order of the disk
+            return [call.walk.some_of([*names, *stream.text.split()])] if names else []
     return [name for name in names if name]
 
 
-def _as_xargs(text: str) -> list[str]:
-    """Words of `text` by the rules of xargs: blanks, quotes, backslashes."""
+def _whole(call, found):
+    """Of `found`, what xargs takes for one word: names without blanks, quotes and backslashes."""
+
+    def admits(path: str):
+        name = path[len(call.folder) :] if call.folder and path.startswith(call.folder) else path
+        return False if any(mark in name for mark in " \t\n'\"\\") else found.admits(path)
+
+    return Found(found.root, admits)
+
+
+def _as_xargs(text: str):
+    """Words of `text` by the rules of xargs: blanks, quotes, backslashes; whether it stops at an open quote."""
     if not any(mark in text for mark in "'\"\\"):
-        return text.split()
+        return text.split(), False
     names, word, at = [], None, 0
     while at < len(text):
         letter = text[at]
@@ -262,14 +331,15 @@ def _as_xargs(text: str) -> list[str]:
         word = word or ""
         if letter in "'\"":
             close = text.find(letter, at + 1)
-            close = len(text) if close < 0 else close
+            if close < 0 or "\n" in text[at:close]:
+                return names, True
             word += text[at + 1 : close]
             at = close + 1
         else:
             at += letter == "\\"
             word += text[at : at + 1]
             at += 1
-    return names if word is None else [*names, word]
+    return names if word is None else [*names, word], False
 
 
 def _run_each(call, items: list, words_for) -> None:

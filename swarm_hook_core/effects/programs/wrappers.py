@@ -240,12 +240,11 @@ def _docker(call) -> None:
 
 
 _DOCKER_QUIET = frozenset(
-    "ps images image pull push login logout tag rmi rm stop start restart kill pause unpause logs inspect stats top port"
-    " network volume system info version search history events attach wait update rename diff commit load import ls"
+    "ps images image pull push login logout tag rmi rm stop start restart kill pause unpause logs inspect stats top"
+    " port network volume system info version search history events attach wait update rename diff commit load import ls"
     " context manifest node plugin secret service stack swarm trust prune config help run container builder buildx"
     " use create du imagetools unshare machine pod generate-completion healthcheck exists list auto-update".split()
 )
-
 _COMPOSE_QUIET = frozenset(
     "ps logs down stop start restart config convert ls pull push build kill rm images top events port pause unpause"
     " create version attach stats wait scale volumes help --help -h --version".split()
