@@ -1,7 +1,7 @@
 """Where this user's state and settings live, and the small private files of the state.
 
-The folders follow platformdirs' ``user_state_dir("swarm-mcp")`` and ``user_config_dir``, restated here because
-hooks have the standard library only; tests hold them together. Everything is created with mode 0700.
+The folders follow platformdirs' ``user_state_dir("swarm-mcp")`` and its like, restated here because hooks and the doctor
+have the standard library only; tests hold them together. Everything is created with mode 0700.
 """
 
 import os
@@ -21,7 +21,7 @@ def config_dir() -> str:
 
 
 def user_folder(override: str, base_variable: str, base: str) -> str:
-    """Our folder of one kind: as the variable `override` says, else in the platform's place for it.
+    """Our folder of one kind: as the variable `override` (empty for none) says, else in the platform's place for it.
 
     On Linux that is the folder in `base_variable`, where it is absolute, else `base`.
     """

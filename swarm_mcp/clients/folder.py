@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from platformdirs import user_data_path
+from swarm_hook_core.state import user_folder
 
 
 def marketplace_folder() -> Path:
     """The folder under this user's data folder; it need not exist yet."""
-    return user_data_path("swarm-mcp", appauthor=False) / "marketplace"
+    return Path(user_folder("", "XDG_DATA_HOME", "~/.local/share")) / "marketplace"

@@ -127,7 +127,7 @@ def _ask_server(tool: HookTool, root: Path, database: str, payloads: list[dict])
 def _without_grammar(hook: HookCommand, root: Path, database: str, payload: dict) -> str:
     """Why the hook cannot read the shell command in `payload` itself; empty where it can."""
     told, _took, trouble = _ask(hook, root, database, payload, **{RELAYED: str(int(time.time()))})
-    return "" if told else trouble or "it does not say why"
+    return "" if "swarm lock blocked" in told else trouble or "it does not say why"
 
 
 def _ask(hook: HookCommand, root: Path, database: str, payload: dict, **more: str) -> tuple[str, float, str]:
@@ -150,6 +150,8 @@ def _ask(hook: HookCommand, root: Path, database: str, payload: dict, **more: st
     if not done.stdout.strip():
         return "", took, complaint or _recorded(root)
     told, trouble = _understood(done.stdout)
+    if "could not be checked" in told:
+        trouble = trouble or _recorded(root)
     return told, took, trouble or complaint
 
 

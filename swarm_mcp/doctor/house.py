@@ -1,5 +1,7 @@
-"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, shell grammar,
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, shell grammar,
 settings, git hooks, faults.
+
+The standard library is enough for them: what is broken may be the other libraries.
 """
 
 from __future__ import annotations
@@ -7,8 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 
-from swarm_hook_core.faults import fault_log
+from swarm_hook_core.faults import describe, fault_log
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import config_path, read
 from swarm_hook_core.state import store_path
@@ -25,15 +30,40 @@ from swarm_mcp.store import Store, driver
 from swarm_mcp.store.removal import STALE_SECONDS
 
 RECENT_SECONDS = 86400
+AGAIN = "install swarm-mcp again, from its repository: pipx install --force FOLDER"
+# library -> what is taken of it, in which module
+_NEEDED = {"sqlite-utils": ("sqlite_utils", "Database"), "mcp": ("swarm_mcp.server.sdk", "Server")}
 
 
 def findings(scope_flag: str) -> list[Finding]:
-    """The contract's eight checks, then journal mode, shell grammar, settings, git hooks and recorded faults."""
+    """The contract's eight checks, then libraries, journal mode, grammar, settings, git hooks and recorded faults."""
     scope = current_scope(scope_flag)
-    found = [_binary(), _database(), _scope(scope_flag, scope)]
-    found += _instances(scope)
-    found += [_skills(), _plugins(), _environment(), _journal(), _grammar(), _settings(), _guard(), _faults()]
-    return found
+    checks: dict[str, Callable[[], Finding | list[Finding]]] = {
+        "binary": _binary,
+        "database": _database,
+        "scope": lambda: _scope(scope_flag, scope),
+        "instances": lambda: _instances(scope),
+        "skill_discovery": _skills,
+        "plugin_discovery": _plugins,
+        "env": _environment,
+        "libraries": _libraries,
+        "sqlite": _journal,
+        "grammar": _grammar,
+        "settings": _settings,
+        "guard": _guard,
+        "faults": _faults,
+    }
+    return [finding for name, check in checks.items() for finding in looked(name, check)]
+
+
+def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Finding]:
+    """What `check` finds, or that it could not look."""
+    try:
+        found = check()
+    except Exception as error:  # noqa: BLE001 - it looks at what may be broken in any way
+        mend = AGAIN if isinstance(error, ImportError) else ""
+        return [Finding(name, "fail", f"cannot be looked at: {describe(error)}", mend)]
+    return found if isinstance(found, list) else [found]
 
 
 def _binary() -> Finding:
@@ -79,7 +109,7 @@ def _instances(scope: str) -> list[Finding]:
             now = store.now()
             rows = veiled(store.instances.in_scope(scope), onlooker_identity(store))
             gone = store.instances.gone()
-    except SwarmError as error:
+    except (SwarmError, ImportError) as error:
         return [Finding(name, "fail", str(error)) for name in ("live_instances", "stale_instances")]
     names = ", ".join(f"{short(row['id'])} {row['label'] or '-'}" for row in rows)
     listed = [{"id": row["id"], "label": row["label"], "pid": row["pid"], "state": row["state"]} for row in rows]
@@ -123,6 +153,24 @@ def _environment() -> Finding:
     names = sorted(name for name in os.environ if name.startswith("SWARM_") or name == "AGENT_IDENTITY")
     text = ", ".join(f"{name}={os.environ[name]}" for name in names) or "no swarm variable is set"
     return Finding("env", "info", text, details={name: os.environ[name] for name in names})
+
+
+def _libraries() -> Finding:
+    """Whether what commands and the server load beside the standard library can be loaded."""
+    broken = {}
+    for name, (module, part) in _NEEDED.items():
+        try:
+            getattr(import_module(module), part)
+        except Exception as error:  # noqa: BLE001 - whatever stands in the place of a library
+            broken[name] = describe(error)
+    if broken:
+        text = "; ".join(f"{name}: {why}" for name, why in broken.items())
+        return Finding("libraries", "fail", f"cannot be loaded: {text}", AGAIN, {"broken": broken})
+    driver.load()
+    if find_spec("pysqlite3") and "pysqlite3._sqlite3" not in sys.modules:
+        text = "pysqlite3 is there and cannot be loaded; the interpreter's own SQLite serves"
+        return Finding("libraries", "warn", text, AGAIN)
+    return Finding("libraries", "ok", f"{' and '.join(_NEEDED)} can be loaded")
 
 
 def _journal() -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -340,3 +341,36 @@ def test_a_hook_that_cannot_read_shell_commands_is_found_out(ground: Ground, fak
     (root / "install.json").write_text(json.dumps({**record, "grammar": None, "coordinator": None}))
     proof = checks(ground)[f"{name} enforcement"]
     assert proof["status"] == "fail" and "shell commands cannot be read" in proof["message"], proof
+
+
+# -- broken libraries -------------------------------------------------------------------------------
+
+LIBRARIES = ("mcp", "mcp_types", "platformdirs", "sqlite_utils", "tree_sitter", "tree_sitter_bash", "pysqlite3")
+
+
+@pytest.mark.parametrize("kind", ["missing", "broken", "something else"])
+def test_without_its_libraries_it_still_says_what_is_wrong(kind: str, ground: Ground, fakes: Fakes, tmp_path: Path):
+    fakes.claude()
+    ground.session("s")
+    folders = [str(Path(__file__).resolve().parents[2])]
+    if kind != "missing":
+        for name in LIBRARIES:
+            (tmp_path / "broken" / name).mkdir(parents=True)
+            text = "raise ImportError('cannot open shared object file')" if kind == "broken" else ""
+            (tmp_path / "broken" / name / "__init__.py").write_text(text)
+        folders.insert(0, str(tmp_path / "broken"))
+    code = f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())"
+    done = subprocess.run(
+        [bundle.interpreter(), "-I", "-S", "-B", "-c", code, "doctor", "--json"], capture_output=True, text=True,
+        cwd=ground.scope, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, ""), done
+    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert list(found)[:8] == CONTRACT
+    assert "internal error" not in done.stdout and "Traceback" not in done.stdout
+    libraries = found["libraries"]
+    assert libraries["status"] == "fail" and "again" in libraries["mend"], libraries
+    assert all(name in libraries["message"] for name in ("sqlite-utils", "mcp"))
+    assert found["grammar"]["status"] == "warn" and found["binary"]["status"] == "ok"
+    assert found["database"]["status"] == "ok", "an existing store needs none of them"
+    assert found["claude-code enforcement"]["status"] == "fail"

@@ -4,12 +4,15 @@ usage: swarm-mcp doctor [--scope DIR] [--no-clients] [--json]
 
 Looks at this installation and its store, then at every agent client found: plugin there, enabled,
 trusted and current, and a canary lock denied by the very hook command the client would run. Each
-finding that needs mending names the command that does it. Exit 1 when a check fails.
+finding that needs mending names the command that does it. Exit 1 when a check fails. It needs
+Python alone: broken libraries are what it is for.
 
 example: swarm-mcp doctor
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.clients import chosen
@@ -54,7 +57,8 @@ def _clients() -> list[Finding]:
             looked = client.findings(marketplace_folder())
             found += looked
             if not any(finding.message == "not installed" for finding in looked):
-                found += [canary.transport(client), canary.prove(client)]
+                found.append(canary.transport(client))
+                found += house.looked(f"{client.name} enforcement", partial(canary.prove, client))
         except ClientFailed as error:
             found.append(Finding(f"{client.name} plugin", "fail", str(error)))
     return found or [Finding("clients", "info", "no agent client was found on PATH")]
