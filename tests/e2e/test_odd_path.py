@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,16 +47,12 @@ def bare(newcomer: Client) -> Client:
 
 
 def path(ground: Ground, **programs: str) -> dict[str, str]:
-    """An environment whose PATH has all that was there but Python and `swarm-mcp`, and `programs`: name -> what runs."""
+    """An environment with all that was on PATH but Python and `swarm-mcp`; and `programs`, name -> where it is."""
     folder = ground.root / "path"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for name, program in programs.items():
-        if program.startswith("/"):
-            (folder / name.replace("_", "-")).symlink_to(program)
-        else:
-            (folder / name).write_text(f"#!/bin/sh\n{program}\n")
-            (folder / name).chmod(0o755)
+        (folder / name.replace("_", "-")).symlink_to(program)
     for place in ground.path:
         for entry in Path(place).iterdir() if Path(place).is_dir() else ():
             link = folder / entry.name
@@ -64,8 +62,17 @@ def path(ground: Ground, **programs: str) -> dict[str, str]:
     return {"PATH": str(folder)}
 
 
-def hold(client: Client, file: str) -> None:
-    client.ground.coordinator.hold(file)
+def stranger(ground: Ground) -> str:
+    """Another program called `swarm-mcp`, which says so in the file `started` when it is."""
+    program = ground.root / "stranger"
+    program.write_text(f"#!{sys.executable}\nopen({str(ground.root / 'started')!r}, 'a').write('started')\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def write_is_denied(client: Client, script: str, env: dict[str, str]) -> None:
+    client.run(script, client.replace("notes.md", "line one", "line two"), env=env)
+    assert_denied(client, script, "notes.md")
 
 
 def test_without_python_user_and_model_are_told(bare: Client) -> None:
@@ -76,5 +83,37 @@ def test_without_python_user_and_model_are_told(bare: Client) -> None:
     assert "file locks are NOT enforced in this session" in client.context("work")
     with client.interactive(env=env) as terminal:
         client.turn(terminal, "talk")
-        print(terminal.screen())
         assert re.search(r"file locks are NOT\s+enforced", terminal.screen())
+
+
+@pytest.mark.thorough
+def test_the_python_that_comes_first_may_be_3_9(bare: Client) -> None:
+    bare.ground.coordinator.peer_lock("notes.md")
+    env = path(bare.ground, python3=interpreter("3.9"), swarm_mcp=str(bare.ground.bin / "swarm-mcp"))
+    write_is_denied(bare, "write", env)
+    bare.run("shell", bare.shell("sed -i s/one/two/ notes.md"), env=env)
+    assert_denied(bare, "shell", "notes.md")
+
+
+@pytest.mark.thorough
+def test_an_old_python_is_passed_over(bare: Client) -> None:
+    bare.ground.coordinator.peer_lock("notes.md")
+    ours = os.path.realpath(sys.executable)
+    env = path(bare.ground, python3=interpreter("3.8"), python=ours, swarm_mcp=str(bare.ground.bin / "swarm-mcp"))
+    write_is_denied(bare, "write", env)
+    assert "registered as" in bare.context("write")
+    bare.run("tools", *bare.swarm_tools(("lock_file", {"file": "other.md"})), env=env)
+    assert '"ok":true' in bare.last_result("tools"), "the server has started as well"
+
+
+@pytest.mark.parametrize("kind", [pytest.param("absent", marks=pytest.mark.thorough), "another program"])
+def test_without_our_command_writes_are_checked_all_the_same(bare: Client, kind: str) -> None:
+    bare.ground.coordinator.peer_lock("notes.md")
+    others = {} if kind == "absent" else {"swarm_mcp": stranger(bare.ground)}
+    env = path(bare.ground, python3=os.path.realpath(sys.executable), **others)
+    write_is_denied(bare, "write", env)
+    assert "could not be registered" in bare.context("write") and "file tools write is checked" in bare.context("write")
+    bare.run("shell", bare.shell("sed -i s/one/two/ notes.md"), bare.shell("true"), env=env)
+    seen = "\n".join(str(exchange.body) for exchange in bare.exchanges("shell"))
+    assert "could not be checked" in seen and "are compared afterwards" in seen
+    assert not (bare.ground.root / "started").exists()
