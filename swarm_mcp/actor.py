@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.environment import identity, is_on
+from swarm_hook_core.hold_marks import RUNTIME as HOLD
 from swarm_hook_core.labels import token
+from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.circle import veiled
 from swarm_mcp.errors import UnknownInstance
@@ -14,6 +16,8 @@ from swarm_mcp.shapes import short
 from swarm_mcp.store.registration import DETACHED
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
+NO_AGENTS = (TERMINAL, HOLD, DETACHED)  # what is registered and is no agent's session
+LEASE_SECONDS = 86400  # of a shell whose end cannot be seen
 # Set by the clients for the agent's own shell; the whole id, so nothing is guessed.
 SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 
@@ -22,8 +26,8 @@ def actor(store, args) -> dict:
     """The instance a command acts as.
 
     ``--as``, else ``SWARM_MCP_INSTANCE_ID``, else the session whose shell this is, else the session
-    of the client this process descends from, else the only instance of the scope. Raises
-    UnknownInstance.
+    of the client this process descends from, else, at a terminal, the terminal's own shell if it is registered, and
+    elsewhere the command that holds locks around this one, or the only session of the scope. Raises UnknownInstance.
     """
     scope = current_scope(args.value("--scope"))
     if args.value("--as"):
@@ -36,10 +40,18 @@ def caller(store, scope: str) -> dict:
     reference = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if reference:
         return resolve(store, scope, reference)
-    row = surrounding_session(store)
+    row = agent_around(store) or own_shell(store)
     if row:
         return row
-    rows = [row for row in store.instances.in_scope(scope) if row["runtime"] != DETACHED]
+    if _at_terminal():
+        raise UnknownInstance(
+            "this terminal's shell takes no part yet: whatever it locks, sends or claims makes it known;"
+            " --as ID speaks for another session"
+        )
+    row = hold_around(store)
+    if row:
+        return row
+    rows = [row for row in store.instances.in_scope(scope) if row["runtime"] not in NO_AGENTS]
     if len(rows) == 1:
         return rows[0]
     if not rows:
@@ -53,36 +65,36 @@ def caller(store, scope: str) -> dict:
 def person(store, args) -> dict:
     """The instance a command acts as that a person may give at a terminal, where nobody else is meant.
 
-    Who is named, and the session that surrounds this process, come first, as in `actor`; then a gateway that is
-    alone in its scope. Else the terminal's shell is registered, as a gateway that lives as long as that shell does.
-    Raises UnknownInstance where no person can be there: no terminal, or an agent's own shell.
+    As in `actor`; but a terminal's shell that takes no part yet is registered, as a gateway that lives as long as
+    that shell does. Raises UnknownInstance where no person can be there: no terminal, or an agent's own shell.
     """
     try:
-        found = actor(store, args)
+        return actor(store, args)
     except UnknownInstance:
-        if args.value("--as") or not _at_terminal():
+        named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+        if named or not _at_terminal():
             raise
         return _shell(store, args)
-    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
-    if named or "mode:gateway" in (found["label"] or "").split() or not _at_terminal() or surrounding_session(store):
-        return found
-    return _shell(store, args)
 
 
 def is_person(store) -> bool:
-    """Whether a person gives this command, and no agent: at a terminal, and in no session's shell."""
-    return _at_terminal() and surrounding_session(store) is None
+    """Whether a person gives this command, and no agent: at a terminal, and in no agent's shell."""
+    return _at_terminal() and agent_around(store) is None
 
 
 def _at_terminal() -> bool:
     """Whether somebody types here who is no agent: or has said that this environment is to be trusted like one."""
     import sys
 
-    if any(os.environ.get(name, "").strip() for name in (*SESSION_VARIABLES, "CLAUDECODE", "CODEX_CI")):
+    if _in_agents_shell():
         return False
     if is_on("SWARM_MCP_ALLOW_SPAWN"):
         return True
     return any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
+def _in_agents_shell() -> bool:
+    return any(os.environ.get(name, "").strip() for name in (*SESSION_VARIABLES, "CLAUDECODE", "CODEX_CI"))
 
 
 def _shell(store, args) -> dict:
@@ -90,7 +102,8 @@ def _shell(store, args) -> dict:
     from swarm_mcp.scope import here
     from swarm_mcp.store.registration import Registration
 
-    leader = os.getsid(0) or os.getppid()
+    pid, started = _leader()
+    can_be_seen = started not in ("", "-")
     who = identity("MCP")
     words = [f"identity:{who}"] if who else []
     row = store.instances.register(
@@ -99,15 +112,54 @@ def _shell(store, args) -> dict:
             label=" ".join([*words, "mode:gateway", f"origin:{TERMINAL}"]),
             scope=current_scope(args.value("--scope")),
             runtime=TERMINAL,
-            session_id=f"{leader}-{start_time(leader)}-{store.here}",
-            client=(leader, start_time(leader)),
+            session_id=_shell_name(store),
+            client=(pid, started) if can_be_seen else (0, ""),
+            lease_seconds=0 if can_be_seen else LEASE_SECONDS,
         )
     )
     return store.instances.live(row["id"]) or row
 
 
+def _leader() -> tuple[int, str]:
+    """Pid and start time of the process that leads this terminal session: the shell."""
+    pid = 0
+    if hasattr(os, "getsid"):
+        pid = os.getsid(0)
+        if pid == os.getpid():  # started by something that gives each command a session: what it holds must outlive it
+            pid = os.getsid(os.getppid())
+    pid = pid or os.getppid()
+    return pid, start_time(pid)
+
+
+def _shell_name(store) -> str:
+    pid, started = _leader()
+    return f"{pid}-{started}-{store.here}"
+
+
+def own_shell(store) -> dict | None:
+    """The instance of this terminal's own shell, None where that takes no part, or an agent's shell is here."""
+    if _in_agents_shell():
+        return None
+    rows = store.instances.of_session_id(_shell_name(store))
+    return next((row for row in rows if row["runtime"] == TERMINAL), None)
+
+
+def hold_around(store) -> dict | None:
+    """The instance of the command that holds locks while this process, which it has started, runs; None for none."""
+    for pid in ancestors():
+        for row in store.instances.of_client(pid, start_time(pid)):
+            if row["runtime"] == HOLD:
+                return row
+    return None
+
+
 def surrounding_session(store) -> dict | None:
-    """The session that this process runs inside of, or None."""
+    """Whom this process belongs to: an agent's session, the terminal's shell, a command that holds locks; or None."""
+    return agent_around(store) or own_shell(store) or hold_around(store)
+
+
+def agent_around(store) -> dict | None:
+    """The agent's session that this process runs inside of, or None."""
     named = {}
     told = [os.environ.get(variable, "").strip() for variable in SESSION_VARIABLES]
     for session_id in (*told, os.path.basename(os.environ.get("HARNESS_SESSION", "").rstrip("/"))):
@@ -117,8 +169,9 @@ def surrounding_session(store) -> dict | None:
         return next(iter(named.values()))
     # One client may have been started in the other's shell: then the nearer one is meant.
     for pid in ancestors():
-        rows = store.instances.of_client(pid, start_time(pid))
-        rows = [row for row in rows if row["id"] in named] or rows
+        rows = [row for row in store.instances.of_client(pid, start_time(pid)) if row["runtime"] not in NO_AGENTS]
+        hooked = [row for row in rows if row["runtime"] != SERVER_RUNTIME]
+        rows = [row for row in rows if row["id"] in named] or hooked or rows
         if rows:
             return rows[0] if len(rows) == 1 else None
     return next(iter(named.values()), None)

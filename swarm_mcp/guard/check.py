@@ -8,6 +8,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from swarm_hook_core.environment import identity
+from swarm_hook_core.hold_marks import runs_inside
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.patterns import covered
@@ -48,7 +49,7 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
         me = _committer(store, who)
         viewer = token(me["label"] or "", "identity") if me else identity("MCP")
         rows = store.locks.rows.live(store.locks.rows.select("", ()))
-        others = [row for row in rows if not is_mutex(row["file"]) and not (me and row["instance_id"] == me["id"])]
+        others = [row for row in rows if not is_mutex(row["file"]) and not _is_own(row, me)]
         locks = [{**store.locks.listed(row, viewer), "base": row["base"]} for row in others]
         here = store.logical.seen_in(folder) if others else {}
         locks = [{**lock, "file": here.get(lock["id"], lock["file"])} for lock in locks]
@@ -80,6 +81,12 @@ def _overtaken(lapse: dict, viewer: str) -> dict:
     if not same_circle(viewer, token(lapse["taken_label"] or "", "identity")):
         shown.update(owner_label=None, hidden=True)
     return shown
+
+
+def _is_own(lock: dict, me: dict | None) -> bool:
+    """Whether `me` has this lock, or ``swarm-mcp hold`` has it, which has started this commit."""
+    process = (lock["host"], lock["client_pid"], lock["client_start"], lock["runtime"])
+    return bool(me and lock["instance_id"] == me["id"]) or runs_inside(lock["agent"], process)
 
 
 def _committer(store, who: str) -> dict | None:

@@ -10,7 +10,7 @@ example: swarm-mcp broadcast "main is frozen until the release is out"
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor
+from swarm_mcp.actor import person
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
@@ -20,7 +20,7 @@ def run(args) -> int:
     """Send one message to each."""
     args.word(0, "the message: swarm-mcp broadcast WORDS...")
     with Store() as store:
-        sender = actor(store, args)
+        sender = person(store, args)
         try:
             peers = store.messages.broadcast(sender, " ".join(args.words))
         except Refused as refusal:

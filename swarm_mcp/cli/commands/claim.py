@@ -13,7 +13,7 @@ example: swarm-mcp claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor
+from swarm_mcp.actor import person
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
@@ -25,7 +25,7 @@ def run(args) -> int:
     """Claim it."""
     task_id = args.word(0, "the task: swarm-mcp claim TASK-ID")
     with Store() as store:
-        instance = actor(store, args)
+        instance = person(store, args)
         try:
             store.tasks.claim(instance, task_id, args.has("--force"))
         except Refused as refusal:

@@ -19,7 +19,7 @@ example: swarm-mcp kv set plan/latest "split the importer first"
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor, viewer_identity
+from swarm_mcp.actor import person, viewer_identity
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
 from swarm_mcp.errors import Refused, UsageError
@@ -66,7 +66,7 @@ def _set(args) -> int:
     if len(args.words) < 3:
         raise UsageError("missing the value: swarm-mcp kv set KEY VALUE")
     with Store() as store:
-        store.kv.put(_placed(actor(store, args), args), key, args.words[2])
+        store.kv.put(_placed(person(store, args), args), key, args.words[2])
     return _done(args, {"ok": True, "key": key}, f"set {key}")
 
 
@@ -74,14 +74,14 @@ def _append(args) -> int:
     key = args.word(1, "the key: swarm-mcp kv append KEY JSON")
     value = args.word(2, "the JSON value: swarm-mcp kv append KEY JSON")
     with Store() as store:
-        length = store.kv.append(_placed(actor(store, args), args), key, value)
+        length = store.kv.append(_placed(person(store, args), args), key, value)
     return _done(args, {"ok": True, "key": key, "length": length}, f"appended to {key} (length={length})")
 
 
 def _delete(args) -> int:
     key = args.word(1, "the key: swarm-mcp kv del KEY")
     with Store() as store:
-        store.kv.delete(_placed(actor(store, args), args), key)
+        store.kv.delete(_placed(person(store, args), args), key)
     return _done(args, {"ok": True, "key": key}, f"deleted {key}")
 
 

@@ -15,7 +15,7 @@ example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the 
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor, resolve
+from swarm_mcp.actor import person, resolve
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.shapes import short
@@ -37,7 +37,7 @@ def run(args) -> int:
         raise UsageError(f"missing the {missing}: swarm-mcp prompt-peer --to WHO --message TEXT")
     nudge, force = not args.has("--no-nudge"), args.has("--force")
     with Store() as store:
-        sender = actor(store, args)
+        sender = person(store, args)
         recipient = resolve(store, sender["scope"], who)
         try:
             sent = prompt(store, sender, recipient, message, args.value("--task"), nudge, force)

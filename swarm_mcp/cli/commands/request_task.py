@@ -21,7 +21,7 @@ example: swarm-mcp request-task review "look at the new parser" --file src/parse
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor, resolve
+from swarm_mcp.actor import person, resolve
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
@@ -36,7 +36,7 @@ def run(args) -> int:
     """Create the task, and wake its assignee."""
     kind, title = _kind_and_title(args)
     with Store() as store:
-        requester = actor(store, args)
+        requester = person(store, args)
         wanted = args.value("--assignee")
         spec = {
             "type": kind,

@@ -12,7 +12,7 @@ example: swarm-mcp send --to role:reviewer "the importer is ready to be read"
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor, resolve
+from swarm_mcp.actor import person, resolve
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.shapes import short
@@ -25,7 +25,7 @@ def run(args) -> int:
         raise UsageError("missing the recipient: swarm-mcp send --to WHO WORDS...")
     args.word(0, "the message: swarm-mcp send --to WHO WORDS...")
     with Store() as store:
-        sender = actor(store, args)
+        sender = person(store, args)
         recipient = resolve(store, sender["scope"], args.value("--to"))
         try:
             store.messages.send(sender, recipient["id"], " ".join(args.words))

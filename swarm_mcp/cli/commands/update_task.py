@@ -13,7 +13,7 @@ example: swarm-mcp update-task 6ff1c928-7a25-430a-b3ff-3033125a34f5 --status don
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor
+from swarm_mcp.actor import person
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused, UsageError
@@ -31,7 +31,7 @@ def run(args) -> int:
         raise UsageError(f"missing how it ended: --status {'|'.join(TERMINAL)}")
     one_of(status, TERMINAL, "status of an ended task")
     with Store() as store:
-        instance = actor(store, args)
+        instance = person(store, args)
         try:
             ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
         except Refused as refusal:
