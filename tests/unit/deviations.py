@@ -22,6 +22,7 @@ class Deviation(NamedTuple):
 FORCED_CALLS = {116: {"force": True}}
 FORCED_RUNS = {86: "--force", 87: "--force"}
 
+UNLOCKED = "who frees nothing is told so, and who holds it"
 LEASED = (
     "a session here has a lease, by which implementations that know only heartbeats leave it alone while it is quiet"
 )
@@ -78,6 +79,9 @@ CLI = (
     Deviation("19 lock*", "extra fence", FENCE),
     Deviation("2[12] lock*", "extra queue", QUEUE),
     Deviation("2[12] lock * --json", "exit: 1, not 0", EXIT_CODE),
+    Deviation("25 unlock * --json", "exit: 1, not 0", EXIT_CODE),
+    *(Deviation("25 unlock * --json", what, UNLOCKED) for what in ("missing ok", "missing file")),
+    *(Deviation("25 unlock * --json", f"extra {name}", UNLOCKED) for name in ("error", "unlocked", "left")),
     Deviation("* claim * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("65 update-task * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("43 broadcast *", 'stdout.0: is "broadcast to 2 recipient(s)"*', LEASES_COUNT),

@@ -101,14 +101,45 @@ def test_a_refused_lock_exits_1_and_keeps_its_shape_in_json(ground: Ground):
     assert "one" in text.err and "note" in text.err
 
 
-def test_unlock_always_answers_but_frees_only_ones_own(ground: Ground):
+def test_unlock_frees_only_ones_own_and_says_so(ground: Ground):
     holder, other = ground.session("a", "one"), ground.session("b", "two")
     ground.lock(holder, "f")
+    refused = ground.swarm("unlock", "f", "--as", other["id"])
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err == f"unlock failed: {ground.scope}/f is not yours: held by one ({holder['id'][:8]})\n"
     answer = ground.swarm("unlock", "f", "--as", other["id"], "--json")
-    assert answer.code == 0 and answer.json == {"ok": True, "file": f"{ground.scope}/f"}
+    assert (answer.code, answer.err) == (1, "") and answer.json["error"] in refused.err
+    assert answer.json["left"][0]["active"]["instance_id"] == holder["id"]
     assert len(ground.swarm("locks", "--json").json) == 1
     assert ground.swarm("unlock", "f", "--as", holder["id"]).out == f"unlocked {ground.scope}/f\n"
     assert ground.swarm("locks", "--json").json == []
+    again = ground.swarm("unlock", "f", "--as", holder["id"])
+    assert (again.code, again.err) == (1, f"unlock failed: {ground.scope}/f was not locked\n")
+
+
+def test_unlock_of_several_frees_what_is_ones_own(ground: Ground):
+    me, stranger = ground.session("a", "identity:p one"), ground.session("b", "identity:q secret")
+    ground.lock(me, "mine")
+    ground.lock(me, "folder/")
+    ground.lock(stranger, "theirs")
+    done = ground.swarm("unlock", "mine", "theirs", "folder/f", "nobodys", "*.sql", "--as", me["id"], "--json")
+    assert done.code == 1 and done.json["unlocked"] == [f"{ground.scope}/mine"]
+    words = [one["error"].removeprefix(f"{ground.scope}/") for one in done.json["left"]]
+    assert words == [
+        "theirs is not yours: held by a session of another identity",
+        f"folder/f was not locked by itself: held by this session through {ground.scope}/folder",
+        "nobodys was not locked",
+        "*.sql was not locked",
+    ]
+    assert "secret" not in done.out
+
+
+def test_unlock_names_the_agent_that_holds_it(ground: Ground):
+    me = ground.session("a", "one")
+    assert ground.swarm("lock", "f", "*.sql", "--agent", "x", "--as", me["id"]).code == 0
+    refused = ground.swarm("unlock", "f", "--agent", "y", "--as", me["id"])
+    assert refused.code == 1 and "f was not locked by agent y: held by agent x of this session" in refused.err
+    assert ground.swarm("unlock", "f", "*.sql", "--as", me["id"]).out.count("unlocked ") == 2
 
 
 def test_roles_show_what_holds_here(ground: Ground, monkeypatch):

@@ -136,7 +136,9 @@ def test_a_session_that_no_hooks_guard_is_not_stopped_by_any(ground: Ground):
     bare = ground.plain("bare")
     told = why(ground, "f", "--as", bare["id"])
     assert (told["write"]["allowed"], told["write"]["guarded"]) == (False, False)
-    assert "no hooks of ours guard that session" in ground.swarm("why", "f", "--as", bare["id"]).out
+    said = ground.swarm("why", "f", "--as", bare["id"]).out
+    assert "a write by bare (" in said and "would go ahead: no hooks of ours guard that session" in said
+    assert "a write by bare" not in said.partition("would be refused")[0].partition("would go ahead")[2], "one verdict"
 
 
 def test_siblings_exclude_each_other(ground: Ground):

@@ -7,20 +7,23 @@ usage: swarm-mcp unlock FILE ... [--fence N] [--agent ID] [--as WHO] [--json]
   --fence N    only the grant with this number: where the lock has lapsed or changed hands since, exit 1
   --agent ID   only what this subagent of the session holds
 
-Only one's own locks go; a file that this session does not hold is left as it is, which is no error. Whoever is
-first in line for it gets it at once.
+Only one's own locks go, and whoever is first in line for them gets them at once. A file that somebody else holds, or
+nobody, is left as it is and said to be so: exit 1, though the other FILEs are unlocked. With --json that is {"error",
+"unlocked", "left"}; each of "left" has "file", "error" and, where somebody holds it, "active".
 
 example: swarm-mcp unlock src/schema.sql
 """
 
 from __future__ import annotations
 
+from swarm_hook_core.labels import token
 from swarm_mcp.actor import person
 from swarm_mcp.cli.commands.lock import repository_of, wanted
-from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.errors import Refused, UsageError
-from swarm_mcp.scope import file_of
+from swarm_mcp.shapes import short
 from swarm_mcp.store import Store
+from swarm_mcp.store.lock_reach import Reach, reach_of
 
 WORDS = None
 
@@ -28,21 +31,57 @@ WORDS = None
 def run(args) -> int:
     """Release the locks."""
     files = wanted(args, "the file to unlock: swarm-mcp unlock FILE")
+    agent = args.value("--agent").strip()
     fence = args.number("--fence") if args.given("--fence") else None
     if fence is not None and len(files) > 1:
         raise UsageError("--fence is of one lock: give one FILE")
     with Store() as store:
         instance = person(store, args)
-        files = files or [repository_of(instance)]
-        for file in files:
+        unlocked, left = [], []
+        for file in files or [repository_of(instance)]:
             try:
-                store.locks.release(instance, file, args.value("--agent").strip(), fence)
+                gone = store.locks.release(instance, file, agent, fence)
             except Refused as refusal:
                 return refused(args, "unlock", refusal.answer)
-        paths = [file_of(instance, file) for file in files]
+            reach = reach_of(instance, file)
+            if gone:
+                unlocked.append(reach.file)
+            else:
+                left.append(_left(store, instance, reach, agent))
     if args.json:
-        show({"ok": True, "file": paths[0], **({"files": paths} if len(paths) > 1 else {})})
+        show(_answer(unlocked, left))
     else:
-        for path in paths:
+        for path in unlocked:
             say(f"unlocked {path}")
-    return 0
+        for one in left:
+            complain(f"unlock failed: {one['error']}")
+    return 1 if left else 0
+
+
+def _answer(unlocked: list[str], left: list[dict]) -> dict:
+    if left:
+        return {"error": "; ".join(one["error"] for one in left), "unlocked": unlocked, "left": left}
+    return {"ok": True, "file": unlocked[0], **({"files": unlocked} if len(unlocked) > 1 else {})}
+
+
+def _left(store, instance: dict, reach: Reach, agent: str) -> dict:
+    """What is said of a file on which this session, or its `agent`, holds no lock: ``{file, error, active?}``."""
+    rows = store.locks.rows
+    held = rows.live(store.locks.same(reach)) or ([] if reach.pattern else rows.live(rows.covering(reach)))
+    if not held:
+        return {"file": reach.file, "error": f"{reach.file} was not locked"}
+    lock = next((row for row in held if row["instance_id"] != instance["id"]), held[0])
+    active = store.locks.describe(lock, token(instance["label"] or "", "identity"))
+    return {"file": reach.file, "error": _words(active, instance, reach.file, agent), "active": active}
+
+
+def _words(active: dict, instance: dict, file: str, agent: str) -> str:
+    through = "" if active["file"] == file else f" through {active['file']}"
+    if active.get("hidden"):
+        return f"{file} is not yours: held by a session of another identity{through}"
+    holder = f"agent {active['agent']} of " if active.get("agent") else ""
+    if active["instance_id"] == instance["id"]:
+        by = f"agent {agent}" if agent else "itself"
+        return f"{file} was not locked by {by}: held by {holder}this session{through}"
+    owner = f"{active['owner']['label'] or 'a session without a label'} ({short(active['instance_id'])})"
+    return f"{file} is not yours: held by {holder}{owner}{through}"

@@ -97,7 +97,8 @@ def _say_write(write: dict) -> None:
         who = "a session that holds nothing"
     if write["allowed"]:
         say(f"a write by {who} would go ahead")
-    else:
+    elif write["guarded"] or not write["instance_id"]:
         say(f"a write by {who} would be refused: {write['reason']}")
-        if not write["guarded"] and write["instance_id"]:
-            say("but no hooks of ours guard that session: nothing would ask")
+    else:
+        say(f"a write by {who} would go ahead: no hooks of ours guard that session")
+        say(f"a session that they guard would be refused: {write['reason']}")
