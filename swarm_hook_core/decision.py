@@ -5,8 +5,6 @@ from swarm_hook_core.paths import keys_for, spellings, translated
 from swarm_hook_core.peers import above
 from swarm_hook_core.targets import write_targets
 
-NOTE_LENGTH = 200
-
 
 class Denial:
     """A refused call: the `path` it would have written, the lock (`held`) and the `reason`.
@@ -121,17 +119,19 @@ def reason(
     """
     who, why, ask = holder(held, viewer_identity, own_id)
     age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
-    through = f" (in the locked folder {held.file})" if within else ""
+    from swarm_hook_core.others_words import command, named
+
+    through = f" (in the locked folder {named(held.file)})" if within else ""
     if held.pattern:
-        through = f" (one of the locked {held.file})"
+        through = f" (one of the locked {named(held.file)})"
     if held.elsewhere:
         what = "folder" if within else "file"
-        through += f" (the same {what} of another work tree, {held.elsewhere}, is locked for all work trees)"
+        through += f" (the same {what} of another work tree, {named(held.elsewhere)}, is locked for all work trees)"
     still = ", who reads it and keeps it still" if held.mode == "shared" else ""
-    which = f" (`{by}`)" if by and not tool.endswith(f"__{by}") else ""
+    which = f" ({command(by)})" if by and not tool.endswith(f"__{by}") else ""
     without = "leave it out of the command, " if which else ""
     return (
-        f"swarm lock blocked {tool}{which} for {path}{through}: held by {who}{still} ({why}{age}, {until(held, now)})."
+        f"swarm lock blocked {tool}{which} for {named(path)}{through}: held by {who}{still} ({why}{age}, {until(held, now)})."
         f" Do not write this file another way: {without}work on something else, {ask}, or {joining(waiting)}"
         f" and then try again."
     )
@@ -162,16 +162,16 @@ def holder(held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]
     is_own = bool(own_id) and held.instance_id == own_id
     if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):
         return "a session of another identity", "", "ask the person running it"
-    note = " ".join(held.note.split())
-    if len(note) > NOTE_LENGTH:
-        note = note[: NOTE_LENGTH - 1] + "…"
-    why = f"note: {note}; " if note else ""
+    from swarm_hook_core import others_words
+
+    agent, instance = others_words.named(held.agent), others_words.named(held.instance_id)
+    why = f"note: {others_words.quoted(held.note)}; " if held.note.strip() else ""
     if is_own:
-        return f"another agent of your session (agent {held.agent})", why, "leave it to that agent"
-    who = held.label or f"instance {held.instance_id}"
+        return f"another agent of your session (agent {agent})", why, "leave it to that agent"
+    who = others_words.label(held.label) if held.label else f"instance {instance}"
     if held.agent:
-        who = f"agent {held.agent} of {who}"
-    return who, why, f"message the holder (instance {held.instance_id})"
+        who = f"agent {agent} of {who}"
+    return who, why, f"message the holder (instance {instance})"
 
 
 def duration(seconds: float) -> str:

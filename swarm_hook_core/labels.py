@@ -6,6 +6,22 @@ within a minute of each other share it, so nothing may be found by it.
 """
 
 
+LONGEST = 200  # characters; what is longer is cut where a session registers, and again where it is shown
+_KEPT = ("identity:", "session:", "mode:", "role:")  # decide who meets whom and who may do what
+
+
+def bounded(label: str) -> str:
+    """`label` with at most LONGEST characters: of its words, those that say who it is first."""
+    if len(label) <= LONGEST:
+        return label
+    words, left, chosen = label.split(), LONGEST, set()
+    for place in sorted(range(len(words)), key=lambda place: not words[place].startswith(_KEPT)):
+        if len(words[place]) < left:
+            chosen.add(place)
+            left -= len(words[place]) + 1
+    return " ".join(words[place] for place in sorted(chosen)) or label[:LONGEST]
+
+
 def short_session(session_id: str) -> str:
     """The first eight letters and digits of a session id."""
     return "".join(c for c in session_id if c.isascii() and c.isalnum())[:8]

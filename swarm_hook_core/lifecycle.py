@@ -5,6 +5,7 @@ import time
 
 from swarm_hook_core import environment, faults, labels, scratch
 from swarm_hook_core.coordinator import command, run
+from swarm_hook_core.others_words import LABEL, NAME, NOTE, cut, cut_text, named
 from swarm_hook_core.payload import dumps, loads, text_field
 
 # How long to wait for the coordinator, and how long the coordinator may wait for a busy store. The
@@ -12,6 +13,7 @@ from swarm_hook_core.payload import dumps, loads, text_field
 START_SECONDS, START_PATIENCE = 5.0, 0.8
 TURN_SECONDS, TURN_PATIENCE = 2.0, 0.3
 END_SECONDS, END_PATIENCE = 0.9, 0.4
+LONGEST_ENTRY = LABEL + NAME + NOTE  # characters of what is said of one peer or lock
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
 INSTALLING = (
     "To mend it install swarm-mcp from the repository of this plugin (`pipx install FOLDER` of a clone), not from the"
@@ -211,13 +213,13 @@ def _remember(config, session_id: str, **facts) -> None:
 
 def _news(row: dict) -> str:
     notices = row.get("notices")
-    return "\n".join(text for text in notices if isinstance(text, str)) if isinstance(notices, list) else ""
+    return "\n".join(cut_text(text) for text in notices if isinstance(text, str)) if isinstance(notices, list) else ""
 
 
 def greeting(row: dict) -> str:
     """What the model is told at the start of a session."""
-    name = row.get("label") or "unnamed"
-    lines = [f"swarm: this session is registered as `{name}`, instance `{row['id']}`, scope {row.get('scope', '')}."]
+    name, scope = cut(str(row.get("label") or "unnamed"), LABEL), named(str(row.get("scope") or ""))
+    lines = [f"swarm: this session is registered as `{name}`, instance `{row['id']}`, scope {scope}."]
     summary = row.get("summary")
     if isinstance(summary, dict):
         lines.append(_peers(summary) + " " + _locks(summary))
@@ -236,7 +238,7 @@ def _peers(summary: dict) -> str:
     if not count:
         return "No other session is here now."
     more = f" and {count - len(names)} more" if count > len(names) else ""
-    return f"Other sessions here: {'; '.join(names)}{more}."
+    return f"Other sessions here: {_joined(names)}{more}."
 
 
 def _locks(summary: dict) -> str:
@@ -244,7 +246,12 @@ def _locks(summary: dict) -> str:
     if not count:
         return "Nothing is locked."
     more = f" and {count - len(locks)} more" if count > len(locks) else ""
-    return f"Locked now: {'; '.join(locks)}{more}."
+    return f"Locked now: {_joined(locks)}{more}."
+
+
+def _joined(texts) -> str:
+    """What the coordinator says of several, bounded once more: it may be another implementation's, or an older one."""
+    return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str)) if texts else ""
 
 
 def _make_tracker_known(config, payload: dict, row: dict) -> str:
@@ -260,7 +267,7 @@ def _make_tracker_known(config, payload: dict, row: dict) -> str:
     if why:
         faults.record(config.runtime_name, "session_start", f"work tracker not published: {why}")
     server = found.get("mcp") or found.get("mcp_server")
-    through = f", reached through the MCP server {server}" if isinstance(server, str) else ""
+    through = f", reached through the MCP server {named(server, NOTE)}" if isinstance(server, str) else ""
     return f"\nWork here is tracked in {found['provider']}{through}: name a task's entry when you complete it."
 
 

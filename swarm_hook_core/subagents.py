@@ -1,11 +1,12 @@
 """Subagents of a session: they may hold locks of their own, which go with them."""
 
+from swarm_hook_core.others_words import LABEL, cut
 from swarm_hook_core.payload import text_field
 
 
 def greeting(payload: dict) -> str:
     """What a subagent is told when it starts: its id, and what that is good for. Empty where it has none."""
-    agent = text_field(payload, "agent_id")
+    agent = cut(text_field(payload, "agent_id"), LABEL)
     if not agent:
         return ""
     return (

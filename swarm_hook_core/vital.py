@@ -29,7 +29,9 @@ def see_to(config, payload: dict, leases, has_news: bool, coordinator=None) -> s
     spans = [(lease[0], span) for lease in leases if (span := left(*lease, here, now)) is not None]
     if has_news or any(span <= 0 for _ttl, span in spans):
         done = run([*words, "--tell"], TELL_SECONDS)
-        return done.stdout.strip() if done.code == 0 else ""
+        from swarm_hook_core.others_words import TEXT, cut_text
+
+        return cut_text(done.stdout.strip(), 10 * TEXT) if done.code == 0 else ""
     due = [ttl for ttl, span in spans if span <= ttl * (1 - 1 / PARTS)]
     if due and _is_first(config, session_id, min(due) / PARTS):
         start_detached(words)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.others_words import label
+
+
+def known_as(row: dict) -> str:
+    """What a session is called in a sentence to another one: its label, as its own words, and its id."""
+    return f"{label(row['label']) if row['label'] else 'a session without a label'} (instance {row['id']})"
+
 
 def short(instance_id: str) -> str:
     """The first eight characters of an id, for people."""

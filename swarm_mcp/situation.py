@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
+from swarm_hook_core.others_words import quoted
 from swarm_hook_core.paths import key_of
 from swarm_mcp.standing import held_by, peers_of
 from swarm_mcp.store import task_glance, task_rows
@@ -100,7 +101,7 @@ def _warnings(now: int, active: list[dict], others: list[dict], held: list[dict]
     for task in active:
         about = {"task_id": task["id"]}
         if task["blocked_reason"]:
-            warn("task_reported_blocked", "warning", f"You reported it blocked: {task['blocked_reason']}", **about)
+            warn("task_reported_blocked", "warning", f"You reported it blocked: {quoted(task['blocked_reason'])}", **about)
         if _overdue(task, now):
             late = duration(now - task["expected_next_update_at"])
             warn(
@@ -132,7 +133,7 @@ def _warnings(now: int, active: list[dict], others: list[dict], held: list[dict]
             if rival:
                 warn(
                     "active_task_file_overlap", "warning",
-                    f'A peer works on this file too, for its task "{rival["title"]}": agree who goes first.',
+                    f'A peer works on this file too, for its task {quoted(rival["title"])}: agree who goes first.',
                     **place, instance_id=rival["assignee"],
                 )  # fmt: skip
     for task in others:
@@ -140,7 +141,7 @@ def _warnings(now: int, active: list[dict], others: list[dict], held: list[dict]
             late = duration(now - task["expected_next_update_at"])
             warn(
                 "peer_progress_update_overdue", "info",
-                f'The next report on a peer\'s task "{task["title"]}" is {late} overdue.',
+                f'The next report on a peer\'s task {quoted(task["title"])} is {late} overdue.',
                 task_id=task["id"], instance_id=task["assignee"],
             )  # fmt: skip
     wanted = {key_of(file) for task in active for file in task["files"] or ()}

@@ -12,6 +12,7 @@ GIT_SECONDS = 0.5  # for all git commands of a call together
 TREE_SECONDS = 0.3  # for going through folders in which patterns are locked, all of a call's together
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
+LONGEST_WHY = 700  # characters of why a call may write
 NAMED = 3  # locks that the line for the model names
 
 
@@ -200,27 +201,33 @@ def _around(session, folder: str, peers):
 
 def named(locks: list, identity: str, own_id: str) -> str:
     """What is locked and by whom, for a line that the model reads; of many locks some."""
+    from swarm_hook_core import others_words
+
     some = []
     for held in locks[:NAMED]:
         who, note, _ask = holder(held, identity, own_id)
         still = ", who reads it and keeps it still" if held.mode == "shared" else ""
-        some.append(f"{held.file} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})")
+        some.append(f"{others_words.named(held.file)} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})")
     more = f" and {len(locks) - NAMED} more" if len(locks) > NAMED else ""
     return ", ".join(some) + more
 
 
 def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
     """One line for the model: what is locked nearby, by whom."""
+    from swarm_hook_core import others_words
+
     return (
         f"swarm: other sessions hold {named(locks, identity, own_id)}. What this call writes cannot be told beforehand"
-        f" ({why}); it may go on, but it must leave those files alone, and they are compared afterwards."
+        f" ({others_words.cut(why, LONGEST_WHY)}); it may go on, but it must leave those files alone, and they are compared afterwards."
     )
 
 
 def _strictly(tool: str, why: str, held, identity: str, own_id: str) -> str:
+    from swarm_hook_core import others_words
+
     who, note, ask = holder(held, identity, own_id)
     return (
-        f"swarm lock blocked {tool}: it may write {held.file} ({why}), held by {who} ({note}nothing uncertain may run"
+        f"swarm lock blocked {tool}: it may write {others_words.named(held.file)} ({others_words.cut(why, LONGEST_WHY)}), held by {who} ({note}nothing uncertain may run"
         f" here while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else,"
         f" or {ask}."
     )

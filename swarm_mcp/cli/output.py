@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 
+from swarm_hook_core.others_words import one_line, safe
 from swarm_hook_core.payload import dumps
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.shapes import seconds_since
@@ -150,41 +151,6 @@ def presence(row: dict, now: int) -> str:
     if row.get("last_seen") is not None:
         return f"{row.get('state') or 'live'} ({age}s)"
     return f"{'live' if age <= STALE_SECONDS else 'stale'} ({age}s)"
-
-
-# ------------------------------------------------------------------------------------ what is harmless
-
-
-def safe(text: str) -> str:
-    """`text` with everything escaped that could act on a terminal or hide in it; lines and tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
-
-
-def one_line(text: str) -> str:
-    """`text` made `safe`, and one line: line ends and tabs escaped too."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
-
-
-# Not printable by Python's reckoning, yet harmless and part of ordinary text: spaces of other widths and
-# the joiners that Indic scripts and emoji need. The rest is control characters, marks that reverse the
-# direction of reading, invisible ones, and code points that mean nothing.
-_HARMLESS = "\u00a0\u2002\u2003\u2007\u2009\u200a\u200c\u200d\u202f\u3000"
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
-
-
-def _escaped(c: str) -> str:
-    if c in _HARMLESS:
-        return c
-    code = ord(c)
-    if c in _NAMED:
-        return _NAMED[c]
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 # ------------------------------------------------------------------------------------------ the stream

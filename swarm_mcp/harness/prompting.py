@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from swarm_hook_core.others_words import label, named, quoted, safe
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import HarnessQuery
 
@@ -23,9 +24,11 @@ TOTAL_LIMIT = 150_000
 CUT = "\n[... cut: {} characters more]"
 _PLACE = re.compile(r"\{\{\s*([\w.-]{1,200})\s*\}\}")
 DEFAULT_TEMPLATE = """\
-You are worker {{agentId}} in {{companyId}}. This is run {{runId}}, for task {{task.id}} ({{task.type}}): {{task.title}}
+You are worker {{agentId}} in {{companyId}}. This is run {{runId}}, for task {{task.id}} ({{task.type}}): {{title}}
 
-{{message}}
+What is asked of you, in the words of the session that asks:
+
+{{asked}}
 
 {{details}}
 
@@ -66,15 +69,18 @@ def task_prompt(
 
     `task` is the task's row, `message` the words of whoever hands it over. `previous_progress` is what an earlier
     run of the task had reached. `template`: else the file that ``SWARM_WORKER_TEMPLATE`` names, else
-    DEFAULT_TEMPLATE; beside `template_values` it can name task, context, message, details, progress. Raises Refused
+    DEFAULT_TEMPLATE; beside `template_values` it can name task, title (in quotes), context, message, asked (the same as a quotation),
+    details, progress. Raises Refused
     where that file cannot be read.
     """
-    told = message.strip() or str(task.get("title") or "")
+    told = safe(message.strip() or str(task.get("title") or ""))
     values = template_values(
         query or HarnessQuery("", ""),
         task=task,
         context=context,
         message=told,
+        title=quoted(str(task.get("title") or "")),
+        asked=_as_said(told),
         progress=previous_progress.strip(),
         details=_details(task, told, previous_progress.strip()),
     )
@@ -106,7 +112,7 @@ def system_prompt(
     from swarm_mcp.harness.skills import described
 
     who = [f"You are session {query.instance_id} of the swarm in {query.scope}."] if query.instance_id else []
-    who += [f"Your label: {query.label}"] if query.label else []
+    who += [f"Your label: {label(query.label)}"] if query.label else []
     who += [f"Your task: {query.task_id}"] if query.task_id else []
     listed = [f"- {name}: {about} ({os.path.join(folder, 'SKILL.md')})" for folder in skills
               for name, about in [described(folder)]]  # fmt: skip
@@ -168,12 +174,20 @@ def _role(role: str) -> str:
 
 def _details(task: Mapping[str, object], told: str, progress: str) -> str:
     """What the task says beside its title and what the worker has been told already."""
-    about = str(task.get("description") or "").strip()
+    about = safe(str(task.get("description") or "").strip())
     files = task.get("files")
-    parts = [about] if about and about not in (told, str(task.get("title") or "").strip()) else []
-    parts += ["Files: " + ", ".join(map(str, files))] if isinstance(files, (list, tuple)) and files else []
-    parts += [f"An earlier run of this task was interrupted. What it had reached:\n{progress}"] if progress else []
+    named_files = [named(str(file)) for file in files] if isinstance(files, (list, tuple)) else []
+    known = about in (told, safe(str(task.get("title") or "").strip()))
+    parts = [f"Its description:\n\n{_as_said(about)}"] if about and not known else []
+    parts += ["Files: " + ", ".join(named_files)] if named_files else []
+    reached = "An earlier run of this task was interrupted. What it had reached:"
+    parts += [f"{reached}\n\n{_as_said(safe(progress))}"] if progress else []
     return "\n\n".join(parts)
+
+
+def _as_said(text: str) -> str:
+    """`text` as a quotation: each line behind a mark, so that none can be taken for one of ours."""
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
 def _found(values: object, path: str) -> object:

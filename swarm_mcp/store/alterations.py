@@ -6,6 +6,7 @@ A row says which file changed while whose call ran, and where the content before
 
 from __future__ import annotations
 
+from swarm_hook_core import others_words
 from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import contains, key_of
 from swarm_hook_core.patterns import covered
@@ -13,6 +14,7 @@ from swarm_hook_core.reader import plain
 from swarm_hook_core.watching.breach import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS
 from swarm_mcp.circle import may_meet
+from swarm_mcp.shapes import known_as
 from swarm_mcp.store import events
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
@@ -75,7 +77,7 @@ class Alterations:
                 if holder and not (restorer and restorer["id"] == holder["id"]):
                     undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
                     who = _name(restorer, holder) if restorer else "A person at a terminal"
-                    text = f"[auto] {who} has restored an earlier content of {file}, which you hold.{undo}"
+                    text = f"[auto] {who} has restored an earlier content of {others_words.named(file)}, which you hold.{undo}"
                     self.store.messages.post(holder["scope"], "system", holder["id"], text)
         return number
 
@@ -160,14 +162,16 @@ class Alterations:
         first = rows[0]
         ran = "made a call"
         if writer is None or may_meet(writer["label"], holder["label"]):
-            ran = f"ran `{first['command']}` ({first['tool']})" if first["command"] else f"called {first['tool']}"
+            tool = others_words.named(first["tool"])
+            ran = f"ran {others_words.command(first['command'])} ({tool})" if first["command"] else f"called {tool}"
         while_ran = f"while {_name(writer, holder)} {ran}" if writer else f"while a session unknown here {ran}"
         age = f"{duration(self.store.now() - first['at'])} ago"
+        named = others_words.named
         if len(rows) == 1:
-            text = f"[auto] {first['file']}, which you hold, {_WHAT.get(first['kind'], 'changed')} {age}, {while_ran}."
+            text = f"[auto] {named(first['file'])}, which you hold, {_WHAT.get(first['kind'], 'changed')} {age}, {while_ran}."
         else:
             text = f"[auto] {len(rows)} files that you hold changed {age}, {while_ran}:"
-            text += "".join(f"\n- {row['file']} {_WHAT.get(row['kind'], 'changed')}" for row in rows[:LISTED])
+            text += "".join(f"\n- {named(row['file'])} {_WHAT.get(row['kind'], 'changed')}" for row in rows[:LISTED])
             text += f"\n- and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
         text += "".join(f"\n{_how_to_undo(row)}" for row in rows[:LISTED])
         text += "\nLook at the file before you restore it: only that it changed meanwhile is known, not by whose hand."
@@ -180,10 +184,10 @@ def _how_to_undo(row: dict) -> str:
         return f"The content before is kept in {row['kept']}; `{command}` brings it back."
     if row["kind"] == "created":
         return f"There was no such file before; `swarm-mcp restore {quoted(row['file'])} --force` removes it."
-    return f"The earlier content of {row['file']} was not kept."
+    return f"The earlier content of {others_words.named(row['file'])} was not kept."
 
 
 def _name(session: dict, reader: dict) -> str:
     if not may_meet(session["label"], reader["label"]):
         return "a session of another identity"
-    return f"{session['label'] or 'a session without a label'} (instance {session['id']})"
+    return known_as(session)

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.process import host_id
 from swarm_hook_core.reader import as_text, connect_read_only
 from swarm_hook_core.state import refuse_link, store_path
@@ -19,6 +20,7 @@ CONTRACT_VERSION = 1
 # Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares whatever
 # comes later again at each use, which takes several times as long as running it.
 STATEMENTS = 256
+_LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
 # What can be asked of a store: group -> (module here, class). See ``interface.py``.
 GROUPS = {
@@ -82,7 +84,12 @@ class Store:
         found = cursor.fetchall()
         if any(bytes in map(type, row) for row in found):  # text that another program stored as a blob
             found = [[as_text(value) if type(value) is bytes else value for value in row] for row in found]
-        return [dict(zip(names, row)) for row in found]
+        rows = [dict(zip(names, row)) for row in found]
+        for name in _LABELS & set(names):  # that another program or an earlier release stored at any length
+            for row in rows:
+                if isinstance(row[name], str) and len(row[name]) > LONGEST:
+                    row[name] = bounded(row[name])
+        return rows
 
     def row(self, sql: str, values: tuple | list = ()) -> dict | None:
         """The first row of a query, or None."""

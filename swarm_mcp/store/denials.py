@@ -8,8 +8,10 @@ free: the word comes when nobody holds it and nobody is in line for it.
 from __future__ import annotations
 
 from swarm_hook_core.decision import duration
+from swarm_hook_core.others_words import named
 from swarm_hook_core.paths import key_of
 from swarm_mcp.circle import may_meet
+from swarm_mcp.shapes import known_as
 from swarm_mcp.store import events
 from swarm_mcp.store.attempts import Attempt, facts
 from swarm_mcp.store.lock_reach import reach_in
@@ -210,20 +212,20 @@ class Denials:
         if holder is None:
             who = f"the session that held {it}"
         elif may_meet(instance["label"], holder["label"]):
-            who = f"{holder['label'] or 'a session without a label'} (instance {holder['id']})"
+            who = known_as(holder)
         else:
             who = "a session of another identity"
         how = _WAYS.get(reason, "{who} no longer holds {it}").format(who=who, it=it)
         if len(denials) == 1:
             (denial,) = denials
-            by = f" by {denial['tool']}" if denial["tool"] else ""
+            by = f" by {named(denial['tool'])}" if denial["tool"] else ""
             since = duration(self.store.now() - denial["denied_at"])
             asked = f"You asked for it {since} ago."
             if denial["tool"] != ASKED:
                 asked = f"Your write{by} was refused {since} ago."
-            text = f"[auto] {denial['file']} is free: {how}. {asked} {_ADVICE}"
+            text = f"[auto] {named(denial['file'])} is free: {how}. {asked} {_ADVICE}"
         else:
-            files = "\n".join(f"- {denial['file']}" for denial in denials)
+            files = "\n".join(f"- {named(denial['file'])}" for denial in denials)
             text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
         self.store.messages.post(instance["scope"], "system", instance["id"], text)
 

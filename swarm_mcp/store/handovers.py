@@ -6,13 +6,16 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.others_words import named, quoted
 from swarm_hook_core.reader import plain
+from swarm_hook_core.watching.breach import quoted as as_word
 from swarm_mcp.circle import may_meet
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
+from swarm_mcp.shapes import known_as
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
 from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.lock_request import request
+from swarm_mcp.store.lock_request import LONGEST_NOTE, checked_note, request
 from swarm_mcp.store.lock_rows import EXCLUSIVE, facts, keeps_out
 
 
@@ -33,6 +36,7 @@ class Handovers:
         and `fence` name one grant of several. Raises Refused, UnknownInstance.
         """
         reach = reach_of(instance, file)
+        checked_note(note)
         if to_id == instance["id"]:
             raise Refused("that is this session itself")
         refusal: Refused | None = None
@@ -67,10 +71,10 @@ class Handovers:
         told = {"id": row["id"], "content": row["content"], "from": giver["id"], **facts(row)}
         events.add(self.store, lock["scope"], "context.lock_acquired", taker["id"], file, told)
         self._settle(row, taker)
-        words = f" It says: {note.rstrip('.')}." if note else ""
+        words = f" It says: {quoted(note, LONGEST_NOTE)}." if note else ""
         self.store.notices.post(
             taker,
-            f"[auto] {_name(giver, taker)} has handed you the lock on {file} (fence {fence}).{words} Read it before you"
+            f"[auto] {_name(giver, taker)} has handed you the lock on {named(file)} (fence {fence}).{words} Read it before you"
             " write, and release it when you are done.",
         )
         self._tell_waiting(reach, {giver["id"], taker["id"]}, giver, taker, file)
@@ -98,7 +102,7 @@ class Handovers:
         Each holder gets one message, which its next hook tells; asking again before it has been read says nothing
         more. This session is told when the file is free. Refused where nobody holds it, or only strangers do.
         """
-        wanted = request(instance, [file])
+        wanted = request(instance, [file], note=reason)
         reach = wanted.reaches[0]
         with self.store.writing():
             self.store.instances.require(instance["id"])
@@ -124,12 +128,12 @@ class Handovers:
         events.add(self.store, lock["scope"], "context.lock_requested", instance["id"], held, payload)
         if self.store.notices.unread(holder, instance["id"], held):
             return
-        wants = "" if held == file else f" (it wants {file})"
-        why = f": {reason}" if reason else ""
+        wants = "" if held == file else f" (it wants {named(file)})"
+        why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
         self.store.notices.post(
             holder,
-            f"[auto] {_name(instance, holder)} asks for your lock on {held}{wants}{why}. When you can spare it, hand it"
-            f" over (`swarm-mcp transfer {held} --to {instance['id']}`, or transfer_lock) or release it; if not, tell"
+            f"[auto] {_name(instance, holder)} asks for your lock on {named(held)}{wants}{why}. When you can spare it, hand it"
+            f" over (`swarm-mcp transfer {as_word(held)} --to {instance['id']}`, or transfer_lock) or release it; if not, tell"
             " it until when you need it.",
             held,
             sender=instance["id"],
@@ -196,9 +200,9 @@ class Handovers:
         holder = self.store.instances.live(lock["instance_id"])
         if holder is None:
             return
-        why = f": {reason}" if reason else ""
+        why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
         self.store.notices.post(
-            holder, f"[auto] Your lock on {file} was taken by {_name(thief, holder)}{why}. Do not write it.", file
+            holder, f"[auto] Your lock on {named(file)} was taken by {_name(thief, holder)}{why}. Do not write it.", file
         )
 
     # ---------------------------------------------------------------- innards
@@ -230,7 +234,7 @@ class Handovers:
             to = f" to {_name(taker, session)}" if giver else " from its holder"
             self.store.messages.post(
                 session["scope"], "system", session["id"],
-                f"[auto] {how} the lock on {file}{to}. You are still in line for it.",
+                f"[auto] {how} the lock on {named(file)}{to}. You are still in line for it.",
             )  # fmt: skip
 
 
@@ -238,4 +242,4 @@ def _name(whose: dict, viewer: dict) -> str:
     """What a session is called to another one, with the id to write to."""
     if not same_circle(token(viewer["label"] or "", "identity"), token(whose["label"] or "", "identity")):
         return "a session of another identity"
-    return f"{whose['label'] or 'a session without a label'} (instance {whose['id']})"
+    return known_as(whose)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.labels import merged, same_circle, token
+from swarm_hook_core import others_words
+from swarm_hook_core.labels import bounded, merged, same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, clients_in, departed, living
 from swarm_hook_core.process import gone
 from swarm_hook_core.reader import COLUMNS
@@ -241,12 +242,12 @@ class Instances:
         count, locks = self.store.locks.glance(row, SUMMARY_LIMIT, mine)
         texts = []
         for lock in locks:
-            note = " ".join(lock["content"].split())[:80]
-            text = f"{lock['file']} by {lock['owner_label'] or 'another session'}"
-            texts.append(f"{text} ({note})" if note else text)
+            owner = others_words.label(lock["owner_label"]) if lock["owner_label"] else "another session"
+            text = f"{others_words.named(lock['file'])} by {owner}"
+            texts.append(f"{text} ({others_words.quoted(lock['content'], 80)})" if lock["content"].strip() else text)
         return {
             "peer_count": len(named),
-            "peers": [peer["label"] or peer["id"] for peer in named[:SUMMARY_LIMIT]],
+            "peers": [others_words.label(peer["label"] or peer["id"]) for peer in named[:SUMMARY_LIMIT]],
             "lock_count": count,
             "locks": texts,
         }
@@ -286,7 +287,7 @@ class Instances:
             # The supervisor answers for the instance, whatever becomes of its child.
             request.client = (run["supervisor_pid"], run["supervisor_start"])
             given = self.get(run["instance_id"]) or {}
-            request.label = merged(given.get("label") or "", request.label or "")
+            request.label = bounded(merged(given.get("label") or "", request.label or ""))
         now = self.store.now()
         lease_until = now + request.lease_seconds if request.lease_seconds else None
         row = self.get(known["instance_id"]) if known else self._reserved(request)

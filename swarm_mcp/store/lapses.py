@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.decision import duration
+from swarm_hook_core.others_words import label, named
 from swarm_hook_core.reader import plain
 from swarm_mcp.circle import may_meet
 from swarm_mcp.store.lock_reach import meet, reach_in
@@ -83,8 +84,9 @@ class Lapses:
         )
         former = self.store.instances.get(lapse["instance_id"])
         known = former and may_meet(former["label"], taker["label"])
-        name = taker["label"] or f"instance {taker['id']}" if known else "a session of another identity"
-        more = f" Since then {name} has been given {lock['file']}: read before you write."
+        own = label(taker["label"]) if taker["label"] else f"instance {taker['id']}"
+        name = own if known else "a session of another identity"
+        more = f" Since then {name} has been given {named(lock['file'])}: read before you write."
         self.store.change(
             "UPDATE messages SET content = content || ? WHERE id = ? AND read = 0", (more, lapse["message_id"])
         )
@@ -97,9 +99,9 @@ def _same_place(lapse: dict, lock: dict) -> bool:
 
 def _words(lock: dict, lapsed_at: int) -> str:
     moment = time.strftime("%H:%M:%S", time.localtime(lapsed_at))
-    held = f" (agent {lock['agent']})" if lock["agent"] else ""
+    held = f" (agent {named(lock['agent'])})" if lock["agent"] else ""
     fence = f", fence {lock['fence']}" if lock["fence"] else ""
     return (
-        f"[auto] Your lock on {lock['file']}{held} lapsed at {moment}: there was no sign of life for"
+        f"[auto] Your lock on {named(lock['file'])}{held} lapsed at {moment}: there was no sign of life for"
         f" {duration(lock['ttl'])}{fence}. It may have changed; lock it again before you go on with it."
     )

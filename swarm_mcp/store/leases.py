@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
+from swarm_hook_core.others_words import named
 from swarm_hook_core.reader import plain
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
@@ -159,7 +160,7 @@ class Leases:
         holder, left = self.store.instances.get(row["instance_id"]), self.store.locks.rows.left(row) or 0.0
         if holder:
             text = (
-                f"[auto] Your lock on {plain(row['file'])} lapses in {left:.0f} s. Anything this session does renews"
+                f"[auto] Your lock on {named(plain(row['file']))} lapses in {left:.0f} s. Anything this session does renews"
                 " it; if you need it no longer, release it: others may be waiting."
             )
             self.store.messages.post(holder["scope"], "system", holder["id"], text)

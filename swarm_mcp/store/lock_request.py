@@ -8,6 +8,7 @@ from swarm_mcp.store.lock_rows import EXCLUSIVE, MODES
 from swarm_mcp.store.record import record
 
 SHORTEST, LONGEST = 1.0, 30 * 86400.0  # seconds of a lease
+LONGEST_NOTE = 2048  # bytes of a note or a reason, which every session that meets the lock is to read
 MOST = 200  # locks in one request
 
 
@@ -48,11 +49,20 @@ def request(instance: dict, files: list[str] | tuple[str, ...], as_pattern: bool
     if mode not in MODES:
         raise SwarmError(f"unknown mode {mode[:40]!r}; choose from {', '.join(MODES)}")
     checked_ttl(ttl)
+    checked_note(given.get("note") or "")
     from swarm_mcp.store.logical import named
 
     asked = (named(reach_of(instance, file, as_pattern), bool(given.get("logical"))) for file in files)
     reaches = {reach.file: reach for reach in asked}
     return LockRequest(tuple(reaches.values()), **{**given, "mode": mode})
+
+
+def checked_note(note: str) -> str:
+    """`note`, or the reason for something about a lock, where it is short enough. Raises SwarmError."""
+    size = len(note.encode("utf-8", "surrogatepass"))
+    if size > LONGEST_NOTE:
+        raise SwarmError(f"a note or a reason has at most {LONGEST_NOTE} bytes, not {size}: say the rest in a message")
+    return note
 
 
 def checked_ttl(ttl: float | None) -> float | None:

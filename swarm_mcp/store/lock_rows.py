@@ -18,8 +18,10 @@ OWN = (
     "pattern", "base", "ttl", "renewed", "booted", "wall_until", "expected_end", "fence", "repository",
 )  # fmt: skip
 _EVIDENCE = [column.strip().split(".")[1] for column in COLUMNS.split(",")]
+# A note that another program or an earlier release stored may be of any length.
+_COLUMNS = ", ".join(f"c.{name}" for name in OWN).replace("c.content", "substr(c.content, 1, 2048) AS content")
 _SELECT = (
-    f"SELECT {', '.join(f'c.{name}' for name in OWN)}, i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
+    f"SELECT {_COLUMNS}, i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
     " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
     " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id WHERE c.type = 'lock'"
 )

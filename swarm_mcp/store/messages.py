@@ -12,11 +12,12 @@ import os
 
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.circle import may_meet
-from swarm_mcp.errors import Refused, UnknownInstance
+from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
 
 # A claim that old is void even where its process lives: it took messages and never answered.
 CLAIM_SECONDS = 120
+LONGEST = 65536  # bytes of a message
 SYSTEM = "system"  # the sender of notices that no session wrote
 
 _COLUMNS = "id, sender, content, created_at"
@@ -245,3 +246,6 @@ def _this_process() -> tuple[int, str]:
 def _require_words(content: str) -> None:
     if not content.strip():
         raise Refused("an empty message cannot be sent")
+    size = len(content.encode("utf-8", "surrogatepass"))
+    if size > LONGEST:
+        raise SwarmError(f"a message has at most {LONGEST} bytes, not {size}: put the rest into a file and name that")

@@ -6,6 +6,7 @@ Each is an ordinary message as well. Whoever is first, a poll or a hook, deliver
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.others_words import label
 from swarm_mcp.store.messages import SYSTEM
 
 AT_ONCE = 10  # notices in one hook's words
@@ -78,6 +79,6 @@ class Notices:
         locks = [lock for lock in self.store.locks.on(file) if lock["instance_id"] != instance["id"]]
         if not locks:
             return "" if self.store.locks.on(file) else " Nobody holds it now."
-        mine, theirs = (token(label or "", "identity") for label in (instance["label"], locks[0]["owner_label"]))
-        name = locks[0]["owner_label"] or f"instance {locks[0]['instance_id']}"
+        mine, theirs = (token(one or "", "identity") for one in (instance["label"], locks[0]["owner_label"]))
+        name = label(locks[0]["owner_label"]) if locks[0]["owner_label"] else f"instance {locks[0]['instance_id']}"
         return f" It is held by {name if same_circle(mine, theirs) else 'a session of another identity'} now."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.labels import bounded
 from swarm_mcp.scope import clean, scope_of
 
 RUN_RUNTIME = "run"  # of the instance of a run (``runs``) whose child has not reported a session of its own
@@ -26,7 +27,7 @@ class Registration:
 
     def __init__(self, directory: str, **given):
         self.directory = clean(directory)
-        self.label = " ".join((given.get("label") or "").split()) or None
+        self.label = bounded(" ".join((given.get("label") or "").split())) or None
         self.scope = scope_of(self.directory, given.get("scope") or "")
         self.file_root = clean(given["file_root"]) if given.get("file_root") else self.directory
         self.lease_seconds = given.get("lease_seconds") or 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import RECLAIM_SECONDS
+from swarm_mcp.shapes import known_as
 from swarm_mcp.store import events
 
 STALE_SECONDS = 30
@@ -42,8 +43,7 @@ def remove(store, row: dict, reason: str) -> None:
 def announce(store, row: dict, by: dict) -> None:
     """Inside that transaction: tell the peers of session `by` that it has removed instance `row`."""
     theirs, own = (token(label or "", "identity") for label in (row["label"], by["label"]))
-    known = row["label"] if theirs in ("", own) else ""  # its peers may be of other identities than the removed one
-    name = f"{known} (instance {row['id']})" if known else f"instance {row['id']}"
-    told = f"{by['label'] or 'a session without a label'} (instance {by['id']})"
-    content = f"[auto] {name} was removed by {told}: its locks are free and its tasks open again."
+    known = theirs in ("", own)  # its peers may be of other identities than the removed one
+    name = known_as(row) if known and row["label"] else f"instance {row['id']}"
+    content = f"[auto] {name} was removed by {known_as(by)}: its locks are free and its tasks open again."
     store.messages.announce(by, content)

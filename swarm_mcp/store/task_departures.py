@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.others_words import label, quoted
 from swarm_mcp.circle import may_meet
 from swarm_mcp.store import events
 from swarm_mcp.store import task_rows as rows
@@ -98,10 +99,10 @@ def _tell(store, row: dict, released: list[dict]) -> None:
     ]
     if not peers:
         return
-    named = [f'"{" ".join(task["title"].split())}" (task_id: {task["id"]})' for task in released[:_NAMED_LIMIT]]
+    named = [f"{quoted(task['title'])} (task_id: {task['id']})" for task in released[:_NAMED_LIMIT]]
     if len(released) > _NAMED_LIMIT:
         named.append(f"{len(released) - _NAMED_LIMIT} more")
-    who = row["label"] or row["id"]
+    who = label(row["label"] or row["id"])
     content = f"[auto] Session {who} has gone. Open again: {', '.join(named)}. claim_task takes one over."
     for peer in peers:
         store.change(

@@ -8,6 +8,7 @@ that the unread gate knows that a notice is about the very task that is being cl
 
 from __future__ import annotations
 
+from swarm_hook_core.others_words import named, quoted
 from swarm_mcp.store import task_states as states
 
 AUTO = "[auto] "
@@ -22,7 +23,7 @@ def assigned(store, requester: dict, task: dict) -> list[tuple[str, str]]:
         states.BLOCKED: "It is blocked by other tasks; you will be told when it may begin.",
         states.APPROVAL_REQUIRED: "It waits for approval; you will be told when it may begin.",
     }.get(task["status"], "Begin with claim_task.")
-    return _post(store, requester, task["assignee"], f"New {task['type']} task for you: {_named(task)}. {when}", task)
+    return _post(store, requester, task["assignee"], f"New {named(task['type'])} task for you: {_named(task)}. {when}", task)
 
 
 def assigned_together(store, requester: dict, tasks: list[dict]) -> list[tuple[str, str]]:
@@ -33,7 +34,7 @@ def assigned_together(store, requester: dict, tasks: list[dict]) -> list[tuple[s
             mine.setdefault(task["assignee"], []).append(task)
     told = []
     for assignee, some in mine.items():
-        listed = "; ".join(f"{_named(task)} [{task['type']}, {task['status']}]" for task in some)
+        listed = "; ".join(f"{_named(task)} [{named(task['type'])}, {task['status']}]" for task in some)
         waiting = any(task["status"] != states.CLAIMED for task in some)
         later = " those that are claimed; you will be told when the others may begin" if waiting else ""
         text = f"{len(some)} new task{'s' if len(some) > 1 else ''} for you: {listed}. Begin with claim_task{later}."
@@ -54,9 +55,8 @@ def ended(store, actor: dict, task: dict, summary: str | None) -> list[tuple[str
     requester = task["requester"]
     if task["status"] == states.CANCELLED or requester == actor["id"]:
         return []
-    outcome = " ".join((summary or "").split())
-    quoted = f": {outcome[:LONGEST_QUOTE]}{'…' if len(outcome) > LONGEST_QUOTE else ''}" if outcome else ""
-    text = f"{'Done' if task['status'] == states.DONE else 'Failed'}: {_named(task)}{quoted}"
+    outcome = f": {quoted(summary, LONGEST_QUOTE)}" if summary and summary.strip() else ""
+    text = f"{'Done' if task['status'] == states.DONE else 'Failed'}: {_named(task)}{outcome}"
     return _post(store, actor, requester, text, task)
 
 
@@ -77,7 +77,7 @@ def about(content: str, task_id: str) -> bool:
 
 
 def _named(task: dict) -> str:
-    return f'"{" ".join(task["title"].split())}" (task_id: {task["id"]})'
+    return f"{quoted(task['title'])} (task_id: {task['id']})"
 
 
 def _post(store, sender: dict, recipient: str, text: str, task: dict | None) -> list[tuple[str, str]]:

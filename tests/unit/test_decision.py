@@ -144,7 +144,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
 def test_the_reason_tells_a_model_what_it_needs() -> None:
     text = reason_for(mine="identity:work a", theirs="identity:work codex role:x", note="renumbering\nit", age=720)
     assert text.startswith("swarm lock blocked Write for /repo/f: held by identity:work codex role:x (")
-    assert "note: renumbering it" in text
+    assert 'note: "renumbering it"' in text
     assert "locked 12 min ago" in text
     assert "peer-instance" in text, "whom to message"
     for way in ("work on something else", "message the holder", "wait"):
@@ -183,7 +183,7 @@ def test_identities_hide_who_and_why_never_whether(mine: str, theirs: str, word:
 )
 def test_where_identities_do_not_differ_all_is_said(circle: tuple[str, str], word: str, note: str) -> None:
     text = reason_for(mine=circle[0] + "x", theirs=f"{circle[1]}codex role:{word}", note=note)
-    assert f"held by {circle[1]}codex role:{word} (" in text and f"note: {note}" in text
+    assert f"held by {circle[1]}codex role:{word} (" in text and f'note: "{note}"' in text
 
 
 @pytest.mark.parametrize(

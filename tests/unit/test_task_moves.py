@@ -73,7 +73,7 @@ def test_word_of_a_task_finds_a_session_where_it_is(ground: Ground, elsewhere: s
         ended = store.tasks.end(worker, late["id"], "done", "after")
         assert [recipient for recipient, _ in ended["notices"]] == [planner["id"]]
         inbox = [message["content"] for message in store.messages.take(moved)]
-        assert [text.rpartition(" ")[2] for text in inbox] == ["before", "after"]
+        assert [text.rpartition(" ")[2] for text in inbox] == ['"before"', '"after"']
 
 
 def test_nobody_writes_to_a_session_that_another_program_has_removed(ground: Ground) -> None:

@@ -55,7 +55,7 @@ def test_the_hook_denies_it_where_a_peer_holds_the_file(runtime: str, top: Path)
     peer_locks(top, top / "m.txt", note="mine")
     payload = captured(runtime, f"PreToolUse.{NAMES[runtime]}", top)
     reason = run(runtime, "pre_tool_use", payload).reason
-    assert NAMES[runtime] in reason and str(top / "m.txt") in reason and "note: mine" in reason
+    assert NAMES[runtime] in reason and str(top / "m.txt") in reason and 'note: "mine"' in reason
     payload["tool_input"]["path"] = str(top / "a.txt")
     assert run(runtime, "pre_tool_use", payload).out == "" and fault_lines() == []
 

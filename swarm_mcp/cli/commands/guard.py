@@ -21,6 +21,7 @@ example: swarm-mcp guard install
 from __future__ import annotations
 
 from swarm_hook_core.decision import duration
+from swarm_hook_core.others_words import label, named, quoted
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError
@@ -88,11 +89,11 @@ def _say_why(hook: str, found: list) -> None:
     now = int(time())
     for refusal in found[:NAMED]:
         lock = refusal.lock
-        who = lock["owner_label"] or short(lock["instance_id"])
+        who = label(lock["owner_label"]) if lock["owner_label"] else short(lock["instance_id"])
         who = "a session of another identity" if lock.get("hidden") else who
-        note = f"note: {lock['content']}; " if lock["content"] else ""
+        note = f"note: {quoted(lock['content'])}; " if lock["content"] else ""
         age = duration(seconds_since(lock["created_at"], now))
-        place = refusal.file or ".git"
+        place = named(refusal.file or ".git")
         if lock.get("lapsed"):
             complain(f"  {place}: your lock lapsed {age} ago, and {who} has had it since; lock it again and look at it")
         else:

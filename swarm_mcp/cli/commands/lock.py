@@ -40,6 +40,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.decision import duration
+from swarm_hook_core.others_words import label, named, quoted
 from swarm_hook_core.paths import git_root
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError, UsageError
@@ -148,12 +149,13 @@ def refused_by(refusal: LockRefused, args, store, asked: LockRequest, verb: str 
     if active.get("hidden"):
         who = "a session of another identity"
     else:
-        owner = active["owner"]["label"] or active["instance_id"]
-        note = f": {active['content']}" if active["content"] else ""
+        owner = active["owner"]["label"]
+        owner = label(owner) if owner else named(active["instance_id"])
+        note = f": {quoted(active['content'])}" if active["content"] else ""
         since = active.get("created_at")
         age = f"for {duration(seconds_since(since, store.now()))}" if since else "who waited first"
         who = f"{owner}, {age}{note}"
     line = f"{waiting} wait{'s' if waiting == 1 else ''} for it; " if waiting else ""
     answer = {"error": str(refusal), "active": active, "queue": {"waiting": waiting, "join": "--wait SECONDS"}}
-    said = f"{refusal} ({active['file']} by {who}); {line}--wait SECONDS joins the line"
+    said = f"{refusal} ({named(active['file'])} by {who}); {line}--wait SECONDS joins the line"
     return refused(args, verb, answer, said)

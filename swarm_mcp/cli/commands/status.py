@@ -16,6 +16,7 @@ import os
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.others_words import quoted
 from swarm_mcp.actor import surrounding_session, viewer_identity
 from swarm_mcp.circle import veiled
 from swarm_mcp.cli import lock_columns
@@ -73,7 +74,7 @@ def run(args) -> int:
     cells, plain = [], []
     for row in locks:
         who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
-        note = f" ({row['content']})" if row["content"] else ""
+        note = f" ({quoted(row['content'])})" if row["content"] else ""
         file, age = _near(row["file"], scope), duration(seconds_since(row["created_at"], now))
         cells.append((file, who, age, *lock_columns.cells(row, now), row["content"]))
         plain.append(f"  locked  {file}  by {who}, {age} ago{note}{lock_columns.suffix(row, now)}")

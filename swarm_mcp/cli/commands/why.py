@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
+from swarm_hook_core.others_words import label, named, quoted
 from swarm_mcp.actor import actor, onlooker_identity
 from swarm_mcp.cli.output import moment, say, show
 from swarm_mcp.errors import UnknownInstance
@@ -58,7 +59,7 @@ def run(args) -> int:
         say("  nobody holds it")
     for one in found["waiting"]:
         who = "another identity" if one.get("hidden") else _named(one)
-        wants = f"wants {one['mode']} {', '.join(one['files'])}"
+        wants = f"wants {one['mode']} {', '.join(map(named, one['files']))}"
         silent = "; it shows no life, so it is passed over when that is free" if one.get("silent") else ""
         say(f"  {one['place']}. in line: {who}, for {duration(one['waited'])}, {wants}{silent}")
     if found["write"]:
@@ -75,8 +76,8 @@ def _here(args) -> dict:
 def _say_lock(lock: dict, now: int) -> None:
     who = "another identity" if lock.get("hidden") else _named({**lock, "label": lock["owner_label"]})
     mine = " (this session)" if lock["yours"] else ""
-    note = f': "{lock["content"]}"' if lock["content"] else ""
-    say(f"  {lock['mode']}, held by {who}{mine}{THROUGH.get(lock['rule'], '').format(file=lock['file'])}{note}")
+    note = f": {quoted(lock['content'])}" if lock["content"] else ""
+    say(f"  {lock['mode']}, held by {who}{mine}{THROUGH.get(lock['rule'], '').format(file=named(lock['file']))}{note}")
     until = f"lapses in {duration(lock['lapses_in'])} unless renewed" if "lapses_in" in lock else "until it is released"
     if lock.get("expected_end"):
         away = lock["expected_end"] - now
@@ -86,8 +87,8 @@ def _say_lock(lock: dict, now: int) -> None:
 
 
 def _named(one: dict) -> str:
-    name = f"{one['label'] or 'a session without a label'} ({short(one['instance_id'])})"
-    return f"agent {one['agent']} of {name}" if one.get("agent") else name
+    name = f"{label(one['label']) if one['label'] else 'a session without a label'} ({short(one['instance_id'])})"
+    return f"agent {named(one['agent'])} of {name}" if one.get("agent") else name
 
 
 def _say_write(write: dict) -> None:
