@@ -6,7 +6,7 @@ where an option says that it writes.
 """
 
 from swarm_hook_core.effects.model import is_known
-from swarm_hook_core.effects.programs.places import cannot_tell, is_folder
+from swarm_hook_core.effects.programs.places import cannot_tell, exists, is_folder
 
 # Families and programs whose own entries deal with all their outputs, or whose words are another command's.
 _OWN_FAMILIES = frozenset(
@@ -58,10 +58,11 @@ def name_outputs(call, family, words=None) -> None:
 
 
 def _written(call, kind: str, word: str) -> None:
-    if kind == "folder" or is_folder(call, word):
-        call.tree(word, cannot_tell)
-    else:
+    if kind == "file" and not is_folder(call, word):
         call.write(word)
+        if exists(call, word):
+            return
+    call.tree(word, cannot_tell)
 
 
 def _kind(name: str) -> str:

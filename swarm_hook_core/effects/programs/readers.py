@@ -37,7 +37,17 @@ NAMES = frozenset(
         # programs and libraries
         " addr2line apropos c++filt dwarfdump ldd man nm objdump otool pahole pkg-config pkgconf readelf size"
         " tldr cheat whatis info lsb_release"
-        # windows of a person, terminals
+        # what changes or shows the machine alone: its devices, users, networks, services
+        " atq atrm auditctl aureport ausearch bmon bridge busctl chage chcpu chpasswd chsh conntrack cpupower"
+        " ethtool faillog finger firewall-cmd fping fstrim getenforce getsebool gpasswd"
+        " groupadd groupdel groupmod groups hdparm hostid hwclock iftop insmod iotop ip6tables iptables ipset iwconfig"
+        " iwlist killall5 lastb localectl lsinitramfs lsipc lslocks lslogins lsmem lsns lvdisplay lvs machinectl"
+        " modinfo modprobe mount nethogs networkctl newgrp nft numastat passwd pinky poweroff pvs reboot"
+        " resolvectl rfkill rmmod runlevel sestatus setenforce setsebool shutdown slabtop smartctl swapoff"
+        " systemd-analyze systemd-cgls systemd-cgtop udevadm ufw umount useradd userdel usermod vgs vnstat"
+        # windows of a person, terminals, sounds
+        " amixer aplay espeak feh i3-msg mpv notify-osd pactl setxkbmap swaymsg wmctrl xdotool xdpyinfo xev xinput"
+        " xkill xmodmap xprop xrandr xset xwininfo"
         " clear fzf open pbcopy pbpaste peco reset setterm stty wl-copy wl-paste xclip xdg-open xsel"
         # containers, clusters, clouds: what they change is elsewhere
         " kubectx kubens stern k9s dive hadolint doctl heroku az gcloud bq hcloud minikube kind argocd flux istioctl"

@@ -301,7 +301,7 @@ def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
     else:
         names, breaks_off = _as_xargs(stream.text)
         if breaks_off and stream.found is not None:  # some of them were used before, in the order of the disk
-            return [call.walk.some_of([*names, *stream.text.split()])] if names else []
+            return [call.walk.some_of([*names, *stream.text.split()])]
     return [name for name in names if name]
 
 
