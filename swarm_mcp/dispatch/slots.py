@@ -2,7 +2,8 @@
 
 A place is a file in the state folder that the worker's supervisor holds locked (``flock``), so that it is free the
 moment the supervisor is gone, however it went. Whoever finds none leaves a locked ticket, named by the time, and
-only the oldest ticket's holder may take a place: nobody is overtaken for ever.
+only the oldest ticket's holder may take a place: nobody is overtaken for ever. A ticket whose holder has not asked
+for long, because it is stopped, keeps nobody off a free place; it is the oldest again when its holder goes on.
 
 A worker that starts workers itself and waits for them would wait for ever if all places were taken by its like.
 So each worker has one more place, for one worker of its own at a time.
@@ -19,6 +20,7 @@ from swarm_hook_core.state import make_private, open_private, state_dir
 
 DEFAULT_MOST = 4
 VARIABLE = "SWARM_MAX_WORKERS"
+SILENT_SECONDS = 30.0  # since a ticket's holder has asked last
 
 
 def most() -> int:
@@ -47,6 +49,7 @@ class Slot:
             return True
         make_private(self._folder)
         self._draw_ticket()
+        self._show_life()
         if self._is_first():
             self._held = next((file for file in map(self._lock, map(str, range(1, most() + 1))) if file >= 0), -1)
         if self._held < 0 and self._within:
@@ -86,6 +89,12 @@ class Slot:
             else:  # somebody saw it before it was locked, and took it for one that was left behind
                 os.close(file)
 
+    def _show_life(self) -> None:
+        try:
+            os.utime(self._ticket_path, (time.time(), time.time()))
+        except OSError:
+            pass  # somebody has cleaned the folder
+
     def _drop_ticket(self) -> None:
         ticket, self._ticket = self._ticket, -1
         if ticket >= 0:
@@ -98,7 +107,8 @@ class Slot:
         for name in sorted(os.listdir(folder)):
             if name == own:
                 return True
-            if _is_held(os.path.join(folder, name)):
+            path = os.path.join(folder, name)
+            if _is_held(path) and not _is_silent(path):
                 return False
         return True  # somebody has cleaned the folder
 
@@ -121,6 +131,14 @@ def _is_held(path: str) -> bool:
         return False
     finally:
         os.close(file)
+
+
+def _is_silent(path: str) -> bool:
+    """Whether the holder of a ticket has not asked for so long that it must have been stopped."""
+    try:
+        return time.time() - os.stat(path).st_mtime >= SILENT_SECONDS
+    except OSError:
+        return True
 
 
 def _locked(file: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,20 @@ def test_who_came_first_is_first(cap) -> None:
     waiting[0].release()
     waiting[1].release()  # it gives up
     assert waiting[2].take()
+
+
+def test_who_is_stopped_keeps_nobody_off_a_free_place(cap, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks no more is passed over, and is first again once it asks."""
+    holder, stopped, waiting, late = cap(1, 4)
+    assert [slot.take() for slot in (holder, stopped, waiting)] == [True, False, False]
+    holder.release()
+    assert not waiting.take()
+    later = time.time() + slots.SILENT_SECONDS + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert waiting.take()
+    assert [slot.take() for slot in (late, stopped)] == [False, False]
+    waiting.release()
+    assert not late.take() and stopped.take()
 
 
 @pytest.mark.parametrize(("value", "most"), [("", 4), ("7", 7), ("0", 0), ("-1", 4), ("many", 4), ("²", 4)])
