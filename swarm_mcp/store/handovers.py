@@ -90,7 +90,7 @@ class Handovers:
             if keeps_out(other, taker["id"], "", mode):
                 owner = "you also hold" if other["instance_id"] == lock["instance_id"] else "there is also a lock on"
                 raise Refused(f"{owner} {plain(other['file'])}, which meets it: hand that over, or release it, first")
-            same = other["path_key"] == lock["path_key"] and other["pattern"] == lock["pattern"]
+            same = self.store.locks.is_same(other, reach)
             if other["instance_id"] == taker["id"] and not other["agent"] and same:
                 self.store.locks.drop([other], "merged")
 

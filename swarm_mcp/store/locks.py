@@ -300,10 +300,11 @@ class Locks:
         return None
 
     def _is_in_the_way(self, row: dict, instance: dict, wanted: LockRequest, reach: Reach) -> bool:
-        own = wanted.once and row["instance_id"] == instance["id"] and self._is_same(row, reach)
+        own = wanted.once and row["instance_id"] == instance["id"] and self.is_same(row, reach)
         return own or keeps_out(row, instance["id"], wanted.agent, wanted.mode)
 
-    def _is_same(self, row: dict, reach: Reach) -> bool:
+    def is_same(self, row: dict, reach: Reach) -> bool:
+        """Whether a lock is on that very path, by whatever name, or on that very pattern."""
         if reach.pattern or row["pattern"]:
             return (row["pattern"], row["base"]) == (reach.pattern, reach.base)
         return row["file"] in reach.keys or (row["path_key"] or key_of(row["file"])) in reach.keys
@@ -316,7 +317,7 @@ class Locks:
     def _grant(self, instance: dict, wanted: LockRequest, reach: Reach, met: list[dict]) -> dict:
         """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""
         mine = [row for row in met if row["instance_id"] == instance["id"] and (row["agent"] or "") == wanted.agent]
-        own = next((row for row in mine if self._is_same(row, reach)), None)
+        own = next((row for row in mine if self.is_same(row, reach)), None)
         mode = None if wanted.mode == EXCLUSIVE else wanted.mode
         now = self.store.now()
         lock: dict = {"id": new_id(), "content": wanted.note, "task_id": wanted.task_id, "created_at": now}

@@ -63,6 +63,19 @@ def test_a_transfer_is_one_step_with_a_new_fence(ground: Ground):
             store.handovers.transfer(giver, file, taker["id"])
 
 
+def test_a_lock_that_the_taker_shares_already_becomes_one_though_its_folder_is_a_link_now(ground: Ground):
+    giver, taker = ground.session("giver", "giver"), ground.session("taker", "taker")
+    folder = ground.repo / "place"
+    folder.mkdir()
+    with ground.store() as store:
+        store.locks.acquire_all(giver, request(giver, [f"{folder}/f"], mode="shared"))
+        folder.rename(ground.repo / "real")
+        folder.symlink_to("real")
+        store.locks.acquire_all(taker, request(taker, [f"{folder}/f"], mode="shared"))
+        store.handovers.transfer(giver, f"{folder}/f", taker["id"])
+        assert len(store.locks.of(taker["id"])) == 1
+
+
 def test_a_lock_is_not_handed_to_who_could_not_use_it(ground: Ground):
     giver, taker = ground.session("giver", "identity:a giver"), ground.session("taker", "identity:b taker")
     friend = ground.session("friend", "identity:a friend")
