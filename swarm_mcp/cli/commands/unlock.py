@@ -17,6 +17,7 @@ example: swarm-mcp unlock src/schema.sql
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
+from swarm_hook_core.others_words import label, named
 from swarm_mcp.actor import person
 from swarm_mcp.cli.commands.lock import repository_of, wanted
 from swarm_mcp.cli.output import complain, refused, say, show
@@ -76,12 +77,12 @@ def _left(store, instance: dict, reach: Reach, agent: str) -> dict:
 
 
 def _words(active: dict, instance: dict, file: str, agent: str) -> str:
-    through = "" if active["file"] == file else f" through {active['file']}"
+    through = "" if active["file"] == file else f" through {named(active['file'])}"
     if active.get("hidden"):
         return f"{file} is not yours: held by a session of another identity{through}"
-    holder = f"agent {active['agent']} of " if active.get("agent") else ""
+    holder = f"agent {named(active['agent'])} of " if active.get("agent") else ""
     if active["instance_id"] == instance["id"]:
         by = f"agent {agent}" if agent else "itself"
         return f"{file} was not locked by {by}: held by {holder}this session{through}"
-    owner = f"{active['owner']['label'] or 'a session without a label'} ({short(active['instance_id'])})"
-    return f"{file} is not yours: held by {holder}{owner}{through}"
+    owner = label(active["owner"]["label"]) if active["owner"]["label"] else "a session without a label"
+    return f"{file} is not yours: held by {holder}{owner} ({short(active['instance_id'])}){through}"
