@@ -13,6 +13,11 @@ SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports w
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
 _ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
+# What nearly every program calls the subcommands that only look.
+_LOOKS = frozenset(
+    "list ls show status st info search describe log logs diff view ping devices policy whoami doctor query tree top ps"
+    " history version help".split()
+)
 _NEVER_FAIL = frozenset("echo printf pwd date sleep".split())
 # Names of programs that a file of the project may have as well: `./test` is not `test`.
 _COMMON_NAMES = frozenset("test [ install watch script make true false echo sort patch view time env run w".split())
@@ -90,7 +95,10 @@ def _program(walk, scope, words):
     if does is None or (name.startswith(".") and call.name in _COMMON_NAMES) or _is_a_script_called_so(name, does):
         if "/" not in name and (words[1:] in _ASKS_WHAT_IT_IS or words[2:] == ["--help"]):
             return None
-        call.guess(_unknown(walk, scope, name))
+        if "/" not in name and (words[1:2] == ["--list"] or words[1:] == ["-l"] or _LOOKS.intersection(words[1:2])):
+            call.runs_project()  # watched, without a word
+        else:
+            call.guess(_unknown(walk, scope, name))
         _name_outputs(call, "")
         return None
     family = FAMILY_OF.get(call.name, "")

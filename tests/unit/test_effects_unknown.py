@@ -33,6 +33,8 @@ NAMED = {
     "gcc --compile a.c; g++ b.c --output f": ("a.o f", ""),
     "gcc -MMD -c a.c -o dir/a.o": ("dir/a.d dir/a.o", ""),
     "go build cmd/x.go; go build -C dir y.go": ("x dir/y", ""),
+    "nmap -oN f host; tcpdump -w g -i lo": ("f g", ""),
+    "frob list -o f": ("f", ""),
     "gio copy f g; gio rename dir/f h": ("g dir/h g/f dir/f", ""),
     # whose `-o` is something else, and stands before what they only read
     "ps -o pid; grep -o f f; strings -o f; ls -o f; nm -o f; lsof -o f; hexdump -o f; rg -o f f; mvn -o f": ("", ""),
@@ -66,6 +68,9 @@ shellcheck --fix f
 git frob
 frob
 frob --helpful
+frob get x
+frob -l f
+screen -dm make
 """.strip().split("\n")
 QUIET = """
 npm ls --depth 0
@@ -104,6 +109,14 @@ frob --help
 frob sub --help
 frob -V
 frob version
+frob status --short
+frob list
+frob -l
+apt-cache policy nginx
+rpm -qa
+screen -ls
+nmap -sV localhost
+tcpdump -i lo
 curl --write-out '%{http_code}' http://host.invalid
 """.strip().split("\n")
 

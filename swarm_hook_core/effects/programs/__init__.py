@@ -10,7 +10,8 @@ FAMILIES = {
     "copies": "cp gcp mv gmv ln gln link install ginstall rsync ditto",
     "filters": "tee dd sort gsort uniq sponge split gsplit csplit tree less xxd iconv shuf gshuf base64 base32"
     " uudecode",
-    "outputs": "tmux sdiff xsv sar cppcheck nvidia-smi trivy grype pygmentize highlight qrencode xmlstarlet ptx file"
+    "outputs": "tmux screen rpm nmap masscan tcpdump tshark dumpcap ngrep sdiff xsv sar cppcheck"
+    " nvidia-smi trivy grype pygmentize highlight qrencode xmlstarlet ptx file"
     " openssl gpg gpg2 age ssh-keygen mlr strip objcopy ranlib pdftotext m4 plutil defaults screencapture",
     "sed": "sed gsed",
     "awk": "awk gawk mawk nawk goawk",

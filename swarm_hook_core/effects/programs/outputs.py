@@ -125,6 +125,29 @@ _REPORTS = {
 }
 
 
+def _watched_network(call) -> None:
+    """nmap, tcpdump and their kin: what they saw goes to a file only where one is named."""
+    for option, value in zip(call.words, [*call.words[1:], ""], strict=True):
+        if option in ("-oN", "-oX", "-oG", "-oS", "-oJ", "-oL") or option == "-w" and call.name != "nmap":
+            _write(call, value)
+        elif option == "-oA" and value:
+            for ending in (".nmap", ".xml", ".gnmap"):
+                _write(call, value + ending)
+        elif option[:2] == "-w" and call.name != "nmap":
+            _write(call, option[2:])
+
+
+def _rpm(call) -> None:
+    """Changes the machine, or looks; what it builds goes where its configuration says."""
+    if any(word in ("--rebuild", "--recompile", "-b", "-ba", "-bb") for word in call.words):
+        call.guess("builds a package")
+
+
+def _screen(call) -> None:
+    if not call.words or call.words[0] not in ("-ls", "-list", "-wipe", "-v", "-r", "-x", "-rd", "-d", "-D"):
+        call.guess("may type into a terminal")
+
+
 def _xmlstarlet(call) -> None:
     if call.words[:1] in (["ed"], ["edit"]) and any(word in ("-L", "--inplace") for word in call.words):
         _write(call, call.words[-1])
@@ -182,6 +205,9 @@ def _tmux(call) -> None:
 RUN = {
     **dict.fromkeys(_REPORTS, _reported),
     "tmux": _tmux,
+    "screen": _screen,
+    "rpm": _rpm,
+    **dict.fromkeys(("nmap", "masscan", "tcpdump", "tshark", "dumpcap", "ngrep"), _watched_network),
     "xmlstarlet": _xmlstarlet,
     "ptx": _ptx,
     "file": _file,

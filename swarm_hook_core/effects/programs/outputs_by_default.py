@@ -12,7 +12,9 @@ from swarm_hook_core.effects.programs.places import cannot_tell, exists, is_fold
 _OWN_FAMILIES = frozenset(
     "archives awk copies editors files git interpreters listers patch perl searchers sed wrappers".split()
 )
-_OWN = frozenset("aria2c brotli coverage curl http https javac lz4 rustc sqlite3 tar tsc wget xh zstd".split())
+_OWN = frozenset(
+    "aria2c brotli coverage curl http https javac lz4 masscan nmap rustc sqlite3 tar tcpdump tsc wget xh zstd".split()
+)
 # Programs whose `-o` takes no file, and may stand before one that is only read.
 _OTHER_O = frozenset(
     "ack ag az cal column dwdiff eksctl exa eza findmnt fswatch getfacl gradle gradlew hexdump infocmp ip jest join"

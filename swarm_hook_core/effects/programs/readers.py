@@ -34,6 +34,9 @@ NAMES = frozenset(
         # networks
         " arp dig host ifconfig ip iw mtr nc ncat netcat netstat networksetup nmcli nslookup ping ping6 route ss"
         " ssh-add ssh-keyscan telnet tracepath traceroute whois"
+        # packages, media, pages
+        " apt-cache apt-file dpkg-query exiftags fastfetch ffprobe htmlq hwinfo inxi jc lstopo lynx mediainfo mimetype"
+        " neofetch pdffonts pdfinfo pup rpmquery screenfetch soxi w3m xmlwf"
         # programs and libraries
         " addr2line apropos c++filt dwarfdump ldd man nm objdump otool pahole pkg-config pkgconf readelf size"
         " tldr cheat whatis info lsb_release"

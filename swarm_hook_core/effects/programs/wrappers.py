@@ -241,8 +241,8 @@ def _docker(call) -> None:
 
 _DOCKER_QUIET = frozenset(
     "ps images image pull push login logout tag rmi rm stop start restart kill pause unpause logs inspect stats top"
-    " port network volume system info version search history events attach wait update rename diff commit load import ls"
-    " context manifest node plugin secret service stack swarm trust prune config help run container builder buildx"
+    " port network volume system info version search history events attach wait update rename diff commit load import"
+    " ls context manifest node plugin secret service stack swarm trust prune config help run container builder buildx"
     " use create du imagetools unshare machine pod generate-completion healthcheck exists list auto-update".split()
 )
 _COMPOSE_QUIET = frozenset(
