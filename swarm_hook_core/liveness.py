@@ -1,9 +1,9 @@
 """When a session has gone, and with it whatever it held.
 
 A session that hooks registered goes on proof of its client's death (or, idle, of its terminal's), of every
-client's where several have it open, or when it has shown no sign of life for its whole lease. Sessions of other implementations on the same
-file carry no process identity; they go by the rule those implementations themselves follow, 60 s
-without a heartbeat.
+client's where several have it open, or when it has shown no sign of life for its whole lease. Sessions of
+other implementations on the same file carry no process identity; they go by the rule those
+implementations themselves follow, 60 s without a heartbeat.
 """
 
 from swarm_hook_core.process import gone

@@ -111,6 +111,19 @@ def test_a_person_s_commit_of_a_held_file_is_refused_and_says_by_whom(repo: Repo
     assert repo.git("commit", "--no-verify", "-m", "x").returncode == 0
 
 
+def test_what_hold_runs_commits_what_hold_keeps(repo: Repo):
+    """Whoever it holds for: the commit comes from the process that holds."""
+    assert repo.guard("install").code == 0
+    session = repo.ground.session("s", "s")
+    for number, words in enumerate([("--as", session["id"]), ()]):
+        (repo.top / "a.txt").write_text(f"{number}\n")
+        commit = ("git", "commit", "-am", "change")
+        done = repo.ground.process("hold", "a.txt", *words, "--", *commit, cwd=repo.top, stdin=subprocess.DEVNULL)
+        assert done.code == 0, done
+    repo.ground.lock(session, str(repo.top / "a.txt"))
+    assert repo.commit("a.txt").returncode == 1
+
+
 def test_the_holder_commits_its_own_files_and_sub_shells_know_it(repo: Repo, peer: dict):
     repo.guard("install")
     assert repo.commit("a.txt", CLAUDE_CODE_SESSION_ID="peer").returncode == 0

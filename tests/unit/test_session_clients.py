@@ -33,8 +33,8 @@ def two():
 
 def join(ground: Ground, client: Sleeper, *words: str) -> dict:
     """The session's row, once that client has told of it as its hooks do."""
-    argv = ("register", *KEY, "--lease-seconds", "86400", "--client", f"{client.pid}:{client.started}", *words, "--json")
-    return ground.swarm(*argv).json
+    argv = ("register", *KEY, "--lease-seconds", "86400", "--client", f"{client.pid}:{client.started}", *words)
+    return ground.swarm(*argv, "--json").json
 
 
 def leave(ground: Ground, client: Sleeper) -> dict:
@@ -223,7 +223,8 @@ def test_hooks_read_a_file_in_which_a_session_has_one_client(ground: Ground, two
         )
         file = f"{ground.scope}/{name}"
         connection.execute(
-            "INSERT INTO context (id, scope, instance_id, file, type, content, path_key) VALUES (?, ?, ?, ?, 'lock', '', ?)",
+            "INSERT INTO context (id, scope, instance_id, file, type, content, path_key)"
+            " VALUES (?, ?, ?, ?, 'lock', '', ?)",
             (f"lock-{name}", ground.scope, name, file, file),
         )
     connection.commit()

@@ -1,4 +1,4 @@
-"""A person's terminal is its own shell, or the agent's session around it; never anybody else that happens to be there."""
+"""A person's terminal is its own shell, or the agent's session around it; never anybody else."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Terminal:
         self.folder.mkdir()
         self._terminal, inner = pty.openpty()
         self.shell = subprocess.Popen(
-            [*BARE_PYTHON, "-c", LOGIN], stdin=inner, stdout=inner, stderr=inner, start_new_session=True, cwd=ground.repo
-        )
+            [*BARE_PYTHON, "-c", LOGIN], stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
+            cwd=ground.repo,
+        )  # fmt: skip
         os.close(inner)
         self._count = 0
 
@@ -100,7 +101,8 @@ def test_what_a_person_types_at_a_fresh_terminal_is_that_persons(ground: Ground,
     assert task["requester"] == two != one
     assert p.swarm("send", "--to", two, "hello").code == 0
     assert p.swarm("claim", task["id"]).code == 0
-    assert ground.sql("SELECT sender, recipient FROM messages WHERE content = 'hello'") == [{"sender": one, "recipient": two}]
+    sent = ground.sql("SELECT sender, recipient FROM messages WHERE content = 'hello'")
+    assert sent == [{"sender": one, "recipient": two}]
     assert ground.sql("SELECT assignee FROM tasks") == [{"assignee": one}]
 
 
@@ -108,8 +110,8 @@ def test_what_a_person_types_at_a_fresh_terminal_is_that_persons(ground: Ground,
     "words",
     [
         ("send", "--to", "peer", "hello"), ("broadcast", "hello"), ("claim", "t"), ("request-task", "other", "do it"),
-        ("kv", "set", "k", "1"), ("kv", "append", "l", "1"), ("kv", "del", "k"), ("prompt-peer", "peer", "--message", "hi"),
-        ("update-task", "mine", "--status", "done"), ("unlock", "f"), ("request-lock", "held"), ("steal", "held"),
+        ("kv", "set", "k", "1"), ("kv", "append", "l", "1"), ("kv", "del", "k"),
+        ("prompt-peer", "peer", "--message", "hi"), ("update-task", "mine", "--status", "done"), ("unlock", "f"), ("request-lock", "held"), ("steal", "held"),
     ],
 )  # fmt: skip
 def test_each_verb_makes_a_fresh_shell_known(ground: Ground, monkeypatch, words: tuple[str, ...]):
@@ -127,7 +129,8 @@ def test_a_terminal_opened_from_another_is_its_own(ground: Ground):
     """As a terminal program that was started by hand: its shell descends from the first one."""
     line = shlex.join(SWARM)
     typed = f"{line} unlock b.txt; {line} lock c.txt; {line} whoami --json; :"
-    opened = [*BARE_PYTHON, "-c", "import subprocess, sys; subprocess.run(['sh', '-c', sys.argv[1]], start_new_session=True)", typed]
+    program = "import subprocess, sys; subprocess.run(['sh', '-c', sys.argv[1]], start_new_session=True)"
+    opened = [*BARE_PYTHON, "-c", program, typed]
     with Terminal(ground, "outer") as outer:
         assert outer.swarm("lock", "b.txt").code == 0
         done = outer.types(shlex.join(opened))
@@ -178,7 +181,8 @@ def test_what_a_person_runs_with_hold_is_not_the_holder(ground: Ground):
 
 
 def test_what_a_command_of_a_session_of_its_own_locks_is_the_shells(ground: Ground):
-    alone = [*BARE_PYTHON, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:], start_new_session=True))"]
+    program = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:], start_new_session=True))"
+    alone = [*BARE_PYTHON, "-c", program]
     with Terminal(ground, "p") as p:
         assert p.types(shlex.join([*alone, *SWARM, "lock", "b.txt"])).code == 0
         assert holders(ground) == {"b.txt": p.whoami} != {"b.txt": ""}
