@@ -34,7 +34,7 @@ class StandIn:
         tree = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
         (group,) = transport.wired(tree, runtime)["hooks"]["PreToolUse"]
         (hook,) = [hook for hook in group["hooks"] if hook["type"] == "command"]
-        before, _, _ = str(hook["command"]).partition(" python3 ")
+        before, _, _ = str(hook["command"]).partition(' /bin/sh "${CLAUDE_PLUGIN_ROOT}/integrations/hook.sh"')
         assert before != hook["command"], hook
         self.command = before.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) + " cat; exit 0"
 
