@@ -14,7 +14,7 @@ from hypothesis import settings
 
 FOREIGN_PREFIXES = ("SWARM_", "HERDR_", "CLAUDE", "CODEX_", "HERMES_", "XDG_")
 FOREIGN_NAMES = (
-    "AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR",
+    "AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR",
     "CLICOLOR_FORCE",
 )  # fmt: skip
 # A busy machine is no defect: what is slow is measured in tests/bench.
@@ -41,6 +41,11 @@ def _guard_real_home(event: str, arguments: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(_guard_real_home)
+
+
+def pytest_collection_finish() -> None:
+    """Once the tests' own bytecode is found or written, what they compile lies where everybody's does."""
+    sys.pycache_prefix = None
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,20 @@ LONG = (
     "test_deep_payloads.py::test_a_huge_input_is_read_in_time[100]",
     "test_sibling_servers.py::test_killed_at_random_no_file_is_held_twice[long]",
 )
+
+
+# With SWARM_FAST=1 a test is skipped as soon as it starts a program, which is what takes time.
+PROGRAM_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
+
+
+def _skip_programs(event: str, _arguments: tuple[object, ...]) -> None:
+    if event in PROGRAM_STARTS:
+        pytest.skip("starts a program")
+
+
+def pytest_collection_finish() -> None:
+    if os.environ.get("SWARM_FAST"):
+        sys.addaudithook(_skip_programs)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
