@@ -25,9 +25,9 @@ test: $(INSTALLED)
 	@echo "running tests/unit with $(WORKERS) workers, which takes some minutes; Ctrl-C shows what has failed so far"
 	@$(UNIT)
 
-# For the inner loop: of the same tests those that start no program.
+# For the inner loop, half a minute: the files that neither start programs by the dozen nor wait; see tests/unit/conftest.py.
 fast: $(INSTALLED)
-	@echo "running what starts no program of tests/unit with $(WORKERS) workers"
+	@echo "running the quick half of tests/unit with $(WORKERS) workers"
 	@SWARM_FAST=1 $(UNIT)
 
 # The real clients, in private homes, against scripted models on loopback. Needs npm, git and tmux. SWARM_THOROUGH=1:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +42,21 @@ def without_privileges() -> None:
                 raise OSError(ctypes.get_errno(), "prctl")
 
 
+@functools.cache
+def _empty_store() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "swarm.db")
+        Store(path).close()
+        return Path(path).read_bytes()
+
+
+def put_empty_store(path: str) -> None:
+    """Copy an empty store to `path`: making one takes much longer."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(_empty_store())
+
+
 class Done(NamedTuple):
     """How a command ended."""
 
@@ -62,6 +79,7 @@ class Ground:
         (self.repo / ".git").mkdir(parents=True)
         self.database = str(folder / "store" / "swarm.db")
         self.scope = str(self.repo)
+        self.copies = True  # whether `store` may copy an empty store instead of making one
 
     # ------------------------------------------------------------- the command
 
@@ -85,6 +103,8 @@ class Ground:
 
     def store(self, read_only: bool = False) -> Store:
         """The open store."""
+        if self.copies and not read_only and not os.path.lexists(self.database):
+            put_empty_store(self.database)
         return Store(self.database, read_only)
 
     def sql(self, statement: str, *values) -> list[dict]:
@@ -166,9 +186,17 @@ class Sleeper:
         self.end()
 
 
-def wait_for(condition, seconds: float = 10.0):
+def time_limit(seconds: float) -> float:
+    """What takes `seconds` at most where nothing else runs may take this long here and now."""
+    to_do = os.getloadavg()[0]
+    with contextlib.suppress(OSError):  # the average lags behind; Linux counts what wants to run at this moment
+        to_do = max(to_do, int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]))
+    return seconds * (1 + to_do / (os.cpu_count() or 1))
+
+
+def wait_for(condition, seconds: float = 30.0):
     """The first true value of `condition()`; fails when there is none in time."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + time_limit(seconds)
     while time.monotonic() < end:
         value = condition()
         if value:

@@ -12,6 +12,8 @@ import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ground import put_empty_store
+
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
@@ -129,19 +131,11 @@ def write(runtime: str, session_id: str, cwd: Any, *paths: str | Path, **env: st
     return run(runtime, "pre_tool_use", write_payload(runtime, session_id, cwd, *(str(path) for path in paths)), env)
 
 
-_empty_store: bytes = b""
-
-
 def ready_store() -> Path:
-    """An empty store in this test's home, copied: making one costs each test a third of a second."""
-    global _empty_store
+    """An empty store in this test's home."""
     path = Path(os.environ["SWARM_DB_PATH"])
-    if not _empty_store:
-        Store().close()
-        _empty_store = path.read_bytes()
-    elif not path.exists():
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.write_bytes(_empty_store)
+    if not path.exists():
+        put_empty_store(str(path))
     return path
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import interpreter_cases as cases
 import pytest
+from ground import time_limit
 
 from swarm_hook_core.effects import effects_of
 from swarm_hook_core.effects.model import absolute
@@ -273,5 +274,5 @@ def test_hostile_code_ends_in_time(how, code, tmp_path) -> None:
         start = time.thread_time()
         effects = effects_of(f"{how} {shlex.quote(code)}", str(tmp_path))
         best = min(best, time.thread_time() - start)
-    assert best < 0.15  # the goal is 0.05; a slow machine has three times that
+    assert best < time_limit(0.15)  # the goal is 0.05; a slow machine has three times that
     assert not any("not understood" in guess.why for guess in effects.guesses)

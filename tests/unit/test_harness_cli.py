@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ground import SWARM, Ground, wait_for
+from ground import SWARM, Ground, time_limit, wait_for
 
 from swarm_mcp.harness import registry
 from swarm_mcp.store import Store
@@ -201,7 +201,7 @@ def test_logs_follow_until_the_run_has_ended(ground: Ground) -> None:
     began = time.monotonic()
     gate.touch()
     rest, _ = reader.communicate(timeout=20)
-    assert reader.returncode == 0 and "over" in rest and time.monotonic() - began < 10
+    assert reader.returncode == 0 and "over" in rest and time.monotonic() - began < time_limit(10)
     assert run.communicate(timeout=20)[0] == "begun\nover\n"
 
 

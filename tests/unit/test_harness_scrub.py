@@ -7,6 +7,7 @@ import json
 import time
 
 import pytest
+from ground import time_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -177,8 +178,8 @@ def test_it_is_fast_enough_for_every_line():
     began = time.perf_counter()
     for _ in range(100):
         scrub.text(line)
-    assert time.perf_counter() - began < 0.5, "5 kB in less than 5 ms, on the busiest machine"
+    assert time.perf_counter() - began < time_limit(0.5), "5 kB in less than 5 ms, on the busiest machine"
     hostile = "eyJ" * 200_000 + "://" * 50_000 + "sk-" * 50_000 + "-----BEGIN PRIVATE KEY-----" * 300
     began = time.perf_counter()
     scrub.text(hostile)
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < time_limit(5)

@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from ground import FOLDERS, SWARM, Ground, wait_for
+from ground import FOLDERS, SWARM, Ground, time_limit, wait_for
 
 from swarm_hook_core import hold_marks
 from swarm_hook_core.process import host_id, start_time
@@ -120,7 +120,7 @@ def test_a_lost_lock_ends_the_command(ground: Ground, script: str):
     taken = time.monotonic()
     code, err = ended(held)
     assert code == 76 and f"hold: {ground.scope}/g is no longer held" in err and "TERM" in said(ground)
-    assert time.monotonic() - taken < 5 and locks(ground) == [], "the other one is given back"
+    assert time.monotonic() - taken < time_limit(5) and locks(ground) == [], "the other one is given back"
 
 
 def test_stopped_past_its_lease_it_has_lost(ground: Ground):
