@@ -9,9 +9,10 @@ BIN       := $(SWARM_DEV)/venv/bin
 INSTALLED := $(SWARM_DEV)/installed
 FETCHED   := $(SWARM_DEV)/clients/$(shell printf %s "$(CLIENTS)" | cksum | cut -d' ' -f1)
 SOURCES   := $(shell find pyproject.toml LICENSE README.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
+# exec: what Ctrl-C interrupts is pytest, which then shows its summary, and no shell around it.
 PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
-UNIT      := PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
+UNIT      := exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
 .PHONY: demo test fast e2e bench clean
 .DEFAULT_GOAL := demo
@@ -28,13 +29,13 @@ test: $(INSTALLED)
 # For the inner loop, half a minute: the files that neither start programs by the dozen nor wait; see tests/unit/conftest.py.
 fast: $(INSTALLED)
 	@echo "running the quick half of tests/unit with $(WORKERS) workers"
-	@SWARM_FAST=1 $(UNIT)
+	@export SWARM_FAST=1; $(UNIT)
 
 # The real clients, in private homes, against scripted models on loopback. Needs npm, git and tmux. SWARM_THOROUGH=1:
 # also the scenarios of which others are a sample.
 e2e: $(INSTALLED) $(FETCHED)
 	@echo "running tests/e2e, which takes many minutes; Ctrl-C shows what has failed so far"
-	@PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/e2e -n 3 --dist loadgroup
+	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/e2e -n 3 --dist loadgroup
 
 bench: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" -m bench $(BENCH)
