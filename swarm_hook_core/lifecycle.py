@@ -298,7 +298,7 @@ def _row(done) -> dict:
         raise NotRegistered(_why(done))
     try:
         row = loads(done.stdout)
-    except ValueError:
+    except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
         raise NotRegistered("swarm-mcp register gave no usable answer")

@@ -27,7 +27,7 @@ class CommandReader:
             raise CoordinatorUnavailable(f"swarm-mcp locks: {done.stderr.strip()[:200]}")
         try:
             rows = loads(done.stdout)
-        except ValueError:
+        except (ValueError, RecursionError):
             rows = None
         if not isinstance(rows, list):
             raise CoordinatorUnavailable("swarm-mcp locks gave no list")

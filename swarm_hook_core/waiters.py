@@ -23,7 +23,7 @@ def count(rows, path: str) -> int:
 def _meets(wants, key: str) -> bool:
     try:
         asked = loads(wants)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return False
     return isinstance(asked, list) and any(_is_met(want, key) for want in asked if isinstance(want, dict))
 

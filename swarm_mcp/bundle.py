@@ -93,7 +93,7 @@ def read_record(target: Path) -> dict:
     """What a bundle says of itself: version, files, python, coordinator, transports; empty where there is none."""
     try:
         record = json.loads((target / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     files = record.get("files") if isinstance(record, dict) and record.get("name") == "swarm" else None
     # What it names may be removed, so it must be a bundle's own, inside the folder.

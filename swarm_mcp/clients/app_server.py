@@ -114,6 +114,6 @@ class AppServer:
         for line in self._process.stdout:
             try:
                 self._answers.put(json.loads(line))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
         self._answers.put(None)

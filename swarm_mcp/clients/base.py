@@ -104,7 +104,7 @@ class Client(ABC):
                 for hook in group["hooks"]
                 if hook.get("type") == "mcp_tool"
             ]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ClientFailed(f"the hooks in {folder} cannot be understood ({describe(error)})") from error
 
     @abstractmethod
@@ -146,7 +146,7 @@ class Client(ABC):
             raise ClientFailed(f"`{' '.join([self.executable, *words])}` could not be run: {error}") from error
         try:
             parsed = json.loads(done.stdout)
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed = None
         complaint = (done.stderr.strip() or done.stdout.strip()).splitlines()
         text = complaint[-1][:300] if complaint else f"exit code {done.returncode}"

@@ -95,7 +95,7 @@ class ClaudeCode(Client):
                 for hook in group["hooks"]
                 if hook["type"] == "command"
             ]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
 
     def plugin_root(self) -> Path | None:
@@ -141,13 +141,13 @@ class ClaudeCode(Client):
                 return False
             del known[SERVER]
             write_whole(path.resolve(), json.dumps(known).encode())
-        except (OSError, ValueError, SwarmError):
+        except (OSError, ValueError, SwarmError, RecursionError):
             return False  # the client forgets by itself in time
         return True
 
     def _hooks_are_off(self) -> bool:
         try:
             settings = json.loads((self._home() / "settings.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return False
         return isinstance(settings, dict) and settings.get("disableAllHooks") is True

@@ -74,7 +74,7 @@ def _version(path: str) -> str:
         with open(record, encoding="utf-8") as file:
             pid = json.load(file)["pid"]
         found = re.search(r"(\d+\.\d+\.\d+)", os.readlink(f"/proc/{pid}/exe"))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         found = None
     return found[1] if found else "0.169.0"
 

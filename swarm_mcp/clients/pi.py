@@ -71,7 +71,7 @@ class Pi(Client):
                 for group in groups
                 for hook in group["hooks"]
             ]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
 
     def plugin_root(self) -> Path | None:

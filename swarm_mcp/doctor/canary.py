@@ -162,7 +162,7 @@ def _understood(text: str) -> tuple[str, str]:
     try:
         answer = json.loads(text)
         output = dict(answer["hookSpecificOutput"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return text, f"the hook printed what no client understands: {text[:120]!r}"
     exact = set(answer) == {"hookSpecificOutput"} and output.get("permissionDecision") == "deny"
     return (str(output.get("permissionDecisionReason")) if exact else text), ""
@@ -171,5 +171,5 @@ def _understood(text: str) -> tuple[str, str]:
 def _recorded(root: Path) -> str:
     try:
         return json.loads((root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"]
-    except (OSError, ValueError, IndexError, KeyError, TypeError):
+    except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):
         return ""

@@ -78,7 +78,7 @@ class Server:
                 raise Unanswered(f"the server ended before it answered {method}")
             try:
                 message = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(message, dict) and message.get("id") == number and "method" not in message:
                 if "error" in message:

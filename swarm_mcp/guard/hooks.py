@@ -274,7 +274,7 @@ def _text(data: bytes) -> str:
 def _read_record(home: str) -> dict:
     try:
         record = json.loads(_bytes(os.path.join(home, RECORD)) or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
 

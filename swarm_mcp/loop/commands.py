@@ -169,7 +169,7 @@ def _execute(name: str) -> int:
 
     try:
         given = json.load(sys.stdin)
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
         print(f"error: {name} wants a JSON object on standard input")

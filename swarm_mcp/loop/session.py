@@ -74,7 +74,7 @@ class Session:
         try:
             with open(os.path.join(self.dispatch, f"{call_id}.json"), encoding="utf-8", errors="replace") as file:
                 found = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         if not isinstance(found, dict):
             return None

@@ -247,5 +247,8 @@ def _holder_of(lock: dict) -> Holder:
 
 
 def _reaches(row: dict) -> tuple[Reach, ...]:
-    wants = loads(row["wants"])
-    return tuple(reach for want in wants if (reach := reach_in(want)))
+    try:
+        wants = loads(row["wants"])
+        return tuple(reach for want in wants if (reach := reach_in(want)))
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return ()  # nothing of ours stores such a row: it waits for nothing, and stops nobody

@@ -537,6 +537,43 @@ def test_runs_leave_no_open_files(tmp_path):
 # ------------------------------------------------------------------------------ size
 
 
+@pytest.mark.parametrize("name", ["claude", "codex", "pi", "loop", "process"])
+def test_a_line_that_nests_deeply_ends_no_run(tmp_path, name):
+    """Of each kind of line that the harness prints, every part in turn: too deep to be read, and just not."""
+    real, kinds_seen, found = registry.get(name), set(), []
+    for file in sorted((Path(__file__).parent.parent / "data" / "golden" / name).glob("*.jsonl")):
+        for line in file.read_text().splitlines():
+            told = json.loads(line) if line.startswith("{") else {}
+            if told and (kind := repr([told.get("type"), told.get("subtype")])) not in kinds_seen:
+                kinds_seen.add(kind)
+                found += _with_deep_parts(told)
+    found = found or ['{"type": "x", "deep": HERE}']
+    (tmp_path / "lines").write_text("\n".join(found))
+
+    class Both(Scripted):
+        def parse(self, line, state):
+            return super().parse(line, state) if line.startswith('["') else real.parse(line, {})
+
+    script = """
+for line in open("lines"):
+    for depth in (300, 960):
+        print(line.strip().replace('"HERE"', "[" * depth + "]" * depth), flush=True)
+"""
+    result, seen = seen_of(run_of(Both(script + GOOD), tmp_path), 60)
+    assert (result.exit_code, result.is_error, result.output) == (0, False, "all done"), result
+    assert not [fault for fault in recorded_faults() if "Recursion" in str(fault)]
+
+
+def _with_deep_parts(told: dict) -> list[str]:
+    """The lines that `told` becomes with something deep in the place of each of its parts, two levels down."""
+    lines = []
+    for name, value in told.items():
+        lines.append(json.dumps({**told, name: "HERE"}))
+        if isinstance(value, dict):
+            lines += [json.dumps({**told, name: {**value, inner: "HERE"}}) for inner in value]
+    return lines
+
+
 def test_one_that_prints_without_end_is_survived(tmp_path):
     script = "import os\nfor _ in range(300): os.write(1, b'x' * 65536)\nos.write(1, b'\\nlast\\nyyyyyyyyyy\\r\\n')"
     adapter = registry.get("process")

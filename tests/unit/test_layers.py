@@ -241,3 +241,24 @@ def test_the_hooks_work_on_python_3_9(runtime: str, tmp_path: Path, monkeypatch:
     shell = {**write_payload(runtime, me, tmp_path, "f"), "tool_name": "Bash", "tool_input": {"command": "echo > f"}}
     assert "swarm lock blocked Bash" in run(runtime, "pre_tool_use", shell).reason, "by way of the coordinator"
     assert fault_lines() == []
+
+
+def test_whatever_survives_json_that_is_bad_survives_json_that_is_deep() -> None:
+    """Python's parser has another error for nesting, and whoever forgets it ends where others go on."""
+    forgotten = []
+    for path in [path for top in ("swarm_hook_core", "swarm_mcp") for path in (ROOT / top).rglob("*.py")]:
+        text = path.read_text()
+        tree = ast.parse(text if "load" in text else "")
+        for block in (node for node in ast.walk(tree) if isinstance(node, ast.Try)):
+            caught = {name.id for one in block.handlers if one.type for name in ast.walk(one.type) if isinstance(name, ast.Name)}
+            calls = [node for line in block.body for node in ast.walk(line) if isinstance(node, ast.Call)]
+            if "ValueError" in caught and not caught & {"RecursionError", "Exception"} and any(map(_parses_json, calls)):
+                forgotten.append(f"{path.relative_to(ROOT)}:{block.lineno}")
+    assert forgotten == []
+
+
+def _parses_json(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return isinstance(function.value, ast.Name) and function.value.id == "json" and function.attr in ("load", "loads")
+    return isinstance(function, ast.Name) and function.id == "loads"

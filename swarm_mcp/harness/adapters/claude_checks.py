@@ -107,7 +107,11 @@ def _account(env: Mapping[str, str], folder: Path) -> dict:
 
 def _read(path: Path) -> dict:
     with open(path, "rb") as file:
-        tree = json.loads(file.read(LARGEST))
+        text = file.read(LARGEST)
+    try:
+        tree = json.loads(text)
+    except RecursionError:
+        raise ValueError("it nests too deeply") from None
     if not isinstance(tree, dict):
         raise ValueError("it does not hold a JSON object")
     return tree

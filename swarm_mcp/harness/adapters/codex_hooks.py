@@ -36,7 +36,7 @@ def wired(folder: Path) -> dict[str, list[dict]]:
         place = re.sub(r'([\\"$`])', r"\\\1", str(folder))
         hooks = json.loads(text.replace(ROOT, json.dumps(place)[1:-1]))["hooks"]
         return {str(event): [dict(group) for group in groups] for event, groups in hooks.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SwarmError(f"the hooks in {path} cannot be understood: {error}") from None
 
 
@@ -125,7 +125,7 @@ def _recall(build: str) -> dict[str, str] | None:
         with open(os.path.join(state_dir(), _REMEMBERED), encoding="utf-8") as file:
             said = json.load(file)
         return {str(key): str(value) for key, value in said["hashes"].items()} if said["build"] == build else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

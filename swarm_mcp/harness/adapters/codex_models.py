@@ -62,5 +62,5 @@ def _catalog(words: Sequence[str]) -> dict[str, int | None]:
             )  # fmt: skip
             models = json.loads(done.stdout)["models"]
             return {str(m["slug"]): m.get("context_window") for m in models if m.get("visibility") != "hide"}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.TimeoutExpired):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.TimeoutExpired, RecursionError):
             return {}

@@ -159,7 +159,7 @@ def _auth_cache(environ: Mapping[str, str]) -> dict[str, str]:
             for name, entries in tree.items()
             if isinstance(entries, list) and entries and isinstance(entries[0], dict)
         }
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return {}
 
 
