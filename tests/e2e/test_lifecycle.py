@@ -99,6 +99,24 @@ def test_a_resumed_session_is_checked(client: Client) -> None:
     assert_denied(client, "second", "notes.md")
 
 
+@pytest.mark.only("claude-code")
+def test_a_second_client_of_a_session_ends_for_itself_alone(client: Client) -> None:
+    """A session that is open in two clients keeps its locks when one of them ends. Codex opens none twice."""
+    coordinator = client.ground.coordinator
+    first = client.run("first", client.create("new.md", "new\n"))
+    with client.held("work", client.replace("new.md", "new", "newer"), resume=first.session) as live:
+        (holder,) = coordinator.sessions()
+        coordinator.lock(holder["id"], "notes.md", "mine for now")
+        again = client.run("second", client.create("other.md", "other\n"), resume=first.session)
+        assert again.session == first.session
+        assert [session["id"] for session in coordinator.sessions()] == [holder["id"]]
+        client.run("third", client.replace(*CHANGE))
+        assert_denied(client, "third", "notes.md", holder=holder["label"], note="mine for now")
+        live.go_on()
+    assert_text(client, "new.md", "newer\n")
+    assert coordinator.sessions() == [] == coordinator.locks()
+
+
 def test_a_forked_session_is_checked(client: Client) -> None:
     """S14: a fork has an id of its own."""
     first = client.run("first", client.create("new.md", "new\n"))
