@@ -127,7 +127,7 @@ _REPORTS = {
 
 def _watched_network(call) -> None:
     """nmap, tcpdump and their kin: what they saw goes to a file only where one is named."""
-    for option, value in zip(call.words, [*call.words[1:], ""], strict=True):
+    for option, value in zip(call.words, [*call.words[1:], ""]):
         if option in ("-oN", "-oX", "-oG", "-oS", "-oJ", "-oL") or option == "-w" and call.name != "nmap":
             _write(call, value)
         elif option == "-oA" and value:
