@@ -58,6 +58,9 @@ def concluded(
     if session_id and (failure is None or failure[0] != outcome.SESSION_NOT_FOUND):
         kept = serialize(Session(adapter.name, session_id, query.cwd, counted))
     category, words = failure or (None, None)
+    trouble = (ledger.trouble or {}) if category in (outcome.TIMEOUT, outcome.ABORTED) else {}
+    if trouble:
+        words = f"{words}; it was trying again after {trouble['category']}: {trouble.get('message')}"
     return RunResult(
         run_id=query.run_id,
         harness=adapter.name,
@@ -74,7 +77,7 @@ def concluded(
         session_cost=counted,
         model=model,
         provider=given.get("provider") if isinstance(given.get("provider"), str) else None,
-        retry_not_before=_moment(given.get("retry_not_before"), ledger),
+        retry_not_before=_moment(given.get("retry_not_before"), trouble, ledger) if failure else None,
         result_json=_answer(given, ending, failure is not None),
     )
 
@@ -113,8 +116,8 @@ def _answer(given: dict, ending: Ending, failed: bool) -> object:
     return None
 
 
-def _moment(found: object, ledger: Ledger) -> float | None:
-    for value in (found, *(error.get("retry_not_before") for error in reversed(ledger.errors))):
+def _moment(found: object, trouble: dict, ledger: Ledger) -> float | None:
+    for value in (found, trouble.get("retry_not_before"), *(error.get("retry_not_before") for error in reversed(ledger.errors))):
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e12:
             return float(value)
     return None

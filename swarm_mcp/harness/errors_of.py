@@ -9,6 +9,8 @@ from swarm_mcp.harness.outcome import ERRORS, Ending
 
 LONGEST_LINE = 500
 NOTHING_RAN = (126, 127)  # a shell, or env, that found no program, or one that cannot be run
+# What a program may print of anything that it works with: only where it gives it as its own error.
+OF_MANY = (outcome.UNREACHABLE, outcome.MODEL_NOT_FOUND)
 # In this order: what is said more precisely comes first.
 PATTERNS = tuple(
     (code, re.compile(pattern, re.I))
@@ -28,6 +30,13 @@ PATTERNS = tuple(
         (outcome.AUTH_FAILED,
          r"\b401\b|\b403\b|unauthori[sz]ed|authentication|invalid (?:x-)?api[- _]?key|incorrect api key"
          r"|not logged in|please (?:run /)?log ?in|no api key|missing api key"),
+        (outcome.MODEL_NOT_FOUND,
+         r"model_not_found|\bmodel\b.{0,80}(?:does not exist|not found|may not exist|is not available)|no such model"
+         r"|(?:unknown|invalid) model|not_found_error.{0,60}\bmodel:|model \S+ is not supported"),
+        (outcome.UNREACHABLE,
+         r"ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|connection (?:refused|error"
+         r"|failed|reset|timed out)|error sending request|cannot be reached|could not (?:connect|resolve host)"
+         r"|failed to connect|fetch failed|waiting for network|name or service not known|network is unreachable"),
     )
 )  # fmt: skip
 
@@ -42,9 +51,10 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     said = [str(found.get("message") or "") for found in ending.errors]
     answer = result.get("output") if result.get("is_error") else ""
     own = str(result.get("error_message") or result.get("error") or answer or "")
-    for text in (own, *reversed(said), ending.stderr, ending.stdout if ending.result is None else ""):
+    printed = (ending.stderr, ending.stdout if ending.result is None else "")
+    for text in (own, *reversed(said), *printed):
         code = code_of(text)
-        if code:
+        if code and not (text in printed and code in OF_MANY):
             return code, line_of(text, code)
     named = [result.get("error_category"), *(found.get("category") for found in reversed(ending.errors))]
     code = next((name for name in named if name in ERRORS), outcome.UNKNOWN)

@@ -69,6 +69,12 @@ def error(text: str, category: str) -> Event:
     return Event(ERROR, {"message": text, "category": category})
 
 
+def retry(name: str, data: dict, message: str, category: str, not_before: float | None = None) -> Event:
+    """The harness tries something again that has failed; `data` is its own word for that, `not_before` Unix seconds."""
+    more = {"retry_not_before": not_before} if not_before else {}
+    return Event(CUSTOM, {"name": name, "data": {**data, "message": message, "category": category, **more}})
+
+
 def custom(name: str, data: object) -> Event:
     """Something that only this harness knows; `name` begins with the harness's own."""
     return Event(CUSTOM, {"name": name, "data": data})

@@ -16,7 +16,10 @@ MOST_ERRORS = 50
 
 
 class Ledger:
-    """One run. `session_id`, `model`, `last_words`, `result` (of the harness), `errors` as they are known so far."""
+    """One run. `session_id`, `model`, `last_words`, `result` (of the harness), `errors` as they are known so far.
+
+    `trouble` is why the harness tries its last step again (``events.retry``), None where it has gone on since.
+    """
 
     def __init__(self, name: str):
         self._name = name
@@ -28,6 +31,7 @@ class Ledger:
         self.last_words = ""
         self.result: dict | None = None
         self.errors: list[dict] = []
+        self.trouble: dict | None = None
 
     def admit(self, event: Event) -> Iterator[Event]:
         """The events that are to be told for one that the adapter gave: usually that one."""
@@ -37,6 +41,7 @@ class Ledger:
         elif kind == events.RESULT:
             self.result = data  # of several the last one counts
         elif kind == events.TOOL_START:
+            self.trouble = None
             yield from self._introduction()
             yield from self._start(event)
         elif kind == events.TOOL_END:
@@ -48,6 +53,9 @@ class Ledger:
                 self._listen(data)
             elif kind == events.ERROR and len(self.errors) < MOST_ERRORS:
                 self.errors.append(data)
+            elif kind == events.CUSTOM and "retry" in str(data.get("name")):
+                again = data.get("data")
+                self.trouble = again if isinstance(again, dict) and again.get("category") else self.trouble
             yield event
 
     def close(self) -> Iterator[Event]:
@@ -58,7 +66,7 @@ class Ledger:
 
     def again(self) -> None:
         """The run begins anew with another child; what was told stays told."""
-        self.session_id, self.last_words, self.result, self.errors = None, "", None, []
+        self.session_id, self.last_words, self.result, self.errors, self.trouble = None, "", None, [], None
 
     @property
     def output(self) -> str:
@@ -109,4 +117,5 @@ class Ledger:
         if data.get("parent_tool_call_id"):
             return  # a sub-agent's, and not for us
         if content.strip():
+            self.trouble = None
             self.last_words = content[-LONGEST_OUTPUT:]

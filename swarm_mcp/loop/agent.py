@@ -30,9 +30,9 @@ def run(words: list[str], *, as_json: bool = False, resume: str = "", mode: str 
     except StageFailed as failed:
         code = failed.context.get("exit_code")
         text, category = str(failed.context.get("error")), str(failed.context.get("category") or "unknown")
-        ended = Ended("", text, category, code if isinstance(code, int) else 1)
+        ended = Ended("", text, category, code if isinstance(code, int) else 1, failed.context.get("retry_not_before"))
     except LoopFailure as error:
-        ended = Ended("", str(error), error.category, error.exit_code)
+        ended = Ended("", str(error), error.category, error.exit_code, error.retry_not_before)
     except Stopped:
         ended = Ended("", "the run was ended from outside", "aborted", STOPPED)
     except KeyboardInterrupt:

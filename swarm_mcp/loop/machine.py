@@ -29,6 +29,7 @@ class Ended(NamedTuple):
     error: str = ""
     category: str = ""
     exit_code: int = 0
+    retry_not_before: float | None = None
 
 
 class Loop:
@@ -127,4 +128,5 @@ class Loop:
 def _failed(context: dict) -> Ended:
     text = str(context.get("error") or context.get("output") or "a hook failed").removeprefix("error: ")
     code = context.get("exit_code")
-    return Ended("", text, str(context.get("category") or "unknown"), code if isinstance(code, int) else FAILED)
+    code, later = code if isinstance(code, int) else FAILED, context.get("retry_not_before")
+    return Ended("", text, str(context.get("category") or "unknown"), code, later if isinstance(later, float) else None)

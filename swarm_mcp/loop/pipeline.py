@@ -41,6 +41,7 @@ def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
                 current = hook(loop, _parsed(current, stage, name))
             except LoopFailure as error:
                 facts = {"error": str(error), "category": error.category, "exit_code": error.exit_code}
+                facts["retry_not_before"] = error.retry_not_before
                 raise StageFailed(facts) from error
         else:
             current = _run_executable(loop, stage, hook, current)

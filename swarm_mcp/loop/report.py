@@ -39,6 +39,10 @@ class Report:
         if is_error:
             self._note(f"   {name}: {(result.strip().splitlines() or ['failed'])[0][:SHOWN_ARGUMENTS]}")
 
+    def retry(self, message: str, category: str, not_before: float | None) -> None:
+        """The model is asked again after this."""
+        self._note(f"asking again: {message}")
+
     def custom(self, name: str, data: dict) -> None:
         """Something worth knowing that has no word of its own."""
         self._note(f"{name}: {' '.join(f'{key}={value}' for key, value in data.items())}")
@@ -100,6 +104,9 @@ class JsonReport(Report):
         self._open.pop(call_id, None)
         self._put(events.tool_end(call_id, name, result, is_error))
 
+    def retry(self, message: str, category: str, not_before: float | None) -> None:
+        self._put(events.retry("loop.retry", {}, message, category, not_before))
+
     def custom(self, name: str, data: dict) -> None:
         self._put(events.custom(f"loop.{name}", data))
 
@@ -114,6 +121,8 @@ class JsonReport(Report):
             from swarm_mcp.loop.schema import structured
 
             more["structured"] = structured(output)
+        if ended.retry_not_before:
+            more["retry_not_before"] = ended.retry_not_before
         self._put(events.result(output, bool(ended.error), ended.category if ended.error else None, **more))
 
     def _put(self, event: Event) -> None:

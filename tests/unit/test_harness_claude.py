@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,18 @@ def test_recording(case: str) -> None:
     assert (results[-1]["output"] if results else None) == wanted["output"]
     assert (results[-1]["cost"] if results else None) == wanted["cost"]
     json.dumps([event.to_dict() for event in events])
+
+
+def test_how_long_the_api_wants_to_be_left_alone() -> None:
+    """Retry-After was 30: the client waits so long and a random part more. Of its own rule nothing is told."""
+    events = replay((GOLDEN / "retry_after.jsonl").read_text().splitlines())
+    (again,) = [data["data"] for data in of_kind(events, "custom") if data["name"] == "claude.api_retry"]
+    for told in (again, of_kind(events, "result")[-1]):
+        assert 25 < told["retry_not_before"] - time.time() < 38
+    assert again["category"] == "rate_limited" and "429" in again["message"]
+    for case in ("rate_limit", "overloaded", "unreachable"):
+        events = replay((GOLDEN / f"{case}.jsonl").read_text().splitlines())
+        assert "retry_not_before" not in str(of_kind(events, "custom")) + str(of_kind(events, "result"))
 
 
 def test_only_the_session_that_was_asked_for_is_unknown() -> None:

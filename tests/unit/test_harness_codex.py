@@ -65,7 +65,21 @@ def test_recorded_streams_become_the_expected_events(case: str) -> None:
 
 
 def test_every_recorded_stream_is_expected() -> None:
-    assert sorted(EXPECTED) == CASES and len(CASES) == 36
+    assert sorted(EXPECTED) == CASES and len(CASES) == 39
+
+
+def test_how_long_the_api_wants_to_be_left_alone_is_in_its_log() -> None:
+    found, _ = replayed("retry_after")
+    told = [event.data["data"] for event in found if event.kind == "custom"]
+    waits = [data["retry_not_before"] - time.time() for data in told if "retry_not_before" in data]
+    assert len(waits) == 3 and all(25 < wait <= 30 for wait in waits)
+    assert {data["category"] for data in told} == {"rate_limited"}
+    state: dict = {}
+    for line in json.loads((GOLDEN / "retry_after.meta.json").read_text())["stderr"].splitlines():
+        codex.parse_stderr(line, state)
+    text = "exceeded retry limit, last status: 429 Too Many Requests"
+    *_, ended = codex.parse(json.dumps({"type": "turn.failed", "error": {"message": text}}), state)
+    assert 25 < ended.data["retry_not_before"] - time.time() <= 30
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -103,7 +103,7 @@ def test_recorded_streams_become_the_expected_events(case: str) -> None:
 
 
 def test_every_recorded_stream_is_expected() -> None:
-    assert sorted(EXPECTED) == CASES and len(CASES) == 12
+    assert sorted(EXPECTED) == CASES and len(CASES) == 14
 
 
 def test_a_failure_that_pi_tries_again_is_no_result() -> None:
@@ -244,7 +244,7 @@ def test_what_pi_says_and_its_exit_code_give_the_error() -> None:
     assert code("\x1b[33mSession found in different project: /a\x1b[39m", 0) == "session_not_found"
     assert code("Stored session working directory does not exist: /gone") == "session_not_found"
     assert code("No models available. Use /login to log into a provider") == "auth_failed"
-    assert code('Error: Model "x" not found. Use --list-models') == "unknown"
+    assert code('Error: Model "x" not found. Use --list-models') == "model_not_found"
     assert code("", 0) == "process_crashed" and code("", 1) == "process_crashed"
     assert code("", 0, output="x", is_error=False) == "fine"
     assert code("", 0, output=None, is_error=True, error_category="auth_failed") == "auth_failed"

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 from ground import time_limit
-from harness_ground import OTHER, SESSION, Scripted, gone_within, is_alive, kinds, run_of, seen_of
+from harness_ground import MAKERS, OTHER, SESSION, Scripted, gone_within, is_alive, kinds, run_of, seen_of
 
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.harness import events, private_folder, registry
 from swarm_mcp.harness.adapter import Launch
+from swarm_mcp.harness.events import Event, retry
 from swarm_mcp.harness.failures import AuthError, HarnessError, NotInstalled, answer
 from swarm_mcp.harness.interruption import ended_by_signals
 from swarm_mcp.harness.outcome import Cost
@@ -122,6 +123,31 @@ def test_client_tools_and_servers_are_merged_before_the_launch(tmp_path):
     servers = adapter.launched[0].mcp_servers
     assert {"swarm", "client_tools"} <= set(servers) and servers["client_tools"].url.startswith("http://127.0.0.1:")
     assert any(folder.endswith("swarm-mcp") for folder in adapter.launched[0].skills)
+
+
+class Retrying(Scripted):
+    """Says that it tries again: why, and not before when."""
+
+    def parse(self, line: str, state: dict) -> list[Event]:
+        word, *rest = json.loads(line)
+        return [retry("scripted.retry", {}, *rest)] if word == "again" else [MAKERS[word](*rest)]
+
+
+AGAIN = "tell('again', 'the API answered 429', 'rate_limited', time.time() + 30); "
+
+
+@pytest.mark.parametrize(
+    "then, said", [("", True), ("tell('say', 'a word')", False), ("tell('start', 'c', 'Read', {})", False)]
+)
+def test_a_timeout_names_the_last_retrys_error(tmp_path, then: str, said: bool):
+    """Unless the model has answered since."""
+    adapter = Retrying(AGAIN + then + "\ntime.sleep(60)")
+    result, _ = seen_of(run_of(adapter, tmp_path, timeout_seconds=1.5, grace_seconds=0.3))
+    assert (result.error_category, result.timed_out) == ("timeout", True)
+    words = "it took longer than 1.5 seconds" + "; it was trying again after rate_limited: the API answered 429" * said
+    assert result.error_message == words
+    assert (result.retry_not_before is not None) is said
+    assert not said or 20 < result.retry_not_before - time.time() <= 30
 
 
 def test_notes_and_errors_of_the_adapter_are_heard(tmp_path):

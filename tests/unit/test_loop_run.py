@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import email.utils
 import json
 import os
 import re
 import shlex
+import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -121,10 +124,12 @@ ERRORS = [
     (Fail(400, {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens"}), "context_overflow"),
     (Fail(429, {"code": "insufficient_quota", "message": "check your plan"}), "budget"),
     (Fail(400, {"type": "invalid_request_error", "message": "what?"}), "unknown"),
+    (Fail(404, {"type": "not_found_error", "message": "model: nope-1"}), "model_not_found"),
+    (Fail(404, {"code": "model_not_found", "message": "`nope-1` does not exist"}), "model_not_found"),
 ]
 
 
-@pytest.mark.parametrize(("fail", "category"), ERRORS, ids=[category for _, category in ERRORS])
+@pytest.mark.parametrize(("fail", "category"), ERRORS, ids=[f"{fail.status}-{category}" for fail, category in ERRORS])
 @pytest.mark.parametrize("way", [WAYS[0], WAYS[3]], indirect=True, ids=["anthropic-stream", "openai-whole"])
 def test_errors_of_the_endpoint(model: Model, way: str, fail: Fail, category: str) -> None:
     model.script = [fail]
@@ -142,6 +147,44 @@ def test_busy_endpoint_is_asked_again(model: Model, monkeypatch: pytest.MonkeyPa
     busy = Fail(529, {"type": "overloaded_error", "message": "busy"}, {"retry-after": "0.05"})
     model.script = [busy, busy, Say("Done.")]
     assert loop("go").code == 0 and len(model.asked) == 3
+
+
+def later(seconds: float) -> str:
+    return email.utils.formatdate(time.time() + seconds, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds", "times"), [("30", 30, 1), ("120", 120, 3), ("a date", 120, 3), ("soon", None, 1)]
+)
+def test_an_endpoint_is_left_alone_for_as_long_as_it_says(
+    model: Model, monkeypatch: pytest.MonkeyPatch, after: str, seconds: float | None, times: int
+) -> None:
+    """One that wants more than the loop waits for is not asked again before its time, however many tries there are."""
+    monkeypatch.setenv("HARNESS_RETRIES", str(times - 1))
+    headers = {"retry-after": later(120) if after == "a date" else after}
+    model.script = [Fail(429, {"type": "rate_limit_error", "message": "slow down"}, headers)]
+    ran = loop("go", "--json")
+    result = ran.events[-1]
+    assert (ran.code, result["error_category"], len(model.asked)) == (4, "rate_limited", 1)
+    if seconds is None:
+        assert "retry_not_before" not in result
+    else:
+        assert seconds - 20 < result["retry_not_before"] - time.time() <= seconds
+
+
+def test_an_endpoint_that_refuses_is_unreachable(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("HARNESS_RETRIES", "1")
+        monkeypatch.setattr("swarm_mcp.loop.providers.http.FIRST_WAIT", 0.01)
+        for name in ("ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{nobody.getsockname()[1]}")
+        monkeypatch.setenv("HARNESS_PROVIDER", "anthropic")
+        ran = loop("go", "--json")
+    again, error, result = [event for event in ran.events if event["type"] in ("custom", "error", "result")][-3:]
+    assert (ran.code, result["error_category"], error["category"]) == (4, "unreachable", "unreachable")
+    assert (again["name"], again["data"]["category"]) == ("loop.retry", "unreachable")
+    assert "refused" in error["message"]
 
 
 def test_stream_that_breaks_off_is_an_error(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,8 @@ KINDS = {
     "api_error": outcome.RATE_LIMITED,
     "billing_error": outcome.BUDGET,
     "request_too_large": outcome.CONTEXT_OVERFLOW,
+    "model_not_found": outcome.MODEL_NOT_FOUND,
+    "not_found_error": outcome.MODEL_NOT_FOUND,
     "error_max_budget_usd": outcome.BUDGET,
     "error_max_turns": outcome.BUDGET,
 }
@@ -34,6 +36,11 @@ STATUSES = {
     429: outcome.RATE_LIMITED, 529: outcome.RATE_LIMITED,
 }  # fmt: skip
 # What sentences say. Those about sessions come first: they quote an id or a title that may hold any word.
+UNREACHABLE = re.compile(
+    r"api error: (?:connection (?:refused|error|reset|closed)|unable to connect|request timed out)|connection error"
+    r"|\b(?:ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)\b|fetch failed",
+    re.IGNORECASE,
+)
 SENTENCES = tuple(
     (re.compile(pattern, re.IGNORECASE), code)
     for pattern, code in (
@@ -42,6 +49,7 @@ SENTENCES = tuple(
         (r"session id \S+ is already in use", outcome.SESSION_IN_USE),
         (r"prompt is too long|context (window|limit)|input is too long|too many tokens", outcome.CONTEXT_OVERFLOW),
         (r"credit balance is too low|maximum budget|maximum number of turns", outcome.BUDGET),
+        (r"issue with the selected model|model.{0,60}(?:may not exist|does not exist|not found)", outcome.MODEL_NOT_FOUND),
         (r"not logged in|run /login|invalid (api key|authentication)|oauth token|authentication_error|"
          r"api error: 40[13]\b", outcome.AUTH_FAILED),
         (r"rate limit|usage limit|hit your .*limit|limit reached|overloaded|api error: (429|5\d\d)\b",
@@ -52,6 +60,9 @@ SENTENCES = tuple(
 
 def code_of(text: str = "", kind: object = None, status: object = None) -> str:
     """The error code for what a line says: its sentence, its `kind` of error, the HTTP status behind it."""
+    # Where nobody answered, its kind is that of a server's failure.
+    if not isinstance(status, int) and UNREACHABLE.search(text):
+        return outcome.UNREACHABLE
     if isinstance(kind, str) and kind in KINDS:
         return KINDS[kind]
     if isinstance(status, int):

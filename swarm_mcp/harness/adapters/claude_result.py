@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from swarm_mcp.harness.adapters.claude_errors import code_of
 from swarm_mcp.harness.events import CONTEXT_USAGE, Event, error, result
-from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.outcome import RATE_LIMITED, Cost
 
 
 def context_usage(said: dict, state: dict) -> list[Event]:
@@ -47,6 +49,8 @@ def ended(found: dict, state: dict) -> list[Event]:
             told.append(failure(more["error_message"], category, state))
         if "resets" in state:
             more["retry_not_before"] = state["resets"]
+        elif category == RATE_LIMITED and state.get("told_to_wait"):
+            more["retry_not_before"] = time.time() + state["told_to_wait"]
     elif "structured_output" in found:
         more["structured"] = found["structured_output"]
     window = _window(found, state)

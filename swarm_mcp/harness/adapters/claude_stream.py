@@ -8,15 +8,17 @@ true is one that the client would go on retrying in vain; a ``result`` has ``sub
 from __future__ import annotations
 
 import json
+import time
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.adapters.claude_errors import code_of
 from swarm_mcp.harness.adapters.claude_result import context_usage, count, ended, failure
-from swarm_mcp.harness.events import Event, custom, error, message, session_init, tool_end, tool_start
-from swarm_mcp.harness.outcome import AUTH_FAILED
+from swarm_mcp.harness.events import Event, custom, error, message, retry, session_init, tool_end, tool_start
+from swarm_mcp.harness.outcome import AUTH_FAILED, UNREACHABLE
 
 # A token may just have run out, and the client fetches a new one after the first refusal.
 HOPELESS_ATTEMPT = 2
+OWN_DELAY_MS = 625  # at most, of its own; doubled each time
 
 
 def parse(line: str, state: dict) -> list[Event]:
@@ -49,7 +51,7 @@ def _system(found: dict, state: dict) -> list[Event]:
         facts = found["compact_metadata"]
         data = {"pre_compact_tokens": count(facts.get("pre_tokens")), "compact_trigger": facts.get("trigger")}
         return [Event(events.COMPACTION, {**data, "context_total_tokens": state.get("window")})]
-    told = [custom(f"claude.{subtype}", found)]
+    told = [_retry(found, state) if subtype == "api_retry" else custom(f"claude.{subtype}", found)]
     if subtype == "api_retry" and found.get("error_status") in (401, 403):
         attempt = count(found.get("attempt")) or 0
         if attempt >= HOPELESS_ATTEMPT and "refused" not in state:
@@ -57,6 +59,19 @@ def _system(found: dict, state: dict) -> list[Event]:
             told.append(error(f"the API refuses this sign-in ({found['error_status']})", AUTH_FAILED))
             told[-1].data["final"] = True
     return told
+
+
+def _retry(found: dict, state: dict) -> Event:
+    """The API is asked again; the client waits for as long as the API has told it to, or by its own rule."""
+    status, kind, delay = found.get("error_status"), found.get("error"), count(found.get("retry_delay_ms")) or 0
+    own = OWN_DELAY_MS * 2 ** min(max(0, (count(found.get("attempt")) or 1) - 1), 20)
+    state["told_to_wait"] = delay / 1000 if delay > own else 0
+    if status is None:
+        category, text = UNREACHABLE, "the API cannot be reached"
+    else:
+        category, text = code_of("", kind, status), f"the API answered {status} ({kind})"
+    later = time.time() + state["told_to_wait"] if state["told_to_wait"] else None
+    return retry("claude.api_retry", found, text, category, later)
 
 
 def _init(found: dict, state: dict) -> list[Event]:

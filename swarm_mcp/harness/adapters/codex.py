@@ -29,6 +29,8 @@ from swarm_mcp.harness.toml_words import override
 
 _SANDBOX = {READ_ONLY: "read-only", YOLO: "danger-full-access"}
 ANSWER = "answer.json"
+# A user who silences Codex's log would silence denials too. The second says how long it waits before it asks again.
+LOG = "error,codex_core::responses_retry=warn"
 
 
 class Codex(HarnessAdapter):
@@ -99,8 +101,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         # What is said of folders and of the sandbox counts for a resumed session only before this word.
         if query.resume_session_id:
             argv += ["fork" if query.fork_session else "resume", query.resume_session_id]
-        # A user who silences Codex's log would silence denials too.
-        return Launch((*argv, "-"), servers.env, prompt.text, ("RUST_LOG",), prompt.notes)
+        return Launch((*argv, "-"), {**servers.env, "RUST_LOG": LOG}, prompt.text, (), prompt.notes)
 
     def parse(self, line: str, state: dict) -> list[Event]:
         return codex_stream.parse(line, state)

@@ -13,6 +13,7 @@ _SIGNS = (
     (outcome.SESSION_NOT_FOUND, r"no rollout found for thread id|thread not found|no saved session found"),
     (outcome.SESSION_IN_USE, r"already has an active writer|thread-store conflict"),
     (outcome.CONTEXT_OVERFLOW, r"context window|context_length_exceeded|maximum context length"),
+    (outcome.MODEL_NOT_FOUND, r"model_not_found|\bmodel\b.{0,80}(?:does not exist|not found|is not supported)"),
     (
         outcome.RATE_LIMITED,
         r"\b429\b|too many requests|usage limit|rate limit|quota|high demand|overloaded|\b503\b|at capacity",
@@ -22,12 +23,18 @@ _SIGNS = (
         r"\b401\b|\b403\b|unauthorized|incorrect api key|invalid api key|missing environment variable"
         r"|not logged in|log in again|refresh token|sign in again",
     ),
+    (
+        outcome.UNREACHABLE,
+        r"connection failed|connection refused|error sending request|waiting for network|stream disconnected"
+        r"|dns error|timed out|network is unreachable|\b50[24]\b",
+    ),
 )  # fmt: skip
 _SIGNS_READ = tuple((code, re.compile(pattern, re.IGNORECASE)) for code, pattern in _SIGNS)
 _NOISE = re.compile(r"^(?:Reading .*stdin\.\.\.|Stack backtrace:|\s*\d+: .*|WARNING: .*|\s*)$")
 _STAMP = re.compile(r"^\S+\s+(?:ERROR|WARN)\s+\S+:\s+(?:error=)?")
 _AT = re.compile(r"try again at (?:([A-Z][a-z]{2}) (\d{1,2})(?:st|nd|rd|th)?, (\d{4}) )?(\d{1,2}):(\d{2}) ([AP])M")
 _IN = re.compile(r"try again in ((?:\d+(?:\.\d+)?\s*(?:ms|s|m|h|days?|hours?|minutes?|seconds?)\b[\s,]*)+)")
+_AGAIN_IN = re.compile(r"retrying sampling request \(\d+/\d+ in (\d+(?:\.\d+)?)(ms|s)\)")
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
@@ -49,6 +56,8 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     said = [str(error.get("message") or "") for error in ending.errors]
     text = said[-1] if said else complaint_in(ending.stderr)
     code = category_of(text) if text else outcome.UNKNOWN
+    if code == outcome.UNREACHABLE and not said:
+        code = outcome.UNKNOWN  # of a server that it was given, not of its model
     if code != outcome.UNKNOWN:
         return code, _line(text)
     if ending.signal:
@@ -83,6 +92,12 @@ def not_before(text: str, now: float | None = None) -> float | None:
     except (OverflowError, ValueError):
         return None
     return then if month or then >= now else then + 86400
+
+
+def seconds_told(line: str) -> float | None:
+    """How long Codex waits before it asks again, from a line of its log; it waits as the API tells it to."""
+    found = _AGAIN_IN.search(line)
+    return float(found.group(1)) * _SECONDS[found.group(2)] if found else None
 
 
 def _line(text: str) -> str:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.adapters import codex_errors
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost
 
-_RETRY = re.compile(r"Reconnecting\.\.\. \d+/\d+")
+_RETRY = re.compile(r"Reconnecting\.\.\. (?:\d+/\d+|(waiting for network))\s*")
+# Codex waits for a network for ever, and asks about every ten seconds, then less often.
+MOST_WAITS = 4
 _DENIED = re.compile(r"(?:Command|Tool call) blocked by PreToolUse hook: (.*)")
 _CALL = re.compile(r"\. (Command|Tool): ")
 OUR_DENIAL = "swarm lock blocked"
@@ -49,10 +52,10 @@ def parse(line: str, state: dict) -> list[Event]:
 
 
 def parse_stderr(line: str, state: dict) -> list[Event]:
-    """A call that a hook has denied: it is in no item, only here."""
+    """A call that a hook has denied, and how long Codex waits for the API: in no item, only here."""
     found = _DENIED.search(line)
     if not found:
-        return []
+        return _waits(line, state)
     # A reason may itself have words that look like the end, so the last ones count.
     ends = list(_CALL.finditer(found.group(1)))
     reason = found.group(1)[: ends[-1].start()] if ends else found.group(1)
@@ -85,20 +88,38 @@ def _completed(usage: object, state: dict) -> Event:
     return events.result(state.get("words"), cost=cost_of(usage).to_dict())
 
 
+def _waits(line: str, state: dict) -> list[Event]:
+    seconds = codex_errors.seconds_told(line)
+    if seconds is None:
+        return []
+    state["told_to_wait"] = seconds if seconds >= 1 else 0  # less is its own rule
+    text = line.partition("sampling_error=")[2] or line
+    later = time.time() + seconds if seconds >= 1 else None
+    return [events.retry("codex.retry", {}, text[:400], codex_errors.category_of(text), later)]
+
+
 def _failed(error: object, state: dict) -> list[Event]:
     text = _text(error.get("message") if isinstance(error, dict) else error) or "the turn failed"
     told = _complaint(text, state) if text != state.get("complaint") else []
     more = {}
+    code = codex_errors.category_of(text)
     later = codex_errors.not_before(text)
+    if not later and code == RATE_LIMITED and state.get("told_to_wait"):
+        later = time.time() + state["told_to_wait"]
     if later:
         more["retry_not_before"] = later
-    code = codex_errors.category_of(text)
     return [*told, events.result(None, True, code, error_message=text, cost=Cost().to_dict(), **more)]
 
 
 def _complaint(text: str, state: dict) -> list[Event]:
-    if _RETRY.match(text):
-        return [events.custom("codex.retry", {"message": text})]
+    again = _RETRY.match(text)
+    if again:
+        told = [events.retry("codex.retry", {}, text, codex_errors.category_of(text[again.end() :] or text))]
+        state["waits"] = state.get("waits", 0) + 1 if again.group(1) else 0
+        if state["waits"] == MOST_WAITS:
+            told.append(events.error(text, UNREACHABLE))
+            told[-1].data["final"] = True
+        return told
     state["complaint"] = text
     return [events.error(text, codex_errors.category_of(text))]
 

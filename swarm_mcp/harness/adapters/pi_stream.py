@@ -10,7 +10,7 @@ import re
 
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.errors_of import code_of
-from swarm_mcp.harness.events import COMPACTION, CONTEXT_USAGE, Event, custom, error, message, result, session_init
+from swarm_mcp.harness.events import COMPACTION, CONTEXT_USAGE, Event, custom, error, message, result, retry, session_init
 from swarm_mcp.harness.events import tool_end as tool_ended
 from swarm_mcp.harness.events import tool_start as tool_started
 from swarm_mcp.harness.outcome import Cost
@@ -167,7 +167,8 @@ def _agent_end(told: dict, state: dict) -> list[Event]:
 
 def _retry(told: dict, state: dict) -> list[Event]:
     state["failed"] = []
-    return [custom("pi.auto_retry_start", told)]
+    said = str(told.get("errorMessage") or "")
+    return [retry("pi.auto_retry_start", told, said, category_of(said))]
 
 
 def left_over(state: dict) -> list[Event]:

@@ -51,14 +51,14 @@ class Provider:
 
         request = self.wire.request(payload, environ, streams)
         if not streams:
-            return http.whole(self.name, request)
+            return http.whole(self.name, request, loop.report.retry)
         session = loop.session
         sink = wires.Sink(
             lambda text: session.stream("text", text=text),
             lambda text: session.stream("thinking", text=text),
             dispatch.begin,
         )
-        return http.joined(self.name, request, lambda chunks: self.wire.join(chunks, sink))
+        return http.joined(self.name, request, lambda chunks: self.wire.join(chunks, sink), loop.report.retry)
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:

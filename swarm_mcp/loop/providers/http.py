@@ -9,28 +9,35 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 
+from swarm_mcp.harness.errors_of import code_of
+from swarm_mcp.harness.outcome import MODEL_NOT_FOUND
 from swarm_mcp.loop.failure import LoopFailure
 from swarm_mcp.loop.providers.wire import Request
 from swarm_mcp.loop.settings import number
 
 SECONDS = 300.0  # without a byte
 RETRIES = 3
-LONGEST_WAIT = 30.0
+FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
 LONGEST_ERROR = 65536
 _BUSY = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _TOO_LONG = ("context length", "context_length", "context window", "too long", "maximum context", "too many tokens")
 _SPENT = ("insufficient_quota", "credit balance", "billing")
 
 
-def whole(name: str, request: Request) -> dict:
+Again = Callable[[str, str, "float | None"], None]  # told of each retry: why, category, Unix seconds not before
+
+
+def whole(name: str, request: Request, again: Again = lambda *_: None) -> dict:
     """The answer as one JSON object. Raises LoopFailure; `name` is the provider's, for its text."""
-    with _opened(name, request) as response:
+    with _opened(name, request, again) as response:
         return _whole(name, response)
 
 
-def joined(name: str, request: Request, join: Callable[[Iterator[dict]], dict]) -> dict:
+def joined(
+    name: str, request: Request, join: Callable[[Iterator[dict]], dict], again: Again = lambda *_: None
+) -> dict:
     """The same, put together by `join` from the events of a stream; whole where the endpoint does not stream."""
-    with _opened(name, request) as response:
+    with _opened(name, request, again) as response:
         if "event-stream" in (response.headers.get("content-type") or "event-stream"):
             return join(_events(name, response))
         return _whole(name, response)
@@ -74,11 +81,11 @@ def _events(name: str, response) -> Iterator[dict]:
         raise LoopFailure(f"{name}: the answer broke off: {error}") from None
 
 
-def _opened(name: str, request: Request):
+def _opened(name: str, request: Request, again: Again):
     data = json.dumps(request.body, ensure_ascii=False).encode("utf-8", "replace")
     headers = {"content-type": "application/json", "user-agent": "swarm-mcp", **request.headers}
     left = int(number("HARNESS_RETRIES", RETRIES))
-    wait = 1.0
+    wait = FIRST_WAIT
     while True:
         try:
             if not request.url.startswith(("http://", "https://")):
@@ -90,16 +97,36 @@ def _opened(name: str, request: Request):
                 text = error.read(LONGEST_ERROR).decode("utf-8", "replace")
                 after = error.headers.get("retry-after") or ""
             failure = _failure(name, error.code, text)
-            if error.code not in _BUSY or not left or failure.category == "budget":
+            told = seconds_of(after)
+            wait = wait if told is None else told
+            failure.retry_not_before = None if told is None else time.time() + told
+            # One that wants more than we wait for is not asked again before its time.
+            if error.code not in _BUSY or not left or failure.category == "budget" or wait > LONGEST_WAIT:
                 raise failure from None
-            wait = float(after) if after.replace(".", "", 1).isdigit() else wait
         except (OSError, ValueError, http.client.HTTPException) as error:
             why = getattr(error, "reason", error)
+            failure = LoopFailure(f"{name} cannot be reached at {request.url}: {why}", "unreachable")
             if not left or isinstance(error, ValueError):
-                raise LoopFailure(f"{name} cannot be reached at {request.url}: {why}") from None
+                raise failure from None
         left -= 1
-        time.sleep(min(wait, LONGEST_WAIT))
-        wait *= 2
+        again(str(failure), failure.category, failure.retry_not_before)
+        time.sleep(wait)
+        wait = min(wait * 2, LONGEST_WAIT)
+
+
+def seconds_of(text: str) -> float | None:
+    """The value of a Retry-After header, seconds or a date, as seconds from now; None where it says nothing."""
+    text = text.strip()
+    if text.replace(".", "", 1).isdigit():
+        return float(text)
+    if not text:
+        return None
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
@@ -122,6 +149,8 @@ def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
         category = "rate_limited"
     elif any(mark in words for mark in _TOO_LONG):
         category = "context_overflow"
+    elif code_of(words) == MODEL_NOT_FOUND or (status == 404 and "model" in words):
+        category = MODEL_NOT_FOUND
     else:
         category = "unknown"
     number_said = f" {status}" if status else ""
