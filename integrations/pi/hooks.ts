@@ -16,6 +16,7 @@ export type Answer = {
 type Hook = { command: string; timeout: number };
 type Group = { matcher?: string; hooks: Hook[] };
 
+const LEVELS = 64; // of nesting that a check looks at; JSON.stringify fails on some thousands
 const LONGEST = 1024 * 1024; // characters of an answer; what says more than this is not answering
 
 export class Hooks {
@@ -81,9 +82,17 @@ export class Hooks {
 				if (text.length > LONGEST) stop();
 			});
 			child.stdin.on("error", () => {}); // it has ended without reading
-			child.stdin.end(JSON.stringify(payload));
+			child.stdin.end(JSON.stringify(outer(payload, LEVELS)));
 		});
 	}
+}
+
+/** A JSON value without what nests deeper than `levels`. */
+function outer(value: unknown, levels: number): unknown {
+	if (value === null || typeof value !== "object") return value;
+	if (!levels) return null;
+	if (Array.isArray(value)) return value.map((one) => outer(one, levels - 1));
+	return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, outer(one, levels - 1)]));
 }
 
 function understood(text: string): Answer {
