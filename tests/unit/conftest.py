@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import py_compile
 import signal
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from ground import Ground
 # Long tests of which a shorter one is run each time: with SWARM_THOROUGH=1 only; pytest says how many it deselected.
 LONG = (
     "test_crashes.py::test_killed_before_each_statement[2]",
+    "test_crashes.py::test_killed_before_each_statement[3]",
     "test_store_migrations.py::test_a_migration_that_is_killed_leaves_the_old_file_or_the_new_one[version-1]",
     "test_load.py::test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice[rollback journal]",
     "test_many_servers.py::test_twenty_servers_commands_and_hooks",
@@ -60,11 +63,31 @@ def usual_signals():
         signal.signal(number, signal.SIG_IGN)
 
 
+_compiled: dict[bytes, bytes] = {}
+
+
+@pytest.fixture
+def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bundles get the bytecode of an earlier bundle, which takes no time."""
+    compile_file = py_compile.compile
+
+    def copied(file: str, **options) -> None:
+        source, target = Path(file).read_bytes(), Path(importlib.util.cache_from_source(file))
+        if source in _compiled:
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(_compiled[source])
+        else:
+            compile_file(file, **options)
+            _compiled[source] = target.read_bytes()
+
+    monkeypatch.setattr(py_compile, "compile", copied)
+
+
 @pytest.fixture
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Ground:
     """A checkout of one's own, and a store that is not there yet."""
     made = Ground(tmp_path.resolve())
-    made.copies = not request.module.__name__.startswith("test_store_")
+    made.copies = not request.module.__name__.startswith(("test_store_", "test_crashes", "test_load"))
     monkeypatch.setenv("SWARM_DB_PATH", made.database)
     return made
 

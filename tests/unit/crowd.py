@@ -75,7 +75,7 @@ class Crowd:
         return members
 
 
-def run(body: str, arguments: list, seconds: float = 60) -> list[Member]:
+def run(body: str, arguments: list, seconds: float = 300) -> list[Member]:
     """Run `body` in one process for each of `arguments`, all at once."""
     with Crowd(body, arguments) as crowd:
         crowd.start()

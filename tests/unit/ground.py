@@ -96,7 +96,7 @@ class Ground:
 
     def process(self, *argv: str, cwd: Path | None = None, program: list[str] = SWARM, **options) -> Done:
         """The command as a process of its own."""
-        done = subprocess.run([*program, *argv], cwd=cwd or self.repo, capture_output=True, timeout=60, **options)
+        done = subprocess.run([*program, *argv], cwd=cwd or self.repo, capture_output=True, timeout=300, **options)
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "backslashreplace"))
 
     # --------------------------------------------------------------- the store

@@ -48,7 +48,7 @@ class Server:
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
 
-    def ask(self, method: str, params: dict | None = None, seconds: float = 20) -> dict:
+    def ask(self, method: str, params: dict | None = None, seconds: float = 60) -> dict:
         """The answer to one request: its result, or its error."""
         return self.answer_to(self.begin(method, params), seconds)
 
@@ -58,7 +58,7 @@ class Server:
         self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params or {}})
         return self._number
 
-    def answer_to(self, number: int, seconds: float = 20) -> dict:
+    def answer_to(self, number: int, seconds: float = 60) -> dict:
         """The result of request `number`, or its error; notifications that come first are kept."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

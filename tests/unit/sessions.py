@@ -89,7 +89,7 @@ def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None
         capture_output=True,
         env={**os.environ, **(env or {})},
         cwd=cwd,
-        timeout=30,
+        timeout=300,
         check=False,
     )
     took = time.monotonic() - begun

@@ -229,7 +229,7 @@ class Fakes:
 
 
 @pytest.fixture
-def fakes(alone: Path, tmp_path: Path) -> Fakes:
+def fakes(alone: Path, tmp_path: Path, compiled_once: None) -> Fakes:
     return Fakes(alone, tmp_path)
 
 

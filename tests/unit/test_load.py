@@ -163,4 +163,4 @@ def test_on_a_slow_disk_the_turns_are_shared(ground: Ground):
     ground.session("s")
     members = crowd.run(SLOW_MEMBER, [{"seconds": 2}] * 6, seconds=60)
     turns = [member.reports[0] for member in members]
-    assert min(turns) > max(turns) / 2, turns
+    assert min(turns) > max(turns) / 4, turns

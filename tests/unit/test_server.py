@@ -405,14 +405,14 @@ def test_a_client_of_another_protocol_version_is_not_answered_from_the_wrong_rec
             assert answers[0][0]["protocolVersion"] == version
 
 
-@pytest.mark.parametrize("spoilt", [b"", b"{", b"[]", b'{"initialize 2025-06-18": 7}', b"\xff\xfe"])
-def test_a_spoilt_record_is_done_without(ground: Ground, spoilt: bytes):
+def test_a_spoilt_record_is_done_without(ground: Ground):
     spoken = first_opening(ground)
     (record,) = Path(os.environ["SWARM_STATE_DIR"], "server").glob("opening-*.json")
-    record.write_bytes(spoilt)
-    with Server(ground) as server:
-        assert opening_answers(server) == spoken
-    assert json.loads(record.read_bytes())
+    for spoilt in (b"", b"{", b"[]", b'{"initialize 2025-06-18": 7}', b"\xff\xfe"):
+        record.write_bytes(spoilt)
+        with Server(ground) as server:
+            assert opening_answers(server) == spoken, spoilt
+        assert json.loads(record.read_bytes()), spoilt
 
 
 def test_a_client_that_sends_everything_at_once_is_answered_in_full(ground: Ground):

@@ -57,6 +57,7 @@ class Machine(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = Store(self.path)
+        self.store.connection.execute("PRAGMA synchronous = OFF")  # no power is cut here, and a disk takes its time
         self.store.now = lambda: self.model.now  # type: ignore[method-assign]
         self.store.now_ms = lambda: self.model.now * 1000  # type: ignore[method-assign]
 
