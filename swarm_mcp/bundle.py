@@ -23,7 +23,7 @@ from swarm_mcp.errors import SwarmError
 RECORD = "install.json"
 LAUNCHER = "bin/swarm-mcp"
 HOOK = "integrations/hook.sh"  # what hooks are started through
-SERVE = "integrations/serve.sh"  # what the server is started through, where no installation is named
+COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
 _LAUNCHED = re.compile(rf'''/bin/sh ("[^"]*/{HOOK}") ("[^"]*/(\w+)\.py")(; exit 0)''')
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
 _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
@@ -118,7 +118,7 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
     """Every file of a bundle by its relative name. `transports`: client -> how its check asks, if not by command."""
     by_tool = [name for name, value in (transports or {}).items() if value == transport.MCP_TOOL]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    files = {name: (source / name).read_bytes() for name in ("LICENSE", HOOK, SERVE)}
+    files = {name: (source / name).read_bytes() for name in ("LICENSE", HOOK, COORDINATOR)}
     for part in PARTS:
         for path in sorted((source / part).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

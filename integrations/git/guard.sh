@@ -11,7 +11,7 @@ limit() {
 }
 check() {
     if [ -n "${SWARM_MCP_BIN:-}" ]; then eval 'limit '"$SWARM_MCP_BIN"' guard check --hook $hook "$@"'
-    else limit swarm-mcp guard check --hook $hook "$@"
+    else limit /bin/sh "${0%/*}/../coordinator.sh" guard check --hook $hook "$@"
     fi
 }
 said=$(check </dev/null 2>&1)

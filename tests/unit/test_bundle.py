@@ -80,7 +80,7 @@ def test_a_bundle_is_whole(bundled: Path):
     assert any(name.endswith("/SKILL.md") for name in skills)
     record = bundle.read_record(bundled)
     launcher = {"bin/swarm-mcp"} if "python" in record else set()
-    launcher |= {bundle.HOOK, bundle.SERVE}
+    launcher |= {bundle.HOOK, bundle.COORDINATOR}
     assert files == core | scripts | rest | manifests | skills | launcher | {"LICENSE", "install.json"}
     assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)
     assert sorted([*record["files"], "install.json"]) == sorted(files)
@@ -125,7 +125,7 @@ def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_pat
     for runtime in RUNTIMES:
         assert all(command.endswith('.py"; exit 0') for command in commands(folder, runtime).values())
         launcher, *words = server(folder, runtime)["args"]
-        assert (server(folder, runtime)["command"], words) == ("/bin/sh", ["serve"]) and launcher.endswith(bundle.SERVE)
+        assert (server(folder, runtime)["command"], words) == ("/bin/sh", ["serve"]) and launcher.endswith(bundle.COORDINATOR)
     mine = [str(CHECKOUT), sys.executable, os.path.realpath(sys.executable), str(tmp_path), os.path.expanduser("~")]
     mine += ["/home/", "/Users/", "/root/"]
     # An ordinary word, as the sources use it themselves, may be a prefix (/usr) or a machine's or a person's name.

@@ -39,7 +39,7 @@ def script(folder: Path, text: str, name: str = "swarm-mcp") -> Path:
 
 def serving(path: str) -> subprocess.CompletedProcess[str]:
     """The plugin's server, started as a client does on this PATH, with a client that says nothing."""
-    launcher = ["/bin/sh", str(ROOT / "integrations" / "serve.sh"), "serve"]
+    launcher = ["/bin/sh", str(ROOT / "integrations" / "coordinator.sh"), "serve"]
     tools = f"{path}:/usr/bin:/bin"
     assert not shutil.which("swarm-mcp", path="/usr/bin:/bin")
     env = {**os.environ, "PATH": tools}
@@ -132,3 +132,23 @@ def test_a_session_s_start_says_so_where_nothing_is_enforced(tmp_path: Path) -> 
     path.write_bytes(b"no database" * 1000)
     words = told(start("codex", new_session(), tmp_path))
     assert "locks are NOT enforced" in words and "swarm-mcp doctor" in words
+
+
+def test_the_hook_of_the_pre_commit_framework_leaves_it_alone(tmp_path: Path) -> None:
+    ready_store()
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "f").write_text("x\n")
+    subprocess.run(["git", "add", "f"], cwd=tmp_path, check=True)
+    peer_locks(tmp_path, tmp_path / "f")
+    script(tmp_path / "a", STRANGER)
+    guard = str(ROOT / "integrations" / "git" / "guard.sh")
+
+    def commits(path: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PATH": f"{path}:/usr/bin:/bin"}
+        return subprocess.run([guard], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30)
+
+    done = commits(str(tmp_path / "a"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    refused = commits(f"{tmp_path / 'a'}:{INSTALLED.parent}")
+    assert refused.returncode == 1 and refused.stderr.startswith("swarm guard: ")
+    assert not list(tmp_path.rglob("*.started"))
