@@ -8,6 +8,7 @@ from swarm_hook_core.environment import identity, is_on
 from swarm_hook_core.hold_marks import RUNTIME as HOLD
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.others_words import label
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.circle import veiled
 from swarm_mcp.errors import UnknownInstance
@@ -211,4 +212,4 @@ def onlooker_identity(store) -> str:
 
 def _names(store, rows: list[dict]) -> str:
     seen = veiled(rows, onlooker_identity(store))
-    return ", ".join(f"{short(row['id'])} ({row['label'] or '-'})" for row in seen)
+    return ", ".join(f"{short(row['id'])} ({label(row['label'] or '-')})" for row in seen)

@@ -6,6 +6,7 @@ worker's supervisor, through its run's row; it answers within half a second and 
 
 from __future__ import annotations
 
+from swarm_hook_core.others_words import label
 from swarm_mcp.dispatch.order import may_dispatch
 from swarm_mcp.errors import Refused
 from swarm_mcp.shapes import short
@@ -108,7 +109,7 @@ def _require_party(store, actor: dict, requester: str | None, worker: str | None
 
 
 def _name(actor: dict) -> str:
-    return actor["label"] or short(actor["id"])
+    return label(actor["label"] or short(actor["id"]))
 
 
 def _answer(task: dict | None, run: dict | None, status: str) -> dict:

@@ -11,6 +11,7 @@ import os
 import time
 
 from swarm_hook_core.labels import token
+from swarm_hook_core.others_words import label
 from swarm_mcp.circle import may_meet
 from swarm_mcp.dispatch import workers
 from swarm_mcp.dispatch.ceiling import require_below
@@ -147,7 +148,7 @@ class Handover:
         sent = self._tell(store, worker)
         more = {}
         if self.order.wants_new_worker() and not (run and run["harness"] == self.harness):
-            more["not_started"] = f"{worker['label'] or worker['id']} works on it already"
+            more["not_started"] = f"{label(worker['label'] or worker['id'])} works on it already"
         self._answered("dispatched", recipient=worker["id"], prompt=sent, **more)
 
     # ------------------------------------------------------------- the spawn

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 
+from swarm_hook_core.others_words import label
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
@@ -83,7 +84,7 @@ def require_startable(store, worker: Worker) -> None:
     task = store.tasks.get(worker.requester["scope"], worker.task_id)
     holder = store.instances.live(task["assignee"]) if task and task["assignee"] else None
     if holder and holder["id"] != worker.instance_id:
-        raise SpawnFailed(f"{holder['label'] or holder['id']} works on it already")
+        raise SpawnFailed(f"{label(holder['label'] or holder['id'])} works on it already")
     adapter = get(worker.harness)
     if adapter.program and not worker.command and not shutil.which(adapter.program):
         raise SpawnFailed(f"{adapter.program} is not installed. {' '.join(adapter.instructions.split())}".strip())

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.others_words import label
 from swarm_hook_core.payload import dumps, loads
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.errors import Deadlock
@@ -231,7 +232,7 @@ class LockQueue:
 
     def _named(self, holder: Holder) -> str:
         row = self.store.instances.get(holder.instance_id)
-        name = (row["label"] if row else "") or holder.instance_id
+        name = label((row["label"] if row else "") or holder.instance_id)
         return f"{name} (agent {holder.agent})" if holder.agent else name
 
     def _is_void(self, row: dict) -> bool:

@@ -13,6 +13,7 @@ example: swarm-mcp request-lock src/schema.sql --reason "one index is missing, t
 
 from __future__ import annotations
 
+from swarm_hook_core.others_words import label
 from swarm_mcp.actor import person
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
@@ -35,5 +36,5 @@ def run(args) -> int:
         show({"ok": True, "asked": held})
     else:
         for lock in locks:
-            say(f"asked {lock['owner_label'] or short(lock['instance_id'])} for {lock['file']}")
+            say(f"asked {label(lock['owner_label'] or short(lock['instance_id']))} for {lock['file']}")
     return 0

@@ -16,6 +16,7 @@ example: swarm-mcp steal src/schema.sql --force --reason "session hangs in a dia
 
 from __future__ import annotations
 
+from swarm_hook_core.others_words import label
 from swarm_mcp.actor import is_person, person
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import LockRefused, Refused, UsageError
@@ -42,7 +43,8 @@ def run(args) -> int:
         except LockRefused as refusal:
             active = refusal.active
             owner = active.get("owner") or {}
-            who = owner.get("label") or (short(owner["id"]) if owner.get("id") else "a session of another identity")
+            name = owner.get("label") or (short(owner["id"]) if owner.get("id") else "")
+            who = label(name) if name else "a session of another identity"
             return refused(args, "steal", refusal.answer, f"{active['file']} is held by {who}, which is alive")
         except Refused as refusal:
             return refused(args, "steal", refusal.answer)
@@ -51,6 +53,6 @@ def run(args) -> int:
         show({"ok": True, **granted(done["lock"]), "taken": taken})
     else:
         for row in done["taken"]:
-            say(f"taken from {row['owner_label'] or short(row['instance_id'])}: {row['file']}")
+            say(f"taken from {label(row['owner_label'] or short(row['instance_id']))}: {row['file']}")
         say(f"locked {done['lock']['file']}")
     return 0

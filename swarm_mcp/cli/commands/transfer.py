@@ -16,6 +16,7 @@ example: swarm-mcp transfer src/schema.sql --to role:reviewer --note "your turn,
 
 from __future__ import annotations
 
+from swarm_hook_core.others_words import label
 from swarm_hook_core.reader import plain
 from swarm_mcp.actor import person, resolve
 from swarm_mcp.cli.output import refused, say, show
@@ -46,5 +47,5 @@ def run(args) -> int:
     if args.json:
         show({"ok": True, **granted(lock), "from": giver["id"], "to": taker["id"]})
     else:
-        say(f"transferred {lock['file']} to {taker['label'] or short(taker['id'])}")
+        say(f"transferred {lock['file']} to {label(taker['label'] or short(taker['id']))}")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.others_words import label
 from swarm_mcp.circle import may_meet
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean, here, scope_of
@@ -110,7 +111,7 @@ def _remove(call, arguments: dict) -> Answer:
         error = f"Instance {wanted} is live, last seen {age} s ago; force=true takes its locks and tasks from it"
         return Answer({"error": error})
     store.instances.remove(wanted, by=me)
-    name = f"{row['label']} ({wanted})" if row["label"] and may_meet(me["label"], row["label"]) else wanted
+    name = f"{label(row['label'])} ({wanted})" if row["label"] and may_meet(me["label"], row["label"]) else wanted
     return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
 
 
