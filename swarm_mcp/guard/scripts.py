@@ -42,7 +42,7 @@ limit() {{
 }}
 check() {{
     if [ -n "${{SWARM_MCP_BIN:-}}" ]; then eval 'limit '"$SWARM_MCP_BIN"' guard check --hook $hook "$@"'
-{installed}    else limit swarm-mcp guard check --hook $hook "$@"
+{installed}    else limit {by_name} guard check --hook $hook "$@"
     fi
 }}
 """
@@ -78,15 +78,16 @@ def framework() -> str:
     """The hook of the pre-commit framework, whose variables say whether this is a push. It is kept in the tree."""
     choose = 'hook=pre-commit\n[ -z "${PRE_COMMIT_REMOTE_NAME:-}" ] || hook=pre-push\n'
     about = "# swarm guard, for the pre-commit framework."
-    return f"#!/bin/sh\n{about}\n{choose}{_check([])}said=$(check </dev/null 2>&1)\n{_VERDICT}"
+    by_name = '/bin/sh "${0%/*}/../coordinator.sh"'  # which leaves another program of that name alone
+    return f"#!/bin/sh\n{about}\n{choose}{_check([], by_name)}said=$(check </dev/null 2>&1)\n{_VERDICT}"
 
 
-def _check(command: list[str]) -> str:
+def _check(command: list[str], by_name: str = "swarm-mcp") -> str:
     installed = ""
     if command:
         words = shlex.join(command)
         installed = f'    elif [ -x {shlex.quote(command[0])} ]; then limit {words} guard check --hook $hook "$@"\n'
-    return _CHECK.format(seconds=LIMIT_SECONDS, installed=installed)
+    return _CHECK.format(seconds=LIMIT_SECONDS, installed=installed, by_name=by_name)
 
 
 def _guarded(hook: str, command: list[str], chained: bool) -> str:
