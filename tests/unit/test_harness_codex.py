@@ -78,6 +78,9 @@ def test_how_long_the_api_wants_to_be_left_alone_is_in_its_log() -> None:
     for line in json.loads((GOLDEN / "retry_after.meta.json").read_text())["stderr"].splitlines():
         codex.parse_stderr(line, state)
     text = "exceeded retry limit, last status: 429 Too Many Requests"
+    line = json.dumps({"type": "error", "message": f"Reconnecting... 4/5 ({text})"})
+    (again,) = codex.parse(line, state)
+    assert 25 < again.data["data"]["retry_not_before"] - time.time() <= 30
     *_, ended = codex.parse(json.dumps({"type": "turn.failed", "error": {"message": text}}), state)
     assert 25 < ended.data["retry_not_before"] - time.time() <= 30
 

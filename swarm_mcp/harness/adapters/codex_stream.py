@@ -94,7 +94,7 @@ def _waits(line: str, state: dict) -> list[Event]:
         return []
     state["told_to_wait"] = seconds if seconds >= 1 else 0  # less is its own rule
     text = line.partition("sampling_error=")[2] or line
-    later = time.time() + seconds if seconds >= 1 else None
+    later = state["not_before"] = time.time() + seconds if seconds >= 1 else None
     return [events.retry("codex.retry", {}, text[:400], codex_errors.category_of(text), later)]
 
 
@@ -114,7 +114,9 @@ def _failed(error: object, state: dict) -> list[Event]:
 def _complaint(text: str, state: dict) -> list[Event]:
     again = _RETRY.match(text)
     if again:
-        told = [events.retry("codex.retry", {}, text, codex_errors.category_of(text[again.end() :] or text))]
+        code, later = codex_errors.category_of(text[again.end() :] or text), state.get("not_before") or 0.0
+        later = later if code == RATE_LIMITED and later > time.time() else None
+        told = [events.retry("codex.retry", {}, text, code, later)]
         state["waits"] = state.get("waits", 0) + 1 if again.group(1) else 0
         if state["waits"] == MOST_WAITS:
             told.append(events.error(text, UNREACHABLE))
