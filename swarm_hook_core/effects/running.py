@@ -13,6 +13,11 @@ SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports w
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
 _ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
+# Families whose entries deal with all their outputs, or whose words are another command's.
+_NAME_THEIR_OUTPUTS = frozenset(
+    "archives awk copies editors files git interpreters listers patch perl searchers sed wrappers".split()
+)
+_WITH_SUBCOMMANDS = frozenset("files packages projects transfer".split())
 # What nearly every program calls the subcommands that only look.
 _LOOKS = frozenset(
     "list ls show status st info search describe log logs diff view ping devices policy whoami doctor query tree top ps"
@@ -99,7 +104,7 @@ def _program(walk, scope, words):
             call.runs_project()  # watched, without a word
         else:
             call.guess(_unknown(walk, scope, name))
-        _name_outputs(call, "")
+        _name_outputs(call)
         return None
     family = FAMILY_OF.get(call.name, "")
     if family == "wrappers":  # those run what may take long
@@ -124,11 +129,13 @@ def _do(call, does, family: str) -> None:
     before, guesses = effects.size, len(effects.guesses)
     does(call)
     if any(word[:1] == "-" for word in call.words):
-        if family != "interpreters":
-            _name_outputs(call, family)
-        elif len(effects.guesses) > guesses:  # a script that nobody read
-            _name_outputs(call, family, _after_script(call.words))
-    if call.words and not effects.runs and effects.size == before:
+        if family not in _NAME_THEIR_OUTPUTS:
+            _name_outputs(call)
+        elif family == "interpreters" and len(effects.guesses) > guesses:  # a script that nobody read
+            _name_outputs(call, _after_script(call.words))
+    if effects.size > before or effects.runs or not call.words or family in _NAME_THEIR_OUTPUTS - {"files"}:
+        return
+    if family in _WITH_SUBCOMMANDS or any(word[:2] == "--" for word in call.words):
         _by_default(call.walk).doubt_silence(call)
 
 
@@ -138,8 +145,8 @@ def _after_script(words):
     return words[at + 1 :]
 
 
-def _name_outputs(call, family: str, words=None) -> None:
-    _by_default(call.walk).name_outputs(call, family, words)
+def _name_outputs(call, words=None) -> None:
+    _by_default(call.walk).name_outputs(call, words)
 
 
 def _by_default(walk):

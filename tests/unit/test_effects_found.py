@@ -119,7 +119,8 @@ def test_what_an_earlier_part_may_have_made_is_found_too(root: Path) -> None:
 
 def test_parts_of_a_name(root: Path) -> None:
     files = [*FILES, "a.md", "sub/c.md", "keep/c.txt", "keep/c"]
-    assert met("parallel mv {} {.}.md ::: a.txt sub/c.txt", root, files)[0] == {"a.txt", "a.md", "sub/c.txt", "sub/c.md"}
+    moved = {"a.txt", "a.md", "sub/c.txt", "sub/c.md"}
+    assert met("parallel mv {} {.}.md ::: a.txt sub/c.txt", root, files)[0] == moved
     assert met("parallel cp {} keep/{/} ::: sub/c.txt", root, files)[0] == {"keep/c.txt"}
     assert met("find sub -name 'c*' | parallel mv {} keep/{/.}", root, files)[0] == {"sub/c.txt", "keep/c"}
     assert met("fd -g 'c.*' sub -x mv {} {//}/../a.md", root, files)[0] == {"sub/c.txt", "a.md"}

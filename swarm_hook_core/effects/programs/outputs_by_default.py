@@ -8,10 +8,7 @@ where an option says that it writes.
 from swarm_hook_core.effects.model import is_known
 from swarm_hook_core.effects.programs.places import cannot_tell, exists, is_folder
 
-# Families and programs whose own entries deal with all their outputs, or whose words are another command's.
-_OWN_FAMILIES = frozenset(
-    "archives awk copies editors files git interpreters listers patch perl searchers sed wrappers".split()
-)
+# Programs whose own entries deal with all their outputs.
 _OWN = frozenset(
     "aria2c brotli coverage curl http https javac lz4 masscan nmap rustc sqlite3 tar tcpdump tsc wget xh zstd".split()
 )
@@ -39,9 +36,9 @@ _WRITES = frozenset("write fix autofix inplace in-place overwrite save compile".
 _WRITES_FIRST = ("write-", "fix-", "save-", "in-place-")
 
 
-def name_outputs(call, family, words=None) -> None:
+def name_outputs(call, words=None) -> None:
     """Name what the options of `call` (or `words`, the last of its arguments) say that it writes."""
-    if family in _OWN_FAMILIES and words is None or call.name in _OWN:
+    if call.name in _OWN:
         return
     words = call.words if words is None else words
     for place, word in enumerate(words):

@@ -235,7 +235,7 @@ _QUIET = frozenset(
 
 def _not_named(call, verb: str, rest) -> None:
     """A subcommand without an entry: what its options name, and a guess where nobody knows it."""
-    name_outputs(call, "", rest)
+    name_outputs(call, rest)
     if verb not in _QUIET and not {"--help", "-h"}.intersection(rest):
         call.guess(f"{call.name} {call.walk.shown(verb[:20])} is not known")
 

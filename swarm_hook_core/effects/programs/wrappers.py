@@ -219,7 +219,7 @@ def _docker(call) -> None:
             call.runs_project()
         elif not _COMPOSE_QUIET.intersection(words) and words not in ([], ["compose"]):
             call.guess("a subcommand of compose that is not known")
-        name_outputs(call, "", rest)
+        name_outputs(call, rest)
     elif verb == "exec":
         call.runs_project()
     elif verb == "cp":
@@ -234,7 +234,7 @@ def _docker(call) -> None:
         for path in options.values("--iidfile", "--metadata-file"):
             call.write(path)
     elif verb:
-        name_outputs(call, "", rest)
+        name_outputs(call, rest)
         if verb not in _DOCKER_QUIET and not {"--help", "-h"}.intersection(words):
             call.guess(f"{call.name} {call.walk.shown(verb[:20])} is not known")
 
