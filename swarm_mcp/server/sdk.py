@@ -17,7 +17,7 @@ from swarm_mcp.server.opening import Opening
 from swarm_mcp.server.subscriptions import Subscriptions
 from swarm_mcp.server.tool import Answer
 from swarm_mcp.server.traffic import Traffic
-from swarm_mcp.server.wire import Incoming, Outgoing
+from swarm_mcp.server.wire import MESSAGE_BYTES, Incoming, Outgoing, UnderWay
 
 INSTRUCTIONS = (
     "Coordination between coding sessions that share files. Your own writes to a file that another session has"
@@ -38,18 +38,52 @@ async def _serve(calls: Calls, opening, incoming, outgoing, answered) -> None:
     def reply(message: dict) -> None:
         task = asyncio.get_running_loop().create_task(outgoing.reply(message))
         replies.add(task)
-        task.add_done_callback(replies.discard)
+        under_way.add(MESSAGE_BYTES)
+        task.add_done_callback(replied)
+
+    def replied(task: asyncio.Task) -> None:
+        replies.discard(task)
+        under_way.add(-MESSAGE_BYTES)
 
     async def settled() -> None:
         await traffic.settled()
         await asyncio.gather(*replies)
 
-    traffic = Traffic(opening, answered, reply, lambda request: _waits(request, calls), calls.sent, calls.lost)
+    under_way = incoming.under_way = UnderWay()
+    waits = lambda request: _waits(request, calls)  # noqa: E731
+    traffic = Traffic(opening, answered, reply, waits, calls.sent, calls.lost, under_way)
     incoming.admit, incoming.settled = traffic.admit, settled
     outgoing.withheld, outgoing.sent = traffic.withheld, traffic.sent
     server = build(calls, traffic)
     async with stdio_server(incoming, outgoing) as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+        await server.run(reading, _Weighed(writing, under_way), server.create_initialization_options())
+
+
+class _Weighed:
+    """The SDK's stream of messages for the client: of those that wait for others to be written, the size is noted."""
+
+    def __init__(self, stream, under_way: UnderWay):
+        self._stream, self._under_way = stream, under_way
+        self._waiting = 0
+
+    async def send(self, item) -> None:
+        size = len(item.message.model_dump_json(by_alias=True, exclude_unset=True)) if self._waiting else 0
+        self._waiting += 1
+        self._under_way.add(size)
+        try:
+            await self._stream.send(item)
+        finally:
+            self._waiting -= 1
+            self._under_way.add(-size)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> _Weighed:
+        return self
+
+    async def __aexit__(self, *_exception) -> None:
+        await self.aclose()
 
 
 def _waits(request: types.JSONRPCRequest, calls: Calls) -> bool:

@@ -17,6 +17,7 @@ from swarm_hook_core.payload import loads_outer
 from swarm_mcp.server import checks
 from swarm_mcp.server.opening import Opening
 from swarm_mcp.server.tool import Answer
+from swarm_mcp.server.wire import MESSAGE_BYTES, UnderWay
 
 HALF_CHARACTER = "the request holds text that is not valid UTF-8"
 NO_MESSAGE = "this is no JSON-RPC 2.0 message"
@@ -29,7 +30,7 @@ class Traffic:
 
     `refuse(response)` writes one of our own; `waits(request)` says that a request may stay unanswered
     as long as it likes; `delivered(answer)` and `lost(answer)` are told what became of an answer that
-    was announced by `expect`.
+    was announced by `expect`. `under_way` is told what requests take.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Traffic:
         waits: Callable[[types.JSONRPCRequest], bool],
         delivered: Callable[[Answer], None],
         lost: Callable[[Answer], None],
+        under_way: UnderWay,
     ):
         self._opening = opening
         self._withheld = [_key(number) for number in answered]
         self._refuse, self._waits = refuse, waits
         self._delivered, self._lost = delivered, lost
-        self._asked: dict[str, list[types.JSONRPCRequest]] = {}
+        self._under_way = under_way
+        self._asked: dict[str, list[tuple[types.JSONRPCRequest, int]]] = {}  # with the bytes that it takes
         self._expected: dict[str, list[Answer]] = {}
         self._waiting: set[str] = set()
         self._ambiguous: set[str] = set()  # ids whose answers may belong to another request of that id
@@ -74,8 +77,11 @@ class Traffic:
             key = _key(message.id)
             if key in self._asked:
                 self._ambiguous.add(key)
-            self._asked.setdefault(key, []).append(message)
-            if self._waits(message):
+            waits = self._waits(message)
+            size = 0 if waits else len(line) + MESSAGE_BYTES  # those that wait must not keep others from being read
+            self._asked.setdefault(key, []).append((message, size))
+            self._under_way.add(size)
+            if waits:
                 self._waiting.add(key)
         elif isinstance(message, types.JSONRPCNotification):
             if '"id"' in line and _parsed(line).get("id") is not None:
@@ -133,7 +139,8 @@ class Traffic:
         asked = self._asked.get(key)
         if not asked:
             return None
-        request = asked.pop(0)
+        request, size = asked.pop(0)
+        self._under_way.add(-size)
         if not asked:
             del self._asked[key]
             self._waiting.discard(key)

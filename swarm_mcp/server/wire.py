@@ -17,6 +17,36 @@ from collections.abc import Awaitable, Callable, Iterable
 CHUNK = 65536
 # What a pipe takes at once wherever it takes anything.
 SHORT = getattr(select, "PIPE_BUF", 512)
+MOST_UNDER_WAY = 4 * 1024 * 1024  # bytes; above, no more requests are read
+MESSAGE_BYTES = 2048  # what a message that is under way takes, beside its own text
+LOOK_SECONDS = 0.2  # between two looks whether the client has gone, while nothing is read
+
+
+class UnderWay:
+    """How many bytes of requests, and of answers that nobody has read, are in this process."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._less = None
+
+    def add(self, size: int) -> None:
+        """So many more; of a negative `size` less."""
+        self.size += size
+        if self._less is not None and self.size <= MOST_UNDER_WAY:
+            self._less.set()
+
+    async def lessen(self, client_left: Callable[[], bool]) -> bool:
+        """True once they are few enough for more, False where the client has left before."""
+        import asyncio
+
+        while self.size > MOST_UNDER_WAY:
+            if client_left():
+                return False
+            self._less = asyncio.Event()
+            await asyncio.wait([asyncio.ensure_future(self._less.wait())], timeout=LOOK_SECONDS)
+            self._less.set()  # ends the waiting task as well
+            self._less = None
+        return True
 
 
 class Incoming:
@@ -24,19 +54,20 @@ class Incoming:
 
     Bytes that are not UTF-8 come as lone surrogates, so that nothing passes for a text it is not.
     `ended` is called once, when there is no more to read; `admit` says which messages a line
-    stands for; ``async for`` ends when `settled` has.
+    stands for; ``async for`` ends when `settled` has. While much is `under_way` nothing more is read.
     """
 
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._buffer = bytearray()
         self._searched = 0  # so many bytes of the buffer are known to hold no end of line
-        self._over = False
+        self._over = self._told = False
         self._ahead: deque[str] = deque()
         self._admitted: deque[str] = deque()
         self.ended: Callable[[], None] = lambda: None
         self.admit: Callable[[str], Iterable[str]] = lambda line: (line,)
         self.settled: Callable[[], Awaitable[None]] | None = None
+        self.under_way = UnderWay()
 
     def read_line(self) -> str:
         """The next line, blocking; empty at the end."""
@@ -54,7 +85,9 @@ class Incoming:
         return self
 
     async def __anext__(self) -> str:
+        await self._room()
         while not self._admitted:
+            await self._room()  # lines that were refused are answered as well
             line = self._ahead.popleft() if self._ahead else self._buffered()
             if line is None:
                 self._take(await self._more())
@@ -66,11 +99,28 @@ class Incoming:
                 raise StopAsyncIteration
         return self._admitted.popleft()
 
+    async def _room(self) -> None:
+        if not await self.under_way.lessen(self._client_left):
+            self._end()  # soon, unless somebody reads what is under way
+
+    def _end(self) -> None:
+        if not self._told:
+            self._told = True
+            self.ended()
+
+    def _client_left(self) -> bool:
+        """Whether nobody can write to us any more; what has been written may still be there to be read."""
+        if not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        poll.register(self._descriptor, getattr(select, "POLLRDHUP", 0))  # of the others it tells without being asked
+        return bool(poll.poll(0))
+
     def _take(self, data: bytes) -> None:
         self._buffer += data
         if not data:
             self._over = True
-            self.ended()
+            self._end()
 
     def _buffered(self) -> str | None:
         end = self._buffer.find(b"\n", self._searched)
@@ -104,7 +154,7 @@ class Outgoing:
     """Lines to a file descriptor, whole and in order, from the opening and from the SDK.
 
     What a client does not read waits in a thread: it must not keep us from reading what the client
-    writes. `withheld` says of a message that it is not for the client; `sent` is told of every other
+    writes (``UnderWay`` sees to it that this does not become too much). `withheld` says of a message that it is not for the client; `sent` is told of every other
     once it has been handed over; `lost` is called where nobody reads any more.
     """
 

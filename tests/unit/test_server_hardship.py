@@ -168,6 +168,42 @@ def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(groun
         assert ground.sql("SELECT id FROM instances") == []
 
 
+def flood(server: Server, request: bytes, most: int) -> tuple[int, bytes]:
+    """Write this request until nothing of it has been taken for a second; how often, and what is left of the last."""
+    handle, count, rest = server.process.stdin.fileno(), 0, b""
+    os.set_blocking(handle, False)
+    while count * len(request) < most and select.select([], [handle], [], 1)[1]:
+        if not rest:
+            count, rest = count + 1, request
+        rest = rest[os.write(handle, rest) :]
+    os.set_blocking(handle, True)
+    return count, rest
+
+
+@pytest.mark.parametrize("ends", ["by a signal", "by the end of its input", "with its client's reading"])
+def test_no_more_is_read_while_megabytes_wait_to_be_read(ground: Ground, ends: str):
+    most = 24 * 1024 * 1024
+    request = json.dumps({**ask(7, "tools/list"), "params": {"_meta": {"padding": "x" * 50_000}}}).encode() + b"\n"
+    with Server(ground) as server:
+        server.value("register", {"directory": ground.scope})
+        count, rest = flood(server, request, most)
+        assert count * len(request) < most / 2, "it reads on and on"
+        if ends == "with its client's reading":
+            writer = threading.Thread(target=server.process.stdin.write, args=(rest + request,), daemon=True)
+            writer.start()
+            assert [answer["id"] for answer in gathered(server, count + 1, 60)] == [7] * (count + 1), "then it goes on"
+            writer.join(10)
+            server.process.stdin.flush()
+        begun = time.monotonic()
+        if ends == "by a signal":
+            server.process.send_signal(signal.SIGTERM)
+        else:
+            server.close_input()
+        assert server.ended_within(20) == 0
+        assert time.monotonic() - begun < 8
+        assert ground.sql("SELECT id FROM instances") == []
+
+
 def test_a_file_and_nothing_as_input(ground: Ground, tmp_path: Path):
     """Whoever has only a list of requests gets all answers, though the input has ended long before them."""
     requests = [INITIALIZE, INITIALIZED, *(call(n, "kv_get", key="k") for n in range(2, 30)), call(30, "wait_for_activity")]
