@@ -24,7 +24,7 @@ def safe(text: str) -> str:
     """`text` with everything escaped that could act on a terminal or hide in it; lines and tabs stay."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+    return "\n".join("\t".join(map(one_line, line.split("\t"))) for line in text.split("\n"))
 
 
 def one_line(text: str) -> str:

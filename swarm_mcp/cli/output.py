@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 
 from swarm_hook_core.others_words import one_line, safe
 from swarm_hook_core.payload import dumps
@@ -43,6 +44,16 @@ def say_text(text: str) -> None:
 def show(value: object) -> None:
     """A value as indented JSON."""
     _write(dumps(value, indent=2) + "\n")
+
+
+def show_with_list(head: dict, name: str, items: Iterable) -> None:
+    """As `show` of `head` with `items` under `name` as its last: one after the other, however many there are."""
+    _write(dumps({**head, name: []}, indent=2).removesuffix("]\n}"))
+    first = True
+    for item in items:
+        _write(("" if first else ",") + "\n    " + dumps(item, 2, 2))
+        first = False
+    _write("]\n}\n" if first else "\n  ]\n}\n")
 
 
 def complain(text: str) -> None:

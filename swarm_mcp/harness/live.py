@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import time
@@ -34,7 +35,8 @@ class Live:
         self.cost: float | None = None
         self._began = time.monotonic()
         self._below = self._error = ""
-        self._lines: list[str] = []  # of standard output, as it came
+        self._said = _digest("")  # of all words of standard output
+        self._has_said = False
         self._guard = threading.RLock()
         self._closed = False
 
@@ -123,11 +125,12 @@ class Live:
     def _is_echo(self, entry: dict) -> bool:
         """Whether it repeats what has been shown as plain standard output (the answer of the harness `process`)."""
         if entry["kind"] == "stdout":
-            self._lines.append(entry["text"])
+            _add_words(self._said, entry["text"])
+            self._has_said = True
             return False
-        if entry["kind"] != "assistant" or not self._lines:
+        if entry["kind"] != "assistant" or not self._has_said:
             return False
-        return entry["text"].split() == " ".join(self._lines).split()
+        return _digest(entry["text"]).digest() == self._said.digest()
 
     def _result(self, entry: dict) -> str:
         if entry["is_error"]:
@@ -172,12 +175,25 @@ class Live:
 _TELLING = ("lock_denied", "claude.api_retry", "warning")
 
 
+def _digest(text: str):
+    """What tells the words of `text` from others, however many there are."""
+    found = hashlib.blake2b()
+    _add_words(found, text)
+    return found
+
+
+def _add_words(digest, text: str) -> None:
+    digest.update("".join(f"{word}\n" for word in text.split()).encode("utf-8", "surrogatepass"))
+
+
 def _indented(mark: str, text: str) -> str:
     """`text` behind `mark`, its further lines below its first; too much of it is left out, and counted."""
-    lines = safe(text).rstrip().splitlines() or [""]
-    shown = [line[:MOST_CHARACTERS] + ("..." if len(line) > MOST_CHARACTERS else "") for line in lines[:MOST_LINES]]
+    text = text.rstrip()
+    lines = text.split("\n", MOST_LINES)  # it may be megabytes: what is not shown is not looked at
+    ends = ["..." if len(line) > MOST_CHARACTERS else "" for line in lines[:MOST_LINES]]
+    shown = [safe(line[:MOST_CHARACTERS]) + end for line, end in zip(lines, ends)]
     if len(lines) > MOST_LINES:
-        shown.append(f"... {len(lines) - MOST_LINES} lines more")
+        shown.append(f"... {text.count(chr(10)) + 1 - MOST_LINES} lines more")
     return mark + ("\n" + " " * len(mark)).join(shown)
 
 

@@ -113,7 +113,7 @@ class Incoming:
         if not hasattr(select, "poll"):
             return False
         poll = select.poll()
-        poll.register(self._descriptor, getattr(select, "POLLRDHUP", 0))  # of the others it tells without being asked
+        poll.register(self._descriptor, getattr(select, "POLLRDHUP", 0))  # it tells of other ends without being asked
         return bool(poll.poll(0))
 
     def _take(self, data: bytes) -> None:
@@ -154,8 +154,9 @@ class Outgoing:
     """Lines to a file descriptor, whole and in order, from the opening and from the SDK.
 
     What a client does not read waits in a thread: it must not keep us from reading what the client
-    writes (``UnderWay`` sees to it that this does not become too much). `withheld` says of a message that it is not for the client; `sent` is told of every other
-    once it has been handed over; `lost` is called where nobody reads any more.
+    writes (``UnderWay`` sees to it that this does not become too much). `withheld` says of a message that
+    it is not for the client; `sent` is told of every other once it has been handed over; `lost` is called
+    where nobody reads any more.
     """
 
     def __init__(self, descriptor: int):

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from ground import SWARM, Ground, time_limit, wait_for
+from ground import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wait_for
 
+from swarm_mcp.cli.output import show, show_with_list
 from swarm_mcp.harness import registry
 from swarm_mcp.store import Store
 
@@ -183,6 +184,40 @@ def test_runs_and_their_logs(ground: Ground) -> None:
     }
     lines = ground.swarm("logs", row["id"], "-f", "--json").out.splitlines()
     assert [json.loads(line) for line in lines] == shown["transcript"]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="only Linux says how much memory a process had")
+@pytest.mark.parametrize("flags", [[], ["-f"], ["--json"]], ids=" ".join)
+def test_a_large_record_is_not_read_into_memory(ground: Ground, flags: list[str]) -> None:
+    record = ground.folder / "r" / "20260101T000000Z-r.jsonl"
+    record.parent.mkdir()
+    line = json.dumps({"type": "raw_log", "content": "some words of output\n" * 3000, "timestamp": 1.0}) + "\n"
+    number = 24 * 1024 * 1024 // len(line)
+    record.write_text(line * number)
+    with ground.store() as store:
+        spec = {"id": "r", "scope": ground.scope, "instance_id": "i", "harness": "process", "cwd": ground.scope}
+        store.runs.begin({**spec, "record": str(record)})
+        store.runs.update("r", state="ended", result={})
+    tell = "sys.stderr.write(open('/proc/self/status').read()); sys.exit(code)"
+    code = f"import sys; sys.path[:0] = {FOLDERS!r}; from swarm_mcp.cli.main import main; code = main(); {tell}"
+    with open(ground.folder / "out", "wb") as out:
+        done = subprocess.run(
+            [*BARE_PYTHON, "-c", code, "logs", "r", *flags], cwd=ground.repo, stdout=out, stderr=subprocess.PIPE,
+            text=True, timeout=60, check=True,
+        )  # fmt: skip
+    (peak,) = (int(said.split()[1]) for said in done.stderr.splitlines() if said.startswith("VmHWM:"))
+    assert peak < 45_000, f"{peak} kB"
+    if flags == ["--json"]:
+        shown = json.loads((ground.folder / "out").read_text())
+        assert list(shown) == ["run", "record", "transcript"] and len(shown["transcript"]) == number
+
+
+def test_logs_as_json_of_nothing_and_of_one_entry(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    for items in ([], [{"kind": "x"}], [{"a": [1, {"b": []}]}, {}]):
+        show_with_list({"run": {"id": 1}}, "transcript", iter(items))
+        streamed = capsys.readouterr().out
+        show({"run": {"id": 1}, "transcript": items})
+        assert streamed == capsys.readouterr().out
 
 
 def test_logs_follow_until_the_run_has_ended(ground: Ground) -> None:

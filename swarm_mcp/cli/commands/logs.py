@@ -20,7 +20,7 @@ import sys
 import time
 
 from swarm_mcp.cli.arguments import UsageError
-from swarm_mcp.cli.output import flush, say, show
+from swarm_mcp.cli.output import flush, say, show_with_list
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import current_scope
 
@@ -62,7 +62,7 @@ def _as_json(row: dict, events, follow: bool) -> int:
     from swarm_mcp.harness.transcript import transcript
 
     if not follow:
-        show({"run": row, "record": row["record"], "transcript": list(transcript(events))})
+        show_with_list({"run": row, "record": row["record"]}, "transcript", transcript(events))
         return 0
     for entry in transcript(events):
         say(dumps(entry))
