@@ -101,6 +101,9 @@ def ancestors(limit: int = 24, below: int = 0):
         limit -= 1
 
 
+KEEPER = "swarm-keeper"  # the name of the process that keeps what a run has started (Linux)
+
+
 def client_process(marks=()) -> tuple[int, str]:
     """Pid and start time of the client that started this hook or server; ``(0, "")`` if unknown.
 
@@ -114,6 +117,8 @@ def client_process(marks=()) -> tuple[int, str]:
         return (script_pid, started) if started not in ("", "-") else (0, "")
     script = "/".join(sys.argv[0].replace(os.sep, "/").split("/")[-4:]) if sys.argv else ""
     for pid in ancestors():
+        if program_name(pid) == KEEPER:
+            break  # whoever started us has ended, and left us to the keeper of a run
         if not _is_shell(pid) and not (script.count("/") == 3 and script in command_line(pid)):
             started = start_time(pid)
             return (pid, started) if started not in ("", "-") else (0, "")

@@ -14,10 +14,11 @@ import select
 import signal
 import sys
 
+from swarm_hook_core.process import KEEPER
 from swarm_mcp.harness import strays
 
 GRACE_SECONDS = 3.0
-SET_CHILD_SUBREAPER = 36  # prctl(2)
+SET_NAME, SET_CHILD_SUBREAPER = 15, 36  # prctl(2)
 DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 CODE = "import sys; sys.path.insert(0, sys.argv[1]); from swarm_mcp.harness.keeper import main; main(*sys.argv[2:])"
 LENGTH = 8  # bytes that say how long the orders are
@@ -165,7 +166,9 @@ def _become_sub_reaper() -> None:
     try:
         import ctypes
 
-        ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        prctl(SET_NAME, KEEPER.encode(), 0, 0, 0)
     except Exception:  # noqa: BLE001 - a Python without ctypes: what keeps its parent is found all the same
         pass
 

@@ -97,6 +97,32 @@ def test_what_has_an_empty_environment_ends_with_the_run(tmp_path, number):
             os.kill(stays, signal.SIGKILL)
 
 
+# Two looks for the client that started this: by the child's own child, and by one whose parent has ended.
+CLIENT_SEEN = f"import sys, time; sys.path[:0] = {FOLDERS!r}" + """
+import os, subprocess
+look = f"import os, sys, time; sys.path[:0] = {sys.path!r}; from swarm_hook_core.process import client_process"
+direct = look + "\\nprint(client_process()[0])"
+orphan = look + "\\nwhile os.getppid() == int(sys.argv[1]): time.sleep(0.01)\\nprint(client_process()[0])"
+print(os.getpid(), flush=True)
+subprocess.run([sys.executable, "-I", "-S", "-c", direct])
+subprocess.run(["/bin/sh", "-c", '"$0" -I -S -c "$1" $$ & sleep 0.2', sys.executable, orphan])
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
+def test_a_keeper_is_nobodys_client(tmp_path):
+    """A hook that was left by what started it belongs to no client that could be told, as where there is no keeper."""
+    known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": "a-run-of-another-test"}
+    child = Child([sys.executable, "-I", "-S", "-c", CLIENT_SEEN], str(tmp_path), known)
+    out = b""
+    while out.count(b"\n") < 3:
+        out += child.read(child.output) or b""
+        time.sleep(0.01)
+    child.close()
+    assert out.split() == [b"%d" % child.pid, b"%d" % child.pid, b"0"]
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
 def test_a_keeper_that_is_killed_ends_the_run(tmp_path):
     child = child_of(tmp_path, "sleep 60")
