@@ -1,7 +1,7 @@
 """Where this user's state and settings live, and the small private files of the state.
 
-The folders follow platformdirs' ``user_state_dir("swarm-mcp")`` and its like, restated here because hooks and the doctor
-have the standard library only; tests hold them together. Everything is created with mode 0700.
+The folders follow platformdirs' ``user_state_dir("swarm-mcp")`` and its like, restated here because hooks and the
+doctor have the standard library only; tests hold them together. Everything is created with mode 0700.
 """
 
 import os
