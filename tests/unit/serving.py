@@ -8,7 +8,7 @@ import select
 import subprocess
 import time
 
-from ground import SWARM, Ground
+from ground import SWARM, Ground, time_limit
 
 ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
 
@@ -102,4 +102,4 @@ class Server:
 
     def ended_within(self, seconds: float) -> int:
         """The exit code."""
-        return self.process.wait(seconds)
+        return self.process.wait(time_limit(seconds))

@@ -432,7 +432,7 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
         def take(self, instance: dict, limit: int = 50) -> list[dict]:
             rows = super().take(instance, limit) if late else []
             reached.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
             return rows if late else super().take(instance, limit)
 
     monkeypatch.setattr("swarm_mcp.store.messages.Messages", Mail)

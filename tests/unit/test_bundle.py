@@ -151,7 +151,7 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
         told = server(folder, runtime)
         assert os.access(told["command"], os.X_OK) and told["args"][-1] == "serve"
     for program in (record["coordinator"], [str(folder / "bin" / "swarm-mcp")]):
-        told = subprocess.run([*program, "--version"], capture_output=True, text=True, cwd="/", env={}, timeout=30)
+        told = subprocess.run([*program, "--version"], capture_output=True, text=True, cwd="/", env={}, timeout=60)
         assert told.stdout == f"swarm-mcp {swarm_mcp.__version__}\n", told
     python = [path for path in folder.rglob("*.py") if path.parent.name != "hooks" or path.name == "_common.py"]
     assert all(list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) for path in python)
@@ -185,7 +185,7 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
 
     def run(event: str) -> subprocess.CompletedProcess:
         return subprocess.run(["/bin/sh", "-c", commands(moved, runtime)[event]], input=json.dumps(payload), text=True,
-                              capture_output=True, cwd="/", env=environment, timeout=30)  # fmt: skip
+                              capture_output=True, cwd="/", env=environment, timeout=60)  # fmt: skip
 
     denied = run("PreToolUse")
     assert denied.returncode == 0 and denied.stderr == "", denied

@@ -356,7 +356,7 @@ def test_a_closed_pipe_is_silent(ground: Ground, argv: list[str]):
     read, write = os.pipe()
     os.close(read)
     try:
-        done = subprocess.run([*SWARM, *argv], stdout=write, stderr=subprocess.PIPE, cwd=ground.repo, timeout=30)
+        done = subprocess.run([*SWARM, *argv], stdout=write, stderr=subprocess.PIPE, cwd=ground.repo, timeout=60)
     finally:
         os.close(write)
     assert done.stderr == b"" and done.returncode in (0, 1, 141), done

@@ -176,7 +176,7 @@ def test_the_example_of_dispatch_runs_until_its_task_is_done(town: Ground):
         assert town.swarm("claim", task["id"], "--force", *worker).code == 0
         assert process.poll() is None
         assert town.swarm("update-task", task["id"], "--status", "done", "--note", "renumbered", *worker).code == 0
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 0 and err == "" and "done" in out, (out, err)
@@ -200,7 +200,7 @@ def test_the_example_of_watch_runs_until_it_is_interrupted(town: Ground):
         wait_for(something)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) in (0, 130)
+        assert process.wait(timeout=60) in (0, 130)
         assert process.stderr.read() == b""
     finally:
         process.kill()
@@ -327,7 +327,7 @@ def test_an_interrupt_of_a_real_process_is_130_and_silent(ground: Ground):
     try:
         wait_for(queued)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert (process.returncode, out, err) == (130, b"", b"")

@@ -153,7 +153,7 @@ def test_sessions_that_can_do_no_work_get_none(ground: Ground, lead: dict) -> No
         assert (answer["status"], answer["task"]["status"]) == ("no_worker", "open")
     finally:
         hold.terminate()
-        hold.wait(10)
+        hold.wait(60)
     assert ground.sql("SELECT * FROM messages") == []
 
 

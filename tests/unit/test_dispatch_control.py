@@ -284,7 +284,7 @@ def at_terminal(ground: Ground, *argv: str, **env: str) -> tuple[int, str, list[
         while b"ended" not in out:
             out += os.read(process.stdout.fileno(), 65536)
         shells = ground.sql("SELECT * FROM instances WHERE label LIKE '%origin:terminal%'")
-        process.communicate(b"\n", timeout=20)
+        process.communicate(b"\n", timeout=60)
     finally:
         os.close(ours)
         os.close(theirs)

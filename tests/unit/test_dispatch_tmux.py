@@ -19,7 +19,7 @@ WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 
 
 def tmux(*words: str) -> list[str]:
-    done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.splitlines()
 
 

@@ -409,7 +409,7 @@ def test_what_was_really_written_was_told(ground, tmp_path, name):
         shutil.copytree(ground, copy, symlinks=True)
         before = state(copy)
         command = ["bash", "-c", text_of(row)]
-        subprocess.run(command, cwd=copy, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, env=environment)
+        subprocess.run(command, cwd=copy, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, env=environment)
         after = state(copy)
         changed = {file for file in {*before, *after} if after.get(file) != before.get(file) and not _is_beside(file)}
         certain, possible = told(effects, ground, changed)

@@ -294,7 +294,7 @@ def test_words_become_what_bash_makes_of_them(folder: Path) -> None:
     words = words_in(WORDS, {})
     home = {"HOME": "/home/u", "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
     script = SETTING + "cd .\n" + "\n".join(f'printf "%s\\1" {word}; printf "\\2"' for word in words)
-    run = subprocess.run(["bash", "-c", script], cwd=folder, env=home, capture_output=True, timeout=20, check=True)
+    run = subprocess.run(["bash", "-c", script], cwd=folder, env=home, capture_output=True, timeout=60, check=True)
     truth = [one.split("\1")[:-1] for one in run.stdout.decode().split("\2")[:-1]]
     walk = Walk(Effects(), str(folder), home)
     walk.script(SETTING)

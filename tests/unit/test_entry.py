@@ -89,7 +89,7 @@ def test_a_store_that_is_new_is_made_by_the_first_register(ground: Ground):
 
 
 def test_nothing_is_read_from_standard_input(ground: Ground):
-    done = subprocess.run([*SWARM, "locks"], stdin=subprocess.PIPE, capture_output=True, cwd=ground.repo, timeout=30)
+    done = subprocess.run([*SWARM, "locks"], stdin=subprocess.PIPE, capture_output=True, cwd=ground.repo, timeout=60)
     assert done.returncode == 0
     closed = ["/bin/sh", "-c", 'exec "$@" 0<&-', "sh", *SWARM, "locks"]
-    assert subprocess.run(closed, capture_output=True, cwd=ground.repo, timeout=30).returncode == 0
+    assert subprocess.run(closed, capture_output=True, cwd=ground.repo, timeout=60).returncode == 0

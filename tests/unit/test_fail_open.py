@@ -459,7 +459,7 @@ INPUT = (
 )
 
 
-@settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     payload=st.fixed_dictionaries(
         {"tool_name": TOOLS, "tool_input": INPUT},

@@ -92,7 +92,7 @@ def test_what_has_an_empty_environment_ends_with_the_run(tmp_path, number):
             assert is_alive(left) and is_alive(stays)
             process.send_signal(number)
             assert gone_within([left], 8) and is_alive(stays)
-            process.wait(20)
+            process.wait(60)
         finally:
             os.kill(stays, signal.SIGKILL)
 
@@ -147,7 +147,7 @@ def test_a_supervisor_that_ends_takes_its_runs_along(tmp_path, rest):
     with process:
         if "signals" in rest:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 3
+        assert process.wait(60) == 3
     assert not any(map(is_alive, pids)) and os.listdir(place()) == []
 
 
@@ -173,7 +173,7 @@ def test_nobody_elses_processes_are_ended(tmp_path):
     try:
         for group, run_id, count in ((member, name, 2), (nameless, "", 1)):
             assert strays.end(group.pid, run_id, 0, 1) == count
-        assert member.wait(5) == stray.wait(5) == nameless.wait(5) == -signal.SIGTERM
+        assert member.wait(60) == stray.wait(5) == nameless.wait(5) == -signal.SIGTERM
         assert [other.poll() for other in others] == [None] * len(others)
     finally:
         for process in (*others, member, stray, nameless):
@@ -190,7 +190,7 @@ def test_where_there_is_no_keeper_a_leash_ends_the_group(tmp_path, monkeypatch):
     assert os.getpgid(child.pid) == child.pid and not child.ended()
     watcher = child._start._leash._watcher
     watcher.stdin.close()  # as when the supervisor is killed
-    watcher.wait(10)
+    watcher.wait(60)
     wait_for(child.ended)
     assert (child.close(), child.signal) == (0, signal.SIGKILL)
 

@@ -125,7 +125,7 @@ def test_a_signal_ends_the_agent_with_all_it_has_started(ground: Ground, number:
     )  # fmt: skip
     pid = int(process.stdout.readline())
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number and err.startswith(f"swarm-mcp run: aborted: ended by {number.name}")
     wait_for(lambda: not _alive(pid))
     assert not _alive(pid) and rows(ground)[0]["result"]["error_category"] == "aborted"
@@ -148,7 +148,7 @@ def test_whoever_asks_for_it_cancels_it(ground: Ground) -> None:
     with ground.store() as store:
         (row,) = store.runs.live()
         store.runs.ask(row["id"], "cancel")
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and "aborted: cancelled" in err
 
 
@@ -235,9 +235,9 @@ def test_logs_follow_until_the_run_has_ended(ground: Ground) -> None:
     assert reader.stdout.readline() == "begun\n" and reader.poll() is None
     began = time.monotonic()
     gate.touch()
-    rest, _ = reader.communicate(timeout=20)
+    rest, _ = reader.communicate(timeout=60)
     assert reader.returncode == 0 and "over" in rest and time.monotonic() - began < time_limit(10)
-    assert run.communicate(timeout=20)[0] == "begun\nover\n"
+    assert run.communicate(timeout=60)[0] == "begun\nover\n"
 
 
 def test_logs_of_what_is_not_there(ground: Ground) -> None:

@@ -86,7 +86,7 @@ def test_start_returns_at_once_and_listeners_are_told_in_order(tmp_path):
     began = time.monotonic()
     run.start()
     assert time.monotonic() - began < time_limit(0.1) and run.wait(0) is None
-    assert run.wait(10)
+    assert run.wait(60)
     assert [word for who, word in told if who == "a"] == [word for who, word in told if who == "b"]
     assert told[0][0] == "a" and told[1] == ("b", told[0][1])
 
@@ -338,11 +338,11 @@ def test_abort_is_heard_at_once_and_only_once(tmp_path):
     started = threading.Event()
     run.on_event(lambda e: (seen.append(e), e.kind == "tool_start" and started.set()))
     run.start()
-    assert started.wait(10)
+    assert started.wait(60)
     pid, _ = run.child
     for _ in range(3):
         run.abort("told so")
-    result = run.wait(5)
+    result = run.wait(60)
     assert result and result.error_category == "aborted" and result.error_message == "told so" and not is_alive(pid)
     assert kinds(seen) == ["session_init", "tool_start", "tool_end", "error", "result"]
     run.abort()
@@ -373,7 +373,7 @@ tell("say", json.dumps(pids)); time.sleep(60)
     seen: list = []
     run.on_event(lambda e: e.kind == "message" and (seen.append(json.loads(e.data["content"])), run.abort()))
     run.start()
-    assert run.wait(10) and gone_within(seen[0], 1)
+    assert run.wait(60) and gone_within(seen[0], 1)
 
 
 def test_what_a_child_leaves_behind_is_ended_and_told(tmp_path):

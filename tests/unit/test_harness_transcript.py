@@ -178,7 +178,7 @@ def test_it_is_followed_into_the_next_attempt_until_the_run_is_over(tmp_path: Pa
     second.event(TOLD[3])
     second.close()
     alive.clear()
-    reader.join(10)
+    reader.join(60)
     assert not reader.is_alive() and seen == TOLD
     assert files_of(record.path) == [record.path, second.path]
 

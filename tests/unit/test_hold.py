@@ -42,7 +42,7 @@ def begun(ground: Ground) -> None:
 
 def ended(process: subprocess.Popen) -> tuple[int, str]:
     """Exit code and complaint."""
-    err = process.communicate(timeout=20)[1]
+    err = process.communicate(timeout=60)[1]
     return process.returncode, err
 
 
@@ -61,7 +61,7 @@ def test_while_it_runs_the_locks_are_held(ground: Ground):
     assert refused.code == 1 and "origin:hold" in refused.err and ': "why"' in refused.err
     late = ground.swarm("hold", "a", "--as", peer["id"], "--", "true")
     assert late.code == 75 and late.err.startswith("hold failed: File is already locked") and late.err.count("\n") == 1
-    out, err = held.communicate("through\n", timeout=20)
+    out, err = held.communicate("through\n", timeout=60)
     assert (held.returncode, out, err) == (7, "through\n", "")
     assert locks(ground) == [] and [row["id"] for row in ground.sql("SELECT id FROM instances")] == [peer["id"]]
 
@@ -152,7 +152,7 @@ def test_waiting_ends_with_the_lock(ground: Ground):
     wait_for(lambda: ground.sql("SELECT 1 FROM swarm_waiters"))
     with ground.store() as store:
         store.locks.release(peer, "f")
-    assert held.communicate(timeout=20)[0] == "got\n" and held.returncode == 0
+    assert held.communicate(timeout=60)[0] == "got\n" and held.returncode == 0
 
 
 def test_in_a_session_it_is_one_of_its_agents(ground: Ground):

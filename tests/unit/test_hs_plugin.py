@@ -119,7 +119,7 @@ def test_an_allowed_call_becomes_the_tool_below(bench: Bench) -> None:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     guard = [str(PLUGIN / "tools" / "write_file"), "--exec"]
     process = subprocess.Popen(guard, env={**os.environ, **bench.env}, cwd=bench.repo, **pipes)
-    out, err = process.communicate(given + b"\n", timeout=30)
+    out, err = process.communicate(given + b"\n", timeout=60)
     head, flags, rest = out.split(b"\n", 2)
     assert (process.returncode, err, flags) == (0, b"", b"flags --exec")
     assert head == f"pid {process.pid}".encode(), "it takes the guard's place instead of running beside it"

@@ -59,7 +59,7 @@ read wait
             assert (lock["file"], lock["content"]) == (f"{ground.repo}/f", "mine")
             assert "origin:terminal" in lock["owner_label"]
             os.write(terminal, b"\n")
-            assert shell.wait(timeout=10) == 0
+            assert shell.wait(timeout=60) == 0
             assert store.locks.acquire(peer, f"{ground.repo}/f")["fence"] > lock["fence"]
     finally:
         shell.kill()

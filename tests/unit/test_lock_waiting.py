@@ -356,7 +356,7 @@ def test_a_process_that_is_stopped_in_line_keeps_nobody_off_a_free_file(ground: 
         assert line.take("b", "f") and waiting(ground) == 0
         os.kill(stopped.pid, signal.SIGCONT)
         line.free("b", "f")
-        assert stopped.wait(20) == 0, "it has had the file after all"
+        assert stopped.wait(60) == 0, "it has had the file after all"
     finally:
         stopped.kill()
         stopped.wait()
@@ -491,7 +491,7 @@ def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
         late = ground.swarm("lock", "a", "--as", one["id"], "--exclusive")
         assert "1 waits for it; --wait SECONDS joins the line" in late.err
         assert ground.swarm("unlock", "a", "b", "--as", one["id"]).out.count("unlocked") == 2
-        answer = json.loads(waiter.communicate(timeout=20)[0])
+        answer = json.loads(waiter.communicate(timeout=60)[0])
     assert waiter.returncode == 0
     assert [lock["file"] for lock in answer["locks"]] == [f"{ground.scope}/{n}" for n in "ac"]
     fence = answer["fence"]

@@ -194,8 +194,8 @@ def test_nothing_outlives_it(model: Model, project: Path, number: int) -> None:
         time.sleep(0.02)
     pid = int((project / "pid").read_text())
     child.send_signal(number)
-    code = child.wait(15)
-    reader.join(5)
+    code = child.wait(60)
+    reader.join(60)
     child.stdout.close()
     end = time.monotonic() + 8
     while _alive(pid):

@@ -42,7 +42,7 @@ def lead(ground: Ground, trap: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_f
 
 
 def tmux(*words: str) -> list[str]:
-    done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout.splitlines()
 
 
@@ -84,7 +84,7 @@ def test_a_line_that_is_typed_into_a_shell_is_one_command(odd: str, trap: Path) 
     assert odd.isprintable() and "\n" not in line
     assert shlex.split(line)[-1] == odd
     for shell in filter(shutil.which, ("sh", "bash", "zsh", "fish")):
-        assert subprocess.run([shell, "-c", line], capture_output=True, timeout=20).returncode == 0
+        assert subprocess.run([shell, "-c", line], capture_output=True, timeout=60).returncode == 0
     assert not trap.exists()
 
 

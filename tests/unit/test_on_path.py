@@ -43,7 +43,7 @@ def serving(path: str) -> subprocess.CompletedProcess[str]:
     tools = f"{path}:/usr/bin:/bin"
     assert not shutil.which("swarm-mcp", path="/usr/bin:/bin")
     env = {**os.environ, "PATH": tools}
-    return subprocess.run(launcher, input="", env=env, capture_output=True, text=True, timeout=30)
+    return subprocess.run(launcher, input="", env=env, capture_output=True, text=True, timeout=60)
 
 
 def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_the_hook_of_the_pre_commit_framework_leaves_it_alone(tmp_path: Path) ->
 
     def commits(path: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "PATH": f"{path}:/usr/bin:/bin"}
-        return subprocess.run([guard], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30)
+        return subprocess.run([guard], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
 
     done = commits(str(tmp_path / "a"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -44,7 +44,7 @@ def on_terminal(ground: Ground, *argv: str, columns: int = 100, **environment: s
             break
         parts.append(part)
     os.close(ours)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 0 and err == b"", err
     return b"".join(parts).decode().replace("\r\n", "\n")
 
@@ -262,6 +262,6 @@ def test_a_pipe_loads_no_tables(ground: Ground, verb: str):
 def test_a_full_disk_is_one_line_and_exit_1(ground: Ground, argv: list[str]):
     ground.session("s", "me")
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([*SWARM, *argv], stdout=full, stderr=subprocess.PIPE, cwd=ground.repo, timeout=30)
+        done = subprocess.run([*SWARM, *argv], stdout=full, stderr=subprocess.PIPE, cwd=ground.repo, timeout=60)
     assert done.returncode == 1
     assert done.stderr.count(b"\n") == 1 and b"cannot write the answer" in done.stderr, done

@@ -148,7 +148,7 @@ def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(groun
         requests = [ask(1000 + n, "tools/list") if n % 3 else call(1000 + n, "lock_file", file=f"f{n}") for n in range(count)]
         writer = threading.Thread(target=raw, args=(server, *[json.dumps(r).encode() for r in requests]), daemon=True)
         writer.start()
-        writer.join(20)
+        writer.join(60)
         assert not writer.is_alive(), "the server does not read while it cannot write"
         # A line that has to be refused must not stop it either.
         raw(server, b"no message")
@@ -192,7 +192,7 @@ def test_no_more_is_read_while_megabytes_wait_to_be_read(ground: Ground, ends: s
             writer = threading.Thread(target=server.process.stdin.write, args=(rest + request,), daemon=True)
             writer.start()
             assert [answer["id"] for answer in gathered(server, count + 1, 60)] == [7] * (count + 1), "then it goes on"
-            writer.join(10)
+            writer.join(60)
             server.process.stdin.flush()
         begun = time.monotonic()
         if ends == "by a signal":
@@ -535,8 +535,8 @@ def test_the_end_of_a_process_is_noticed(told: bool, monkeypatch: pytest.MonkeyP
         assert 0.15 < time.monotonic() - begun < time_limit(0.5)
         threading.Timer(0.3, client.process.kill).start()
         begun = time.monotonic()
-        assert end.wait(20) is True
+        assert end.wait(60) is True
         assert time.monotonic() - begun < (0.8 if told else 2.5)
-    assert ClientEnd(*client.identity).wait(20) is True, "it had gone before anybody looked"
-    assert ClientEnd(os.getpid(), "another start").wait(20) is True, "another process has its number"
+    assert ClientEnd(*client.identity).wait(60) is True, "it had gone before anybody looked"
+    assert ClientEnd(os.getpid(), "another start").wait(60) is True, "another process has its number"
     assert ClientEnd(0, "").wait(0.05) is False

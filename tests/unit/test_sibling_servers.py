@@ -174,7 +174,7 @@ class Agent:
             try:
                 self.turn()
             except (AssertionError, OSError):
-                if self.server.process.wait(10) != -9:
+                if self.server.process.wait(60) != -9:
                     raise
                 self.killed += 1
                 self.again()
@@ -190,7 +190,7 @@ class Agent:
                 self.server.__exit__()
                 return self.start()
             except (AssertionError, OSError):
-                if self.server.process.wait(10) != -9:
+                if self.server.process.wait(60) != -9:
                     raise
 
     def turn(self) -> None:

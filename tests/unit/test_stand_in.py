@@ -43,7 +43,7 @@ class StandIn:
         self.given = json.dumps({"session_id": session, "tool_input": "ü" * 70_000, "end": "of it"}, ensure_ascii=False)
         own = {"CLAUDE_CODE_SESSION_ID": session} if self.runtime == "claude-code" else {}
         done = subprocess.run(
-            [shell, "-c", self.command], input=self.given, capture_output=True, text=True, check=True, timeout=20,
+            [shell, "-c", self.command], input=self.given, capture_output=True, text=True, check=True, timeout=60,
             env={**os.environ, **own, **env},
         )  # fmt: skip
         assert done.stderr == ""

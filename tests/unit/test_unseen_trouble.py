@@ -111,7 +111,7 @@ class Plugin:
         command = wired[0]["hooks"][0]["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(self.root))
         begun = time.monotonic()
         done = subprocess.run(
-            ["/bin/sh", "-c", command], input=json.dumps(payload), capture_output=True, text=True, timeout=30,
+            ["/bin/sh", "-c", command], input=json.dumps(payload), capture_output=True, text=True, timeout=60,
             env={**os.environ, "PATH": "/usr/bin:/bin"},
         )  # fmt: skip
         return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - begun)

@@ -71,7 +71,7 @@ def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **m
     assert sys.executable in command
     done = subprocess.run(
         ["/bin/sh", "-c", command], input=json.dumps({**payload, "hook_event_name": event, **more}), text=True,
-        capture_output=True, timeout=30, check=True,
+        capture_output=True, timeout=60, check=True,
     )  # fmt: skip
     assert done.stderr == ""
     if not done.stdout:
