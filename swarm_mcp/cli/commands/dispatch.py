@@ -37,7 +37,7 @@ Of workers that process and tmux start:
   --mode MODE           read-only, edit (default), or yolo: without the harness's own checks (dangerous; a person at
                         a terminal may, others with SWARM_ALLOW_YOLO=1). Locks hold in all three
   --timeout S           end it after S seconds (default: 0, never)
-  --max-cost USD        end it when it has cost that much, where the harness tells
+  --max-cost USD        end it when it has cost that much; refused where the harness cannot tell in time
   --command LINE        the command that the harness process runs; of others, what to start instead of their own
   --fresh               leave the session of the task's earlier run alone; else it is gone on with
 

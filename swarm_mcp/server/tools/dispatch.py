@@ -112,7 +112,9 @@ TOOLS = (
             ),
             "effort": text("How much a started worker is to think.", enum=["low", "medium", "high", "max"]),
             "timeout_seconds": _seconds("End a started worker after so long. Default: never."),
-            "max_cost_usd": _seconds("End a started worker when it has cost that much, where its harness tells."),
+            "max_cost_usd": _seconds(
+                "End a started worker when it has cost that much; refused where its harness cannot tell."
+            ),
             "resume": text(
                 "Id of a task that is there already, whose worker has gone: start one that goes on with it, in the"
                 " same session where that can be. `title` is not looked at then."
