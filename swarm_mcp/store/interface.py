@@ -267,8 +267,8 @@ class Alterations(Protocol):
     def restored(self, restorer: dict | None, file: str, kept: str, source: str, scope: str) -> int:
         """Write down that a file was brought back, and tell who holds it; the row's id."""
 
-    def of(self, file: str) -> list[dict]:
-        """All that happened to a file, newest first."""
+    def of(self, file: str, keys: list[str]) -> list[dict]:
+        """All that happened to a file, by this name or by any of these keys, newest first."""
 
 
 class Runs(Protocol):

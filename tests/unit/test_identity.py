@@ -88,7 +88,8 @@ def test_hidden_locks_keep_their_pane_to_themselves(ground: Ground):
 
 def test_unlock_cannot_reach_across(sides):
     ground, mine, theirs = sides
-    assert ground.swarm("unlock", "f", "--as", mine["id"]).code == 0
+    refused = ground.swarm("unlock", "f", "--as", mine["id"])
+    assert refused.code == 1 and refused.err.endswith("is not yours: held by a session of another identity\n")
     assert [row["instance_id"] for row in ground.sql("SELECT instance_id FROM context")] == [theirs["id"]]
 
 
