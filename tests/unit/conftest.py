@@ -19,7 +19,7 @@ LONG = (
     "test_load.py::test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice[rollback journal]",
     "test_many_servers.py::test_twenty_servers_commands_and_hooks",
     "test_bundle.py::test_there_is_no_moment_without_a_script",
-    "test_deep_payloads.py::test_a_huge_input_is_read_in_time[100]",
+    "test_deep_payloads.py::test_a_huge_input_is_read_in_time[100 MB]",
     "test_sibling_servers.py::test_killed_at_random_no_file_is_held_twice[long]",
 )
 

@@ -224,7 +224,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("megabytes", [0.2, 100])
-def test_a_huge_input_is_read_in_time(megabytes: int) -> None:
-    for shape in SHAPES.values():
+@pytest.mark.parametrize(("megabytes", "shapes"), [(0.2, list(SHAPES)), (100, ["deep", "escapes"])], ids=["all", "100 MB"])
+def test_a_huge_input_is_read_in_time(megabytes: float, shapes: list[str]) -> None:
+    for shape in map(SHAPES.__getitem__, shapes):  # those that are wide would take gigabytes once they are read
         judge(f'{{"tool_input": {{"x": [{shape(int(megabytes * 10**6))}], "path": "/p", "pages": [{{"path": "/q"}}]}}, "cwd": "/c"}}')
