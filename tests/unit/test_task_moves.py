@@ -25,6 +25,7 @@ def test_who_was_started_anew_elsewhere_has_left(ground: Ground, elsewhere: str)
         store.locks.acquire(worker, "f")
         with pytest.raises(Exception, match="locked"):
             store.locks.acquire(waiting, "f")
+        before.end()  # else it would be a further client of the session, which works on
         moved = ground.session("w", directory=elsewhere, client=after.identity)
         assert (moved["id"], moved["scope"]) == (worker["id"], elsewhere)
         now = {task["id"]: (task["status"], task["assignee"]) for task in store.tasks.listed(planner)}
