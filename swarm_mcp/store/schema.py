@@ -147,6 +147,7 @@ ADDED_COLUMNS = {
     "kv": {"owner_identity": "TEXT"},
     "swarm_denials": {"path": "TEXT"},
     "swarm_sessions": {"other_clients": "TEXT"},
+    "swarm_waiters": {"seen": "REAL"},
 }
 
 INDEXES = {

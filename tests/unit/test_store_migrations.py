@@ -89,6 +89,24 @@ def test_nothing_is_lost_and_everything_works(ground: Ground, shape: str):
     assert ground.integrity() == "ok"
 
 
+def test_every_table_has_the_columns_of_a_new_file(ground: Ground, shape: str, tmp_path: Path):
+    new = str(tmp_path / "new.db")
+    Store(new).close()
+    ground.store().close()
+    assert columns_by_table(ground.database) == columns_by_table(new)
+
+
+def columns_by_table(database: str) -> dict[str, set[str]]:
+    """The names of the columns of each of the store's tables."""
+    connection = sqlite3.connect(database)
+    try:
+        return {
+            table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")} for table in schema.TABLES
+        }
+    finally:
+        connection.close()
+
+
 def test_a_second_opening_changes_nothing(ground: Ground, shape: str):
     ground.store().close()
     before = contents(ground.database)
