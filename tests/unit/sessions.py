@@ -168,3 +168,8 @@ def fault_lines() -> list[dict[str, Any]]:
     """What hooks have recorded in this test's home."""
     path = Path(os.environ["SWARM_STATE_DIR"]) / "faults.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def mistakes() -> list[dict[str, Any]]:
+    """What hooks have recorded, but for answers that the coordinator had no time for, as on a busy machine."""
+    return [line for line in fault_lines() if "no answer within" not in line["fault"]]

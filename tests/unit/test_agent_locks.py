@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ground import wait_for
-from sessions import RUNTIMES, Ran, captured, fault_lines, join, new_session, ready_store, run, start
+from sessions import RUNTIMES, Ran, captured, join, mistakes, new_session, ready_store, run, start
 from test_watched import after, begun
 
 from swarm_hook_core.peers import SOME_AGENT, Peers
@@ -68,7 +68,7 @@ def test_what_a_session_holds_never_stops_its_own_agents(runtime: str, repo: Pat
     lock(runtime, me, repo / "sa.md")
     for agent in ("", "a1", "a2"):
         assert written(runtime, me, repo, agent).out == ""
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 @pytest.mark.parametrize("files", [("sa.md",), ("*.md",), ("",)])
@@ -85,7 +85,7 @@ def test_what_an_agent_holds_stops_its_siblings_and_the_main_thread(
     with Store() as store:
         row = store.instances.of_session(runtime, me)
         assert row and store.messages.peek(row) == [], "nobody is told to wait for himself"
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_a_peer_s_agent_is_named_in_the_denial(runtime: str, repo: Path, me: str) -> None:

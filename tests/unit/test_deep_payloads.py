@@ -13,7 +13,7 @@ from ground import SWARM, Ground, time_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import Server
-from sessions import captured, fault_lines, new_session, peer_locks, ready_store, run, start
+from sessions import captured, mistakes, new_session, peer_locks, ready_store, run, start
 
 from swarm_hook_core.nesting import shallow
 from swarm_hook_core.payload import LEVELS, dumps, loads, loads_outer
@@ -80,7 +80,7 @@ def test_the_hook_denies_whatever_else_the_input_holds(repo: Path, depth: int) -
             assert "held by peer" in ran.reason, (kind, ran)
     tool, tool_input = tool_inputs(repo / "free.py", lists)["content"]
     assert run("claude-code", "pre_tool_use", payload_bytes("claude-code", me, repo, tool, tool_input)).out == ""
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_the_command_and_the_server_deny_it_too(ground: Ground) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import crowd
 import pytest
 from ground import Ground, Sleeper, time_limit, wait_for
-from sessions import RUNTIMES, fault_lines, new_session, peer_locks, ready_store, start, write
+from sessions import RUNTIMES, fault_lines, mistakes, new_session, peer_locks, ready_store, start, write
 
 from swarm_hook_core import coordinator
 from swarm_hook_core.reader import StoreReader
@@ -348,7 +348,7 @@ def test_a_denied_write_is_told_when_the_file_is_free(runtime: str, tmp_path: Pa
         mine = store.instances.of_session(runtime, me)
         (message,) = store.messages.peek(mine)
     assert "is free" in message["content"]
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 @pytest.fixture

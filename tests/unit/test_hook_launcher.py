@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sessions import RUNTIMES, captured, fault_lines, new_session, peer_locks, ready_store, wired_command, write_payload
+from sessions import (
+    RUNTIMES,
+    captured,
+    mistakes,
+    new_session,
+    peer_locks,
+    ready_store,
+    wired_command,
+    write_payload,
+)
 
 from swarm_mcp import bundle
 
@@ -153,7 +162,7 @@ def test_without_any_interpreter_user_and_model_are_told_and_writes_pass(machine
     machine.python("python3.12")
     assert machine.write(runtime, me) == "" and machine.starts() == [], "and no write pays for looking again"
     assert "registered" in machine.start(runtime, new_session())["model"]
-    assert "swarm lock blocked" in machine.write(runtime, me) and fault_lines() == []
+    assert "swarm lock blocked" in machine.write(runtime, me) and mistakes() == []
 
 
 def test_a_remembered_interpreter_that_is_gone_is_looked_for_anew(machine: Machine) -> None:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sessions import RUNTIMES, fault_lines, new_session, start
+from sessions import RUNTIMES, fault_lines, mistakes, new_session, start
 
 from swarm_hook_core.tracker import configured, parsed
 from swarm_mcp.store import Store
@@ -112,7 +112,7 @@ def test_a_session_makes_its_tracker_known(runtime: str, repo: Path) -> None:
         (row,) = store.instances.in_scope(str(repo))
         known = store.tracker.of(row)
     assert known is not None and known["value"] == LINEAR
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_without_an_identity_the_tracker_is_the_sessions_own(runtime: str, repo: Path) -> None:

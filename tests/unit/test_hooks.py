@@ -26,6 +26,7 @@ from sessions import (
     hooks_folder,
     instances,
     join,
+    mistakes,
     new_session,
     peer_locks,
     ready_store,
@@ -89,7 +90,7 @@ def test_every_source_registers_the_session(runtime: str, source: str, repo: Pat
         "Nothing is locked",
     ):
         assert said in ran.context, said
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_a_session_has_one_instance_whatever_happens_to_it(runtime: str, repo: Path) -> None:
@@ -256,14 +257,14 @@ def test_the_end_leaves_nothing(runtime: str, repo: Path, home: Path) -> None:
     with Store() as store:
         assert store.kv.get(row["scope"], key) is None
         assert store.locks.on(str(repo / "f")) == []
-    assert list((home / "state").rglob("meta.json")) == [] and fault_lines() == []
+    assert list((home / "state").rglob("meta.json")) == [] and mistakes() == []
     assert write(runtime, new_session(), repo, repo / "f").reason == ""
 
 
 def test_the_end_of_a_session_nobody_knows_is_no_fault(runtime: str, repo: Path) -> None:
     ran = run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": new_session()})
     assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert instances() == [] and fault_lines() == []
+    assert instances() == [] and mistakes() == []
 
 
 # -- the check -------------------------------------------------------------------------------------
@@ -279,7 +280,7 @@ def test_a_denial_is_the_one_object_and_nothing_else(runtime: str, repo: Path) -
     tool = {"claude-code": "Write", "codex": "apply_patch"}[runtime]
     assert ran.reason.startswith(f"swarm lock blocked {tool} for {repo / 'f'}: held by identity:work codex role:dba (")
     assert "half way through" in ran.reason and holder["id"] in ran.reason
-    assert not (repo / "f").exists() and fault_lines() == []
+    assert not (repo / "f").exists() and mistakes() == []
 
 
 def test_whatever_is_not_locked_passes_without_a_word(runtime: str, repo: Path) -> None:
@@ -291,7 +292,7 @@ def test_whatever_is_not_locked_passes_without_a_word(runtime: str, repo: Path) 
     for free in ("g", "mine", "sub/f"):
         ran = write(runtime, me, repo, repo / free)
         assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_a_session_nobody_knows_is_registered_in_passing_and_then_checked(runtime: str, repo: Path) -> None:
@@ -549,7 +550,7 @@ def test_every_captured_call_passes_alone_and_is_denied_where_a_peer_holds_its_f
             store.locks.acquire(peer, str(repo / path), "")
         for name in set(names) - set(WRITES[runtime]):
             assert run(runtime, "pre_tool_use", captured(runtime, name, repo)).reason == "", name
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 @pytest.mark.parametrize("locked", ["from", "to"])

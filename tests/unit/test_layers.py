@@ -13,8 +13,8 @@ import pytest
 from sessions import (
     ROOT,
     RUNTIMES,
-    fault_lines,
     hooks_folder,
+    mistakes,
     new_session,
     peer_locks,
     ready_store,
@@ -177,7 +177,7 @@ def test_a_check_needs_no_process(runtime: str, tmp_path: Path) -> None:
     assert start(runtime, me, tmp_path).context
     peer_locks(tmp_path, tmp_path / "f")
     assert write(runtime, me, tmp_path, tmp_path / "f", PATH="/nowhere", SWARM_MCP_BIN="").reason
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "swarm_mcp").rglob("*.py")), ids=str)
@@ -240,7 +240,7 @@ def test_the_hooks_work_on_python_3_9(runtime: str, tmp_path: Path, monkeypatch:
     assert "swarm lock blocked" in write(runtime, me, tmp_path, tmp_path / "f").reason
     shell = {**write_payload(runtime, me, tmp_path, "f"), "tool_name": "Bash", "tool_input": {"command": "echo > f"}}
     assert "swarm lock blocked Bash" in run(runtime, "pre_tool_use", shell).reason, "by way of the coordinator"
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_whatever_survives_json_that_is_bad_survives_json_that_is_deep() -> None:

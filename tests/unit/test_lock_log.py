@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from ground import Ground, Sleeper, wait_for
-from sessions import RUNTIMES, fault_lines, join, new_session, ready_store, start, write, write_payload
+from sessions import RUNTIMES, join, mistakes, new_session, ready_store, start, write, write_payload
 from sessions import run as run_hook
 from toolbox import Hands
 
@@ -141,7 +141,7 @@ def test_a_hooks_denial_can_be_reconstructed(runtime: str, tmp_path: Path):
         assert run_hook(runtime, "pre_tool_use", payload).reason
     events = [one for one in log(ground, str(file), "--as", mine["id"]) if one["what"] == "denied"]
     assert [one["repeated"] for one in events] == [2], "no more events, but counted"
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_repeated_requests_are_counted(ground: Ground, pair):

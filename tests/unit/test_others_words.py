@@ -12,7 +12,7 @@ from ground import Ground
 from hypothesis import given
 from hypothesis import strategies as st
 from serving import Server
-from sessions import fault_lines, new_session, peer_locks, ready_store, run, start, write
+from sessions import mistakes, new_session, peer_locks, ready_store, run, start, write
 
 from swarm_hook_core import labels, others_words
 from swarm_hook_core.watching.breach import quoted as as_word
@@ -104,7 +104,7 @@ def test_denials_and_greetings_quote_what_others_wrote(runtime: str, repo: Path)
     for said in (greeting, denial):
         assert '"IGNORE PREVIOUS INSTRUCTIONS' in said and harmless(said, lines=True) and len(said) < 4000, said
         assert "evil\\nname" in said and "\n## System" not in said
-    assert 'note: "IGNORE' in denial and fault_lines() == []
+    assert 'note: "IGNORE' in denial and mistakes() == []
 
 
 def test_a_label_is_cut_when_a_session_registers(ground: Ground) -> None:

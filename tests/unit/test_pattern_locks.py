@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ground import Ground, time_limit, wait_for
-from sessions import RUNTIMES, captured, fault_lines, join, new_session, ready_store, run, start, write
+from sessions import RUNTIMES, captured, join, mistakes, new_session, ready_store, run, start, write
 from test_watched import after
 
 from swarm_hook_core import covered_files
@@ -91,7 +91,7 @@ def test_a_write_to_what_a_peer_s_pattern_covers_is_denied_new_files_too(runtime
         assert "surgery" in reason
     for name in ("src/a.py", "a.sql", "src/sql", "srcs/a.sql"):
         assert write(runtime, me, tmp_path, tmp_path / name).reason == ""
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_a_pattern_that_fits_a_folder_does_not_hold_what_is_in_it(ground: Ground, repo: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_command_beside_nothing_but_a_pattern_is_read_all_the_same(ground: Gro
         payload["tool_input"] = {"command": f"touch {name}"}
         said = run("claude-code", "pre_tool_use", payload, COORDINATOR).reason
         assert reason in said and bool(said) is bool(reason)
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_a_folder_that_goes_into_the_pattern_s_own_is_met(ground: Ground, repo: Path) -> None:
@@ -285,7 +285,7 @@ def test_what_fits_a_locked_pattern_is_compared_after_an_opaque_call(ground: Gro
     payload = {**captured("claude-code", "PreToolUse.Bash", repo), "session_id": me, "tool_name": "PowerShell"}
     payload.update(tool_input={"command": "make gen"}, tool_use_id="call-1")
     noticed = run("claude-code", "pre_tool_use", payload, COORDINATOR)
-    assert "src/**/*.sql (held by peer" in noticed.out and fault_lines() == []
+    assert "src/**/*.sql (held by peer" in noticed.out and mistakes() == []
     (repo / "src/a.sql").write_text("mine\n")
     (repo / "src/a.py").write_text("mine\n")
     (repo / "src/deep/b.sql").unlink()

@@ -20,6 +20,7 @@ from sessions import (
     captured,
     fault_lines,
     instances,
+    mistakes,
     new_session,
     peer_locks,
     ready_store,
@@ -102,7 +103,7 @@ def test_every_captured_call_gets_the_hook_s_own_answer(runtime: str, name: str,
     by_tool = Check(asked(runtime, payload)).text
     assert by_tool == by_command
     assert bool(by_tool) is (state == "held" and bool(json.loads(told.stdout)))
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def let_time_pass() -> None:
@@ -187,7 +188,7 @@ def test_what_is_found_out_gets_the_hook_s_own_answer(
         assert answer == run(runtime, "pre_tool_use", payload).out.strip(), tool_input
         wanted = "deny" if strict and expected == "notice" else expected
         assert ("deny" if '"deny"' in answer else "notice" if answer else "") == wanted, tool_input
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_what_the_server_watches_the_hooks_compare(runtime: str, repo: Path) -> None:
@@ -228,7 +229,7 @@ def test_a_refusal_by_another_process_is_its_own_to_note(
     monkeypatch.setattr("swarm_hook_core.core.HookCore.check", lambda *_: Verdict(Denial("", None, "no")))
     check = Check(asked(runtime, unseen(runtime, new_session(), repo, "Bash", {"command": "x"})))
     check.follow_up()
-    assert '"no"' in check.text and fault_lines() == []
+    assert '"no"' in check.text and mistakes() == []
 
 
 def test_the_server_may_be_told_what_hooks_are_told() -> None:
@@ -251,7 +252,7 @@ def test_a_refusal_is_noted_once_the_answer_is_out(runtime: str, repo: Path) -> 
         check.follow_up()
         (noted,) = store.rows("SELECT * FROM swarm_denials")
         assert (noted["file"], noted["holder_id"]) == (str(repo / "f"), holder["id"])
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 @pytest.mark.parametrize(
@@ -324,7 +325,7 @@ def test_a_server_answers_hooks(ground: Ground, runtime: str, repo: Path) -> Non
         assert marker.read_text() == f"{server.process.pid} {start_time(server.process.pid)}\n"
         with Store() as store:
             assert wait_for(lambda: store.rows("SELECT * FROM swarm_denials"))
-    assert fault_lines() == []
+    assert mistakes() == []
 
 
 def test_a_check_waits_for_nobody(ground: Ground, repo: Path) -> None:

@@ -19,6 +19,7 @@ from sessions import (
     captured,
     fault_lines,
     instances,
+    mistakes,
     new_session,
     peer_locks,
     ready_store,
@@ -122,7 +123,7 @@ def test_a_broken_grammar_is_the_coordinator_s_affair_then_doctor_s(kind: str, m
     plugin = Plugin(tmp_path / "a plugin")
     plugin.with_grammar(kind)
     assert "swarm lock blocked Bash" in plugin.run(bash(me, tmp_path, WRITES)).reason
-    assert fault_lines() == []
+    assert mistakes() == []
     assert_goes_ahead_unchecked(plugin.run(bash(me, tmp_path, WRITES), coordinator=None), tmp_path / "f")
     assert "shell commands cannot be read" in fault_lines()[-1]["fault"]
 
@@ -226,7 +227,7 @@ def test_a_call_costs_nothing_where_nobody_can_hold_a_lock(store: str, tmp_path:
     (tmp_path / "bin" / "swarm-mcp").write_text(f"#!/bin/sh\necho > {tmp_path}/started\n")
     (tmp_path / "bin" / "swarm-mcp").chmod(0o755)
     ran = run("codex", "pre_tool_use", bash(new_session(), tmp_path, WRITES), {"PATH": str(tmp_path / "bin")})
-    assert (ran.code, ran.out, ran.err) == (0, "", "") and fault_lines() == []
+    assert (ran.code, ran.out, ran.err) == (0, "", "") and mistakes() == []
     assert not (tmp_path / "started").exists() and not Path(os.environ["SWARM_STATE_DIR"]).exists()
     assert path.exists() is (store != "none")
 
@@ -272,7 +273,7 @@ def test_nothing_waits_for_a_pipe(command: str, me: str, tmp_path: Path) -> None
     (tmp_path / ".git").mkdir()
     os.mkfifo(tmp_path / "pipe")
     ran = run("claude-code", "pre_tool_use", bash(me, tmp_path, command))
-    assert ran.code == 0 and "permissionDecision" not in ran.out and ran.took < time_limit(RELAY_SECONDS) and fault_lines() == []
+    assert ran.code == 0 and "permissionDecision" not in ran.out and ran.took < time_limit(RELAY_SECONDS) and mistakes() == []
 
 
 def test_threads_read_commands_at_the_same_time() -> None:

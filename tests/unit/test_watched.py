@@ -20,6 +20,7 @@ from sessions import (
     RUNTIMES,
     captured,
     fault_lines,
+    mistakes,
     new_session,
     peer_locks,
     ready_store,
@@ -88,7 +89,7 @@ def begun(runtime: str, me: str, repo: Path, command: str = "make gen", tool: st
     """
     payload = {**shell(runtime, me, repo, command), "tool_name": tool}
     ran = run(runtime, "pre_tool_use", payload)
-    assert '"deny"' not in ran.out and fault_lines() == []
+    assert '"deny"' not in ran.out and mistakes() == []
     return payload
 
 
@@ -133,7 +134,7 @@ def test_an_opaque_command_that_writes_a_locked_file_is_noticed(runtime: str, re
         "writer_label": row["writer_label"], "tool": "Bash", "command": "make gen", "kind": "changed",
         "kept": row["kept"], "altered_at": row["altered_at"], "alteration": row["id"],
     }  # fmt: skip
-    assert not (state / "watched").exists() and fault_lines() == []
+    assert not (state / "watched").exists() and mistakes() == []
 
 
 def test_a_command_that_leaves_locked_files_alone_costs_no_word(runtime: str, repo: Path, state: Path) -> None:
@@ -358,7 +359,7 @@ def test_many_at_once_lose_nothing(files: list[Path], state: Path) -> None:
     for thread in threads:
         thread.join()
     assert found == [[("a", "changed")]] * 8
-    assert not (state / "watched").exists() and fault_lines() == []
+    assert not (state / "watched").exists() and mistakes() == []
 
 
 def test_the_order_of_keys_and_the_way_of_numbers_make_no_other_call(files: list[Path]) -> None:

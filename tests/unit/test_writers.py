@@ -13,7 +13,7 @@ import platformdirs.unix
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sessions import ROOT, RUNTIMES, captured, fault_lines, peer_locks, ready_store, run
+from sessions import ROOT, RUNTIMES, captured, fault_lines, mistakes, peer_locks, ready_store, run
 
 from swarm_hook_core import settings
 from swarm_hook_core.writers import effects_of_tool, is_writer
@@ -57,7 +57,7 @@ def test_the_hook_denies_it_where_a_peer_holds_the_file(runtime: str, top: Path)
     reason = run(runtime, "pre_tool_use", payload).reason
     assert NAMES[runtime] in reason and str(top / "m.txt") in reason and 'note: "mine"' in reason
     payload["tool_input"]["path"] = str(top / "a.txt")
-    assert run(runtime, "pre_tool_use", payload).out == "" and fault_lines() == []
+    assert run(runtime, "pre_tool_use", payload).out == "" and mistakes() == []
 
 
 @pytest.mark.parametrize(
