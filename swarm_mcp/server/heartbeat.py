@@ -55,11 +55,13 @@ class Heartbeat:
 
     def _keep(self, store) -> float:
         waits, pid = [], self._session.client[0]
-        for instance_id in self._session.vouched(store):
+        inherited = self._session.inherited(store)
+        for instance_id in (*self._session.vouched(store), *inherited):
             if store.leases.is_due(instance_id) and pid and is_stopped(pid):
                 waits.append(STOPPED_SECONDS)
             else:
-                left = store.leases.keep(instance_id)
+                # When it was last seen tells whether this connection may go on with it, and stays what it was.
+                left = store.leases.keep(instance_id, instance_id not in inherited)
                 waits += [] if left is None else [left]
         return min(waits, default=LONGEST_SECONDS)
 

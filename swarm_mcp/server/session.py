@@ -73,8 +73,13 @@ class CallingSession:
         """
         rows = self._sessions_of_client(store)
         found = [row["id"] for row in rows if len(rows) == 1 or row["id"] in self._callers]
-        own = self._own(store) or self._left_behind(store)
+        own = self._own(store)
         return list(dict.fromkeys([*found, *([own["id"]] if own else [])]))
+
+    def inherited(self, store: Store) -> list[str]:
+        """Ids of the instances that this connection would go on with, were it called now."""
+        left = None if self._own(store) else self._left_behind(store)
+        return [left["id"]] if left else []
 
     def register(self, store: Store, meta: dict, arguments: dict) -> dict:
         """The session's instance; where hooks have registered none, a new one for this connection."""

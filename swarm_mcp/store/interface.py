@@ -71,7 +71,7 @@ class Leases(Protocol):
     def renew(self, instance_id: str) -> None:
         """A sign of life of this session, which keeps its locks."""
 
-    def keep(self, instance_id: str) -> float | None:
+    def keep(self, instance_id: str, was_seen: bool = True) -> float | None:
         """Renew a session's locks if it is time; seconds until it will be again, None where it has no lease."""
 
     def renew_lock(self, instance: dict, file: str, agent: str, fence: int | None, ttl: float | None) -> dict:

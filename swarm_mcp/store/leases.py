@@ -45,15 +45,16 @@ class Leases:
             (clock.now(), clock.boot(self.store.here), time.time(), instance_id),
         )
 
-    def keep(self, instance_id: str) -> float | None:
+    def keep(self, instance_id: str, was_seen: bool = True) -> float | None:
         """Outside a transaction: renew this session's locks if a third of a lease is over, for whoever vouches for it.
 
-        Seconds until it should be asked again, None where the session has no lease. Raises SwarmError where it
-        has gone. Costs one read while there is nothing to do.
+        Without `was_seen` it counts as silent all the same, since nobody speaks for it yet. Seconds until this should
+        be asked again, None where the session has no lease. Raises SwarmError where it has gone. Costs one read while
+        there is nothing to do.
         """
         if self.is_due(instance_id):
             with self.store.writing():
-                self.store.instances.require(instance_id)
+                (self.store.instances.require if was_seen else self.renew)(instance_id)
         return self._until_due(instance_id)
 
     def is_due(self, instance_id: str) -> bool:

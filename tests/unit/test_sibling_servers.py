@@ -15,6 +15,7 @@ from serving import Server
 from toolbox import Hands
 
 from swarm_hook_core.process import start_time
+from swarm_mcp.server.heartbeat import Heartbeat
 
 ME = (os.getpid(), start_time(os.getpid()))
 FILES = "abcdefgh"
@@ -86,6 +87,22 @@ def test_a_server_beside_the_one_that_was_killed_does_not_take_its_place(ground:
         assert beside.text("whoami") == NOT_REGISTERED
         assert join(ground, beside, "agentB") != one
         assert beside.value("lock_file", {"file": "f"})["active"]["instance_id"] == one
+
+
+def test_what_a_server_inherits_is_kept_until_it_is_called(ground: Ground):
+    with Server(ground) as killed:
+        one = join(ground, killed, "agent")
+        assert killed.value("lock_file", {"file": "f", "ttl_seconds": 60})["ok"] is True
+        kill(killed)
+    next_one = Hands(ground, client=ME)
+    ground.sql("UPDATE context SET renewed = renewed - 50, wall_until = wall_until - 50")
+    (before,) = ground.sql("SELECT renewed FROM context")
+    (seen,) = ground.sql("UPDATE swarm_sessions SET last_seen = last_seen - 5 RETURNING last_seen")
+    Heartbeat(next_one.session).beat()
+    (after,) = ground.sql("SELECT renewed FROM context")
+    assert after["renewed"] > before["renewed"] + 49
+    assert ground.sql("SELECT last_seen FROM swarm_sessions") == [seen]
+    assert next_one.value("whoami")["id"] == one and holders(ground) == [one]
 
 
 def test_of_two_that_would_go_on_with_it_one_does(ground: Ground):
