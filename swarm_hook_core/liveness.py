@@ -27,10 +27,11 @@ def departed(evidence, now: float, here: str) -> bool:
     try:
         if last_seen is not None:
             # A client that outlives its terminals ends a running turn first, writing as it goes.
-            if gone(host or "", pid or 0, started or "", here) or (
+            left = gone(host or "", pid or 0, started or "", here) or (
                 state == "idle" and gone(host or "", terminal or 0, opened or "", here)
-            ):
-                return not living(host, clients_in(others), here)
+            )
+            if left and not living(host, clients_in(others), here):
+                return True
             return bool(lease) and last_seen + lease < now
         if adopted:
             if heartbeat < now - RECLAIM_SECONDS:

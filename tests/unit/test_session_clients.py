@@ -126,6 +126,16 @@ def test_a_terminal_that_closes_takes_its_own_client_alone(ground: Ground, two):
     assert held_by(ground) == ""
 
 
+def test_a_session_that_is_silent_lapses_whichever_of_its_clients_lives(ground: Ground, two):
+    session = join(ground, two[0])
+    ground.lock(session, "f")
+    join(ground, two[1])
+    two[1].end()
+    assert held_by(ground) == session["id"]
+    ground.sql("UPDATE swarm_sessions SET last_seen = last_seen - 90000")
+    assert held_by(ground) == ""
+
+
 def test_a_second_client_in_another_repository_frees_nothing(ground: Ground, two):
     session = join(ground, two[0])
     ground.lock(session, "f")
