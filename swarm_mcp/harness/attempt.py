@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from swarm_hook_core import faults
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter, Launch
 from swarm_mcp.harness.child import Child, found
@@ -202,4 +203,4 @@ class Attempt:
 
 
 def _words(error: BaseException) -> str:
-    return str(error) if type(error).__module__ == "swarm_mcp.errors" else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, SwarmError) else f"{type(error).__name__}: {error}"

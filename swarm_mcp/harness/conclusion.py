@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core import faults
 from swarm_mcp.harness import errors_of, events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.demands import limit_passed
+from swarm_mcp.harness.demands import limit_passed, unfit
 from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
@@ -53,6 +53,8 @@ def concluded(
     cost = priced(own_part(counted, before, adapter.cumulative), adapter.prices, model)
     passed = limit_passed(query, cost.total_cost_usd) if failure is None else ""
     failure = (outcome.BUDGET, passed) if passed else failure
+    wrong = unfit(query, _answer(given, ending, False)) if failure is None else ""
+    failure = (outcome.SCHEMA_MISMATCH, wrong) if wrong else failure
     session_id = ledger.session_id or _session_of(adapter, given)
     kept = None
     if session_id and (failure is None or failure[0] != outcome.SESSION_NOT_FOUND):

@@ -61,6 +61,16 @@ def limit_reached(query: HarnessQuery, cost: object, turns: object) -> str:
     return ""
 
 
+def unfit(query: HarnessQuery, answer: object) -> str:
+    """In what the answer of a run that went well does not follow its schema, empty where it does."""
+    if query.output_schema is None:
+        return ""
+    from swarm_mcp.loop.schema import mismatch
+
+    why = mismatch(answer, query.output_schema)
+    return f"the answer does not follow the schema: {why}" if why else ""
+
+
 def limit_passed(query: HarnessQuery, cost: float | None) -> str:
     """Which limit a run that has come to its end by itself has passed, empty for none."""
     if query.max_cost_usd and cost is not None and cost > query.max_cost_usd:

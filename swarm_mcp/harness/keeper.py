@@ -14,10 +14,11 @@ import select
 import signal
 import sys
 
-from swarm_hook_core.process import KEEPER
+from swarm_hook_core.process import KEEPER, is_stopped
 from swarm_mcp.harness import strays
 
 GRACE_SECONDS = 3.0
+LOOK_SECONDS = 0.5  # between two looks at a keeper that says nothing
 SET_NAME, SET_CHILD_SUBREAPER = 15, 36  # prctl(2)
 DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 CODE = "import sys; sys.path.insert(0, sys.argv[1]); from swarm_mcp.harness.keeper import main; main(*sys.argv[2:])"
@@ -82,6 +83,7 @@ class Keeper:
             try:
                 said = os.read(self._report, 64).split()
             except BlockingIOError:
+                self._wake()
                 return None
             # A keeper that says no more was killed: what it kept is ended with it.
             self.exit_code = int(said[1]) if said else -signal.SIGKILL
@@ -90,7 +92,12 @@ class Keeper:
     def wait(self) -> None:
         """Wait for the child's end."""
         while self.poll() is None:
-            select.select([self._report], [], [])
+            select.select([self._report], [], [], LOOK_SECONDS)
+
+    def _wake(self) -> None:
+        """One that somebody has stopped would never say that its child has ended."""
+        if is_stopped(self.pid):
+            os.kill(self.pid, signal.SIGCONT)
 
     def end_handle(self) -> int:
         """A handle that can be read once the child has ended."""
@@ -109,6 +116,7 @@ class Keeper:
             pass
         os.close(orders)
         os.close(self._report)
+        self._wake()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:  # stopped by somebody

@@ -8,10 +8,11 @@ AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED = "auth_failed", "not_installed", "rate
 CONTEXT_OVERFLOW, PROCESS_CRASHED, ABORTED, TIMEOUT = "context_overflow", "process_crashed", "aborted", "timeout"
 TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE = "tool_loop", "session_not_found", "session_in_use"
 BUDGET, UNSUPPORTED, UNKNOWN = "budget", "unsupported", "unknown"
-UNREACHABLE, MODEL_NOT_FOUND = "unreachable", "model_not_found"
+UNREACHABLE, MODEL_NOT_FOUND, SCHEMA_MISMATCH = "unreachable", "model_not_found", "schema_mismatch"
 ERRORS = (
     AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED, CONTEXT_OVERFLOW, PROCESS_CRASHED, ABORTED, TIMEOUT,
-    TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE, BUDGET, UNREACHABLE, MODEL_NOT_FOUND, UNSUPPORTED, UNKNOWN,
+    TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE, BUDGET, UNREACHABLE, MODEL_NOT_FOUND, SCHEMA_MISMATCH,
+    UNSUPPORTED, UNKNOWN,
 )  # fmt: skip
 # What may work if it is tried again later, unchanged.
 TRANSIENT = frozenset({RATE_LIMITED, UNREACHABLE})

@@ -21,7 +21,7 @@ def complaint(loop, output: str) -> str:
     if not isinstance(wanted, dict) or loop.corrections >= TRIES:
         return ""
     found = structured(output)
-    why = _mismatch(found, wanted)
+    why = mismatch(found, wanted)
     if not why:
         return ""
     loop.corrections += 1
@@ -39,7 +39,8 @@ def structured(output: str) -> object:
         return None
 
 
-def _mismatch(found: object, wanted: dict) -> str:
+def mismatch(found: object, wanted: dict) -> str:
+    """In what an answer does not follow the schema `wanted`, empty where it does; None is one that is no JSON."""
     if found is None:
         return "it is no JSON"
     try:

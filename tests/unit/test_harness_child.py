@@ -15,6 +15,7 @@ from harness_ground import gone_within, is_alive
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swarm_hook_core.process import is_stopped
 from swarm_mcp.harness import environment, private_folder, strays
 from swarm_mcp.harness.child import Child, found
 from swarm_mcp.harness.lines import Lines
@@ -130,6 +131,19 @@ def test_a_keeper_that_is_killed_ends_the_run(tmp_path):
     wait_for(child.ended)
     child.close()
     assert child.signal == signal.SIGKILL and gone_within([child.pid], 5)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
+@pytest.mark.parametrize("script", ["sleep 60", "exit 3"], ids=["one that runs", "one that ends by itself"])
+def test_a_keeper_that_is_stopped_is_woken(tmp_path, script):
+    child = child_of(tmp_path, f"read -r go; {script}", "go\n")
+    os.kill(child._keeper, signal.SIGSTOP)
+    wait_for(lambda: is_stopped(child._keeper))
+    child.feed()
+    if "sleep" in script:
+        child.kill()
+    wait_for(child.ended)
+    assert (child.close(), child.exit_code) == (0, -signal.SIGKILL if "sleep" in script else 3)
 
 
 @pytest.mark.parametrize(

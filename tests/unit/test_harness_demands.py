@@ -17,6 +17,7 @@ from swarm_mcp.harness import registry
 from swarm_mcp.harness.adapter import Capabilities
 from swarm_mcp.harness.demands import Unsupported, left_out, require_possible
 from swarm_mcp.harness.events import CONTEXT_USAGE, Event
+from swarm_mcp.harness.events import result as ended
 from swarm_mcp.harness.query import HarnessQuery, McpServer
 
 PROTECTING = {
@@ -128,6 +129,37 @@ def test_a_run_within_its_limits_goes_well(tmp_path: Path) -> None:
     script += "; tell('result', 'yes', False, {'total_cost_usd': 0.03})"
     result, _ = seen_of(run_of(Counting(script), tmp_path, max_cost_usd=0.03, max_turns=3))
     assert (result.is_error, result.output) == (False, "yes")
+
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(
+    "found, words",
+    [({}, "it is no JSON"), ({"structured": {"m": 1}}, "'n' is a required property"),
+     ({"structured": {"n": "7"}}, "is not of type 'integer'"), ({"structured": {"n": 7}}, "")],
+)  # fmt: skip
+def test_an_answer_that_does_not_follow_its_schema_is_a_failure(tmp_path: Path, found: dict, words: str) -> None:
+    class Answering(Scripted):
+        capabilities = Capabilities(output_schema=True)
+
+        def parse(self, line: str, state: dict) -> list[Event]:
+            return [ended("prose", **found)]
+
+    result, _ = seen_of(run_of(Answering("tell('done')"), tmp_path, output_schema=SCHEMA))
+    assert result.is_error is bool(words) and words in (result.error_message or "")
+    assert result.error_category == ("schema_mismatch" if words else None) and result.output == "prose"
+    assert result.result_json == found.get("structured")
+
+
+def test_what_only_a_launch_finds_impossible_is_said_in_its_own_words(tmp_path: Path) -> None:
+    class Unable(Scripted):
+        def launch(self, query, folder):
+            raise Unsupported("scripted cannot be kept from writing here")
+
+    result, _ = seen_of(run_of(Unable(""), tmp_path))
+    words = "scripted cannot be kept from writing here"
+    assert (result.error_category, result.error_message) == ("unsupported", words)
 
 
 # ------------------------------------------------------------------------------------------ dispatch

@@ -14,7 +14,9 @@ usage: swarm-mcp hold FILE ... [--shared] [--wait SECONDS] [--ttl SECONDS] [--no
 Takes the locks, all or none, runs the command, passes signals on to it, and releases them when it ends. The holder
 is this very process: other commands and agents of the same session are kept out as well, and the locks are free
 when it ends, however it ends. What it runs may write what it holds. Should one of the locks be lost meanwhile
-(lapsed, taken with force, handed on), the command is ended. Outside of any session a session of its own is made.
+(lapsed, taken with force, handed on), the command is ended, with all that is in its process group: what it has
+started in a session of its own (setsid) goes on, without the locks. Outside of any session a session of its own is
+made.
 
 Exit: the command's own code, 128 and the number of the signal that ended it; 75 the locks could not be had in
 time, or waiting for them would never end; 76 a lock was lost; 126 the command cannot be run; 127 there is none of
