@@ -8,5 +8,9 @@ from swarm_hook_core.state import user_folder
 
 
 def marketplace_folder() -> Path:
-    """The folder under this user's data folder; it need not exist yet."""
-    return Path(user_folder("", "XDG_DATA_HOME", "~/.local/share")) / "marketplace"
+    """Return the folder under this user's data folder; it need not exist yet."""
+    try:
+        from platformdirs import user_data_path
+    except Exception:  # noqa: BLE001 - doctor looks for the folder in installations that lack or broke the library
+        return Path(user_folder("", "XDG_DATA_HOME", "~/.local/share")) / "marketplace"
+    return user_data_path("swarm-mcp", appauthor=False) / "marketplace"

@@ -32,7 +32,11 @@ from swarm_mcp.store.removal import STALE_SECONDS
 RECENT_SECONDS = 86400
 AGAIN = "install swarm-mcp again, from its repository: pipx install --force FOLDER"
 # library -> what is taken of it, in which module
-_NEEDED = {"sqlite-utils": ("sqlite_utils", "Database"), "mcp": ("swarm_mcp.server.sdk", "Server")}
+_NEEDED = {
+    "sqlite-utils": ("sqlite_utils", "Database"),
+    "platformdirs": ("platformdirs", "user_data_path"),
+    "mcp": ("swarm_mcp.server.sdk", "Server"),
+}
 
 
 def findings(scope_flag: str) -> list[Finding]:
@@ -170,7 +174,7 @@ def _libraries() -> Finding:
     if find_spec("pysqlite3") and "pysqlite3._sqlite3" not in sys.modules:
         text = "pysqlite3 is there and cannot be loaded; the interpreter's own SQLite serves"
         return Finding("libraries", "warn", text, AGAIN)
-    return Finding("libraries", "ok", f"{' and '.join(_NEEDED)} can be loaded")
+    return Finding("libraries", "ok", f"{', '.join(_NEEDED)} can be loaded")
 
 
 def _journal() -> Finding:
