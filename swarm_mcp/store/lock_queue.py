@@ -69,7 +69,9 @@ class LockQueue:
 
     def is_silent(self, row: dict) -> bool:
         """Whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
-        return row.get("seen") is not None and clock.awake() - row["seen"] >= SILENT_SECONDS
+        if row.get("seen") is None or clock.boot(row["host"]) != clock.boot(self.store.here):
+            return False  # that place's clock is not ours: what cannot be known counts as alive
+        return clock.awake() - row["seen"] >= SILENT_SECONDS
 
     def described(self, row: dict, viewer_identity: str) -> dict:
         """A waiter that `ahead_of` found, in the shape of a refusal's ``active``."""

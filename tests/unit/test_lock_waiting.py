@@ -379,6 +379,16 @@ def test_who_was_silent_waits_again_behind_all_others(line: Line, after):
     assert line.look("b")
 
 
+def test_nobody_is_silent_by_the_clock_of_another_machine(line: Line, ground: Ground, after):
+    line.take("a", "f")
+    assert line.wait("b", "f", seconds=500) is None
+    ground.sql("UPDATE swarm_waiters SET host = 'another/start/here'")
+    line.free("a", "f")
+    after(10 * SILENT_SECONDS)
+    with pytest.raises(LockRefused):
+        line.take("a", "f")
+
+
 def test_who_is_silent_keeps_its_place_while_others_hold_what_it_wants(line: Line, after):
     line.take("a", "f")
     assert line.wait("b", "f", seconds=500) is None
