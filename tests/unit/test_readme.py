@@ -62,8 +62,9 @@ def test_the_installation_without_pipx_ends_with_the_command_on_path(tmp_path: P
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").write_text(FAKE_PYTHON)  # `-m venv DIR`, with a pip that installs a command
     (tmp_path / "bin" / "python3").chmod(0o755)
-    lines = section("Install").partition("```sh\n")[2].partition("\n```")[0].splitlines()
-    assert lines[0].startswith("pipx install ")
+    usual, without_pipx = re.findall(r"^```sh\n(.*?)\n```", section("Install"), re.MULTILINE | re.DOTALL)
+    assert usual.startswith("pipx install .\n")
+    lines = usual.replace("pipx install .", without_pipx)
     environment = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.defpath}"}
-    done = subprocess.run(["sh", "-ec", "\n".join(lines[1:])], env=environment, capture_output=True, text=True)
+    done = subprocess.run(["sh", "-ec", lines], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "install\ndoctor\n")
