@@ -67,15 +67,20 @@ def person(store, args) -> dict:
     """The instance a command acts as that a person may give at a terminal, where nobody else is meant.
 
     As in `actor`; but a terminal's shell that takes no part yet is registered, as a gateway that lives as long as
-    that shell does. Raises UnknownInstance where no person can be there: no terminal, or an agent's own shell.
+    that shell does, and goes along when the shell changes its folder: what is typed counts from there. Raises
+    UnknownInstance where no person can be there: no terminal, or an agent's own shell.
     """
+    from swarm_mcp.scope import here
+
+    named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     try:
-        return actor(store, args)
+        found = actor(store, args)
     except UnknownInstance:
-        named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
         if named or not _at_terminal():
             raise
         return _shell(store, args)
+    is_own_shell = not named and found["runtime"] == TERMINAL
+    return _shell(store, args) if is_own_shell and found["directory"] != here() else found
 
 
 def is_person(store) -> bool:

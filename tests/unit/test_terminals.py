@@ -91,6 +91,25 @@ def test_another_terminal_is_somebody_else(ground: Ground, terminals):
     assert p.whoami == one
 
 
+def test_what_is_typed_counts_from_the_folder_of_the_shell(ground: Ground, terminals):
+    p, q = terminals
+    (ground.repo / "sub").mkdir()
+    elsewhere = ground.folder / "elsewhere"
+    (elsewhere / ".git").mkdir(parents=True)
+    assert p.swarm("lock", "a").code == 0
+    one = p.whoami
+    p.types("cd sub")
+    assert p.swarm("lock", "b").code == 0
+    assert holders(ground) == {"a": one, "sub/b": one}
+    assert p.swarm("unlock", "b").code == 0
+    p.types(f"cd {shlex.quote(str(elsewhere))}")
+    assert p.swarm("lock", "c").code == 0
+    assert holders(ground) == {"a": one, str(elsewhere.resolve() / "c"): one}
+    assert q.swarm("lock", "a").code == 1 and q.swarm("lock", str(elsewhere / "c")).code == 1
+    p.types(f"cd {shlex.quote(str(ground.repo))}")
+    assert p.swarm("unlock", "a").code == 0 and p.whoami == one
+
+
 def test_what_a_person_types_at_a_fresh_terminal_is_that_persons(ground: Ground, terminals):
     p, q = terminals
     assert p.swarm("lock", "b.txt").code == 0
