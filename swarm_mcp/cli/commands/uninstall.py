@@ -1,4 +1,4 @@
-"""uninstall: take the plugin out of the agent clients, leaving nothing behind
+"""uninstall: take the plugin out of the agent clients, and remove what swarm keeps for itself
 
 usage: swarm-mcp uninstall [--client claude-code|codex|pi|hs|all] [--dry-run] [--json]
 
