@@ -38,14 +38,17 @@ def departed(evidence, now: float, here: str) -> bool:
                 return True
             return lease_until is None and heartbeat > now + FUTURE_SECONDS
         return lease_until is not None and lease_until < now
-    except (TypeError, AttributeError, ValueError):
+    except (TypeError, AttributeError, ValueError, OverflowError):
         return False  # a row with odd values proves nothing
 
 
 def clients_in(text) -> list:
-    """``(pid, start time)`` of each client in a session's list of the others that have it open, None for none."""
+    """``(pid, start time)`` of each client in a session's list of the others that have it open, None for none.
+
+    Words of it that name no process are left out.
+    """
     parts = [word.partition(":") for word in (text or "").split()]
-    return [(int(pid), started) for pid, _, started in parts]
+    return [(int(pid), started) for pid, _, started in parts if pid.isascii() and pid.isdigit() and len(pid) < 10]
 
 
 def living(host, clients, here: str) -> list:

@@ -95,6 +95,26 @@ def test_it_is_one_session_to_each_client_and_goes_when_it_is_ended_for_all(grou
     assert ground.sql("SELECT id FROM instances") == ground.sql("SELECT * FROM swarm_sessions") == []
 
 
+@pytest.mark.parametrize("others", ["garbage", ":::", "9" * 20 + ":1", "-5:x 4.5:y", b"\xff\xfe", 4.5])
+def test_a_list_of_clients_that_is_spoilt_stops_nobody(ground: Ground, two, others):
+    session = join(ground, two[0])
+    ground.lock(session, "f")
+    ground.sql("UPDATE swarm_sessions SET other_clients = ?", others)
+    assert held_by(ground) == session["id"]
+    assert join(ground, two[1])["id"] == session["id"]
+    ground.sql("UPDATE swarm_sessions SET other_clients = ?", others)
+    two[1].end()
+    assert held_by(ground) == ""
+    assert leave(ground, two[1])["ok"] is True
+
+
+def test_a_number_that_is_no_process_proves_nothing(ground: Ground, two):
+    session = join(ground, two[0])
+    ground.lock(session, "f")
+    ground.sql("UPDATE swarm_sessions SET client_pid = ?", 1 << 40)
+    assert held_by(ground) == session["id"]
+
+
 def test_a_client_that_has_gone_is_not_kept(ground: Ground, two):
     join(ground, two[0])
     two[0].end()
