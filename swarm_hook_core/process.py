@@ -102,6 +102,8 @@ def ancestors(limit: int = 24, below: int = 0):
 
 
 KEEPER = "swarm-keeper"  # the name of the process that keeps what a run has started (Linux)
+# Programs that are given the processes whose parent has ended, beside process 1 itself.
+ADOPTERS = (KEEPER, "systemd", "init", "launchd", "tini", "dumb-init", "catatonit", "conmon")
 
 
 def client_process(marks=()) -> tuple[int, str]:
@@ -117,8 +119,8 @@ def client_process(marks=()) -> tuple[int, str]:
         return (script_pid, started) if started not in ("", "-") else (0, "")
     script = "/".join(sys.argv[0].replace(os.sep, "/").split("/")[-4:]) if sys.argv else ""
     for pid in ancestors():
-        if program_name(pid) == KEEPER:
-            break  # whoever started us has ended, and left us to the keeper of a run
+        if program_name(pid) in ADOPTERS:
+            break  # whoever started us has ended
         if not _is_shell(pid) and not (script.count("/") == 3 and script in command_line(pid)):
             started = start_time(pid)
             return (pid, started) if started not in ("", "-") else (0, "")

@@ -283,6 +283,9 @@ class Instances:
         if run and not (known and known["instance_id"] == run["instance_id"]):
             known = self._adopt_run(request, run)
         known = known or self._joined_by_server(request)
+        if known and known["client_pid"] and known["host"] == self.store.here and not request.client[0]:
+            # A hook whose client was killed under it finds no client; the session is still that client's, and over.
+            request.client = (known["client_pid"], known["client_start"])
         if run:
             # The supervisor answers for the instance, whatever becomes of its child.
             request.client = (run["supervisor_pid"], run["supervisor_start"])

@@ -265,3 +265,38 @@ def test_hooks_read_a_file_in_which_a_session_has_one_client(ground: Ground, two
     assert [held.instance_id for held in below] == ["b"]
     ground.store().close()
     assert hooks_see(ground, f"{ground.scope}/a") == [] and hooks_see(ground, f"{ground.scope}/b") == ["b"]
+
+
+def test_a_hook_whose_client_is_killed_under_it_does_not_bring_the_session_back(ground: Ground, two):
+    """The end of a turn is told by a hook that may start just as the terminal is closed."""
+    client, _ = two
+    me = join(ground, client)
+    ground.lock(me, "f")
+    client.end()
+    told = ground.swarm("register", *KEY, "--lease-seconds", "86400", "--state", "idle", "--json").json
+    assert told["id"] == me["id"] and held_by(ground) == ""
+
+
+ORPHAN = """
+import subprocess, sys
+command = 'while [ ! -e "$0" ]; do sleep 0.05; done; exec "$@"'
+subprocess.Popen(["sh", "-c", command, *sys.argv[1:]], stdin=subprocess.DEVNULL)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux, where a program can be given orphans")
+def test_what_has_no_parent_left_names_no_client(tmp_path):
+    """Also where another program than process 1 is given such processes, as systemd's is for a person's session."""
+    show = "import sys; sys.path[:0] = %r; from swarm_hook_core import process; print(process.client_process()[0])"
+    adopt = (
+        "import ctypes, os, subprocess, sys\n"
+        "assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0 and ctypes.CDLL(None).prctl(15, b'systemd', 0, 0, 0) == 0\n"
+        "subprocess.run([sys.executable, '-c', sys.argv[1], *sys.argv[2:]], check=True)\n"
+        "open(sys.argv[2], 'w').close()\n"
+        "os.wait()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", adopt, ORPHAN, str(tmp_path / "go"), sys.executable, "-c", show % sys.path],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("0\n", "")
