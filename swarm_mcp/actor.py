@@ -46,7 +46,7 @@ def caller(store, scope: str) -> dict:
         return row
     if _at_terminal():
         raise UnknownInstance(
-            "this terminal's shell takes no part yet: whatever it locks, sends or claims makes it known;"
+            "this terminal's shell is not registered yet: the first lock, send or claim typed here registers it;"
             " --as ID speaks for another session"
         )
     row = hold_around(store)

@@ -80,7 +80,7 @@ def test_another_terminal_is_somebody_else(ground: Ground, terminals):
     one = p.whoami
     assert holders(ground) == {"b.txt": one}
     assert q.whoami == ""
-    assert "takes no part yet" in q.swarm("deregister").err
+    assert "is not registered yet" in q.swarm("deregister").err
     q.swarm("unlock", "b.txt")
     assert holders(ground) == {"b.txt": one}
     assert q.swarm("lock", "b.txt").code == 1 and q.swarm("lock", "c.txt").code == 0
