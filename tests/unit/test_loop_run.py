@@ -124,6 +124,7 @@ ERRORS = [
     (Fail(400, {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens"}), "context_overflow"),
     (Fail(429, {"code": "insufficient_quota", "message": "check your plan"}), "budget"),
     (Fail(400, {"type": "invalid_request_error", "message": "what?"}), "unknown"),
+    (Fail(500, {"type": "api_error", "message": "Internal server error"}), "rate_limited"),
     (Fail(404, {"type": "not_found_error", "message": "model: nope-1"}), "model_not_found"),
     (Fail(404, {"code": "model_not_found", "message": "`nope-1` does not exist"}), "model_not_found"),
 ]

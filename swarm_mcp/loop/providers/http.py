@@ -151,6 +151,8 @@ def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
         category = "context_overflow"
     elif code_of(words) == MODEL_NOT_FOUND or (status == 404 and "model" in words):
         category = MODEL_NOT_FOUND
+    elif status >= 500:
+        category = "rate_limited"  # as claude has it: the server's own failure, which passes
     else:
         category = "unknown"
     number_said = f" {status}" if status else ""
