@@ -18,7 +18,10 @@ esac
 # A place that only Python works out (relative, `~`) is left to it.
 
 # Codex calls a hook failed that leaves its payload unread.
-pass() { exec cat >/dev/null; }
+pass() {
+    PATH=${PATH:-}:/usr/bin:/bin
+    exec cat >/dev/null
+}
 
 # After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py), and there is nothing to start.
 [ "$name" = post_tool_use.py ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && pass
@@ -36,9 +39,10 @@ find_python() {
     case $line in '#!'*/python*) own=${line#??} ;; *) own= ;; esac
     for candidate in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python "$own" \
         /usr/bin/python3 /usr/local/bin/python3 /opt/homebrew/bin/python3; do
-        command -v "$candidate" >/dev/null 2>&1 || continue
+        # By its whole name, which it needs to find itself where PATH is unset and the shell has one of its own.
+        candidate=$(command -v "$candidate" 2>/dev/null) || continue
         python=$(real_one "$candidate")
-        [ -x "$python" ] && break
+        [ -f "$python" ] && [ -x "$python" ] && break
         python=
     done
     [ -n "$state" ] || return
@@ -68,7 +72,7 @@ else
     why='no Python 3.9 or newer, with SQLite, was found on PATH'
     mend='install one, for example with: sudo apt install python3, brew install python, or uv python install --default'
 fi
-cat >/dev/null
+(pass)
 words="swarm: file locks are NOT enforced in this session, because its hooks cannot run: $why."
 words="$words To mend it $mend. Then start a new session."
 model="$words Until then writes are not checked: other sessions may be working in these files. Tell the user."

@@ -22,7 +22,7 @@ def find() -> "tuple[str, str]":
     other = ""
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder, NAME)
-        if folder and os.access(path, os.X_OK) and not os.path.isdir(path):
+        if folder and os.path.isfile(path) and os.access(path, os.X_OK):
             if is_ours(path):
                 return path, other
             other = other or path

@@ -46,8 +46,7 @@ def cut_text(text: str, longest: int = TEXT) -> str:
 
 def quoted(text: str, longest: int = NOTE) -> str:
     """`text` in quotes, as somebody's words: one safe line of at most `longest` characters, blanks between words."""
-    words = " ".join(text[: 4 * longest].split())
-    return '"' + cut(words, longest).replace('"', '\\"') + '"'
+    return _in_quotes(" ".join(text[: 4 * longest].split()), longest)
 
 
 def command(line: str) -> str:
@@ -60,7 +59,7 @@ def named(name: str, longest: int = NAME) -> str:
     shown = cut(name, longest)
     if shown == name and " " not in name and '"' not in name and not any(space in name for space in _HARMLESS):
         return name
-    return '"' + shown.replace('"', '\\"') + '"'
+    return _in_quotes(name, longest)
 
 
 def label(text: str) -> str:
@@ -70,6 +69,11 @@ def label(text: str) -> str:
     if len(others) <= 1 and len(text) <= LABEL and all(named(word) == word for word in words):
         return text
     return quoted(text, LABEL)
+
+
+def _in_quotes(text: str, longest: int) -> str:
+    # A backslash of theirs must not undo ours before a quotation mark.
+    return '"' + cut(text[: longest + 1].replace("\\", "\\\\"), longest).replace('"', '\\"') + '"'
 
 
 def _ended(text: str, longest: int) -> str:

@@ -186,6 +186,23 @@ def test_a_state_folder_that_cannot_be_made_costs_a_search_and_nothing_else(mach
     assert machine.starts() == ["python3"]
 
 
+def test_an_interpreter_is_found_where_path_is_unset(machine: Machine) -> None:
+    """The shell then has a PATH of its own, and a Python that it starts by a bare name cannot say where it is."""
+    if not subprocess.run(["/bin/sh", "-c", "command -v python3"], env={}, capture_output=True).stdout:
+        pytest.skip("no python3 where a shell looks by itself")
+    del machine.env["PATH"]
+    peer_locks(machine.folder, machine.folder / "f")
+    assert "swarm lock blocked" in machine.write("codex", new_session())
+    assert os.path.isfile((machine.remembered() or "").strip())
+
+
+@both
+def test_a_payload_is_read_where_path_has_no_tools(machine: Machine, runtime: str) -> None:
+    machine.env["PATH"] = "/nowhere"
+    assert machine.write(runtime, new_session()) == ""
+    assert "NOT enforced" in machine.start(runtime, new_session())["user"]
+
+
 @pytest.mark.parametrize("kind", ["gone", "broken"])
 def test_an_installed_plugin_whose_interpreter_has_gone_says_so(kind: str, machine: Machine) -> None:
     machine.python("python3")  # is not asked: the check before a write starts the one that was installed

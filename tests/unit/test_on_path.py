@@ -68,6 +68,13 @@ def test_another_program_is_passed_over_and_never_started(tmp_path: Path, monkey
     assert not list(tmp_path.rglob("*.started"))
 
 
+def test_a_pipe_of_that_name_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "swarm-mcp", 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{INSTALLED.parent}")
+    monkeypatch.setattr(on_path, "is_ours", INSTALLED.samefile)  # to open the other one would hang
+    assert on_path.find() == (str(INSTALLED), "")
+
+
 @pytest.mark.parametrize("way", ["python", "sh"])
 def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version manager's stand-in has the same text whatever it leads to."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ground import Ground
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from serving import Server
 from sessions import mistakes, new_session, peer_locks, ready_store, run, start, write
@@ -34,12 +34,16 @@ def harmless(text: str, lines: bool = False) -> bool:
 
 
 @given(texts, st.integers(10, 300))
+@example('a \\" b', 20)
+@example('a" b\\', 20)
+@example("a b" + "\\" * 50, 20)
 def test_whatever_is_shown_is_short_and_harmless(text: str, longest: int) -> None:
     for shown in (others_words.quoted(text, longest), others_words.named(text, longest), others_words.label(text)):
         assert harmless(shown) and others_words.one_line(shown) == shown
         assert len(shown) <= 2 * max(longest, others_words.LABEL) + 2
         if shown != text:  # somebody's words: they end where the only bare quotation mark after the first is
-            assert shown[0] == shown[-1] == '"' and '"' not in shown[1:-1].replace('\\"', "")
+            assert shown[0] == shown[-1] == '"' and '"' not in shown[1:-1].replace('\\\\', "").replace('\\"', "")
+            assert not shown[1:-1].replace('\\\\', "").endswith("\\"), "which would take the end for one of theirs"
     assert len(others_words.cut_text(text, longest)) <= longest and harmless(others_words.cut_text(text, longest), True)
     assert len(others_words.cut(text, longest)) <= longest
 
