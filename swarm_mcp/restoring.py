@@ -114,6 +114,7 @@ class Restoring:
             if choice.version is None:
                 os.remove(self.file)
             else:
+                os.makedirs(os.path.dirname(self.file), exist_ok=True)  # which may have gone together with it
                 self.left_out = _replace(self.file, data, choice.version.seen.mode)
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None

@@ -181,6 +181,8 @@ class Store:
             refuse_link(self.path)
         except OSError as error:
             raise StoreUnavailable(f"the store {error}") from None
+        if os.path.exists(self.path) and not os.path.isfile(self.path):  # to open a pipe would wait for its writer
+            raise StoreUnavailable(f"the store {self.path} is no file")
         # Looked at first: should it be replaced meanwhile, `refresh` finds that this is not the one.
         file = _identity(self.path)
         connection = self._open_to_read() if self.read_only else self._open_to_write()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -107,6 +108,17 @@ def test_a_dry_run_and_another_place_leave_the_file_alone(scene: Scene, tmp_path
 def test_a_removed_file_comes_back(scene: Scene):
     scene.changed(None, "removed")
     assert scene.restore().code == 0 and scene.file.read_text() == "first\n"
+
+
+def test_a_file_that_was_removed_with_its_folder_comes_back(scene: Scene):
+    file = scene.ground.repo / "a" / "b" / "f"
+    file.parent.mkdir(parents=True)
+    file.write_text("first\n")
+    scene.ground.lock(scene.holder, str(file))
+    scene.changed(None, "removed", file)
+    shutil.rmtree(scene.ground.repo / "a")
+    done = scene.ground.swarm("restore", str(file))
+    assert done.code == 0 and file.read_text() == "first\n", done
 
 
 def test_a_file_that_was_not_there_is_removed_only_by_force(scene: Scene):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import crowd
 import pytest
-from ground import BARE_PYTHON, FOLDERS, Ground, without_privileges
+from ground import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, without_privileges
 
 from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.store import Store, driver, schema
@@ -545,6 +545,16 @@ def test_a_link_in_the_store_s_place_is_not_followed(ground: Ground, tmp_path: P
         assert f"set SWARM_DB_PATH to {target}" in done.err
     assert (target.read_bytes() if target.exists() else None) == before
     assert sorted(os.listdir(file.parent)) == [file.name] or target.parent == file.parent
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_in_the_store_s_place_is_not_opened(ground: Ground, kind: str):
+    """To open a pipe would wait for ever."""
+    Path(ground.database).parent.mkdir(parents=True, exist_ok=True)
+    (os.mkfifo if kind == "pipe" else os.mkdir)(ground.database)
+    for words in (["status"], ["register"]):
+        done = subprocess.run([*SWARM, *words], cwd=ground.repo, capture_output=True, text=True, timeout=time_limit(10))
+        assert done.returncode == 1 and "is no file" in done.stderr, done
 
 
 def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: Path):
