@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from ground import Ground
 
-from swarm_hook_core.watching import kept
 from swarm_hook_core.paths import key_of
+from swarm_hook_core.watching import kept
 from swarm_mcp.store.alterations import SAME_SECONDS
 
 
