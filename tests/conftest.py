@@ -5,6 +5,8 @@ The end-to-end tests make their own homes for the clients they start, so only th
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -46,6 +48,18 @@ sys.addaudithook(_guard_real_home)
 def pytest_collection_finish() -> None:
     """Once the tests' own bytecode is found or written, what they compile lies where everybody's does."""
     sys.pycache_prefix = None
+    sys.dont_write_bytecode = True  # hooks that a test imports lie in the checkout
+    gc.freeze()  # thousands of tests were collected: no use in looking through them again and again
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test's own. Pytest's own fixture looks through all earlier ones to find a free number."""
+    name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name[:30])
+    return tmp_path_factory.mktemp(f"{name}{next(_numbers)}", numbered=False)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +72,7 @@ def home(
     for name in list(os.environ):
         if name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES:
             monkeypatch.delenv(name)
-    folder = tmp_path_factory.mktemp("home")
+    folder = tmp_path_factory.mktemp(f"home{next(_numbers)}", numbered=False)
     for name, place in {
         "HOME": "",
         "XDG_STATE_HOME": ".local/state",

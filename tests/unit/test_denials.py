@@ -353,9 +353,9 @@ def test_a_denied_write_is_told_when_the_file_is_free(runtime: str, tmp_path: Pa
 
 @pytest.fixture
 def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A coordinator that only writes down how it was called, one line a call."""
+    """A coordinator that only writes down how it was called, one line a call, once there is a file `go`."""
     log, program = tmp_path / "calls", tmp_path / "coordinator"
-    program.write_text(f'#!/bin/sh\nsleep 0.3\necho "$*" >> {log}\n')
+    program.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.05; done\necho "$*" >> {log}\n')
     program.chmod(0o755)
     monkeypatch.setenv("RECORDER", str(program))
     return log
@@ -372,6 +372,7 @@ def test_the_coordinator_is_called_for_a_denial_alone_and_not_waited_for(runtime
     denied = write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program)
     assert denied.reason and not denied.err
     assert not recorder.exists(), "the hook did not wait"
+    (tmp_path / "go").touch()
     wait_for(recorder.exists)
     tool = {"claude-code": "Write", "codex": "apply_patch"}[runtime]
     words = f"denied --runtime {runtime} --session-id {me} --holder {holder['id']} --target={tmp_path / 'f'}"
@@ -386,6 +387,7 @@ def test_a_denial_that_is_noted_already_starts_nothing(runtime: str, tmp_path: P
     peer_locks(tmp_path, tmp_path / "f")
     assert write(runtime, me, tmp_path, tmp_path / "f").reason
     wait_for(denials)
+    (tmp_path / "go").touch()
     program = os.environ["RECORDER"]
     assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program).reason
     time.sleep(0.8)

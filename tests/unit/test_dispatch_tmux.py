@@ -91,8 +91,9 @@ def test_only_the_newest_of_the_ended_stay(ground: Ground, lead: dict) -> None:
     tmux("new-session", "-d", "-s", "swarm", "-x", "80", "-y", "20")
     (session,) = tmux("display-message", "-p", "-t", "swarm", "#{session_id}")
     for number in range(11):
-        (pane,) = tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "swarm:", "sleep 0.3")
+        (pane,) = tmux("new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "swarm:", f"cd {ground.repo}; {WAIT}")
         _Tmux("tmux").keep(session, pane, f"run{number}")
+    (ground.repo / "go").touch()
     wait_for(lambda: len([line for line in panes() if line.split()[2] == "1"]) == 11)
     _Tmux("tmux").keep(session, "%0", "")
     ended = [line.split()[3] for line in panes() if line.split()[2] == "1"]

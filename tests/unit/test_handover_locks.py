@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 import sessions
-from ground import Ground, Sleeper
+from ground import Ground, Sleeper, wait_for
 from toolbox import Hands
 
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
@@ -118,7 +118,8 @@ def test_a_request_is_shown_once_by_the_holders_next_hook(ground: Ground):
             assert asked["instance_id"] == holder["id"]
         assert len(mail(store, holder)) == 1, "asked twice, told once"
         assert [event["why"] for event in events(store, "context.lock_requested")] == ["two minutes"] * 2
-        out = sessions.write(RUNTIME, "holder", ground.repo, file).out
+        # On a busy machine the coordinator has no time to tell, and the next hook asks again.
+        out = wait_for(lambda: sessions.write(RUNTIME, "holder", ground.repo, file).out)
         assert "peer (instance" in out and "two minutes" in out and "additionalContext" in out
         assert mail(store, holder) == []
         assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
@@ -133,8 +134,13 @@ def test_what_a_poll_has_delivered_no_hook_tells_again(ground: Ground):
         store.locks.acquire(holder, str(file))
         store.handovers.request(peer, str(file))
         store.messages.acknowledge([message["id"] for message in store.messages.take(holder)])
-    assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
-    assert ground.sql("SELECT count(*) AS n FROM swarm_notices") == [{"n": 0}]
+
+    def is_seen_to() -> bool:
+        """By one hook; on a busy machine its coordinator has no time, and the next one asks again."""
+        assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+        return ground.sql("SELECT count(*) AS n FROM swarm_notices") == [{"n": 0}]
+
+    wait_for(is_seen_to)
 
 
 def test_a_request_wants_somebody_to_ask(ground: Ground):

@@ -431,8 +431,8 @@ def test_a_holder_that_is_killed_makes_way(ground: Ground, line: Line):
 
 
 def test_a_lease_that_lapses_makes_way_in_time(line: Line, ground: Ground):
-    line.take("a", "f", ttl=1.0)
     began = time.monotonic()
+    line.take("a", "f", ttl=1.0)
     (row,) = obtained(line.store, line.rows["b"], request(line.rows["b"], ["f"]), 10)
     assert 0.9 < time.monotonic() - began < time_limit(2.0) and row["instance_id"] == line.rows["b"]["id"]
 
