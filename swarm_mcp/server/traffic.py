@@ -68,9 +68,10 @@ class Traffic:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except Exception:  # noqa: BLE001 - whatever the SDK will not read: invalid in form, too deep, not UTF-8
+            check = _cut(line, whole=True)
+            if check and _is_check(check):
+                return self._admit(check)
             cut = _cut(line)
-            if cut and _is_check(cut):
-                return self._admit(cut)
             self._refuse(_error(_parsed(cut)["id"], types.INVALID_PARAMS, TOO_DEEP) if cut else _refusal(line))
             return []
         if isinstance(message, types.JSONRPCRequest):
@@ -153,10 +154,15 @@ def _key(request_id: object) -> str:
     return str(request_id)
 
 
-def _cut(line: str) -> str:
-    """A request without what nests too deeply in it; empty where that is not all that is wrong with it."""
+def _cut(line: str, whole: bool = False) -> str:
+    """A request without what nests too deeply in it; empty where that is not all that is wrong with it.
+
+    With `whole` also without half characters, which clients too replace when they write a file.
+    """
     try:
-        text = json.dumps(loads_outer(line))
+        text = json.dumps(loads_outer(line), ensure_ascii=not whole)
+        if whole:
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except Exception:  # noqa: BLE001 - as in `_admit`
         return ""

@@ -107,6 +107,18 @@ def test_the_command_and_the_server_deny_it_too(ground: Ground) -> None:
         assert server.ask("ping") == {}
 
 
+def test_half_a_character_in_the_content_opens_no_file(ground: Ground) -> None:
+    ground.session("S")
+    peer, file = ground.session("peer"), Path(ground.scope) / "f.py"
+    assert ground.swarm("lock", str(file), "--as", peer["id"]).code == 0
+    given = {"runtime": "claude-code", "session_id": "S", "cwd": ground.scope, "tool_name": "Write"}
+    tool_input = json.dumps({"file_path": str(file), "content": "a \ud800 b \udc00\udfff \U0001f600"})
+    with Server(ground, [*SWARM, "serve", "--transport", "mcp_tool"]) as server:
+        call = filled({"name": "check_write", "arguments": given}, tool_input)
+        assert "held by" in asked(server, 1000, "tools/call", call)["content"][0]["text"]
+        assert "not valid UTF-8" in str(asked(server, 1001, "tools/call", call.replace("check_write", "kv_set")))
+
+
 def filled(value: dict[str, Any], tool_input: str) -> str:
     """`value` as JSON, with the JSON `tool_input` in the innermost object at its end."""
     text = json.dumps(value)
