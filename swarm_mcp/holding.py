@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from swarm_hook_core import clock
 from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
@@ -51,10 +51,11 @@ class Hold:
         with Changes(self.store.path) as changes, _leashed() as leash:
             group = os.getpgrp() if ours and os.getpgrp() == os.getpid() else 0
             # The child fastens itself before it begins, so that it ends with us though we were killed this very moment.
-            child = subprocess.Popen(
-                argv, start_new_session=not ours, preexec_fn=lambda: leash.fasten(group or os.getpid())
-            )
-            with _passing_on(child, ours):
+            with _passing_on(ours) as pass_on_to:
+                child = subprocess.Popen(
+                    argv, start_new_session=not ours, preexec_fn=lambda: leash.fasten(group or os.getpid())
+                )
+                pass_on_to(child)
                 threading.Thread(target=lambda: (child.wait(), changes.stop()), daemon=True).start()
                 while not changes.stopped and not self.lost:
                     changes.wait(min(LOOK_SECONDS, self._every / 2))
@@ -130,10 +131,19 @@ def _leashed() -> Iterator[Leash]:
 
 
 @contextlib.contextmanager
-def _passing_on(child: subprocess.Popen, ours: bool) -> Iterator[None]:
-    """While it lasts, what this process is told by signals `child` is told too."""
+def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen], None]]:
+    """While it lasts, what this process is told by signals a child is told too, once it is named by calling the value.
+
+    It begins before the child does, which may be watched, and us sent a signal, from its first moment.
+    """
+    children: list[subprocess.Popen] = []
+    early: list[int] = []
 
     def pass_on(number: int, _frame: object) -> None:
+        if not children:
+            early.append(number)
+            return
+        (child,) = children
         if child.poll() is not None or (ours and signal.Signals(number).name in TYPED):
             return
         if ours:
@@ -141,11 +151,16 @@ def _passing_on(child: subprocess.Popen, ours: bool) -> Iterator[None]:
         else:
             strays.send(child.pid, "", number)
 
+    def pass_on_to(child: subprocess.Popen) -> None:
+        children.append(child)
+        for number in early:
+            pass_on(number, None)
+
     numbers = [getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)]
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # `nohup` means it
     before = {number: signal.signal(number, pass_on) for number in heard}
     try:
-        yield
+        yield pass_on_to
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

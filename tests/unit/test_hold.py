@@ -16,8 +16,9 @@ from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.cli.arguments import parse
 
 # Says that it has begun, and which signal ended it.
-PATIENT = "trap 'echo TERM >> said; exit 9' TERM; echo begun >> said; while :; do sleep 0.05; done"
-STUBBORN = "trap 'echo TERM >> said' TERM; echo begun >> said; while :; do sleep 0.05; done"
+WAITING = "while :; do sleep 0.05; done"
+PATIENT = f"trap 'echo TERM >> said; exit 9' TERM; echo begun >> said; {WAITING}"
+STUBBORN = f"trap 'echo TERM >> said' TERM; echo begun >> said; {WAITING}"
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +110,13 @@ def test_signals_are_passed_on(ground: Ground):
     held.send_signal(signal.SIGTERM)
     assert ended(held)[0] == 9 and "TERM" in said(ground) and locks(ground) == []
     assert ground.process("hold", "f", "--", "sh", "-c", "kill -9 $$").code == 128 + 9
+
+
+def test_a_signal_in_the_first_moment_of_the_command_is_passed_on(ground: Ground):
+    for _ in range(3):
+        done = ground.process("hold", "f", "--", "sh", "-c", f"trap 'exit 9' TERM; kill -TERM $PPID; {WAITING}")
+        assert done.code == 9, done
+    assert locks(ground) == []
 
 
 @pytest.mark.parametrize("script", [PATIENT, STUBBORN])
