@@ -25,15 +25,17 @@ LONG = (
 )
 
 
-# With SWARM_FAST=1 these are left out: they start programs by the dozen, or wait. Each file here takes 1.5 s of the processor or more.
+# With SWARM_FAST=1 these are left out: they start programs by the dozen, or wait. Nearly each file here takes 1.5 s of
+# the processor or more.
 SLOW = (
-    "activity", "agent_locks", "bundle", "changes", "command_line", "crashes", "deep_payloads", "denials", "dispatch",
-    "dispatch_tmux", "doctor", "effects_git", "effects_interpreters", "fail_open", "guard", "harness_child",
-    "harness_cli", "harness_run", "harness_servers", "hold", "hook_launcher", "hook_tracker", "hooks", "hs_plugin",
-    "layers", "leases", "load", "lock_machine", "lock_stress", "lock_waiting", "locks", "loop_plugins",
-    "many_servers", "odd_rows", "others_words", "output", "patch", "pattern_locks", "priming", "sdk_client", "server",
-    "server_hardship", "shell_corpus", "sibling_servers", "spawning", "store_machine", "store_migrations",
-    "terminals", "transport", "two_implementations", "unseen_trouble", "upkeep", "watch", "watched", "workspace",
+    "activity", "agent_locks", "bundle", "changes", "command_line", "conformance_mcp", "crashes", "deep_payloads",
+    "denials", "dispatch", "dispatch_tmux", "doctor", "effects_git", "effects_interpreters", "fail_open", "guard",
+    "harness_child", "harness_cli", "harness_run", "harness_servers", "hold", "hook_launcher", "hook_tracker",
+    "hooks", "hs_plugin", "layers", "leases", "load", "lock_machine", "lock_stress", "lock_waiting", "locks",
+    "loop_plugins", "many_servers", "odd_rows", "others_words", "output", "patch", "pattern_locks", "priming",
+    "sdk_client", "server", "server_hardship", "shell_corpus", "shell_hostile", "shell_programs", "sibling_servers",
+    "spawning", "store_machine", "store_migrations", "store_schema", "store_turns", "task_claims", "terminals",
+    "transport", "two_implementations", "unseen_trouble", "upkeep", "watch", "watched", "workspace",
 )  # fmt: skip
 
 

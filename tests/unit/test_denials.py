@@ -355,7 +355,8 @@ def test_a_denied_write_is_told_when_the_file_is_free(runtime: str, tmp_path: Pa
 def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A coordinator that only writes down how it was called, one line a call, once there is a file `go`."""
     log, program = tmp_path / "calls", tmp_path / "coordinator"
-    program.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.05; done\necho "$*" >> {log}\n')
+    waiting = f"n=0; while [ ! -e {tmp_path}/go ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.05; done"
+    program.write_text(f'#!/bin/sh\n{waiting}\necho "$*" >> {log}\n')
     program.chmod(0o755)
     monkeypatch.setenv("RECORDER", str(program))
     return log
