@@ -9,6 +9,7 @@ import sys
 
 
 LEVELS = 64  # of nesting that are looked at; nothing that a check looks for is deeper
+LARGE = 1024 * 1024  # characters of a document
 LONG_NUMBER = 400  # digits; the language refuses whole numbers of some thousands, or takes minutes over them
 
 
@@ -48,6 +49,20 @@ def loads(text: str) -> object:
 
 def loads_outer(text: str) -> object:
     """As `loads`, however deep the document is: what nests deeper than `LEVELS` is None. Raises ValueError."""
+    if len(text) < LARGE:
+        return _loads_outer(text)
+    import gc
+
+    was_on = gc.isenabled()
+    gc.disable()  # a document of millions of lists would be searched for garbage over and over: half of its time
+    try:
+        return _loads_outer(text)
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _loads_outer(text: str) -> object:
     try:
         value = loads(text)
     except RecursionError:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from ground import time_limit
+from ground import wait_for
 from sessions import (
     FOLDERS,
     PAYLOADS,
@@ -421,6 +422,7 @@ def test_a_killed_client_s_locks_stop_blocking_at_once(runtime: str, repo: Path)
             assert write(runtime, me, repo, repo / "f").reason, "a stopped client only looks quiet"
         finally:
             child.kill()
+        wait_for(lambda: start_time(child.pid) == "-")
         assert write(runtime, me, repo, repo / "f").reason == "", "not even reaped yet"
     assert write(runtime, me, repo, repo / "f").reason == ""
     with Store() as store:
