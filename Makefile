@@ -2,8 +2,9 @@
 PYTHON    ?= python3
 SWARM_DEV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swarm-mcp/dev/$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 CLIENTS   ?= @openai/codex@0.169.0 @anthropic-ai/claude-code@2.1.330 @earendil-works/pi-coding-agent@0.74.2
+CORES     := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Tests wait more than they compute: two for each core, up to 16.
-WORKERS   ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "$$cores")
+WORKERS   ?= $(shell cores=$(CORES); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "$$cores")
 
 BIN       := $(SWARM_DEV)/venv/bin
 INSTALLED := $(SWARM_DEV)/installed
@@ -12,7 +13,7 @@ SOURCES   := $(shell find pyproject.toml LICENSE README.md swarm_hook_core swarm
 # exec: what Ctrl-C interrupts is pytest, which then shows its summary, and no shell around it.
 PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
-UNIT      := exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
+UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
 .PHONY: demo test fast e2e bench clean
 .DEFAULT_GOAL := demo
@@ -26,7 +27,9 @@ test: $(INSTALLED)
 	@echo "running tests/unit with $(WORKERS) workers, which takes some minutes; Ctrl-C shows what has failed so far"
 	@$(UNIT)
 
-# For the inner loop, half a minute: the files that neither start programs by the dozen nor wait; see tests/unit/conftest.py.
+# For the inner loop, less than a minute: the files that neither start programs by the dozen nor wait; see tests/unit/conftest.py.
+# They compute more than they wait, so that more workers than cores would only collect the tests more often.
+fast: WORKERS := $(CORES)
 fast: $(INSTALLED)
 	@echo "running the quick half of tests/unit with $(WORKERS) workers"
 	@export SWARM_FAST=1; $(UNIT)
