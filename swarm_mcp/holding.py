@@ -126,8 +126,10 @@ def _leashed() -> Iterator[Leash]:
     leash = Leash()
     try:
         yield leash
-    finally:
-        leash.release()
+    except BaseException:
+        leash.pull()  # the command may be running, and nobody looks after its locks any more
+        raise
+    leash.release()
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ class Leash:
     """A watcher that waits to be told what to watch."""
 
     def __init__(self, grace: int = GRACE_SECONDS):
+        self._grace = grace
         self._watcher = subprocess.Popen(
             ["/bin/sh", "-c", WATCHER, "swarm-leash", str(grace)],
             bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
@@ -57,6 +58,14 @@ class Leash:
         except subprocess.TimeoutExpired:  # stopped by somebody
             self._watcher.kill()
             self._watcher.wait()
+
+    def pull(self) -> None:
+        """End the group, if one is fastened, and wait for that: this process cannot look after it any more."""
+        self._watcher.stdin.close()
+        try:
+            self._watcher.wait(self._grace + 5)
+        except subprocess.TimeoutExpired:
+            pass  # it goes on without us
 
     def _say(self, line: str) -> None:
         try:

@@ -14,6 +14,7 @@ from ground import FOLDERS, SWARM, Ground, time_limit, wait_for
 from swarm_hook_core import hold_marks
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.cli.arguments import parse
+from swarm_mcp.holding import Hold
 
 # Says that it has begun, and which signal ended it.
 WAITING = "while :; do sleep 0.05; done"
@@ -102,6 +103,17 @@ def test_killed_as_soon_as_its_command_begins_it_ends_the_command(ground: Ground
     for _ in range(3):
         held = hold(ground, "f", "--", "sh", "-c", f"kill -9 $PPID; {PATIENT}")
         assert ended(held)[0] == -9, "the command has our pipe too, so that this waits for both"
+
+
+def test_a_fault_of_hold_itself_ends_the_command_too(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    def fail(_self):
+        wait_for((ground.repo / "pid").exists)
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(Hold, "_look", fail)
+    assert ground.swarm("hold", "f", "--", "sh", "-c", "echo $$ > part; mv part pid; exec sleep 600").code == 3
+    child = int((ground.repo / "pid").read_text())
+    wait_for(lambda: start_time(child) in ("", "-"))
 
 
 def test_signals_are_passed_on(ground: Ground):
