@@ -131,6 +131,13 @@ def test_a_structured_answer() -> None:
     assert "structured" not in result  # the model never gave one
 
 
+def test_a_structured_answer_stays_where_a_sub_agent_in_the_background_wakes_the_model_once_more() -> None:
+    lines = (GOLDEN / "structured_output.jsonl").read_text().splitlines()
+    again = {"type": "result", "subtype": "success", "is_error": False, "result": "The sub-agent is done, too."}
+    results = of_kind(replay([*lines, json.dumps(again)]), "result")
+    assert [result["structured"] for result in results] == [{"a": "hi"}] * 2
+
+
 # ---------------------------------------------------------------- lines of our own
 
 

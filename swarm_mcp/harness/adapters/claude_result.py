@@ -51,8 +51,12 @@ def ended(found: dict, state: dict) -> list[Event]:
             more["retry_not_before"] = state["resets"]
         elif category == RATE_LIMITED and state.get("told_to_wait"):
             more["retry_not_before"] = time.time() + state["told_to_wait"]
-    elif "structured_output" in found:
-        more["structured"] = found["structured_output"]
+    else:
+        # A sub-agent that ends in the background wakes the model once more, which then has nothing to add to its answer.
+        if "structured_output" in found:
+            state["structured"] = found["structured_output"]
+        if "structured" in state:
+            more["structured"] = state["structured"]
     window = _window(found, state)
     if window and "used" in state:
         state["window"] = window
