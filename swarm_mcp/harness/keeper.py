@@ -12,7 +12,6 @@ import errno
 import os
 import select
 import signal
-import sys
 
 from swarm_hook_core.process import KEEPER, is_stopped
 from swarm_mcp.harness import strays
