@@ -39,6 +39,8 @@ run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_lo
 %s
 """
 
+RUN_ID = f"run-of-a-test-{os.getpid()}"  # the run's strays are ended by it: not those of a test in another process
+
 
 def supervisor(tmp_path, rest: str) -> tuple[subprocess.Popen, list[int]]:
     process = subprocess.Popen(
@@ -114,7 +116,7 @@ time.sleep(60)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")
 def test_a_keeper_is_nobodys_client(tmp_path):
     """A hook that was left by what started it belongs to no client that could be told, as where there is no keeper."""
-    known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": "a-run-of-another-test"}
+    known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": f"{RUN_ID}-2"}
     child = Child([sys.executable, "-I", "-S", "-c", CLIENT_SEEN], str(tmp_path), known)
     out = b""
     while out.count(b"\n") < 3:
@@ -166,7 +168,7 @@ def test_a_supervisor_that_ends_takes_its_runs_along(tmp_path, rest):
 
 
 def child_of(tmp_path, script: str, prompt: str = "", **variables) -> Child:
-    known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": "a-run-of-a-test", **variables}
+    known = {"PATH": os.environ["PATH"], "SWARM_RUN_ID": RUN_ID, **variables}
     return Child([found("sh", known, str(tmp_path)), "-c", script], str(tmp_path), known, prompt)
 
 
@@ -232,7 +234,7 @@ def test_a_child_has_its_group_its_words_and_its_end(tmp_path):
 
 def test_names_that_a_shell_does_not_know_get_through(tmp_path):
     script = "import os, sys; print(os.environ['BASH_FUNC_x%%'], sys.stdin.read())"
-    known = {"BASH_FUNC_x%%": "() { :; }", "SWARM_RUN_ID": "another-run-of-a-test"}
+    known = {"BASH_FUNC_x%%": "() { :; }", "SWARM_RUN_ID": f"{RUN_ID}-3"}
     child = Child([sys.executable, "-I", "-S", "-c", script], str(tmp_path), known, "said")
     child.feed()
     out = read_all(child).decode()
