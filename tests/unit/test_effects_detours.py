@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from swarm_hook_core.effects import effects_of, git_asked
+from swarm_hook_core.effects import effects_of, git_asked, walk
 from swarm_hook_core.effects.model import absolute
 
 FILES = ("src/app.py", "src/util.py", "other.py", "tool/__init__.py", "new.py")
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first command of a language loads what reads it, which may take more than the time that a walk has."""
+    monkeypatch.setattr(walk, "SECONDS", 10.0)
 
 
 @pytest.fixture
