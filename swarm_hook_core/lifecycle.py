@@ -67,12 +67,13 @@ def _is_store_at_hand() -> bool:
     """Whether checks can read the locks without the coordinator, or will as soon as there are any."""
     from swarm_hook_core.coordinator import chosen_command
     from swarm_hook_core.reader import StoreReader
-    from swarm_hook_core.state import store_path
+    from swarm_hook_core.state import local_store, store_path
 
-    if not os.path.isfile(store_path()):
-        return not chosen_command() and not os.path.lexists(store_path())
     try:
-        StoreReader(store_path()).others_hold("")
+        file = local_store()
+        if not file:
+            return not chosen_command() and not os.path.lexists(store_path())
+        StoreReader(file).others_hold("")
     except Exception:  # noqa: BLE001 - whatever keeps it from being read keeps the checks from it, too
         return False
     return True

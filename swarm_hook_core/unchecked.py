@@ -39,12 +39,13 @@ def _locks_in_reach(core, payload: dict):
     from swarm_hook_core.paths import git_root
     from swarm_hook_core.peers import Peers
     from swarm_hook_core.reader import StoreReader
-    from swarm_hook_core.state import store_path
+    from swarm_hook_core.state import local_store
     from swarm_hook_core.targets import shell_text
 
-    if not os.path.isfile(store_path()):
+    file = local_store()
+    if not file:
         return None, None, []
-    view = StoreReader(store_path(), core.driver)
+    view = StoreReader(file, core.driver)
     session = view.session(core.config.runtime_name, text_field(payload, "session_id"))
     session = session or core.unregistered(payload, "")
     peers = Peers(view, session.instance_id, time.time(), text_field(payload, "agent_id"))

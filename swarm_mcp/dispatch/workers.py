@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.hold_marks import RUNTIME as HOLD
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
-from swarm_mcp.actor import TERMINAL
+from swarm_mcp.actor import NO_AGENTS
 from swarm_mcp.circle import may_meet
 from swarm_mcp.dispatch.order import GENERALIST, scrubbed_text
-from swarm_mcp.store.registration import DETACHED, RUN_RUNTIME
+from swarm_mcp.store.registration import RUN_RUNTIME
 from swarm_mcp.workspace.prompting import deliver
 
 # Of sessions that are no agents, or have their one task already.
-BUSY_RUNTIMES = (TERMINAL, HOLD, DETACHED, RUN_RUNTIME)
+BUSY_RUNTIMES = (*NO_AGENTS, RUN_RUNTIME)
 
 
 def find(store, requester: dict, role: str) -> dict | None:
@@ -38,7 +37,7 @@ def find(store, requester: dict, role: str) -> dict | None:
 
 def _processes_of(sessions: list[dict], runs: list[dict], here: str) -> set[tuple[int, str]]:
     """Pid and start time of the agents at work on this machine, and of the supervisors of runs."""
-    agents = [row for row in sessions if row["runtime"] not in (TERMINAL, HOLD, DETACHED)]
+    agents = [row for row in sessions if row["runtime"] not in NO_AGENTS]
     found = {(row["client_pid"], row["client_start"]) for row in agents if row["client_pid"] and row["host"] == here}
     return found | {(run["supervisor_pid"], run["supervisor_start"]) for run in runs if run["host"] == here}
 
