@@ -226,7 +226,7 @@ def _installed() -> list[str]:
 
 
 def _on_path() -> list[str]:
-    from swarm_hook_core.on_path import find
+    from swarm_hook_core.command_on_path import find
 
     ours, _other = find()
     return [ours] if ours else []

@@ -86,7 +86,7 @@ class HookCore:
         try:
             return self._decided(payload)
         except Exception as error:
-            from swarm_hook_core.unchecked import beside_locks
+            from swarm_hook_core.unchecked_calls import beside_locks
 
             told = beside_locks(self, payload, error)
             if told is None:
@@ -103,7 +103,7 @@ class HookCore:
         cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
         self._note_own(payload, session, tool, cwd)
         from swarm_hook_core.decision import Verdict, decide
-        from swarm_hook_core.peers import Peers
+        from swarm_hook_core.lookup.peers import Peers
 
         now = time.time()
         peers = Peers(view, session.instance_id, now, payloads.text_field(payload, "agent_id"))
@@ -111,7 +111,7 @@ class HookCore:
         if denial is not None or tool in self.config.write_tools or not peers.any():
             found = Verdict(denial)
         else:
-            from swarm_hook_core.unseen import verdict
+            from swarm_hook_core.opaque_calls import verdict
 
             found = verdict(self, payload, session, peers, cwd, now)
         return self._with_news(payload, found, session, view), session, view
@@ -122,9 +122,9 @@ class HookCore:
             leases, has_news = view.vital(session.instance_id) if session.instance_id else ((), False)
             if not leases and not has_news:
                 return verdict
-            from swarm_hook_core import vital
+            from swarm_hook_core import lease_renewal
 
-            words = vital.see_to(self.config, payload, leases, has_news, self.coordinator)
+            words = lease_renewal.see_to(self.config, payload, leases, has_news, self.coordinator)
         except Exception as error:  # noqa: BLE001 - the verdict stands, whatever becomes of the news
             self._note_fault("pre_tool_use", error)
             return verdict
@@ -235,9 +235,9 @@ class HookCore:
         if held is None:
             return  # the coordinator has refused, and noted it
         if view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS, denial.path):
-            from swarm_hook_core import repeats
+            from swarm_hook_core import repeated_denials
 
-            repeats.note(session.instance_id, held.instance_id, *held.names)
+            repeated_denials.note(session.instance_id, held.instance_id, *held.names)
         else:
             from swarm_hook_core.coordinator import note_denial
 
@@ -252,7 +252,7 @@ class HookCore:
             return True
         if not tool.startswith("mcp__"):
             return False
-        from swarm_hook_core.writers import is_writer
+        from swarm_hook_core.mcp_writers import is_writer
 
         return is_writer(tool)
 
@@ -264,7 +264,7 @@ class HookCore:
         A session that the store has never seen is registered in passing. Where that fails or takes
         too long it is checked all the same: unknown to the store, it holds nothing there.
         """
-        from swarm_hook_core.reader import StoreReader
+        from swarm_hook_core.lookup.sqlite import StoreReader
         from swarm_hook_core.state import local_store
 
         runtime = self.config.runtime_name
@@ -296,7 +296,7 @@ class HookCore:
             return self.unregistered(payload, instance_id), store
         if not instance_id:
             return None, None
-        from swarm_hook_core.remote import CommandReader
+        from swarm_hook_core.lookup.command import CommandReader
 
         saved = scratch.load(self.config, session_id)
         view = CommandReader(max(0.05, end - time.monotonic()), str(saved.get("scope") or ""))
@@ -313,7 +313,7 @@ class HookCore:
         """A session as its own payload and environment describe it, where the store does not."""
         from swarm_hook_core import environment
         from swarm_hook_core.paths import git_root
-        from swarm_hook_core.reader import Session
+        from swarm_hook_core.lookup.sqlite import Session
 
         identity, cwd = environment.identity(self.config.env_prefix), payloads.text_field(payload, "cwd")
         label = f"identity:{identity}" if identity else ""

@@ -2,7 +2,7 @@
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.paths import keys_for, spellings, translated
-from swarm_hook_core.peers import above
+from swarm_hook_core.lookup.peers import above
 from swarm_hook_core.targets import write_targets
 
 
@@ -119,7 +119,7 @@ def reason(
     """
     who, why, ask = holder(held, viewer_identity, own_id)
     age = f"locked {duration(now - held.since)} ago" if held.since else "locked some time ago"
-    from swarm_hook_core.others_words import command, named
+    from swarm_hook_core.untrusted_text import command, named
 
     through = f" (in the locked folder {named(held.file)})" if within else ""
     if held.pattern:
@@ -162,13 +162,13 @@ def holder(held, viewer_identity: str, own_id: str = "") -> tuple[str, str, str]
     is_own = bool(own_id) and held.instance_id == own_id
     if not is_own and not same_circle(viewer_identity, token(held.label, "identity")):
         return "a session of another identity", "", "ask the person running it"
-    from swarm_hook_core import others_words
+    from swarm_hook_core import untrusted_text
 
-    agent, instance = others_words.named(held.agent), others_words.named(held.instance_id)
-    why = f"note: {others_words.quoted(held.note)}; " if held.note.strip() else ""
+    agent, instance = untrusted_text.named(held.agent), untrusted_text.named(held.instance_id)
+    why = f"note: {untrusted_text.quoted(held.note)}; " if held.note.strip() else ""
     if is_own:
         return f"another agent of your session (agent {agent})", why, "leave it to that agent"
-    who = others_words.label(held.label) if held.label else f"instance {instance}"
+    who = untrusted_text.label(held.label) if held.label else f"instance {instance}"
     if held.agent:
         who = f"agent {agent} of {who}"
     return who, why, f"message the holder (instance {instance})"

@@ -5,7 +5,7 @@ import time
 
 from swarm_hook_core import environment, faults, labels, scratch
 from swarm_hook_core.coordinator import command, run
-from swarm_hook_core.others_words import LABEL, NAME, NOTE, cut, cut_text, named
+from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, cut_text, named
 from swarm_hook_core.payload import dumps, loads, text_field
 
 # How long to wait for the coordinator, and how long the coordinator may wait for a busy store. The
@@ -48,7 +48,7 @@ def unregistered(why: str) -> str:
     words = f"swarm: this session could not be registered ({why})."
     if not _is_store_at_hand():
         return f"{words} File locks are NOT enforced for it. {MENDING}"
-    from swarm_hook_core.effects.grammar import GrammarMissing, parse
+    from swarm_hook_core.shell.grammar import GrammarMissing, parse
 
     try:
         parse(b":")
@@ -66,7 +66,7 @@ def unregistered(why: str) -> str:
 def _is_store_at_hand() -> bool:
     """Whether checks can read the locks without the coordinator, or will as soon as there are any."""
     from swarm_hook_core.coordinator import chosen_command
-    from swarm_hook_core.reader import StoreReader
+    from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store, store_path
 
     try:
@@ -198,7 +198,7 @@ def register(
 
 
 def _missing() -> str:
-    from swarm_hook_core.on_path import find
+    from swarm_hook_core.command_on_path import find
 
     _ours, other = find()
     return f"{other} is another program of that name" if other else "the swarm-mcp command was not found"
@@ -257,14 +257,14 @@ def _joined(texts) -> str:
 
 def _make_tracker_known(config, payload: dict, row: dict) -> str:
     """Publish the work tracker that is set for this session; a line about it for the model, or nothing."""
-    from swarm_hook_core import tracker
+    from swarm_hook_core import work_tracker
 
     cwd = text_field(payload, "cwd") or os.getcwd()
-    found = tracker.configured(config.env_prefix, cwd, str(row.get("scope") or ""))
+    found = work_tracker.configured(config.env_prefix, cwd, str(row.get("scope") or ""))
     if not found:
         return ""
     identity = environment.identity(config.env_prefix)
-    why = tracker.publish(command(), row, identity, found) if identity else ""
+    why = work_tracker.publish(command(), row, identity, found) if identity else ""
     if why:
         faults.record(config.runtime_name, "session_start", f"work tracker not published: {why}")
     server = found.get("mcp") or found.get("mcp_server")

@@ -66,7 +66,7 @@ def _loads_outer(text: str) -> object:
     try:
         value = loads(text)
     except RecursionError:
-        from swarm_hook_core.nesting import shallow
+        from swarm_hook_core.deep_json import shallow
 
         return loads(shallow(text))
     # Most documents have too few brackets to be deep. What a parser can nest may be too deep for what follows.

@@ -1,6 +1,6 @@
 """Subagents of a session: they may hold locks of their own, which go with them."""
 
-from swarm_hook_core.others_words import LABEL, cut
+from swarm_hook_core.untrusted_text import LABEL, cut
 from swarm_hook_core.payload import text_field
 
 
@@ -19,7 +19,7 @@ def greeting(payload: dict) -> str:
 def end(config, payload: dict, coordinator=None, driver=None) -> None:
     """Have the locks of a subagent that has ended released, by a command that nobody waits for. Raises OSError."""
     from swarm_hook_core.coordinator import command, start_detached
-    from swarm_hook_core.reader import StoreReader
+    from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
     session_id, agent = text_field(payload, "session_id"), text_field(payload, "agent_id")

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from swarm_mcp import bundle
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 

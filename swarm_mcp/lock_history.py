@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from swarm_hook_core import repository
-from swarm_hook_core.patterns import covered
-from swarm_hook_core.peers import above
-from swarm_hook_core.reader import GLOB, plain
+from swarm_hook_core.lookup.pattern_locks import covered
+from swarm_hook_core.lookup.peers import above
+from swarm_hook_core.lookup.sqlite import GLOB, plain
 from swarm_hook_core.wildmatch import literal_prefix
 from swarm_mcp.store.acquaintance import Acquaintance, payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS
@@ -155,11 +155,11 @@ def _of_circle(store, known: Acquaintance, one) -> dict:
 
 def _count(store, shown: list[dict], found: list[tuple]) -> None:
     """How often each denial came again while it was not worth another event (``repeats``)."""
-    from swarm_hook_core import repeats
+    from swarm_hook_core import repeated_denials
 
     if not any(one["what"] == "denied" for one in shown):
         return
-    known = repeats.known()
+    known = repeated_denials.known()
     events = [(one, row, payload) for one, (row, payload, _how) in zip(shown, reversed(found))]
     for at, (one, row, payload) in enumerate(events):
         if one["what"] != "denied":
@@ -169,7 +169,7 @@ def _count(store, shown: list[dict], found: list[tuple]) -> None:
             if later["what"] == "denied" and (other["actor"], told.get("key")) == (row["actor"], payload.get("key"))
         ]  # fmt: skip
         end = min([*same, one["at"] + KNOWN_SECONDS + 1])
-        again = repeats.counted(known, row["actor"], payload.get("holder"), payload.get("key"), one["at"], end)
+        again = repeated_denials.counted(known, row["actor"], payload.get("holder"), payload.get("key"), one["at"], end)
         if again:
             one["repeated"] = again
 

@@ -1,6 +1,6 @@
 """What is said when a locked file changed while a call ran: to the session that made the call, and to the holder."""
 
-from swarm_hook_core import others_words
+from swarm_hook_core import untrusted_text
 from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.payload import text_field
 
@@ -22,7 +22,7 @@ def report(config, payload: dict, changes: list, coordinator=None, driver=None) 
 
 def _standing(config, payload: dict, changes: list, driver):
     """``(this session or None, those changes whose lock still stands)``; all where the store cannot tell."""
-    from swarm_hook_core.reader import StoreReader
+    from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
     try:
@@ -74,7 +74,7 @@ def _words(changes: list, viewer: str, own_id: str) -> str:
     """What the model of the writing session reads."""
     first = changes[0]
     ran = "while your last command ran" if all(change.ended for change in changes) else "since your command began"
-    one, command = len(changes) == 1, others_words.command(first.command)
+    one, command = len(changes) == 1, untrusted_text.command(first.command)
     if one:
         lines = [f"swarm: {ran} ({command}), {_line(first, viewer, own_id)}."]
     else:
@@ -99,9 +99,9 @@ def _words(changes: list, viewer: str, own_id: str) -> str:
 
 
 def _line(change, viewer: str, own_id: str) -> str:
-    named = others_words.named
-    note = f": {others_words.quoted(change.note)}" if change.note and _may_name(change, viewer) else ""
-    who = others_words.label(change.label) if change.label else f"instance {named(change.holder)}"
+    named = untrusted_text.named
+    note = f": {untrusted_text.quoted(change.note)}" if change.note and _may_name(change, viewer) else ""
+    who = untrusted_text.label(change.label) if change.label else f"instance {named(change.holder)}"
     if change.agent:
         who = f"agent {named(change.agent)} of {'your session' if change.holder == own_id else who}"
     who = who if _may_name(change, viewer) else "a session of another identity"
@@ -113,7 +113,7 @@ def _whom(changes: list, viewer: str, own_id: str) -> str:
     holders = list(dict.fromkeys(change.holder for change in named if change.holder != own_id))
     if not holders:
         return "that agent" if named else "the person running you"
-    named = ", ".join(map(others_words.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
+    named = ", ".join(map(untrusted_text.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
     return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {named})"
 
 
@@ -127,7 +127,7 @@ def quoted(word: str) -> str:
     """`word` as a shell reads it back; what is no plain text in it as escapes that bash, zsh and ksh know."""
     if word and not set(word) - _SAFE:
         return word
-    if others_words.one_line(word) != word:
+    if untrusted_text.one_line(word) != word:
         data = word.encode("utf-8", "surrogateescape")
         return "$'" + "".join(chr(b) if 32 <= b < 127 and b not in b"'\\" else f"\\{b:03o}" for b in data) + "'"
     return "'" + word.replace("'", "'\"'\"'") + "'"

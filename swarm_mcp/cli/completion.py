@@ -173,7 +173,7 @@ def _is_choice(shape: str) -> bool:
 
 def _from_store(verb: str, kind: str, scope: str) -> list[Candidate]:
     from swarm_mcp.actor import onlooker_identity
-    from swarm_mcp.circle import veiled
+    from swarm_mcp.visibility import veiled
     from swarm_mcp.scope import current_scope
     from swarm_mcp.store import Store
     from swarm_mcp.store.task_rows import onlooker

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.decision import duration
-from swarm_mcp.shapes import short
+from swarm_mcp.views import short
 
 HEADERS = ("mode", "left", "agent", "fence", "waits")
 

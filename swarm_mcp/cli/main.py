@@ -125,7 +125,7 @@ def _dispatch(verb: str, items: list[str]) -> int:
     if verb in ("--version", "-V", "version"):
         import os
 
-        from swarm_hook_core.on_path import WORD
+        from swarm_hook_core.command_on_path import WORD
         from swarm_mcp import __version__
 
         say(" ".join(filter(None, ("swarm-mcp", __version__, os.environ.get(WORD, "")))))

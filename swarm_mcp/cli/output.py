@@ -11,10 +11,10 @@ import sys
 import time
 from collections.abc import Iterable
 
-from swarm_hook_core.others_words import one_line, safe
+from swarm_hook_core.untrusted_text import one_line, safe
 from swarm_hook_core.payload import dumps
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.shapes import seconds_since
+from swarm_mcp.views import seconds_since
 from swarm_mcp.store.removal import STALE_SECONDS
 
 

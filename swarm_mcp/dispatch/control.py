@@ -6,10 +6,10 @@ worker's supervisor, through its run's row; it answers within half a second and 
 
 from __future__ import annotations
 
-from swarm_hook_core.others_words import label
-from swarm_mcp.dispatch.order import may_dispatch
+from swarm_hook_core.untrusted_text import label
+from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.errors import Refused
-from swarm_mcp.shapes import short
+from swarm_mcp.views import short
 from swarm_mcp.store.runs import CANCEL, ENDED, PAUSE, PAUSED, RESUME
 from swarm_mcp.store.task_states import CANCELLED, TERMINAL
 

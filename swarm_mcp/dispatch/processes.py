@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-from swarm_hook_core.others_words import label
+from swarm_hook_core.untrusted_text import label
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
@@ -30,7 +30,7 @@ class Processes:
 
     def start(self, store, worker: Worker) -> dict:
         """See ``spawners.Spawner``."""
-        from swarm_mcp.bundle import coordinator_command
+        from swarm_mcp.runtimes.bundle import coordinator_command
 
         require_startable(store, worker)
         log = _log_file(worker.instance_id)

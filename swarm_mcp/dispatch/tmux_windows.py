@@ -19,7 +19,7 @@ from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable
 from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, shown_name
 from swarm_mcp.harness.environment import is_foreign
-from swarm_mcp.harness.strays import OUTLIVES
+from swarm_mcp.harness.leftover_processes import OUTLIVES
 from swarm_mcp.settings import Settings
 from swarm_mcp.store.registration import new_id
 
@@ -43,7 +43,7 @@ class TmuxWindows:
 
     def start(self, store, worker: Worker) -> dict:
         """See ``spawners.Spawner``."""
-        from swarm_mcp.bundle import coordinator_command
+        from swarm_mcp.runtimes.bundle import coordinator_command
 
         require_startable(store, worker)
         run_id = new_id()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.actor import NO_AGENTS
-from swarm_mcp.circle import may_meet
-from swarm_mcp.dispatch.order import GENERALIST, scrubbed_text
+from swarm_mcp.visibility import may_meet
+from swarm_mcp.dispatch.request import GENERALIST, scrubbed_text
 from swarm_mcp.store.registration import RUN_RUNTIME
 from swarm_mcp.workspace.prompting import deliver
 

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from swarm_mcp.clients.base import HookTool
+from swarm_mcp.runtimes.base import HookTool
 
 ANSWER_SECONDS = 15
 PROTOCOL = "2025-06-18"

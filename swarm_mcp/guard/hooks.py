@@ -19,7 +19,7 @@ import stat
 from typing import NamedTuple
 
 from swarm_hook_core.state import open_private
-from swarm_mcp.bundle import coordinator_command
+from swarm_mcp.runtimes.bundle import coordinator_command
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.guard.check import HOOKS
 from swarm_mcp.guard.repository import Repository

@@ -23,7 +23,7 @@ from swarm_mcp.harness.loop_guard import STOP, LoopGuard
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.scrub import Scrubber
-from swarm_mcp.harness.telling import RUNTIME, Telling
+from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.watching import Urge, follow
 
 TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # of what it wrote last, kept for finding out why it failed

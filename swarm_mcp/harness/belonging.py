@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 from swarm_hook_core import faults
-from swarm_mcp.harness.telling import RUNTIME
+from swarm_mcp.harness.event_sink import RUNTIME
 
 BEAT_SECONDS = 5.0
 

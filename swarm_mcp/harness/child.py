@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.harness import strays
+from swarm_mcp.harness import leftover_processes
 from swarm_mcp.harness.environment import RUN_ID
 from swarm_mcp.harness.keeper import Keeper
 from swarm_mcp.harness.leash import GATE, Leash
@@ -94,11 +94,11 @@ class Child:
 
     def terminate(self) -> None:
         """Ask the group, and what left it, to end."""
-        strays.send(self.pid, self.run_id, signal.SIGTERM, self._keeper)
+        leftover_processes.send(self.pid, self.run_id, signal.SIGTERM, self._keeper)
 
     def kill(self) -> None:
         """End them."""
-        strays.send(self.pid, self.run_id, signal.SIGKILL, self._keeper)
+        leftover_processes.send(self.pid, self.run_id, signal.SIGKILL, self._keeper)
 
     def close(self) -> int:
         """End whatever is left, and give everything back. How many were left. Idempotent."""
@@ -107,7 +107,7 @@ class Child:
         if not self.ended():
             self.kill()
             self._start.wait()
-        left = strays.end(self.pid, self.run_id, PATIENCE_SECONDS, STRAY_GRACE_SECONDS, self._keeper)
+        left = leftover_processes.end(self.pid, self.run_id, PATIENCE_SECONDS, STRAY_GRACE_SECONDS, self._keeper)
         self._closed = True
         self._start.release()
         for stream in self._start.streams:

@@ -10,7 +10,7 @@ from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.resumption import Session, fits, serialize
-from swarm_mcp.harness.telling import RUNTIME, Telling
+from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.usage import cost_of, own_part, priced
 
 LONGEST_MESSAGE = 1000

@@ -14,7 +14,7 @@ import select
 import signal
 
 from swarm_hook_core.process import KEEPER, is_stopped
-from swarm_mcp.harness import strays
+from swarm_mcp.harness import leftover_processes
 
 GRACE_SECONDS = 3.0
 LOOK_SECONDS = 0.5  # between two looks at a keeper that says nothing
@@ -35,7 +35,7 @@ class Keeper:
     def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], run_id: str):
         import subprocess
 
-        from swarm_mcp.bundle import interpreter
+        from swarm_mcp.runtimes.bundle import interpreter
 
         self.greeting = b""
         self.exit_code: int | None = None
@@ -126,7 +126,7 @@ class Keeper:
 def _own_environment() -> dict[str, str]:
     """No run's id: a keeper must not find itself. A run whose supervisor is to live on has a keeper that does."""
     kept = {"PATH": os.defpath}
-    return {**kept, strays.OUTLIVES: "1"} if os.environ.get(strays.OUTLIVES) else kept
+    return {**kept, leftover_processes.OUTLIVES: "1"} if os.environ.get(leftover_processes.OUTLIVES) else kept
 
 
 def _packed(argv: list[str], cwd: str, environment: dict[str, str]) -> bytes:
@@ -165,7 +165,7 @@ def main(orders: str, report: str, run_id: str) -> None:
             _bury(child, mouth)
         if ears in ready:
             if not os.read(ears, 64):
-                strays.end(child, run_id, 0.0, GRACE_SECONDS, os.getpid())
+                leftover_processes.end(child, run_id, 0.0, GRACE_SECONDS, os.getpid())
             os._exit(0)
 
 

@@ -19,7 +19,7 @@ def plugin_folder() -> Path:
     import fcntl
 
     from swarm_hook_core.state import make_private, open_private, state_dir
-    from swarm_mcp import bundle
+    from swarm_mcp.runtimes import bundle
 
     target = Path(state_dir()) / FOLDER
     try:
@@ -38,7 +38,7 @@ def plugin_folder() -> Path:
 
 def _is_current(target: Path) -> bool:
     """Whether every file of the bundle is there with the bytes that it should have; the record is written last."""
-    from swarm_mcp import bundle
+    from swarm_mcp.runtimes import bundle
 
     if not (target / bundle.RECORD).is_file():
         return False

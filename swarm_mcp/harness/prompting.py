@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from swarm_hook_core.others_words import label, named, quoted, safe
+from swarm_hook_core.untrusted_text import label, named, quoted, safe
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import HarnessQuery
 

@@ -10,12 +10,12 @@ from swarm_mcp.harness.adapter import HarnessAdapter
 
 # Name -> (module, class). To add a harness: one module, one line here, and its recorded streams among the tests.
 ADAPTERS: dict[str, tuple[str, str]] = {
-    "claude": ("swarm_mcp.harness.adapters.claude", "Claude"),
-    "codex": ("swarm_mcp.harness.adapters.codex", "Codex"),
-    "pi": ("swarm_mcp.harness.adapters.pi", "Pi"),
-    "hs": ("swarm_mcp.harness.adapters.hs", "Hs"),
-    "loop": ("swarm_mcp.harness.adapters.loop", "Loop"),
-    "process": ("swarm_mcp.harness.adapters.process", "Process"),
+    "claude": ("swarm_mcp.harness.claude.adapter", "Claude"),
+    "codex": ("swarm_mcp.harness.codex.adapter", "Codex"),
+    "pi": ("swarm_mcp.harness.pi.adapter", "Pi"),
+    "hs": ("swarm_mcp.harness.hs.adapter", "Hs"),
+    "loop": ("swarm_mcp.harness.loop_adapter", "Loop"),
+    "process": ("swarm_mcp.harness.process_adapter", "Process"),
 }
 DEFAULT = "claude"
 _made: dict[str, HarnessAdapter] = {}

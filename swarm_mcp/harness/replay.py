@@ -13,7 +13,7 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
-from swarm_mcp.harness.telling import Telling
+from swarm_mcp.harness.event_sink import Telling
 from swarm_mcp.harness.watching import Urge
 
 

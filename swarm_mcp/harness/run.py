@@ -27,7 +27,7 @@ from swarm_mcp.harness.private_folder import private_folder
 from swarm_mcp.harness.query import HarnessQuery, checked
 from swarm_mcp.harness.record import Record
 from swarm_mcp.harness.resumption import Resumption, decide
-from swarm_mcp.harness.telling import RUNTIME, Telling
+from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.watching import Urge
 
 NOTHING = Ending(None)

@@ -35,7 +35,7 @@ def servers_for(query: HarnessQuery) -> dict[str, McpServer]:
 
 def own_server(query: HarnessQuery) -> McpServer:
     """The coordinator's server, speaking for the child: it adopts the instance that the run reserved."""
-    from swarm_mcp.bundle import coordinator_command
+    from swarm_mcp.runtimes.bundle import coordinator_command
     from swarm_mcp.harness.environment import swarm_variables
 
     command, *args = [*coordinator_command(), "serve"]

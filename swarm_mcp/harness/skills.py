@@ -16,7 +16,7 @@ def skill_folders(query: HarnessQuery) -> tuple[str, ...]:
 
     Raises Refused where a folder of the query is no skill, or two skills have one name.
     """
-    from swarm_mcp.bundle import plugin_source
+    from swarm_mcp.runtimes.bundle import plugin_source
 
     found = {OURS: str(plugin_source() / "skills" / OURS)}
     named: dict[str, str] = {}

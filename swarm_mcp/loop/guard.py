@@ -43,7 +43,7 @@ class Guard:
             return ""
         from swarm_hook_core.coordinator import chosen_command
         from swarm_hook_core.core import HookCore
-        from swarm_mcp import bundle
+        from swarm_mcp.runtimes import bundle
         from swarm_mcp.store import driver
 
         self._session_id, self._cwd = loop.session.id, loop.cwd

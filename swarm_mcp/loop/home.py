@@ -23,7 +23,7 @@ _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 def root() -> str:
     """The folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
-    from swarm_mcp import bundle
+    from swarm_mcp.runtimes import bundle
     from swarm_mcp.loop.providers.choice import BUILT_IN
     from swarm_mcp.loop.tools import NAMES
 

@@ -15,8 +15,8 @@ from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.client_end import ClientEnd
 from swarm_mcp.server.heartbeat import Heartbeat
-from swarm_mcp.server.opening import Opening
-from swarm_mcp.server.session import CallingSession
+from swarm_mcp.server.handshake_cache import Opening
+from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.wire import Incoming, Outgoing, claim_streams
 from swarm_mcp.store import Store
 

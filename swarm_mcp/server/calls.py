@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.server.pulse import Pulse
-from swarm_mcp.server.session import CallingSession
+from swarm_mcp.server.store_watcher import Pulse
+from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to
 from swarm_mcp.store import Store
 

@@ -17,11 +17,11 @@ from functools import cache
 from swarm_hook_core import faults, scratch
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.payload import dumps, loads_outer, pruned
-from swarm_hook_core.peers import SOME_AGENT
+from swarm_hook_core.lookup.peers import SOME_AGENT
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.attempts import Attempt
-from swarm_mcp.transport import CLIENTS
+from swarm_mcp.runtimes.transport import CLIENTS
 
 TOOL = "check_write"
 FIELDS = ("session_id", "cwd", "tool_name", "tool_input")
@@ -69,7 +69,7 @@ class Check:
             faults.record(self.runtime, TOOL, faults.describe(error))
 
     def _give_word(self) -> None:
-        """What the stand-in of ``swarm_mcp.transport`` goes by: it rests while this server lives and can answer."""
+        """What the stand-in of ``swarm_mcp.runtimes.transport`` goes by: it rests while this server lives and can answer."""
         config, session_id = _core(self.runtime).config, self.payload["session_id"]
         if self.failed:
             scratch.stop_serving(config, session_id)
@@ -120,7 +120,7 @@ def _core(runtime: str) -> HookCore:
 def _described(runtime: str) -> HookCore:
     """The runtime as its plugin describes it, with this process's SQLite and this installation's command."""
     from swarm_hook_core.coordinator import chosen_command
-    from swarm_mcp import bundle
+    from swarm_mcp.runtimes import bundle
 
     before = list(sys.path)
     described = runpy.run_path(str(bundle.plugin_source() / "integrations" / runtime / "hooks" / "_common.py"))

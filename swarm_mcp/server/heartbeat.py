@@ -13,7 +13,7 @@ import time
 from swarm_hook_core.process import is_stopped
 from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.server.session import CallingSession
+from swarm_mcp.server.calling_session import CallingSession
 
 FIRST_SECONDS = 1.0  # most servers are never called: until then the client has more urgent needs
 LONGEST_SECONDS = 20.0

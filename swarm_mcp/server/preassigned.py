@@ -7,7 +7,7 @@ import os
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.process import start_time
 from swarm_mcp.scope import here
-from swarm_mcp.server.session import LEASE_SECONDS, connection_name, of_run, server_has_gone, server_of
+from swarm_mcp.server.calling_session import LEASE_SECONDS, connection_name, of_run, server_has_gone, server_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
 

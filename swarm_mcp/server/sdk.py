@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from swarm_mcp import __version__
 from swarm_mcp.server import prompts, resources
 from swarm_mcp.server.calls import LONGEST_NAME, Calls, texts_of
-from swarm_mcp.server.opening import Opening
+from swarm_mcp.server.handshake_cache import Opening
 from swarm_mcp.server.subscriptions import Subscriptions
 from swarm_mcp.server.tool import Answer
 from swarm_mcp.server.traffic import Traffic

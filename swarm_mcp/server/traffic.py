@@ -15,7 +15,7 @@ import mcp_types as types
 
 from swarm_hook_core.payload import loads_outer
 from swarm_mcp.server import checks
-from swarm_mcp.server.opening import Opening
+from swarm_mcp.server.handshake_cache import Opening
 from swarm_mcp.server.tool import Answer
 from swarm_mcp.server.wire import MESSAGE_BYTES, UnderWay
 

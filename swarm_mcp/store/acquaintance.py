@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.payload import loads
-from swarm_mcp.circle import may_meet
+from swarm_mcp.visibility import may_meet
 
 
 def payload_of(event: dict) -> dict:

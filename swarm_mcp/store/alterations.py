@@ -6,15 +6,15 @@ A row says which file changed while whose call ran, and where the content before
 
 from __future__ import annotations
 
-from swarm_hook_core import others_words
+from swarm_hook_core import untrusted_text
 from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import contains, key_of
-from swarm_hook_core.patterns import covered
-from swarm_hook_core.reader import plain
+from swarm_hook_core.lookup.pattern_locks import covered
+from swarm_hook_core.lookup.sqlite import plain
 from swarm_hook_core.watching.breach import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS
-from swarm_mcp.circle import may_meet
-from swarm_mcp.shapes import known_as
+from swarm_mcp.visibility import may_meet
+from swarm_mcp.views import known_as
 from swarm_mcp.store import events
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
@@ -77,7 +77,7 @@ class Alterations:
                 if holder and not (restorer and restorer["id"] == holder["id"]):
                     undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
                     who = _name(restorer, holder) if restorer else "A person at a terminal"
-                    text = f"[auto] {who} has restored an earlier content of {others_words.named(file)}, which you hold.{undo}"
+                    text = f"[auto] {who} has restored an earlier content of {untrusted_text.named(file)}, which you hold.{undo}"
                     self.store.messages.post(holder["scope"], "system", holder["id"], text)
         return number
 
@@ -162,11 +162,11 @@ class Alterations:
         first = rows[0]
         ran = "made a call"
         if writer is None or may_meet(writer["label"], holder["label"]):
-            tool = others_words.named(first["tool"])
-            ran = f"ran {others_words.command(first['command'])} ({tool})" if first["command"] else f"called {tool}"
+            tool = untrusted_text.named(first["tool"])
+            ran = f"ran {untrusted_text.command(first['command'])} ({tool})" if first["command"] else f"called {tool}"
         while_ran = f"while {_name(writer, holder)} {ran}" if writer else f"while a session unknown here {ran}"
         age = f"{duration(self.store.now() - first['at'])} ago"
-        named = others_words.named
+        named = untrusted_text.named
         if len(rows) == 1:
             text = f"[auto] {named(first['file'])}, which you hold, {_WHAT.get(first['kind'], 'changed')} {age}, {while_ran}."
         else:
@@ -184,7 +184,7 @@ def _how_to_undo(row: dict) -> str:
         return f"The content before is kept in {row['kept']}; `{command}` brings it back."
     if row["kind"] == "created":
         return f"There was no such file before; `swarm-mcp restore {quoted(row['file'])} --force` removes it."
-    return f"The earlier content of {others_words.named(row['file'])} was not kept."
+    return f"The earlier content of {untrusted_text.named(row['file'])} was not kept."
 
 
 def _name(session: dict, reader: dict) -> str:

@@ -8,10 +8,10 @@ free: the word comes when nobody holds it and nobody is in line for it.
 from __future__ import annotations
 
 from swarm_hook_core.decision import duration
-from swarm_hook_core.others_words import named
+from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.paths import key_of
-from swarm_mcp.circle import may_meet
-from swarm_mcp.shapes import known_as
+from swarm_mcp.visibility import may_meet
+from swarm_mcp.views import known_as
 from swarm_mcp.store import events
 from swarm_mcp.store.attempts import Attempt, facts
 from swarm_mcp.store.lock_reach import reach_in
@@ -54,9 +54,9 @@ class Denials:
 
     def count(self, instance: dict, lock: dict) -> None:
         """A refusal that `is_known` is no second event, but counts."""
-        from swarm_hook_core import repeats
+        from swarm_hook_core import repeated_denials
 
-        repeats.note(instance["id"], lock["instance_id"], key_of_lock(lock))
+        repeated_denials.note(instance["id"], lock["instance_id"], key_of_lock(lock))
 
     def record(self, instance: dict, lock: dict, tried: Attempt | str) -> None:
         """Inside a transaction: `instance` was kept from the file of `lock` (a row of `Locks`).

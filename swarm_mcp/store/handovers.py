@@ -6,12 +6,12 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.others_words import named, quoted
-from swarm_hook_core.reader import plain
+from swarm_hook_core.untrusted_text import named, quoted
+from swarm_hook_core.lookup.sqlite import plain
 from swarm_hook_core.watching.breach import quoted as as_word
-from swarm_mcp.circle import may_meet
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
-from swarm_mcp.shapes import known_as
+from swarm_mcp.views import known_as
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
 from swarm_mcp.store.lock_reach import Reach, reach_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core import others_words
+from swarm_hook_core import untrusted_text
 from swarm_hook_core.labels import bounded, merged, same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, clients_in, departed, living
 from swarm_hook_core.process import gone
-from swarm_hook_core.reader import COLUMNS
+from swarm_hook_core.lookup.sqlite import COLUMNS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, git_root, inside_any
 from swarm_mcp.store import events, panes, removal
@@ -242,12 +242,12 @@ class Instances:
         count, locks = self.store.locks.glance(row, SUMMARY_LIMIT, mine)
         texts = []
         for lock in locks:
-            owner = others_words.label(lock["owner_label"]) if lock["owner_label"] else "another session"
-            text = f"{others_words.named(lock['file'])} by {owner}"
-            texts.append(f"{text} ({others_words.quoted(lock['content'], 80)})" if lock["content"].strip() else text)
+            owner = untrusted_text.label(lock["owner_label"]) if lock["owner_label"] else "another session"
+            text = f"{untrusted_text.named(lock['file'])} by {owner}"
+            texts.append(f"{text} ({untrusted_text.quoted(lock['content'], 80)})" if lock["content"].strip() else text)
         return {
             "peer_count": len(named),
-            "peers": [others_words.label(peer["label"] or peer["id"]) for peer in named[:SUMMARY_LIMIT]],
+            "peers": [untrusted_text.label(peer["label"] or peer["id"]) for peer in named[:SUMMARY_LIMIT]],
             "lock_count": count,
             "locks": texts,
         }

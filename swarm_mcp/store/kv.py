@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.circle import without_walls
+from swarm_mcp.visibility import without_walls
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
 

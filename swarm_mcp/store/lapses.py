@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.decision import duration
-from swarm_hook_core.others_words import label, named
-from swarm_hook_core.reader import plain
-from swarm_mcp.circle import may_meet
+from swarm_hook_core.untrusted_text import label, named
+from swarm_hook_core.lookup.sqlite import plain
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.store.lock_reach import meet, reach_in
 
 KEPT_SECONDS = 86400

@@ -13,10 +13,10 @@ import time
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.paths import LONGEST, key_of
-from swarm_hook_core.reader import plain, storable
+from swarm_hook_core.lookup.sqlite import plain, storable
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.scope import file_of
-from swarm_mcp.shapes import seconds_since
+from swarm_mcp.views import seconds_since
 from swarm_mcp.store import events, removal
 from swarm_mcp.store.attempts import of_request
 from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, checked, reach_of

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.process import gone, start_time
-from swarm_mcp.circle import may_meet
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
 

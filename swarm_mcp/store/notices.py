@@ -6,7 +6,7 @@ Each is an ordinary message as well. Whoever is first, a poll or a hook, deliver
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.others_words import label
+from swarm_hook_core.untrusted_text import label
 from swarm_mcp.store.messages import SYSTEM
 
 AT_ONCE = 10  # notices in one hook's words

@@ -7,7 +7,7 @@ The contract's part is shared with other implementations: names, defaults, uniqu
 
 from __future__ import annotations
 
-from swarm_hook_core.reader import NAME_OF_FILE
+from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, what locks can do. 5: sessions
 # with several clients. 6: when a waiter last showed life.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.others_words import label, quoted
-from swarm_mcp.circle import may_meet
+from swarm_hook_core.untrusted_text import label, quoted
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.store import events
 from swarm_mcp.store import task_rows as rows
 from swarm_mcp.store import task_states as states

@@ -8,7 +8,7 @@ that the unread gate knows that a notice is about the very task that is being cl
 
 from __future__ import annotations
 
-from swarm_hook_core.others_words import named, quoted
+from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.store import task_states as states
 
 AUTO = "[auto] "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm_hook_core.paths import LONGEST
-from swarm_hook_core.reader import storable
-from swarm_mcp.circle import may_meet
+from swarm_hook_core.lookup.sqlite import storable
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import task_dependencies as dependencies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from swarm_mcp.circle import may_meet
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import panes
 from swarm_mcp.workspace import backend as backend_named

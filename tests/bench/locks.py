@@ -33,7 +33,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.registration import Registration
-from swarm_mcp.waiting import obtained
+from swarm_mcp.lock_wait import obtained
 path, checkout, name, file, rounds, client = json.loads(sys.argv[2])
 store = Store(path)
 facts = {"runtime": "codex", "session_id": name, "client": tuple(client), "lease_seconds": 86400}

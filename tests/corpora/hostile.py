@@ -9,8 +9,8 @@ import resource
 import sys
 import time
 
-from swarm_hook_core.effects import effects_of
-from swarm_hook_core.effects.model import MOST
+from swarm_hook_core.shell import effects_of
+from swarm_hook_core.shell.model import MOST
 
 SHELL = "'\"`$(){}[]<>|&;*?!#~\\ \n\tabc=EOF0123/-"
 PIECES = [

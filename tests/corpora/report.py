@@ -12,7 +12,7 @@ from typing import NamedTuple
 from corpora import sandbox
 from corpora.blocks import Block
 from corpora.finding import met
-from swarm_hook_core.effects import effects_of
+from swarm_hook_core.shell import effects_of
 
 PORT = 8765  # nobody listens: the analysis asks no server
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from swarm_mcp.harness import registry
-from swarm_mcp.harness.adapters.claude_launch import launch
+from swarm_mcp.harness.claude.launch import launch
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer

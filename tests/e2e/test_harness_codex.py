@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from swarm_mcp.harness import registry
-from swarm_mcp.harness.adapters import codex_hooks
+from swarm_mcp.harness.codex import hooks as codex_hooks
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.plugin import plugin_folder

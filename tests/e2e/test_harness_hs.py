@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from swarm_mcp import bundle
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.query import HarnessQuery

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from ground import Ground
+from support.fixtures import Ground
 
 # Long tests of which a shorter one is run each time: with SWARM_THOROUGH=1 only; pytest says how many it deselected.
 LONG = (
@@ -108,7 +108,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def model(project: Path, monkeypatch: pytest.MonkeyPatch):
     """A scripted model that the loop asks, both as anthropic and as openai; no MCP servers."""
-    from loop_ground import Model, settings
+    from support.loop_fixtures import Model, settings
 
     served = Model()
     for name in [name for name in os.environ if name.startswith(("HARNESS_", "ANTHROPIC_", "OPENAI_"))]:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sessions import (
+from support.sessions import (
     ROOT,
     RUNTIMES,
     hooks_folder,
@@ -124,7 +124,7 @@ def test_a_check_loads_nothing_costly(runtime: str, locked: str, tmp_path: Path)
         peer_locks(tmp_path, tmp_path / {"this": "f", "other": "g"}[locked])
     out, loaded = modules_after(runtime, write_payload(runtime, me, tmp_path, str(tmp_path / "f")))
     assert bool(out) is (locked == "this")
-    assert {"_sqlite3", "swarm_hook_core.reader"} <= loaded, "the store was asked"
+    assert {"_sqlite3", "swarm_hook_core.lookup.sqlite"} <= loaded, "the store was asked"
     assert not COSTLY & loaded
     assert not any(name.startswith("swarm_mcp") for name in loaded)
 
@@ -143,8 +143,8 @@ def test_what_reads_patterns_is_loaded_where_one_is_locked_that_could_be_met(
             store.locks.acquire_all(peer, request(peer, [pattern], as_pattern=True))
     out, loaded = modules_after(runtime, write_payload(runtime, me, tmp_path, str(tmp_path / "f")))
     assert bool(out) is (pattern == "[f]")
-    assert not COSTLY & loaded and "swarm_hook_core.cover" not in loaded
-    assert ("swarm_hook_core.patterns" in loaded) is bool(pattern)
+    assert not COSTLY & loaded and "swarm_hook_core.pattern_match" not in loaded
+    assert ("swarm_hook_core.lookup.pattern_locks" in loaded) is bool(pattern)
     assert ("swarm_hook_core.wildmatch" in loaded) is (pattern == "[f]"), "most patterns are sorted out at a glance"
     assert "swarm_hook_core.clock" not in loaded, "nothing is leased"
 
@@ -164,9 +164,9 @@ def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
     payload = write_payload(runtime, me, tmp_path, "f")
     out, loaded = modules_after(runtime, {**payload, "tool_name": "Bash", "tool_input": {"command": command}})
     assert out == ""
-    assert {"_sqlite3", "swarm_hook_core.reader"} <= loaded
+    assert {"_sqlite3", "swarm_hook_core.lookup.sqlite"} <= loaded
     assert not COSTLY & loaded
-    assert ("swarm_hook_core.effects" in loaded) is (locked == "peer's")
+    assert ("swarm_hook_core.shell" in loaded) is (locked == "peer's")
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -54,10 +54,10 @@ from __future__ import annotations
 
 from swarm_mcp.actor import person
 from swarm_mcp.cli.output import complain, flush, refused, say, show
-from swarm_mcp.dispatch.handover import carry_out
-from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
+from swarm_mcp.dispatch.dispatch import carry_out
+from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, Order
 from swarm_mcp.errors import Refused, UsageError
-from swarm_mcp.shapes import short
+from swarm_mcp.views import short
 from swarm_mcp.store import Store
 
 WORDS = None

@@ -15,10 +15,11 @@ from __future__ import annotations
 from functools import partial
 
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.clients import chosen
-from swarm_mcp.clients.base import Finding
-from swarm_mcp.clients.folder import marketplace_folder
-from swarm_mcp.doctor import canary, house
+from swarm_mcp.runtimes import chosen
+from swarm_mcp.runtimes.base import Finding
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
+from swarm_mcp.doctor import canary
+from swarm_mcp.doctor import installation
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.scope import current_scope
 
@@ -27,7 +28,7 @@ WORDS = 0
 
 def run(args) -> int:
     """Look, report, and fail where something must be mended."""
-    found = house.findings(args.value("--scope"))
+    found = installation.findings(args.value("--scope"))
     if not args.has("--no-clients"):
         found += _clients()
     failed = [finding for finding in found if finding.status == "fail"]
@@ -58,7 +59,7 @@ def _clients() -> list[Finding]:
             found += looked
             if not any(finding.message == "not installed" for finding in looked):
                 found.append(canary.transport(client))
-                found += house.looked(f"{client.name} enforcement", partial(canary.prove, client))
+                found += installation.looked(f"{client.name} enforcement", partial(canary.prove, client))
         except ClientFailed as error:
             found.append(Finding(f"{client.name} plugin", "fail", str(error)))
     return found or [Finding("clients", "info", "no agent client was found on PATH")]

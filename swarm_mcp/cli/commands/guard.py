@@ -21,12 +21,12 @@ example: swarm-mcp guard install
 from __future__ import annotations
 
 from swarm_hook_core.decision import duration
-from swarm_hook_core.others_words import label, named, quoted
+from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import clean, here
-from swarm_mcp.shapes import seconds_since, short
+from swarm_mcp.views import seconds_since, short
 
 WORDS = 1
 NAMED = 5  # files that a refusal names

@@ -75,7 +75,7 @@ def run(args) -> int:
 
 
 def _run(store, instance: dict, rows: list[dict], argv: list[str], grace: float) -> int:
-    from swarm_mcp.holding import LOST, Hold
+    from swarm_mcp.hold_command import LOST, Hold
 
     hold = Hold(store, instance, rows, grace)
     flush()
@@ -94,14 +94,14 @@ def _run(store, instance: dict, rows: list[dict], argv: list[str], grace: float)
 
 def _holder(store, args) -> tuple[dict, str]:
     """Whose the locks will be: this process as an agent of the session it runs in, or as a session of its own."""
-    from swarm_hook_core import hold_marks
+    from swarm_hook_core.lookup import process_holders
     from swarm_hook_core.process import start_time
 
     pid, started = os.getpid(), start_time(os.getpid())
     named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     session = actor(store, args) if named else surrounding_session(store)
     if session:
-        return session, hold_marks.agent_of(pid, started, store.here)
+        return session, process_holders.agent_of(pid, started, store.here)
     from swarm_hook_core.environment import identity
     from swarm_mcp.scope import current_scope, here
     from swarm_mcp.store.registration import Registration
@@ -112,7 +112,7 @@ def _holder(store, args) -> tuple[dict, str]:
             here(),
             label=" ".join([*([f"identity:{who}"] if who else []), f"origin:hold pid:{pid}"]),
             scope=current_scope(args.value("--scope")),
-            runtime=hold_marks.RUNTIME,
+            runtime=process_holders.RUNTIME,
             session_id=f"{pid}-{started}-{store.here}",
             client=(pid, started),
         )

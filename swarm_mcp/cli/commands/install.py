@@ -19,14 +19,14 @@ example: swarm-mcp install --client codex
 from __future__ import annotations
 
 from swarm_hook_core.faults import describe
-from swarm_mcp import bundle
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.cli.output import complain, say, show
-from swarm_mcp.clients import NAMES, chosen
-from swarm_mcp.clients.folder import marketplace_folder
+from swarm_mcp.runtimes import NAMES, chosen
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.doctor import canary
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.server.priming import prime
-from swarm_mcp.transport import CLIENTS, COMMAND, MCP_TOOL, known
+from swarm_mcp.runtimes.transport import CLIENTS, COMMAND, MCP_TOOL, known
 
 WORDS = 0
 

@@ -40,12 +40,12 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.decision import duration
-from swarm_hook_core.others_words import label, named, quoted
+from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.paths import git_root
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError, UsageError
-from swarm_mcp.holders import dismiss, holder
-from swarm_mcp.shapes import seconds_since
+from swarm_mcp.lock_owner import dismiss, holder
+from swarm_mcp.views import seconds_since
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
 from swarm_mcp.store.lock_rows import granted
@@ -116,7 +116,7 @@ def obtained(store, instance: dict, asked: LockRequest, args) -> list[dict]:
     seconds = args.seconds("--wait")
     if not seconds:
         return store.locks.acquire_all(instance, asked)
-    from swarm_mcp.waiting import obtained
+    from swarm_mcp.lock_wait import obtained
 
     return obtained(store, instance, asked, seconds)
 
@@ -143,7 +143,7 @@ def repository_of(instance: dict) -> str:
 
 def refused_by(refusal: LockRefused, args, store, asked: LockRequest, verb: str = "lock") -> int:
     """Say who holds what was asked for, and how many are in line for it; exit code 1."""
-    from swarm_mcp.waiting import length_of_queue
+    from swarm_mcp.lock_wait import length_of_queue
 
     waiting, active = length_of_queue(store, asked), refusal.active
     if active.get("hidden"):

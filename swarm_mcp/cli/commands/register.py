@@ -27,7 +27,7 @@ from swarm_mcp.cli.commands.alive import telling
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import here
-from swarm_mcp.shapes import registration
+from swarm_mcp.views import registration
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import pane_in
 from swarm_mcp.store.registration import Registration
@@ -104,7 +104,7 @@ def _find_terminal(store: Store, request: Registration, anew: bool) -> None:
     request.terminal = (0, "") if anew else store.instances.terminal_of(request.runtime, request.session_id)
     if request.terminal[0]:
         return
-    from swarm_mcp.clients.codex_daemon import terminal_of
+    from swarm_mcp.runtimes.codex_daemon import terminal_of
 
     terminal = terminal_of(request.session_id)
     if terminal:

@@ -13,11 +13,11 @@ example: swarm-mcp request-lock src/schema.sql --reason "one index is missing, t
 
 from __future__ import annotations
 
-from swarm_hook_core.others_words import label
+from swarm_hook_core.untrusted_text import label
 from swarm_mcp.actor import person
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
-from swarm_mcp.shapes import short
+from swarm_mcp.views import short
 from swarm_mcp.store import Store
 
 WORDS = 1

@@ -20,8 +20,8 @@ from __future__ import annotations
 from swarm_hook_core.decision import duration
 from swarm_mcp.actor import surrounding_session
 from swarm_mcp.cli.output import listing, moment, say, show
-from swarm_mcp.restoring import Choice, Restoring, everything
-from swarm_mcp.shapes import seconds_since
+from swarm_mcp.restore import Choice, Restoring, everything
+from swarm_mcp.views import seconds_since
 from swarm_mcp.store import Store
 
 WORDS = 1

@@ -18,6 +18,6 @@ WORDS = 0
 def run(args) -> int:
     """Serve until the client has enough."""
     from swarm_mcp.server.app import run as serve
-    from swarm_mcp.transport import COMMAND, MCP_TOOL, known
+    from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 
     return serve(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)

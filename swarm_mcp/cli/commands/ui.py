@@ -24,7 +24,7 @@ from swarm_hook_core.payload import dumps
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.arguments import LARGEST, one_of
 from swarm_mcp.cli.output import listing, moment, refused, say, show
-from swarm_mcp.dispatch.order import may_dispatch
+from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.scope import clean, current_scope
 from swarm_mcp.store import Store

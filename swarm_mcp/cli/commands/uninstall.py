@@ -16,12 +16,13 @@ import os
 
 from swarm_hook_core.settings import config_path
 from swarm_hook_core.state import store_path
-from swarm_mcp import bundle, state_folder
+from swarm_mcp import state_folder
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.clients import NAMES, chosen, client
-from swarm_mcp.clients.folder import marketplace_folder
+from swarm_mcp.runtimes import NAMES, chosen, client
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.server.opening import forget_records
+from swarm_mcp.server.handshake_cache import forget_records
 from swarm_mcp.store import Store
 
 WORDS = 0

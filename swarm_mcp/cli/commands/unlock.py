@@ -17,12 +17,12 @@ example: swarm-mcp unlock src/schema.sql
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_hook_core.others_words import label, named
+from swarm_hook_core.untrusted_text import label, named
 from swarm_mcp.actor import person
 from swarm_mcp.cli.commands.lock import repository_of, wanted
 from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.errors import Refused, UsageError
-from swarm_mcp.shapes import short
+from swarm_mcp.views import short
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_reach import Reach, reach_of
 

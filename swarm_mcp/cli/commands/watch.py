@@ -23,7 +23,7 @@ from swarm_hook_core.state import store_path
 from swarm_mcp.actor import viewer_identity
 from swarm_mcp.cli.output import flush, moment, say, say_row
 from swarm_mcp.scope import current_scope
-from swarm_mcp.shapes import short
+from swarm_mcp.views import short
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.store.feed import AT_ONCE, Feed

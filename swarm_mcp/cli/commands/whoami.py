@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.shapes import registration
+from swarm_mcp.views import registration
 from swarm_mcp.store import Store
 
 WORDS = 0

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
-from swarm_hook_core.others_words import label, named, quoted
+from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_mcp.actor import actor, onlooker_identity
 from swarm_mcp.cli.output import moment, say, show
 from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.explaining import explanation
+from swarm_mcp.explain import explanation
 from swarm_mcp.scope import current_scope, here
-from swarm_mcp.shapes import short
+from swarm_mcp.views import short
 from swarm_mcp.store import Store
 
 WORDS = 1

@@ -55,7 +55,7 @@ class Servers:
 
     def may_use(self, loop, name: str) -> bool:
         """Whether a run in this mode may call a tool: a read-only one none that writes, or that starts what may."""
-        from swarm_hook_core.writers import is_writer
+        from swarm_hook_core.mcp_writers import is_writer
 
         return not (loop.settings.read_only and (is_writer(name) or name == DISPATCH))
 
@@ -114,7 +114,7 @@ def _wanted(loop) -> dict[str, dict]:
     if isinstance(given, dict):
         found = {str(name): dict(server) for name, server in given.items() if isinstance(server, dict)}
     else:
-        from swarm_mcp.bundle import coordinator_command
+        from swarm_mcp.runtimes.bundle import coordinator_command
 
         command, *args = [*coordinator_command(), "serve"]
         found = {OURS: {"command": command, "args": args}}

@@ -15,7 +15,7 @@ _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SW
 
 def agent(loop, given: dict) -> tuple[str, bool]:
     """Run it to its end; what it answered."""
-    from swarm_mcp.bundle import coordinator_command
+    from swarm_mcp.runtimes.bundle import coordinator_command
     from swarm_mcp.loop.tools import deepest
 
     prompt = given.get("prompt")

@@ -7,7 +7,7 @@ import threading
 import time
 
 from swarm_mcp.server.tool import Answer, Tool, delivering, in_background, number
-from swarm_mcp.situation import situation
+from swarm_mcp.session_summary import situation
 from swarm_mcp.standing import met_by, peer
 from swarm_mcp.store.task_glance import glance
 

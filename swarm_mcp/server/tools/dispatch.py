@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm_mcp.dispatch import control
-from swarm_mcp.dispatch.handover import Handover
-from swarm_mcp.dispatch.order import DEFAULT_ROLE, DEFAULT_TYPE, Order
+from swarm_mcp.dispatch.dispatch import Handover
+from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, Order
 from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text, texts
 from swarm_mcp.store.task_requests import TYPES
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.circle import may_meet
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.server.tool import Answer, Tool, text
 
@@ -11,7 +11,7 @@ FILE = text("A file, folder or pattern, absolute or relative to this session's f
 
 
 def _why(call, arguments: dict) -> Answer:
-    from swarm_mcp.explaining import explanation
+    from swarm_mcp.explain import explanation
 
     row = call.member()
     session = row

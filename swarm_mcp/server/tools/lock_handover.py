@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.reader import plain
+from swarm_hook_core.lookup.sqlite import plain
 from swarm_mcp.server.tool import Answer, Tool, number, text
 from swarm_mcp.server.tools.locks import AGENT, FILE
 from swarm_mcp.store.lock_request import LONGEST, SHORTEST

@@ -1,0 +1,57 @@
+"""A session's own leases, on its way past a check: kept alive, and what became of them told.
+
+The hook itself writes nothing: the coordinator's command does, unwaited for where it only renews.
+"""
+
+import os
+import time
+
+from swarm_hook_core.clock import left
+from swarm_hook_core.coordinator import command, run, start_detached
+from swarm_hook_core.process import host_id
+
+TELL_SECONDS = 0.8  # for the coordinator to say what there is to tell; else the next hook asks again
+PARTS = 3  # signs of life in the time of a lease
+
+
+def see_to(config, payload: dict, leases, has_news: bool, coordinator=None) -> str:
+    """Renew this session's locks where a third of a lease is over; what its model is to be told, nearly always nothing.
+
+    `leases`: ``(ttl, renewed, booted, wall_until)`` of each lock that has one; `has_news`: whether something waits
+    to be told. Raises OSError.
+    """
+    session_id = payload.get("session_id")
+    argv = coordinator or command()
+    if not argv or not session_id or not isinstance(session_id, str):
+        return ""
+    words = [*argv, "alive", "--runtime", config.runtime_name, "--session-id", session_id]
+    here, now = host_id(), time.time()
+    spans = [(lease[0], span) for lease in leases if (span := left(*lease, here, now)) is not None]
+    if has_news or any(span <= 0 for _ttl, span in spans):
+        done = run([*words, "--tell"], TELL_SECONDS)
+        from swarm_hook_core.untrusted_text import TEXT, cut_text
+
+        return cut_text(done.stdout.strip(), 10 * TEXT) if done.code == 0 else ""
+    due = [ttl for ttl, span in spans if span <= ttl * (1 - 1 / PARTS)]
+    if due and _is_first(config, session_id, min(due) / PARTS):
+        start_detached(words)
+    return ""
+
+
+def _is_first(config, session_id: str, seconds: float) -> bool:
+    """Whether no other hook of this session has started that within `seconds`."""
+    from swarm_hook_core import scratch
+
+    mark = os.path.join(scratch.folder_of(config, session_id), scratch.RENEWED)
+    try:
+        if 0 <= time.time() - os.stat(mark).st_mtime < seconds:
+            return False
+    except OSError:
+        pass  # the first time
+    from swarm_hook_core.state import write_private
+
+    try:
+        write_private(mark, "")
+    except OSError:
+        return True  # a command too many costs less than a lock
+    return True

@@ -1,0 +1,1 @@
+"""What is locked, and by whom: asked of the store's file (`sqlite`), else of the coordinator's command (`command`)."""

@@ -1,0 +1,66 @@
+"""Locks on patterns, as a check meets them: found by the folder that all they cover is in, and looked at one by one."""
+
+from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.lookup.peers import above
+from swarm_hook_core.lookup.sqlite import GLOB
+
+
+def stored_under(keys) -> list:
+    """Under which ``path_key`` a pattern stands that may cover one of the paths with these keys."""
+    folders = [*(over for key in keys for over in above(key)), "/", NO_CASE + "/"]
+    return [GLOB + folder for folder in dict.fromkeys(folders)]
+
+
+def covering(locks, keys) -> dict:
+    """``{lock: those of keys (of paths) that it covers}``, without those that cover none.
+
+    Of each of `locks` ``(lock, pattern, key of the folder it counts from, what it is stored under)``. What cannot be
+    read covers nothing.
+    """
+    found: dict = {}
+    inside: dict = {}  # (base, stored under) -> [(key, what of it the pattern is compared with)]
+    for lock, pattern, base, path_key in locks:
+        place = (base, path_key)
+        if place not in inside:
+            inside[place] = _inside(base, path_key, keys)
+        there = inside[place]
+        if not there or pattern.__class__ is not str:
+            continue
+        fold = base[: len(NO_CASE)] == NO_CASE
+        for run in _runs(pattern, fold):
+            there = [one for one in there if run in one[1]]
+        if not there:
+            continue  # nearly all end here, without being taken apart
+        from swarm_hook_core.wildmatch import PatternUnreadable, covers, parsed
+
+        try:
+            segments = parsed(pattern, fold)
+        except PatternUnreadable:
+            continue
+        names = tuple(key for key, rest in there if covers(segments, rest))
+        if names:
+            found[lock] = names
+    return found
+
+
+def covered(pattern, base, path_key, keys) -> tuple:
+    """`covering`, of one lock."""
+    return covering([(0, pattern, base, path_key)], keys).get(0, ())
+
+
+def _inside(base, path_key, keys) -> list:
+    if base.__class__ is not str or path_key.__class__ is not str:
+        return []
+    folder, start = path_key[len(GLOB) :].rstrip("/") + "/", len(base.rstrip("/")) + 1
+    return [(key, key[start:]) for key in keys if key.startswith(folder)]
+
+
+def _runs(pattern: str, fold: bool):
+    """Texts that stand in everything a pattern covers, so far as they can be told at a glance."""
+    if fold:
+        from swarm_hook_core.wildmatch import folded
+
+        pattern = folded(pattern)
+    if "[" in pattern or "\\" in pattern or "//" in pattern or "/." in pattern or pattern[:1] == ".":
+        return ()
+    return [part.strip("/") for part in pattern.replace("?", "*").split("*")]

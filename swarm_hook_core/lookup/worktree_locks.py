@@ -1,0 +1,125 @@
+"""Locks that hold in several work trees of a repository, as a check in one of them meets them.
+
+Loaded only where the store has such a lock. A work tree takes part where its repository has ``swarm.logical`` on,
+or where a session holds such a lock in it; in any other, these locks hold nothing.
+"""
+
+import os
+
+from swarm_hook_core import repository
+from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.lookup.sqlite import BATCH, held_of, storable
+
+GIT_SECONDS = 0.1  # for the first commit of a repository that nobody has asked about yet
+
+
+def over(reader, keys) -> list:
+    """The Held locks of other work trees on the paths with these keys, named as they are in this one."""
+    wanted: dict = {}  # name in a repository -> (key here, tree)
+    for key, tree in _placed(keys):
+        for name in _names(key, tree):
+            wanted.setdefault(name, (key, tree))
+    names, found = [name for name in wanted if storable(name)], []
+    for start in range(0, len(names), BATCH):
+        some = names[start : start + BATCH]
+        rows = reader.repository_locks(f"c.repository IN ({','.join('?' * len(some))})", some)
+        found += [(row, *wanted[name]) for row, name in rows]
+    return _here(reader, found)
+
+
+def under(reader, folders, own_id: str, limit: int) -> list:
+    """The same on what lies below any of these folders, of others than one session, at most `limit` for each."""
+    found = []
+    whose = "(c.instance_id <> ? OR c.agent IS NOT NULL)"
+    for key, tree in _placed(folders):
+        for name in _names(key, tree):
+            if storable(name):
+                low, high = below(name)
+                rows = reader.repository_locks(f"{whose} AND c.repository >= ? AND c.repository < ?",
+                                               [own_id, low, high], limit)  # fmt: skip
+                found += [(row, f"{key.rstrip('/')}/{name[len(low) :]}", tree) for row, name in rows if name != low]
+    return _here(reader, found)
+
+
+def below(name: str) -> tuple:
+    """The range ``(from, to)`` of the names in a repository of what lies below the folder with this name."""
+    return (name, name[:-1] + ";") if name.endswith(":") else (name + "/", name + "0")
+
+
+def takes_part(tree, keys_in_repository) -> bool:
+    """Whether locks of other work trees hold in `tree`.
+
+    `keys_in_repository(low, high)` gives the path keys of all such locks with names in that range.
+    """
+    if repository.opted_in(tree):
+        return True
+    ranges = [(one + ":", one + ";") for one in repository.ids(tree)]
+    return any(is_in(key, tree) for low, high in ranges for key in keys_in_repository(low, high))
+
+
+def is_in(key, tree) -> bool:
+    """Whether the path with this key belongs to work tree `tree`, and not to another inside of it."""
+    if not isinstance(key, str) or repository.place_of(key, tree.top) is None:
+        return False
+    nearest = repository.tree_over(key.removeprefix(NO_CASE))
+    return nearest is None or nearest.top == tree.top or nearest.top.casefold() == tree.top.casefold() != tree.top
+
+
+def _here(reader, found) -> list:
+    """Rows of ``repository_locks`` with their key and tree here, as Held; without those of this very tree."""
+
+    def keys(low: str, high: str) -> list:
+        return [row[1] for row, _ in reader.repository_locks("c.repository >= ? AND c.repository < ?", [low, high])]
+
+    taking_part: dict = {}
+    helds = []
+    for row, key, tree in found:
+        if not isinstance(row[1], str) or is_in(row[1], tree):
+            continue  # found by its path
+        if tree.top not in taking_part:
+            taking_part[tree.top] = takes_part(tree, keys)
+        if taking_part[tree.top]:
+            held = held_of(row, (row[1], key))
+            held.elsewhere, held.file = held.file, _spelled(key, held.file, tree)
+            helds.append(held)
+    return helds
+
+
+def _spelled(key: str, file: str, tree) -> str:
+    """The path that a key here names; in the letters of the lock's own `file` where the key has lost them."""
+    if not key.startswith(NO_CASE):
+        return key
+    length = len(repository.place_of(key, tree.top) or "") - len(NO_CASE)
+    return os.path.join(tree.top, file[-length:]) if length > 0 else tree.top
+
+
+def _placed(keys) -> list:
+    """``(key, tree)`` of those keys whose paths lie in a work tree."""
+    trees: dict = {}  # folder -> the tree that it lies in, or None
+    found = []
+    for key in keys:
+        if key.startswith("/") and "\0" not in key:
+            tree = _tree(key, trees)
+            if tree is not None:
+                found.append((key, tree))
+    # A key without letter case cannot be asked about; the same path is among the others with it.
+    tops = {tree.top: tree for _key, tree in found}.values()
+    for key in keys:
+        if key.startswith(NO_CASE):
+            near = [tree for tree in tops if repository.place_of(key, tree.top) is not None]
+            if near:
+                found.append((key, max(near, key=lambda tree: len(tree.top))))
+    return found
+
+
+def _tree(folder: str, trees: dict):
+    if folder not in trees:
+        parent = os.path.dirname(folder)
+        trees[folder] = repository.tree_at(folder) or (None if parent == folder else _tree(parent, trees))
+    return trees[folder]
+
+
+def _names(key: str, tree) -> list:
+    if not repository.remembered(tree) and repository.opted_in(tree):
+        repository.learn(tree, GIT_SECONDS)
+    return repository.names_of(key, tree)

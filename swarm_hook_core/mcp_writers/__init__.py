@@ -1,0 +1,48 @@
+"""What a tool of an MCP server would write, told from its name and its arguments.
+
+    table ── kind ── deed, arguments, git ──▶ Effects (see ``swarm_hook_core.shell.model``)
+
+`table` knows the tools of common servers, a person adds to it in ``config.json`` (``swarm_hook_core.settings``).
+Loaded on the way of each MCP call: ``re``, ``json``, ``fnmatch`` and ``typing`` are left out here as everywhere in
+a check.
+"""
+
+from swarm_hook_core.mcp_writers.table import REMOTE, kind_of, matches
+
+
+def is_writer(tool: str) -> bool:
+    """Whether `effects_of_tool` has anything to say of a tool of this name. Cheap; asks no store."""
+    return bool(kind_of(tool)) or _chosen(tool) is not None
+
+
+def effects_of_tool(tool: str, tool_input, folder: str):
+    """The Effects of a call of `tool`, made in absolute `folder`; None where it is no writing tool that we know.
+
+    A relative path counts from `folder` or from the git root over it, whichever has the file, else from both: servers
+    start in either. Raises ``effects.grammar.GrammarMissing`` for a tool that runs shell text.
+    """
+    from swarm_hook_core.mcp_writers.arguments import DRY, parsed
+
+    given = parsed(tool_input)
+    chosen = _chosen(tool)
+    kind = "" if chosen else kind_of(tool)
+    if given is None or not (chosen or kind):
+        return None
+    from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.mcp_writers.tool_effects import Deed
+
+    deed = Deed(Effects(), tool, given, folder)
+    if chosen is not None:
+        return deed.as_chosen(chosen)
+    if kind != "git" and any(given.get(name) for name in REMOTE):
+        return None
+    if kind not in ("git", "shell", "code") and any(given.get(name) is True for name in DRY):
+        return deed.effects
+    return getattr(deed, f"as_{kind}")()
+
+
+def _chosen(tool: str):
+    """The first entry of the person's own table for `tool`, or None."""
+    from swarm_hook_core.settings import current
+
+    return next((writer for writer in current().writers if matches(writer.tool, tool)), None)

@@ -1,0 +1,226 @@
+"""One tool call on its way to Effects, by kind of tool."""
+
+import os
+
+from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.mcp_writers.arguments import (
+    CELLS,
+    COMMANDS,
+    FOLDERS,
+    LOOKS,
+    NAMES,
+    OUTPUTS,
+    PATHS,
+    ROOTS,
+    SOURCES,
+    TARGETS,
+    first,
+    local,
+    patched,
+    quoted,
+    shell_text,
+    values,
+)
+from swarm_hook_core.mcp_writers.table import plain
+
+
+class Deed:
+    """One call on its way to Effects. Each ``as_<kind>`` returns them, or None where the call writes nothing here."""
+
+    def __init__(self, effects, tool: str, given: dict, folder: str):
+        self.effects = effects
+        self.tool = tool
+        self.by = tool.rpartition("__")[2] or tool
+        self.given = given
+        self.folder = folder
+
+    def as_chosen(self, writer):
+        """What a person's own table says."""
+        if any(name in self.given and self.given[name] == value for name, value in writer.unless.items()):
+            return self.effects
+        for path in values(self.given, writer.paths):
+            self._write(path)
+        text = shell_text(self.given.get(writer.command)) if writer.command else ""
+        folders = (writer.folder,) if writer.folder else FOLDERS
+        return self._shell(text, first(self.given, folders)) if text else self.effects
+
+    def as_file(self):
+        found = values(self.given, PATHS)
+        for path in found:
+            self._write(path)
+        if not found:
+            if "file" not in self.by.lower():
+                return None  # an `edit` of something else than files
+            self._guess("a file that its arguments do not name")
+        return self.effects
+
+    def as_output(self):
+        self._write(first(self.given, OUTPUTS) or first(self.given, PATHS))
+        return self.effects
+
+    def as_remove(self):
+        found = values(self.given, PATHS)
+        if not found:
+            return None  # a `delete` of something else than files
+        for path in found:
+            self._tree(path)
+        return self.effects
+
+    def as_move(self):
+        return self._transfer(moves=True)
+
+    def as_copy(self):
+        return self._transfer(moves=False)
+
+    def as_folder(self):
+        for path in values(self.given, PATHS):
+            for place in self._places(path):
+                if not os.path.isdir(place):
+                    self._write(place)
+        return self.effects
+
+    def as_unpack(self):
+        target = first(self.given, ("target_path", "targetPath", "output", "output_dir", "destination", "dest"))
+        for place in self._places(target or os.path.dirname(first(self.given, ("zip_file", *PATHS)) or "") or "."):
+            self._guess("files of an archive", place)
+        return self.effects
+
+    def as_editor(self):
+        if str(self.given.get("command") or self.given.get("action") or "").lower() in LOOKS:
+            return self.effects
+        return self.as_file()
+
+    def as_notebook(self):
+        found = values(self.given, PATHS)
+        for path in found:
+            self._write(path)
+        if not found:
+            known = self.tool.lower()
+            if not ("notebook" in known or "jupyter" in known or any(name in self.given for name in CELLS)):
+                return None  # a cell of a spreadsheet, perhaps
+            self._guess("the notebook that the server has open")
+        if "exec" in self.by.lower() or "run" in self.by.lower():
+            self._guess("code of a notebook")
+        return self.effects
+
+    def as_symbol(self):
+        for path in values(self.given, PATHS):
+            self._write(path)
+        root = next(iter(self._roots()))
+        self._guess("references to a symbol, in any file", root)
+        return self.effects
+
+    def as_unnamed(self):
+        self._guess("input to what runs already, or to what an editor has open")
+        return self.effects
+
+    def as_patch(self):
+        text = first(self.given, ("input", "patch", "diff", "patch_text", "patchText", "content"))
+        for path in patched(text) if text else ():
+            self._write(path)
+        for path in values(self.given, PATHS):
+            self._write(path)
+        if not self.effects.writes:
+            self._guess("a patch that cannot be read")
+        return self.effects
+
+    def as_git(self):
+        from swarm_hook_core.mcp_writers import git
+
+        place = os.path.join(self.folder, local(first(self.given, git.FOLDERS)))
+        name = plain(self.tool[5:].partition("__")[2])[4:]
+        for words in git.commands(name, self.given):
+            self.effects.add(self.effects.git, GitCall(os.path.normpath(place), words, self.by))
+        return self.effects
+
+    def as_shell(self):
+        command = next((self.given[name] for name in COMMANDS if self.given.get(name)), None)
+        text = shell_text(command, self.given.get("args")) if command else ""
+        return self._shell(text, first(self.given, FOLDERS)) if text else None
+
+    def as_code(self):
+        text = first(self.given, ("code", "script", "source", "python_code"))
+        language = str(self.given.get("language") or self.given.get("runtime") or "python").lower()
+        self._guess("code that is run elsewhere than in the shell")
+        if text and language.startswith("py"):
+            # Where the interpreter stands nobody knows, so that only absolute paths count as certain.
+            self._shell(f"python3 -c {quoted(text)}", "", known=False)
+        return self.effects
+
+    def _transfer(self, moves: bool):
+        sources, targets = values(self.given, SOURCES), values(self.given, TARGETS)[:1]
+        if sources and targets and first(self.given, NAMES) == targets[0] and "/" not in targets[0]:
+            targets = [os.path.join(os.path.dirname(sources[0]), targets[0])]  # a new name beside the old one
+        if not sources or not targets:
+            for path in values(self.given, (*SOURCES, *TARGETS)):
+                self._write(path)
+            return self.effects if self.effects.writes else None
+        for path in sources:
+            if moves:
+                self._tree(path)
+            for target in targets:
+                self._arrive(path, target)
+        return self.effects
+
+    def _arrive(self, source: str, target: str) -> None:
+        """`source` comes to `target`: under that name, or into that folder."""
+        for place in self._places(target):
+            if os.path.isdir(place):
+                place = os.path.join(place, os.path.basename(local(source).rstrip("/")))
+            self._write(place)
+            for origin in self._places(source):
+                if os.path.isdir(origin):
+                    arrives = _arrivals(origin, place)
+                    self.effects.add(self.effects.trees, Tree(place, self.by, arrives))
+
+    def _write(self, path: str) -> None:
+        for place in self._places(path):
+            self.effects.add(self.effects.writes, Write(self.folder, place, self.by))
+
+    def _tree(self, path: str) -> None:
+        for place in self._places(path):
+            self.effects.add(self.effects.trees, Tree(place, self.by))
+
+    def _guess(self, why: str, folder: str = "") -> None:
+        self.effects.add(self.effects.guesses, Guess(why, folder, self.by))
+
+    def _shell(self, text: str, folder: str, known: bool = True):
+        from swarm_hook_core.shell import effects_of
+
+        place = os.path.normpath(os.path.join(self.folder, local(folder))) if known else None
+        found = effects_of(text, place)
+        for name in ("writes", "trees", "git", "guesses"):
+            for item in getattr(found, name):
+                self.effects.add(getattr(self.effects, name), item)
+        self.effects.runs = self.effects.runs or found.runs
+        return self.effects
+
+    def _roots(self) -> list[str]:
+        """Where a relative path may count from."""
+        named = local(first(self.given, ROOTS))
+        if os.path.isabs(named):
+            return [os.path.normpath(named)]
+        return list(dict.fromkeys((self.folder, git_root(self.folder))))
+
+    def _places(self, path: str) -> list[str]:
+        """The absolute paths that an argument may mean; none where it names no local file."""
+        path = local(path)
+        if not path or "\0" in path:
+            return []
+        if os.path.isabs(path):
+            return [os.path.normpath(path)]
+        places = [os.path.normpath(os.path.join(root, path)) for root in self._roots()]
+        there = [place for place in places if os.path.lexists(place)]
+        return there or places
+
+
+def _arrivals(origin: str, place: str):
+    """Of a folder that is moved or copied: what lies under `origin` comes to lie under `place`."""
+    from swarm_hook_core.shell.programs.places import arrivals
+
+    def admits(path: str) -> bool:
+        return os.path.lexists(origin + path[len(place) :])
+
+    admits.arrives = lambda: arrivals(origin, place)
+    return admits

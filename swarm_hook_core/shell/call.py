@@ -1,0 +1,117 @@
+"""One simple command, as the programs see it."""
+
+import os
+
+from swarm_hook_core.shell.model import UNKNOWN, Guess, Stream, Tree, Write, absolute, is_known
+
+LONGEST_BY = 80  # characters of a command that a denial quotes
+MANY = 100  # effects after which the time is looked at for each
+
+
+class Call:
+    """A program with its arguments, and the ways to say what it does.
+
+    name     base name of the program: ``sed``
+    words    its arguments, after quoting and expansion; a part nobody can know is `UNKNOWN`, a word that stands
+             for many files of the disk is the mark of a `Found` (`found`)
+    folder   where it runs, absolute; None where that is not known
+    stdin    the Stream that is piped or redirected into it, or None
+    output   set by the program: the Stream that it prints, where that is known
+    walk     the walk it was met on, for those that run other commands
+    """
+
+    __slots__ = ("name", "words", "folder", "stdin", "output", "walk")
+
+    def __init__(self, walk, name, words, folder, stdin=None):
+        self.walk = walk
+        self.name = name
+        self.words = words
+        self.folder = folder
+        self.stdin = stdin
+        self.output = None
+
+    @property
+    def by(self) -> str:
+        """The command, for people: one line, at most `LONGEST_BY` characters."""
+        words, length = [self.name], 0
+        for word in self.words:
+            words.append(self.walk.shown(word[: 4 * LONGEST_BY]))
+            length += len(word)
+            if length > 4 * LONGEST_BY:
+                break
+        text = " ".join(" ".join(words).split())
+        return text if len(text) <= LONGEST_BY else text[: LONGEST_BY - 1] + "…"
+
+    def write(self, path: str, keeps_text: bool = False) -> None:
+        """It writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are nothing.
+
+        `keeps_text`: what the file holds stays as it is.
+        """
+        self._stay_in_time()
+        self.walk.write(path, self.folder, self.by, keeps_text)
+
+    def tree(self, path: str, admits=None) -> None:
+        """It writes or removes at and under the folder `path` (a word): all, or what `admits` (see ``model.Tree``)."""
+        if not path:
+            return
+        self._stay_in_time()
+        root = absolute(self.folder, path)
+        if root is not None:
+            self.walk.effects.add(self.walk.effects.trees, Tree(root, self.by, admits))
+            return
+        found = self.found(path)
+        if found is None:
+            self.guess("a computed path")
+            return
+        for one in found:  # a folder that was found goes with all that is in it
+            self.walk.effects.add(self.walk.effects.trees, Tree(one.root, self.by, _with_inside(one)))
+
+    def _stay_in_time(self) -> None:
+        # Only of a command that names very many files: loading a family takes its time as well.
+        if len(self.walk.effects.writes) + len(self.walk.effects.trees) > MANY:
+            self.walk.spend(0)
+
+    def guess(self, why: str, folder: "str | None" = None) -> None:
+        """It may write what it does not name: `why` in a few words, under `folder` (default: where it runs)."""
+        where = self.folder if folder is None else absolute(self.folder, folder)
+        self.walk.effects.add(self.walk.effects.guesses, Guess(why, where or "", self.by))
+
+    def runs_project(self) -> None:
+        """It runs the project's own code: tests, a build."""
+        self.walk.effects.runs = True
+
+    def found(self, word: str):
+        """The list of Founds that `word` as a whole stands for, or None."""
+        return self.walk.found(word)
+
+    def says(self, text: "str | None" = None, found=None) -> None:
+        """What it prints."""
+        self.output = Stream(text, found)
+
+    def run(self, words: list[str], stdin=None, folder: "str | None" = None) -> None:
+        """It runs the command `words` (name first), in `folder` (a word; default: where itself runs)."""
+        self.output = self.walk.run(words, stdin, self.folder if folder is None else absolute(self.folder, folder))
+
+    def script(self, text: str, words: list[str] = (), stdin=None) -> None:
+        """It runs shell text with positional parameters `words` (``$0`` first)."""
+        if is_known(text):
+            self.output = self.walk.nested(text, self.folder, list(words), stdin)
+        else:
+            self.guess("a computed command")
+
+
+def _with_inside(found):
+    """Whether a file was found, or lies in a folder that was."""
+
+    def admits(path: str):
+        answer = found.admits(path)
+        while answer is not True and len(path) > len(found.root):
+            path = os.path.dirname(path)
+            above = found.admits(path)
+            answer = answer if above is False else above
+        return answer
+
+    return admits
+
+
+__all__ = ["Call", "UNKNOWN", "Write"]

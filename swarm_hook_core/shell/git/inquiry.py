@@ -1,0 +1,193 @@
+"""One question to git: which of these locked files would this call touch?"""
+
+import os
+
+from swarm_hook_core.shell.git.pathspec import Pathspec
+from swarm_hook_core.shell.git.repository import Refused
+from swarm_hook_core.shell.git.words import options_of
+from swarm_hook_core.shell.model import is_known
+
+
+class Touch:
+    """What a git call would do to locked files.
+
+    certain             those of the locked paths that it would write, remove, stage or commit
+    covered             ``(absolute path, Cover)`` of what it would so touch of locked patterns
+    unsure              whether it may touch more of them than git could tell
+    changes_repository  whether it changes the repository: index, HEAD, refs, stash
+    """
+
+    __slots__ = ("certain", "covered", "unsure", "changes_repository")
+
+    def __init__(self):
+        self.certain: list = []
+        self.covered: list = []
+        self.unsure = False
+        self.changes_repository = False
+
+
+class Inquiry:
+    """What the subcommands' own questions have to hand.
+
+    `words`: subcommand and arguments; `options`: these, split; `repository`; `locked`: what peers hold that git sees
+    here, relative to the top; `nested`: what they hold inside repositories within this one. Of a locked pattern that
+    is the folder that all it covers is in; `covers` are those patterns. Answers go into `touch`.
+    """
+
+    def __init__(self, call, words, repository, locked, touch, covers=()):
+        self.call = call
+        self.words = words
+        self.options = options_of(words)
+        self.repository = repository
+        self.touch = touch
+        self._fold = str.casefold if repository.ignores_case else str
+        self._held = self._by_name(locked)
+        self.covers = list(covers)
+        names = list(dict.fromkeys([*self._held, *self._folders()]))
+        self.nested = [path for path in names if self._is_nested(path)]
+        self.locked = [path for path in names if path not in self.nested]
+        prefix = os.path.relpath(os.path.realpath(call.folder), repository.top)
+        self.prefix = "" if prefix == "." or prefix.startswith("..") else prefix
+
+    def _by_name(self, locked) -> dict:
+        """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
+        from swarm_hook_core.paths import contains
+
+        top = self.repository.top
+        held: dict = {}
+        for path in locked:
+            folder, name = os.path.split(path)
+            # git writes a link itself, other programs the file behind it; the lock is on both.
+            for real in {os.path.join(os.path.realpath(folder), name), os.path.realpath(path)}:
+                if contains(real, top):
+                    held.setdefault("", []).append(path)
+                elif contains(top, real):
+                    held.setdefault(os.path.relpath(real, top), []).append(path)
+        return {path: there for path, there in held.items() if path != ".git" and not path.startswith(".git/")}
+
+    def _folders(self) -> list:
+        """The folders, relative to the top, that the covers' files are in."""
+        from swarm_hook_core.paths import NO_CASE, contains
+
+        found, top = [], self.repository.top
+        for cover in self.covers:
+            folder = cover.folder.removeprefix(NO_CASE)
+            if contains(folder, top):
+                found.append("")
+            elif contains(top, folder):
+                found.append(os.path.relpath(folder, top))
+            elif contains(self._fold(top), self._fold(folder)):
+                found.append(os.path.relpath(folder, self._fold(top)))
+        return found
+
+    def _is_nested(self, path: str) -> bool:
+        folder = os.path.dirname(path)
+        while folder:
+            if os.path.lexists(os.path.join(self.repository.top, folder, ".git")):
+                return True
+            folder = os.path.dirname(folder)
+        return False
+
+    # ------------------------------------------------------------- answers
+
+    def hit(self, paths) -> None:
+        """It touches these files or folders (relative): note the locks on, under and above them."""
+        for path in paths:
+            whole = path.rstrip("/")
+            for name, held in self._held.items():
+                if self._meet(whole, name):
+                    self.touch.certain += [one for one in held if one not in self.touch.certain]
+            if self.covers:
+                self.touch.covered += self._covered(whole)
+
+    def maybe(self, paths) -> None:
+        """It may touch these."""
+        for path in paths:
+            whole = path.rstrip("/")
+            if any(self._meet(whole, name) for name in self._held) or (self.covers and self._covered(whole)):
+                self.touch.unsure = True
+
+    def cannot_tell(self) -> None:
+        """It may touch any of the locked files."""
+        if self._held or self.covers:
+            self.touch.unsure = True
+
+    # ----------------------------------------------------------- questions
+
+    def known(self, revision: str) -> str:
+        """`revision` as git can be asked about it. Raises Refused where it is computed."""
+        if not is_known(revision):
+            raise Refused("a computed revision")
+        if self.call.after:
+            self.touch.unsure = True  # by then it may be another commit
+        return "@{-1}" if revision == "-" else revision
+
+    def specs(self, words) -> Pathspec:
+        """These words as pathspecs, with those from ``--pathspec-from-file``."""
+        specs = Pathspec([*words, *self._listed()], self.prefix, self.repository.top, self.call.found)
+        if specs.is_unsure:
+            self.cannot_tell()
+        return specs
+
+    def _listed(self) -> list:
+        file = self.options.value("--pathspec-from-file")
+        if file is None:
+            return []
+        text = None
+        path = os.path.join(self.call.folder, file)
+        if is_known(file) and file != "-" and os.path.isfile(path):  # a pipe would keep us waiting
+            try:
+                with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+                    text = lines.read(1 << 20)
+            except OSError:
+                text = None
+        if text is None:
+            return ["\0"]  # unknown words
+        return [line for line in text.split("\0" if self.options.has("--pathspec-file-nul") else "\n") if line]
+
+    def chosen(self, specs: Pathspec, ask) -> list:
+        """What ``ask(paths)`` says of the locked files that `specs` may mean, where they do mean it."""
+        told = []
+        for path in ask(specs.narrowed(self.locked)):
+            matches = specs.matches(path)
+            if matches:
+                told.append(path)
+            elif matches is None:
+                self.maybe([path])
+        return told
+
+    def named(self, specs: Pathspec) -> list:
+        """The locked files that `specs` says by name."""
+        named = [path for path in self.locked if path in self._held and specs.names(path)]
+        return named + [path for path in specs.literals() if self.covers and self._covered(path)]
+
+    def is_below(self, path: str) -> bool:
+        """Whether `path` is in the folder that the command runs in, or that folder in it."""
+        return not self.prefix or self._meet(path, self.prefix)
+
+    def is_there(self, path: str, prefix: str = "") -> bool:
+        """Whether there is such a file or folder, relative to `prefix` of the work tree."""
+        return os.path.lexists(os.path.join(self.repository.top, prefix, path))
+
+    def _covered(self, path: str) -> list:
+        """``[(absolute path, Cover)]`` of what is covered at `path`, relative to the top, or in the folder there."""
+        from swarm_hook_core.covered_files import covered_below, start_of
+        from swarm_hook_core.paths import NO_CASE
+        from swarm_hook_core.wildmatch import folded
+
+        whole = os.path.join(self.repository.top, path) if path else self.repository.top
+        keys = (whole, NO_CASE + folded(whole))
+        found = [(whole, cover) for cover in self.covers if any(map(cover.has, keys))]
+        if found or os.path.islink(whole) or not os.path.isdir(whole):
+            return found
+        starts = [start for cover in self.covers if (start := start_of(cover, whole, keys))]
+        for inner, cover in covered_below(starts):
+            if inner:
+                return [(inner, cover)]
+            self.touch.unsure = True  # more than could be looked through
+        return []
+
+    def _meet(self, path: str, locked: str) -> bool:
+        """Whether one is the other, or lies under it."""
+        path, locked = self._fold(path), self._fold(locked)
+        return path == locked or not locked or path.startswith(locked + "/") or locked.startswith(path + "/")

@@ -1,0 +1,187 @@
+"""Which files of a work tree a command's pathspecs mean, found without asking git."""
+
+import os
+
+from swarm_hook_core.shell.model import is_known
+
+_MAGIC = {"top", "literal", "glob", "icase", "exclude"}
+
+
+class Pathspec:
+    """The pathspecs `words`, given in the folder `prefix` (relative to the top, empty for the top itself).
+
+    `top`: absolute folder of the work tree; `found`: word -> the `Found`s that it stands for. No words: every file.
+    `is_unsure`: one of the words cannot be read.
+    """
+
+    __slots__ = ("_items", "_top", "is_unsure", "is_empty")
+
+    def __init__(self, words, prefix: str, top: str, found=None):
+        self._items: list = []  # (exclude, path or None, pattern or None, founds or None)
+        self._top = top
+        self.is_unsure = False
+        self.is_empty = not words
+        for word in words:
+            if found and word in found:
+                self._items.append((False, None, None, found[word]))
+            elif not is_known(word):
+                self.is_unsure = True
+            else:
+                self._read(word, prefix)
+        if self._items and all(exclude for exclude, *_rest in self._items):
+            self._items.append((False, prefix, None, None))
+
+    def _read(self, word: str, prefix: str) -> None:
+        magic, rest = _magic_of(word)
+        if magic is None:
+            self.is_unsure = True
+            return
+        path = _relative(rest, "" if "top" in magic else prefix, self._top)
+        if path is None:
+            return  # outside; git refuses it
+        pattern = None
+        if "literal" not in magic and ("icase" in magic or any(letter in rest for letter in "*?[\\")):
+            import re
+
+            expression, flags = _expression(path, "glob" in magic), re.DOTALL
+            if "icase" in magic:
+                expression, flags = expression + "(?:/.*)?", flags | re.IGNORECASE
+            try:
+                pattern = re.compile(expression, flags)
+            except re.error:
+                pattern = None
+        self._items.append(("exclude" in magic, path, pattern, None))
+
+    def matches(self, path: str):
+        """Whether the file `path` (relative to the top) is meant: True, False, or None where that cannot be told."""
+        if self.is_empty:
+            return True
+        answer = None if self.is_unsure else False
+        for exclude, *item in self._items:
+            told = self._told(path, *item)
+            if exclude and told:
+                return False
+            if not exclude and (told or (told is None and answer is False)):
+                answer = True if told else None
+        return answer
+
+    def names(self, path: str) -> bool:
+        """Whether a word says `path`, or something in the folder `path`, by name; a folder's own name is not enough."""
+        if self.is_empty or self.matches(path) is False and not self._is_folder(path):
+            return False
+        for exclude, own, pattern, founds in self._items:
+            if exclude:
+                continue
+            if founds and self._is_found(path, founds):
+                return True
+            if own is not None and pattern is None and (
+                (own == path and not self._is_folder(path)) or own.startswith(path + "/")
+            ):
+                return True
+        return False
+
+    def literals(self) -> list:
+        """The files that words say by name, where they are no folders."""
+        own = [path for exclude, path, pattern, _founds in self._items if path and pattern is None and not exclude]
+        return [path for path in own if not self._is_folder(path) and self.matches(path)]
+
+    def narrowed(self, paths):
+        """What of `paths` (files or folders, relative) to ask git about, for these pathspecs."""
+        if self.is_empty:
+            return list(paths)
+        wanted: list = []
+        for path in paths:
+            for exclude, own, pattern, _founds in self._items:
+                if exclude:
+                    continue
+                inner = own is not None and pattern is None and own.startswith(path + "/")
+                one = own if inner else path if self._may_meet(path) else None
+                if one is not None and one not in wanted:
+                    wanted.append(one)
+        return wanted
+
+    def _may_meet(self, path: str) -> bool:
+        return self.matches(path) is not False or self._is_folder(path)
+
+    def _is_folder(self, path: str) -> bool:
+        return os.path.isdir(os.path.join(self._top, path))
+
+    def _told(self, path: str, own, pattern, founds):
+        if founds:
+            return self._is_found(path, founds)
+        if own == "" or path == own or path.startswith(own + "/"):
+            return True
+        return bool(pattern and pattern.fullmatch(path))
+
+    def _is_found(self, path: str, founds):
+        whole, answer = os.path.join(self._top, path), False
+        for one in founds:
+            root = os.path.realpath(one.root)
+            told = one.admits(whole) if whole == root or whole.startswith(root.rstrip("/") + "/") else False
+            if told:
+                return True
+            answer = None if told is None else answer
+        return answer
+
+
+def _magic_of(word: str):
+    """(set of magic words, the rest) of a pathspec; (None, "") where it asks for what is not read here."""
+    if not word.startswith(":") or word == ":":
+        return set(), "" if word == ":" else word
+    if word.startswith(":("):
+        names, closing, rest = word[2:].partition(")")
+        magic = {name for name in names.split(",") if name}
+        return (magic, rest) if closing and magic <= _MAGIC else (None, "")
+    short = {"/": "top", "!": "exclude", "^": "exclude"}
+    at, magic = 1, set()
+    while at < len(word) and word[at] in short:
+        magic.add(short[word[at]])
+        at += 1
+    return magic, word[at + 1 :] if word[at : at + 1] == ":" else word[at:]
+
+
+def _relative(path: str, prefix: str, top: str):
+    """`path`, written in `prefix`, relative to `top` (empty: all of it), or None where it is outside."""
+    if os.path.isabs(path):
+        folder, name = os.path.split(os.path.normpath(path))
+        whole = os.path.normpath(os.path.join(os.path.realpath(folder), name))
+    else:
+        whole = os.path.normpath(os.path.join(top, prefix, path))
+    if whole == top:
+        return ""
+    start = top.rstrip("/") + "/"
+    return whole[len(start) :] if whole.startswith(start) else None
+
+
+def _expression(pattern: str, by_part: bool) -> str:
+    """A regular expression for git's wildcards; `by_part`: only ``**`` goes across slashes."""
+    import re
+
+    out, at = [], 0
+    while at < len(pattern):
+        letter = pattern[at]
+        at += 1
+        if letter == "*":
+            many = at < len(pattern) and pattern[at] == "*"
+            if by_part and many and pattern[at + 1 : at + 2] == "/" and pattern[at - 2 : at - 1] in ("", "/"):
+                out.append("(?:.*/)?")
+                at += 2
+                continue
+            while at < len(pattern) and pattern[at] == "*":
+                at += 1
+            out.append(".*" if many or not by_part else "[^/]*")
+        elif letter == "?":
+            out.append("[^/]" if by_part else ".")
+        elif letter == "[":
+            end = pattern.find("]", at + (2 if pattern[at : at + 1] in ("!", "^") else 1))
+            if end < 0:
+                return "(?!)"  # git lets such a pattern match nothing
+            inner = pattern[at:end].replace("\\", "\\\\").replace("[", "\\[")
+            out.append("[" + ("^" + inner[1:] if inner[:1] in ("!", "^") else inner) + "]")
+            at = end + 1
+        elif letter == "\\" and at < len(pattern):
+            out.append(re.escape(pattern[at]))
+            at += 1
+        else:
+            out.append(re.escape(letter))
+    return "".join(out)

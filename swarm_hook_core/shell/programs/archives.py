@@ -1,0 +1,357 @@
+"""Archives: what is packed, and where it is unpacked."""
+
+import os
+
+from swarm_hook_core.shell.model import Stream, is_known
+from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
+
+LONGEST_LETTERS = 30  # of tar's old-style options
+MOST = 5000  # members of an archive that are looked at; of one with more nothing is certain
+LARGEST_LIST = 2 << 20  # bytes of a zip's list of its members
+LISTING_SECONDS = 0.2  # a compressed tar has to be unpacked to be listed
+_TAR_LONG = (
+    "--file --directory --strip-components --exclude --exclude-from --files-from --transform --xform --owner --group"
+    " --mode --mtime --use-compress-program --one-top-level --to-command --listed-incremental --newer --format --suffix"
+    " --index-file --warning --checkpoint --checkpoint-action --starting-file --tape-length --blocking-factor --label"
+).split()
+
+
+def _tar(call) -> None:
+    words = list(call.words)
+    if words and words[0][:1].isalpha() and words[0].isalnum() and len(words[0]) < LONGEST_LETTERS:
+        words = _old_style(words)
+    options = split(words, "fCTXbgHIKLNVs", _TAR_LONG)
+    has, file = options.has, options.value("-f", "--file")
+    folder = options.value("-C", "--directory")
+    if has("--help", "--version", "-t", "--list", "-d", "--diff", "--compare") and not has("-x", "-c"):
+        return
+    if file and ":" in file.split("/")[0] and not has("--force-local"):
+        file = None  # a tape of another machine
+    if has("-c", "-r", "-u", "-A", "--create", "--append", "--update", "--concatenate", "--catenate", "--delete"):
+        if file and file != "-":
+            call.write(file)
+        elif has("-c", "--create"):
+            call.output = Stream(packed=_packed(call, folder, options))
+        if has("--remove-files"):
+            for word in options.operands:
+                call.tree(_in(folder, word))
+        return
+    if not has("-x", "--extract", "--get") or has("-O", "--to-stdout", "--to-command"):
+        return
+    top = options.value("--one-top-level")
+    if has("--one-top-level"):
+        name = top or os.path.basename(file or "").split(".tar")[0]
+        folder = _in(folder, name)
+    keeps = has("-k", "--keep-old-files", "--skip-old-files")
+    strip = options.value("--strip-components", "--strip") or "0"
+    plain = not (has("--transform", "--xform", "-s", "--exclude", "-X", "--exclude-from", "-T", "--files-from", "-P"))
+    piped = call.stdin if file in (None, "-") else None
+    root = seen(call, folder or ".")
+    if piped and piped.packed and plain and strip == "0" and not options.operands and root:
+        call.tree(
+            folder or ".", lambda path: False if keeps and os.path.isfile(path) else piped.packed(below(path, root))
+        )
+        return
+    source = piped.file if piped else seen(call, file) if file and file != "-" else None
+    members = Members(source if plain and strip.isdigit() else None, tar_names, options.operands)
+    call.tree(folder or ".", members.landing(root, int(strip) if strip.isdigit() else 0, keeps))
+
+
+def _packed(call, folder, options):
+    """Whether the archive that is made holds a path: one of the operands, or what lies under one."""
+    start = seen(call, folder or ".")
+    words = [os.path.normpath(word).lstrip("/") for word in options.operands]
+    if (
+        start is None
+        or not all(map(is_known, words))
+        or options.has("--transform", "--xform", "-s", "-T", "--files-from")
+    ):
+        return cannot_tell
+    unsure = options.has("--exclude", "-X", "--exclude-from", "--exclude-vcs", "-P")
+
+    def holds(path: str):
+        if not any(word == "." or path == word or path.startswith(word + "/") for word in words) and path:
+            return False
+        if not os.path.lexists(os.path.join(start, path)):
+            return None if not os.path.exists(start) else False
+        return None if unsure else True
+
+    return holds
+
+
+def _old_style(words):
+    """``xzf a.tgz -C d`` as ``-x -z -f a.tgz -C d``: letters first, then their values in the same order."""
+    letters, rest, options = words[0], words[1:], []
+    for letter in letters:
+        options.append("-" + letter)
+        if letter in "fCTXbgHIKLNV" and rest:
+            options.append(rest.pop(0))
+    return options + rest
+
+
+def _in(folder, word: str) -> str:
+    return os.path.join(folder, word) if folder else word
+
+
+class Members:
+    """The names in the archive at absolute `source` (None: not known), read when first asked for.
+
+    `chosen`: members that were asked for; a folder goes with what is in it.
+    """
+
+    def __init__(self, source, listing, chosen=()):
+        self.source = source
+        self.listing = listing
+        self.chosen = [word.strip("/").removeprefix("./") for word in chosen]
+        self.names = None
+        self.read = False
+
+    def known(self):
+        """The set of names and of folders over them, or None where they cannot be had."""
+        if not self.read:
+            self.read = True
+            try:
+                # Of a device there is no end, and a pipe waits for whoever writes into it.
+                if self.source and os.path.isfile(self.source) and all(map(is_known, self.chosen)):
+                    self.names = self.listing(self.source)
+            except Exception:  # a broken archive, or one of a kind that the listing does not know
+                self.names = None
+            if self.names is not None:
+                self.names = [os.path.normpath(name).lstrip("/") for name in self.names]
+        return self.names
+
+    def landing(self, root, strip=0, keeps=False):
+        """The predicate: whether a member comes to lie at a path under absolute `root`."""
+        places: set = set()
+
+        def admits(path: str):
+            names = self.known()
+            if names is None or root is None:
+                return False if keeps and os.path.isfile(path) else None
+            if keeps and os.path.lexists(path) and not os.path.isdir(path):
+                return False
+            if not places:
+                places.update(self.places(names, strip))
+            return os.path.relpath(path, root) in places
+
+        return admits
+
+    def places(self, names, strip: int):
+        yield "."
+        for name in names:
+            if self.chosen and not any(
+                name == word or name.startswith(word + "/") or _fits(name, word) for word in self.chosen
+            ):
+                continue
+            parts = name.split("/")[strip:]
+            for end in range(1, len(parts) + 1):
+                yield "/".join(parts[:end])
+
+
+def _fits(name: str, pattern: str) -> bool:
+    if not any(char in pattern for char in "*?["):
+        return False
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(name, pattern)
+
+
+class _InTime:
+    """A file for `tarfile` to read from, that raises TimeoutError when the time is up."""
+
+    def __init__(self, file):
+        import time
+
+        self.file = file
+        self.clock = time.monotonic
+        self.end = self.clock() + LISTING_SECONDS
+
+    def read(self, size: int) -> bytes:
+        if self.clock() > self.end:
+            raise TimeoutError("the archive takes too long to be listed")
+        return self.file.read(size)
+
+
+def tar_names(path: str):
+    import tarfile
+
+    names: list = []
+    with open(path, "rb") as file, tarfile.open(fileobj=_InTime(file), mode="r|*") as archive:
+        for member in archive:
+            names.append(member.name)
+            if len(names) > MOST:
+                return None
+    return names
+
+
+def zip_names(path: str):
+    import zipfile
+
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(-min(file.tell(), 66_000), os.SEEK_END)
+        tail = file.read()
+        mark = tail.rfind(b"PK\5\6")  # the end record: it says how many members there are
+        members, size = (int.from_bytes(tail[mark + at : mark + end], "little") for at, end in ((10, 12), (12, 16)))
+        if mark < 0 or members > MOST or size > LARGEST_LIST:
+            return None
+        with zipfile.ZipFile(file) as archive:
+            return archive.namelist()
+
+
+def _unzip(call) -> None:
+    words = call.words
+    operands, folder, excluded, at = [], None, False, 0
+    letters = ""
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word.startswith("-") and len(word) > 1:
+            if word[1:2] == "d":
+                folder = word[2:] or (words[at] if at < len(words) else "")
+                at += 0 if word[2:] else 1
+            elif word[1:2] == "x":
+                excluded = True
+            elif word.startswith("-P") and len(word) == 2:
+                at += 1
+            elif word[-1] == "d":
+                letters += word[1:-1]
+                folder = words[at] if at < len(words) else ""
+                at += 1
+            else:
+                letters += word[1:]
+        elif not excluded:
+            operands.append(word)
+    if not operands or any(letter in letters for letter in "lptvzZ") or "c" in letters.replace("C", ""):
+        return
+    archive = operands[0]
+    source = seen(call, archive)
+    if source and not os.path.exists(source):
+        source += ".zip"
+    folder = folder or "."
+    if excluded or "j" in letters:
+        call.tree(folder, cannot_tell)
+        return
+    call.tree(folder, Members(source, zip_names, operands[1:]).landing(seen(call, folder), 0, "n" in letters))
+
+
+def _zip(call) -> None:
+    options = split(
+        call.words, "bnOstUP", ("--out", "--temp-path", "--suffixes", "--password", "--output-file"), optional=""
+    )
+    words = options.operands
+    for marker in ("-x", "-i", "-@"):
+        if marker in call.words:
+            before = call.words[: call.words.index(marker)]
+            words = split(before, "bnOstUP", ("--out", "--temp-path", "--suffixes", "--password")).operands
+    if not words or "-sf" in call.words or options.has("-T", "--test", "-h", "--show-files", "-v") and len(words) < 2:
+        return
+    name = options.value("-O", "--out", "--output-file") or words[0]
+    if name != "-":
+        call.write(name if "." in os.path.basename(name) or not is_known(name) else name + ".zip")
+    if options.has("-m", "--move"):
+        for word in words[1:]:
+            call.tree(word)
+
+
+def _cpio(call) -> None:
+    options = split(
+        call.words, "ECFHIMOR", ("--pattern-file", "--io-size", "--file", "--format", "--directory", "--owner")
+    )
+    if options.has("-t", "--list"):
+        return
+    for name in options.values("-O", "-F", "--file"):
+        if options.has("-o", "--create"):
+            call.write(name)
+    if options.has("-i", "--extract") and not options.has("--to-stdout"):
+        call.tree(options.value("--directory", "-D") or ".", cannot_tell)
+    if options.has("-p", "--pass-through") and options.operands:
+        call.tree(options.operands[-1], cannot_tell)
+
+
+def _pax(call) -> None:
+    options = split(call.words, "bfopsxBEGTU")
+    if options.has("-w") and options.value("-f"):
+        call.write(options.value("-f"))
+    elif options.has("-r"):
+        call.tree(options.operands[-1] if options.has("-w") and options.operands else ".", cannot_tell)
+
+
+def _seven(call) -> None:
+    words = [word for word in call.words if not word.startswith("-")]
+    switches = [word for word in call.words if word.startswith("-")]
+    if len(words) < 2 or "-so" in switches:
+        return
+    verb, archive, chosen = words[0], words[1], words[2:]
+    folder = next((word[2:] for word in switches if word.startswith("-o") and len(word) > 2), ".")
+    if verb in ("x", "e"):
+        source = seen(call, archive) if verb == "x" and archive.endswith((".zip", ".jar", ".whl")) else None
+        keeps = "-aos" in switches
+        call.tree(folder, Members(source, zip_names, chosen).landing(seen(call, folder), 0, keeps))
+    elif verb in ("a", "u", "d", "rn"):
+        call.write(archive if "." in os.path.basename(archive) else archive + ".7z")
+        if "-sdel" in switches:
+            for word in chosen:
+                call.tree(word)
+
+
+def _unrar(call) -> None:
+    words = [word for word in call.words if not word.startswith("-")]
+    if len(words) < 2:
+        return
+    if words[0] in ("x", "e"):
+        call.tree(words[-1] if len(words) > 2 and words[-1].endswith("/") else ".", cannot_tell)
+    elif words[0] in ("a", "u", "f", "m", "d"):
+        call.write(words[1])
+
+
+def _ar(call) -> None:
+    words = list(call.words)
+    verb = words.pop(0).lstrip("-") if words else ""
+    if not words or not is_known(verb):
+        return
+    if any(letter in verb for letter in "rqdms"):
+        if any(letter in verb for letter in "abi") and len(words) > 1:
+            words.pop(0)
+        call.write(words[0])
+    elif "x" in verb:
+        for word in words[1:]:
+            call.write(word)
+        if len(words) == 1:
+            call.tree(".", cannot_tell)
+
+
+def _jar(call) -> None:
+    words = list(call.words)
+    long = split(words, "fCme", ("--file", "--manifest", "--main-class", "--release", "--module-version", "--dir"))
+    letters = words[0] if words and not words[0].startswith("--") else ""
+    creates = "c" in letters.lstrip("-")[:1] or "u" in letters.lstrip("-")[:1] or long.has("--create", "--update")
+    extracts = "x" in letters.lstrip("-")[:1] or long.has("--extract")
+    file = long.value("--file")
+    if file is None and "f" in letters:
+        values = words[1:]
+        order = [letter for letter in letters if letter in "fme"]
+        place = order.index("f")
+        file = values[place] if place < len(values) else None
+    file = file or long.value("-f")
+    if creates and file:
+        call.write(file)
+    elif extracts:
+        folder = long.value("--dir") or "."
+        source = seen(call, file) if file else None
+        call.tree(folder, Members(source, zip_names).landing(seen(call, folder)))
+
+
+RUN = {
+    **{name: _tar for name in ("tar", "bsdtar", "gtar")},
+    **{name: _seven for name in ("7z", "7za", "7zz", "7zr")},
+    **{name: _unrar for name in ("rar", "unrar")},
+    "unzip": _unzip,
+    "zip": _zip,
+    "cpio": _cpio,
+    "pax": _pax,
+    "ar": _ar,
+    "jar": _jar,
+    "gar": _ar,
+}

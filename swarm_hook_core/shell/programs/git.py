@@ -1,0 +1,99 @@
+"""git: what it names is a write, what it lists is found, what it does to a repository is asked of git itself."""
+
+import os
+
+from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.git.words import only_reads, options_of, without_top
+from swarm_hook_core.shell.model import GitCall, absolute, is_known
+
+_MOVES = frozenset(
+    "bisect checkout cherry-pick commit fetch merge pull rebase reset revert stash switch am update-ref"
+    " symbolic-ref".split()
+)
+_NAMES = frozenset("branch tag replace remote".split())  # move nothing, but may give a name another meaning
+_RUNS_HOOKS = frozenset("am checkout cherry-pick commit merge pull push rebase revert switch worktree".split())
+_ABOUT_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
+
+
+def _git(call) -> None:
+    folders, top, words = without_top(call.words)
+    if not words:
+        return
+    folder = call.folder
+    for one in folders:
+        folder = absolute(folder, one) if is_known(one) else None
+    if not is_known(words[0]):
+        call.guess("a computed git command")
+        return
+    inner = Call(call.walk, call.name, words, folder, call.stdin)
+    top = _seen_from(folder, top)
+    _made(inner, words, top)
+    call.output = inner.output
+    if only_reads(words) or _is_elsewhere(words):
+        return
+    if folder is None:
+        call.guess(f"git {words[0]}, in a folder that is not known")
+        return
+    if words[0] in _RUNS_HOOKS:
+        call.runs_project()
+    effects = call.walk.effects
+    after = any(_moves(earlier.words, words) for earlier in effects.git)
+    if any((one.folder, one.words, one.after) == (folder, words, after) for one in effects.git):
+        return  # a loop; it would only be asked again
+    found = {word: call.found(word) for word in words if not is_known(word)}
+    found = {word: founds for word, founds in found.items() if founds}
+    effects.add(effects.git, GitCall(folder, words, call.by, top, _environment(call, folder), found, after))
+
+
+def _moves(earlier, words) -> bool:
+    """Whether ``git <earlier>`` may have given what ``git <words>`` goes by another meaning."""
+    if earlier[0] in _MOVES:
+        return True
+    if earlier[0] in ("read-tree", "update-index"):  # what is checked out of the index is not known any more
+        return True
+    if earlier[0] in ("restore", "apply") and options_of(earlier).has("-S", "--staged", "--cached", "--index", "-3"):
+        return True
+    return earlier[0] in _NAMES and any(word in words[1:] for word in earlier[1:] if word[:1] != "-")
+
+
+def _made(call, words, top) -> None:
+    """The files that its words name, and what it prints."""
+    from swarm_hook_core.shell.programs import git_files, git_listings
+
+    write = git_files.WRITERS.get(words[0])
+    if write is not None:
+        write(call, options_of(words))
+    tell = git_listings.TELLERS.get(words[0])
+    if tell is not None and call.folder is not None:
+        tell(call, top)
+
+
+def _is_elsewhere(words) -> bool:
+    """Whether it changes settings that are of no repository, or files outside of one."""
+    if words[0] == "config":
+        return options_of(words).has("--global", "--system", "-f", "--file")
+    return words[0] == "apply" and not options_of(words).has("--index", "--cached", "-3", "--3way")
+
+
+def _seen_from(folder, top) -> list:
+    """Global options, with the paths in them absolute."""
+    absolute_ones = []
+    for word in top:
+        name, equals, value = word.partition("=")
+        if name in ("--git-dir", "--work-tree") and is_known(value):
+            word = f"{name}={absolute(folder, value) or value}"
+        absolute_ones.append(word)
+    return absolute_ones
+
+
+def _environment(call, folder) -> dict:
+    """What the command sets of the variables that say which repository, absolute."""
+    chosen = {}
+    for name in _ABOUT_REPOSITORY:
+        value = call.walk.variable(call.walk.scope, name)
+        if isinstance(value, str) and value and is_known(value) and value != os.environ.get(name):
+            chosen[name] = os.path.join(folder, value)
+    return chosen
+
+
+RUN = {"git": _git}

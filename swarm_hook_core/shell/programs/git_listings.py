@@ -1,0 +1,162 @@
+"""What git prints, for the commands that read it: names of files, the top of the work tree, patches."""
+
+import os
+
+from swarm_hook_core import git
+from swarm_hook_core.shell.git.words import cut, options_of, work_tree
+from swarm_hook_core.shell.model import Found, Stream, is_known
+
+SECONDS = 0.2
+
+
+class Patch(Stream):
+    """A stream that is a patch of git's; `about`: the Found of the files in it."""
+
+    __slots__ = ("about",)
+
+    def __init__(self, about):
+        super().__init__()
+        self.about = about
+
+
+class _Listing:
+    """The files that ``git <words>`` prints, asked when somebody wants to know. `from_top`: as seen from the top."""
+
+    def __init__(self, call, top, words, root, from_top):
+        self._folder, self._top, self._words, self._root = call.folder, top, words, root
+        self._base = root if from_top else os.path.realpath(call.folder)
+        self._names = None
+
+    def admits(self, path: str):
+        """Whether it prints `path`, or something under it: True, False; None where git does not say."""
+        if self._names is None:
+            self._names = self._asked()
+        if self._names is False:
+            return None
+        real = os.path.realpath(path)
+        return real in self._names or any(name.startswith(real + "/") for name in self._names)
+
+    def _asked(self):
+        from swarm_hook_core.shell.git.repository import Refused, Repository, Untold
+
+        repository = Repository(self._root, SECONDS, self._top)
+        try:
+            if self._words[0].startswith("diff"):
+                names = repository.shown(self._folder, *self._words)
+            else:
+                names = repository.ask("-C", self._folder, *self._words).split("\0")
+        except Refused as refusal:
+            return set() if refusal.code == 1 else False  # nothing found
+        except Untold:
+            return False
+        return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
+
+
+def _found(call, top, words, from_top: bool):
+    """A Found of what ``git <words>`` prints, or None where that cannot be asked."""
+    root = work_tree(call.folder)
+    if root is None or not all(is_known(word) for word in words):
+        return None
+    return Found(root, _Listing(call, top, words, root, from_top).admits)
+
+
+def _with(words, *options):
+    """`words` of a subcommand with `options` behind its name."""
+    return [words[0], *options, *words[1:]]
+
+
+def _rev_parse(call, _top) -> None:
+    root = work_tree(call.folder)
+    wanted = call.words[1:]
+    if root is None or len(wanted) != 1:
+        return
+    inside = os.path.relpath(os.path.realpath(call.folder), root)
+    prefix = "" if inside == "." else inside + "/"
+    answers = {
+        "--show-toplevel": root,
+        "--show-prefix": prefix,
+        "--show-cdup": "../" * prefix.count("/"),
+        "--is-inside-work-tree": "true",
+    }
+    if os.path.isdir(os.path.join(root, ".git")):
+        answers["--absolute-git-dir"] = os.path.join(root, ".git")
+        answers["--git-dir"] = answers["--git-common-dir"] = os.path.join(root, ".git") if prefix else ".git"
+    if wanted[0] in answers:
+        call.says(text=answers[wanted[0]] + "\n")
+
+
+def _ls_files(call, top) -> None:
+    options = options_of(call.words)
+    if options.has("-s", "--stage", "-u", "--unmerged", "-t", "-v", "-f", "--eol", "--format", "--debug"):
+        return
+    words = [word for word in call.words if word != "-z"]
+    call.says(found=_found(call, top, _with(words, "-z"), options.has("--full-name")))
+
+
+def _ls_tree(call, top) -> None:
+    options = options_of(call.words)
+    if options.has("--name-only", "--name-status"):
+        call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name", "--full-tree")))
+
+
+def _grep(call, top) -> None:
+    options = options_of(call.words)
+    if options.has("-l", "-L", "--files-with-matches", "--name-only", "--files-without-match"):
+        if not options.has("-O", "--open-files-in-pager", "--no-index", "--textconv"):
+            call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name")))
+
+
+def _diff(call, top) -> None:
+    before, _after = cut(call.words)
+    outside = {"--no-index", "--ext-diff", "--textconv", "--show-signature"}  # the last three start programs
+    if any(word in outside or word.startswith(("--output", "--relative", "-O")) for word in before):
+        return
+    plain = {"-p", "-u", "--patch", "-z", "--binary", "--no-color", "--exit-code", "--quiet", "--name-only", "--raw"}
+    asked = _with([word for word in call.words if word not in plain], *git.NO_PROGRAMS, "-z")
+    if call.words[0] == "format-patch":
+        if "--stdout" in before:
+            call.output = _patch_about(_found(call, top, _picked(call.words), True))
+        return
+    if not call.words[0].startswith("diff"):
+        shown = [word for word in before if word.startswith(("--format", "--pretty", "--oneline"))]
+        if "--name-only" in before and shown not in (["--format="], ["--pretty="], ["--pretty=format:"]):
+            return  # names between other lines
+        asked = _with([word for word in asked if word not in shown], "--format=", "--name-only")
+    other = ("--stat", "--numstat", "--shortstat", "--name-status", "--raw", "--quiet")
+    found = _found(call, top, asked, True)
+    if found is None or any(word.startswith(other) for word in before):
+        return
+    if "--name-only" in before:
+        call.says(found=found)
+    else:
+        call.output = _patch_about(found)
+
+
+def _picked(words):
+    """The ``log`` of what ``format-patch`` takes: one revision means all since then, ``-1 X`` that one."""
+    rest = words[1:]
+    counted = [word for word in rest if word[:1] == "-" and word[1:].isdigit()]
+    revisions = [word for word in rest if not word.startswith("-")]
+    if len(revisions) == 1 and not counted and ".." not in revisions[0]:
+        revisions = [revisions[0] + "..HEAD"]
+    return ["log", "--format=", "--name-only", "-z", *git.NO_PROGRAMS, *counted, *revisions]
+
+
+def _patch_about(found):
+    return Patch(found) if found is not None else None
+
+
+TELLERS = {
+    "diff": _diff,
+    "diff-files": _diff,
+    "diff-index": _diff,
+    "diff-tree": _diff,
+    "format-patch": _diff,
+    "grep": _grep,
+    "log": _diff,
+    "ls-files": _ls_files,
+    "ls-tree": _ls_tree,
+    "rev-parse": _rev_parse,
+    "show": _diff,
+    "whatchanged": _diff,
+}

@@ -1,0 +1,282 @@
+"""Programs that print names or text which another command may then use."""
+
+import os
+
+from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
+from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.words import ansi
+
+MOST_NAMES = 256  # that `ls` lists
+MOST_NUMBERS = 512  # that `seq` counts
+LONGEST_TEXT = 64 * 1024  # characters
+LONGEST_FLAGS = 5  # characters of a number's form in printf
+
+
+def _nothing(_call) -> None:
+    """Prints what nobody can know."""
+
+
+def _silent(call) -> None:
+    call.says("")
+
+
+def _echo(call) -> None:
+    words, end, escapes = call.words, "\n", False
+    while words and len(words[0]) > 1 and words[0][0] == "-" and not words[0][1:].strip("neE"):
+        end = "" if "n" in words[0] else end
+        escapes = "e" in words[0] or escapes
+        words = words[1:]
+    text = " ".join(words)
+    call.says((ansi(text) if escapes else text) + end)
+
+
+def _printf(call) -> None:
+    words, name = call.words, None
+    if words[:1] == ["-v"] and len(words) > 1:
+        name, words = words[1], words[2:]
+    if words[:1] == ["--"]:
+        words = words[1:]
+    if not words:
+        return
+    text = _formatted(words[0], words[1:])
+    if name is None:
+        call.says(text)
+    else:
+        call.walk.scope.variables[name] = UNKNOWN if text is None else text
+
+
+def _formatted(form: str, arguments: list[str]):
+    """What printf prints, NUL as a newline; None where it is too long."""
+    form = ansi(form.replace("\\0", "\n").replace("\\x00", "\n"))
+    out: list[str] = []
+    left = list(arguments)
+    for _round in range(MOST_NUMBERS):
+        used, at = False, 0
+        while at < len(form):
+            if form[at] != "%":
+                close = form.find("%", at)
+                close = len(form) if close < 0 else close
+                out.append(form[at:close])
+                at = close
+                continue
+            close = at + 1
+            while close < len(form) and form[close] in "-+ #0123456789.*":
+                close += 1
+            letter = form[close : close + 1]
+            if letter == "%":
+                out.append("%")
+            elif letter == "(":
+                out.append(UNKNOWN)
+                close = form.find("T", close) if "T" in form[close:] else len(form)
+            elif letter:
+                used = True
+                word = left.pop(0) if left else ""
+                out.append(_converted(form[at + 1 : close], letter, word))
+            at = close + 1
+        if not left or not used:
+            text = "".join(out)
+            return text if len(text) <= LONGEST_TEXT else None
+    return None
+
+
+def _converted(flags: str, letter: str, word: str) -> str:
+    if letter in "sbqc":
+        text = ansi(word) if letter == "b" else word[:1] if letter == "c" and is_known(word) else word
+        return text if not flags or not flags.lstrip("-").isdecimal() or not is_known(text) else _padded(text, flags)
+    if letter in "di" and is_known(word) and len(flags) < LONGEST_FLAGS:  # a width of millions is not made
+        try:
+            return ("%" + flags + "d") % int(word or "0")
+        except (ValueError, TypeError):
+            return UNKNOWN
+    return UNKNOWN
+
+
+def _padded(text: str, flags: str) -> str:
+    width = min(int(flags.lstrip("-") or "0"), 1000)
+    return text.ljust(width) if flags.startswith("-") else text.rjust(width)
+
+
+def _pwd(call) -> None:
+    if call.folder is not None:
+        call.says(call.folder + "\n")
+
+
+def _ls(call) -> None:
+    options = split(call.words, "IwT", ("--ignore", "--width", "--tabsize"))
+    if set(options.given) - {"-1", "-a", "-A", "-d", "-r", "-t", "-S", "-U", "-p", "--color"}:
+        return
+    operands = options.operands
+    if len(operands) == 1 and call.found(operands[0]):
+        call.says(None, call.found(operands[0]))
+        return
+    if not all(map(is_known, operands)) or call.folder is None:
+        return
+    paths = [absolute(call.folder, word) for word in operands]
+    folders = [path for path in paths or [call.folder] if os.path.isdir(path)]
+    if not folders or options.has("-d"):
+        names = operands or ["."]
+    elif len(operands) < 2:
+        try:
+            names = sorted(os.listdir(folders[0]))
+        except OSError:
+            return
+        hidden = options.has("-a", "-A")
+        names = [name for name in names if hidden or not name.startswith(".")]
+    else:
+        return
+    if len(names) > MOST_NAMES:
+        where = folders[0] if folders else call.folder
+        call.says(None, Found(where, lambda path: os.path.dirname(path) == where))
+    else:
+        call.says("".join(name + "\n" for name in names))
+
+
+def _cat(call) -> None:
+    options = split(call.words)
+    operands = options.operands
+    texts: list = []
+    if len(operands) < 2 and not options.given:
+        call.output = call.walk.text_of(operands[0], call.folder) if operands and operands[0] != "-" else call.stdin
+        return
+    for word in operands or ["-"]:
+        stream = call.stdin if word == "-" else call.walk.text_of(word, call.folder)
+        if stream is None or stream.text is None:
+            call.output = stream if len(operands) < 2 else None
+            return
+        texts.append(stream.text)
+    text = "".join(texts)
+    if len(text) <= 4 * LONGEST_TEXT:
+        call.says(text)
+
+
+def _head(call) -> None:
+    """head and tail: some of what comes in."""
+    words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
+    options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
+    stream = call.stdin
+    if options.operands:
+        stream = call.walk.text_of(options.operands[0], call.folder) if len(options.operands) == 1 else None
+    if stream is None or options.has("-c", "--bytes"):
+        return
+    if stream.text is None:
+        if stream.found is not None:
+            founds = listed(stream.found)
+            whole = _all_of(founds[0], options.value("-n", "--lines") or "10") if len(founds) == 1 else None
+            call.says(None, [Found(one.root, _perhaps(one.admits), whole) for one in founds])
+        return
+    count = options.value("-n", "--lines") or "10"
+    lines = stream.text.splitlines(keepends=True)
+    if not count.lstrip("+-").isdecimal():
+        return
+    number = int(count.lstrip("+-"))
+    if call.name in ("tail", "gtail"):
+        kept = lines[max(number - 1, 0) :] if count.startswith("+") else lines[-number:] if number else []
+    else:
+        kept = lines[: -number or None] if count.startswith("-") else lines[:number]
+    call.says("".join(kept))
+
+
+def _all_of(found, count: str):
+    """The names in `found` where they are no more than `count`, as ``Found.names``: which come first, nobody knows."""
+    if found.names is None or not count.isdecimal():
+        return None
+
+    def names():
+        held = found.names()
+        return held if held is not None and len(held) <= int(count) else None
+
+    return names
+
+
+def listed(found) -> list:
+    return found if isinstance(found, list) else [found]
+
+
+def _perhaps(admits):
+    return lambda path: False if admits(path) is False else None
+
+
+def _basename(call) -> None:
+    options = split(call.words, "s", ("--suffix",))
+    operands, end = options.operands, options.value("-s", "--suffix") or ""
+    if not options.has("-a", "--multiple", "-s", "--suffix") and len(operands) == 2:
+        operands, end = operands[:1], operands[1]
+
+    def last(text: str) -> str:
+        name = text.rstrip("/").rpartition("/")[2]
+        return name[: -len(end)] if end and name.endswith(end) and name != end else name
+
+    call.says("".join(_of_name(call, word, last) + "\n" for word in operands))
+
+
+def _dirname(call) -> None:
+    def above(text: str) -> str:
+        return os.path.dirname(text.rstrip("/")) or ("/" if text.startswith("/") else ".")
+
+    call.says("".join(_of_name(call, word, above) + "\n" for word in split(call.words).operands))
+
+
+def _of_name(call, word: str, change) -> str:
+    return call.walk.renamed(word, change, "", "") if call.walk.has_found(word) else change(word)
+
+
+def _realpath(call) -> None:
+    """realpath, readlink."""
+    options = split(call.words, "", ("--relative-to", "--relative-base"))
+    if options.has("--relative-to", "--relative-base"):
+        return
+    follows = call.name not in ("readlink", "greadlink") or options.has("-f", "-e", "-m")
+    lines: list[str] = []
+    for word in options.operands:
+        path = absolute(call.folder, word)
+        if path is None:
+            lines.append(word if call.walk.has_found(word) else UNKNOWN)
+        elif follows:
+            lines.append(path if options.has("-s", "--no-symlinks") else os.path.realpath(path))
+        else:
+            try:
+                lines.append(os.readlink(path))
+            except OSError:
+                continue
+    call.says("".join(line + "\n" for line in lines))
+
+
+def _seq(call) -> None:
+    words, separator, wide = list(call.words), "\n", False
+    while words and words[0][:1] == "-" and not words[0][1:2].isdecimal():
+        word = words.pop(0)
+        if word == "-w":
+            wide = True
+        elif word == "-s" and words:
+            separator = words.pop(0)
+        else:
+            return
+    if not 1 <= len(words) <= 3 or not all(word.lstrip("-").isdecimal() and len(word) < 10 for word in words):
+        return
+    numbers = [int(word) for word in words]
+    first = numbers[0] if len(numbers) > 1 else 1
+    step = numbers[1] if len(numbers) == 3 else 1
+    if not step:
+        return
+    counted = range(first, numbers[-1] + (1 if step > 0 else -1), step)
+    if len(counted) > MOST_NUMBERS:
+        return
+    width = max((len(str(number)) for number in counted), default=0) if wide else 0
+    call.says(separator.join(str(number).zfill(width) for number in counted) + "\n")
+
+
+RUN = {
+    "echo": _echo,
+    "printf": _printf,
+    "pwd": _pwd,
+    **dict.fromkeys(("ls", "gls"), _ls),
+    "cat": _cat,
+    **dict.fromkeys(("head", "tail", "ghead", "gtail"), _head),
+    "basename": _basename,
+    "dirname": _dirname,
+    **dict.fromkeys(("realpath", "readlink", "grealpath", "greadlink"), _realpath),
+    "seq": _seq,
+    **dict.fromkeys(("true", "false", "test", "["), _silent),
+    # swarm-mcp: `restore` writes files, when somebody was told to bring them back.
+    **dict.fromkeys(("which", "type", "hostname", "whoami", "id", "uname", "date", "gdate", "swarm-mcp"), _nothing),
+}

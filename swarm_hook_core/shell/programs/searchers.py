@@ -1,0 +1,213 @@
+"""Programs that search files: which ones have it (`-l`) is asked of the locked files alone, one by one."""
+
+import os
+
+from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
+from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.listers import listed
+
+_GREP_TAKES = (
+    "--regexp --file --max-count --label --after-context --before-context --context --binary-files --devices"
+    " --directories --include --exclude --exclude-dir --exclude-from --group-separator --color"
+).split()
+_RG_TAKES = (
+    "--regexp --file --max-count --after-context --before-context --context --glob --iglob --type --type-not"
+    " --max-depth --max-filesize --replace --encoding --engine --threads --sort --sortr --color --colors --pre"
+    " --ignore-file --path-separator --type-add"
+).split()
+
+
+def _grep(call) -> None:
+    rg = call.name in ("rg", "ag", "ack")
+    options = split(call.words, "efmABCgtTdDjMrE" if rg else "efmABCdD", _RG_TAKES if rg else _GREP_TAKES)
+    operands = list(options.operands)
+    pattern = None
+    files_only = rg and options.has("--files")
+    if not options.has("-e", "-f", "--regexp", "--file") and not files_only:
+        pattern = operands.pop(0) if operands else ""
+    lists = files_only or options.has("-l", "-L", "--files-with-matches", "--files-without-match", "--files-with-match")
+    recursive = rg or options.has("-r", "-R", "--recursive", "--dereference-recursive")
+    recursive = recursive or "recurse" in options.values("-d", "--directories")
+    if not lists:
+        if not operands and call.stdin is not None and not recursive:
+            _filter(call, options, pattern)
+        return
+    if not all(map(is_known, [*options.values(*options.given), pattern or ""])):
+        pattern = UNKNOWN
+    founds: list = []
+    matched = _Asked(call, operands, pattern is None or is_known(pattern))
+    for word in operands or ["."]:
+        inner = call.found(word)
+        path = absolute(call.folder, word)
+        if inner:
+            founds += [Found(one.root, _both(one.admits, matched)) for one in inner]
+        elif path is None:
+            return
+        else:
+            founds.append(Found(path, _both(_reached(path, recursive, options, rg), matched)))
+    call.says(None, founds)
+
+
+def _reached(root: str, recursive: bool, options, rg: bool):
+    """Whether the search for files under `root` comes by a path."""
+
+    def admits(path: str):
+        if path == root:
+            return True
+        if not recursive or not path.startswith(root.rstrip("/") + "/"):
+            return False
+        names = path[len(root.rstrip("/")) + 1 :].split("/")
+        if rg:
+            return options.has("--hidden", "-uu", "-uuu", "-.") or not any(name.startswith(".") for name in names)
+        from swarm_hook_core.shell.globs import match
+
+        without = options.values("--exclude-dir")
+        return not any(match(name, one.rstrip("/")) for name in names[:-1] for one in without)
+
+    return admits
+
+
+def _both(one, other):
+    def admits(path: str):
+        first = one(path)
+        if first is False:
+            return False
+        second = other(path)
+        return False if second is False else None if first is None or second is None else True
+
+    return admits
+
+
+SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
+
+
+class _Asked:
+    """Runs the search itself, on one file."""
+
+    def __init__(self, call, operands, knows_pattern):
+        self.name = call.name
+        self.words = list(call.words)
+        for word in operands:  # operands stand last, so the last of each is the one
+            at = len(self.words) - 1 - self.words[::-1].index(word)
+            del self.words[at]
+        self.can = knows_pattern and all(map(is_known, self.words)) and "-" not in operands
+        self.left = SECONDS_TO_ASK
+
+    def __call__(self, path: str):
+        import time
+
+        from swarm_hook_core.coordinator import run
+
+        if not self.can or self.left <= 0 or any(word.startswith(("--pre", "-f", "--file")) for word in self.words):
+            return None
+        if not os.path.isfile(path):
+            return False
+        start = time.monotonic()
+        words = self.words if "--" in self.words else [*self.words, "--"]
+        result = run([self.name, *words, path], self.left)
+        self.left -= time.monotonic() - start
+        return None if result.code is None or result.code > 1 else bool(result.stdout.strip())
+
+
+_FILTERS = {*("-v", "-i", "-E", "-F", "-P", "-e", "-x", "-w", "-a", "-q"), "--invert-match", "--ignore-case"}
+
+
+def _filter(call, options, pattern) -> None:
+    """grep of what comes in: names or lines, those that match."""
+    if set(options.given) - _FILTERS:
+        return
+    if options.has("-q") or not call.walk.scope.heard:
+        call.says("" if options.has("-q") else None)
+        return
+    patterns = options.values("-e") if pattern is None else [pattern]
+    extended = call.name == "egrep" or call.name == "rg" or options.has("-E", "-P")
+    literally = call.name == "fgrep" or options.has("-F")
+    keeps = _line_test(patterns, extended, literally, options)
+    if call.stdin.text is not None:
+        lines = call.stdin.text.splitlines()
+        answers = [keeps(line) for line in lines]
+        if None not in answers:
+            call.says("".join(line + "\n" for line, answer in zip(lines, answers) if answer))
+    elif call.stdin.found is not None:
+        folder = call.folder
+
+        def named(path: str):
+            inside = path if folder is None else os.path.relpath(path, folder)
+            forms = {path, inside, "./" + inside.lstrip("/")}
+            answers = {keeps(form) for form in forms}
+            return answers.pop() if len(answers) == 1 else None
+
+        founds = listed(call.stdin.found)
+        call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
+
+
+def _kept_names(found, keeps):
+    """The names of `found` that are kept, as ``Found.names``."""
+    if found.names is None:
+        return None
+
+    def names():
+        held = found.names()
+        answers = None if held is None else [keeps(name) for name in held]
+        return None if answers is None or None in answers else [one for one, kept in zip(held, answers) if kept]
+
+    return names
+
+
+def _line_test(patterns, extended, literally, options):
+    """A function of a line: whether grep keeps it; None where that cannot be told."""
+    inverts = options.has("-v", "--invert-match")
+    plain = not options.has("-i", "--ignore-case", "-w", "-x") and (
+        literally or not any(mark in one.replace("\\.", "") for one in patterns for mark in "\\*[].+?(){}|")
+    )
+    if literally and plain:
+        return lambda line: any(one in line for one in patterns) != inverts if is_known(line) else None
+
+    def keeps(line: str):
+        if not is_known(line) or not all(map(is_known, patterns)):
+            return None
+        if plain:
+            return any(_plain_match(line, one) for one in patterns) != inverts
+        import re
+
+        try:
+            wanted = "|".join(
+                "(?:" + (re.escape(one) if literally else one if extended else _extended(one)) + ")" for one in patterns
+            )
+            if len(wanted) > 200 or any(mark in wanted for mark in ("+)*", "*)*", "+)+", "*)+")):
+                return None
+            flags = re.IGNORECASE if options.has("-i", "--ignore-case") else 0
+            wanted = rf"\b(?:{wanted})\b" if options.has("-w") else wanted
+            found = (re.fullmatch if options.has("-x") else re.search)(wanted, line[:1000], flags)
+        except (re.error, OverflowError, RecursionError):
+            return None
+        return bool(found) != inverts
+
+    return keeps
+
+
+def _plain_match(line: str, pattern: str) -> bool:
+    """Whether a pattern of letters, with ``^`` before or ``$`` behind, is in `line`: ``re`` takes 10 ms to be there."""
+    first, last = pattern.startswith("^"), pattern.endswith("$")
+    text = pattern[first : len(pattern) - last].replace("\\.", ".")
+    if first:
+        return line == text if last else line.startswith(text)
+    return line.endswith(text) if last else text in line
+
+
+def _extended(basic: str) -> str:
+    """A basic regular expression as an extended one."""
+    out, at = [], 0
+    while at < len(basic):
+        letter = basic[at]
+        if letter == "\\" and at + 1 < len(basic):
+            following = basic[at + 1]
+            out.append(following if following in "(){}|+?" else "\\" + following)
+            at += 2
+            continue
+        out.append("\\" + letter if letter in "(){}|+?" else letter)
+        at += 1
+    return "".join(out)
+
+
+RUN = dict.fromkeys(("grep", "egrep", "fgrep", "ggrep", "rg", "ag", "ack", "zgrep"), _grep)

@@ -1,0 +1,211 @@
+"""Running a command whose words are known: a function, the shell's own, or a program."""
+
+import os
+import time
+
+from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.grammar import GrammarMissing
+from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.quoting import TooLong
+
+SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports when it is first met
+
+_SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
+_ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
+_ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
+# Families whose entries deal with all their outputs, or whose words are another command's.
+_NAME_THEIR_OUTPUTS = frozenset(
+    "archives awk copies editors files git interpreters listers patch perl searchers sed wrappers".split()
+)
+_WITH_SUBCOMMANDS = frozenset("files packages projects transfer".split())
+# What nearly every program calls the subcommands that only look.
+_LOOKS = frozenset(
+    "list ls show status st info search describe log logs diff view ping devices policy whoami doctor query tree top ps"
+    " history version help".split()
+)
+_NEVER_FAIL = frozenset("echo printf pwd date sleep".split())
+# Names of programs that a file of the project may have as well: `./test` is not `test`.
+_COMMON_NAMES = frozenset("test [ install watch script make true false echo sort patch view time env run w".split())
+
+
+def run(walk, scope, words: list[str]):
+    name = words[0]
+    scope.status, scope.predicate = True if name in _NEVER_FAIL else None, name in _ASKS
+    scope.tried, scope.if_failed = None, ()
+    if name in scope.functions:
+        return _function(walk, scope, words)
+    if name in scope.aliases and walk.depth < 20:
+        text = scope.aliases[name]
+        kept, scope.words = scope.words, ["bash", *words[1:]]
+        aliases, scope.aliases = scope.aliases, {one: scope.aliases[one] for one in scope.aliases if one != name}
+        try:
+            return walk.nested_in(scope, text + ' "$@"')
+        finally:
+            scope.words, scope.aliases = kept, aliases
+    from swarm_hook_core.shell.builtins import BUILTINS
+
+    before, scope.last = scope.last, words[-1]
+    try:
+        if name in BUILTINS:
+            return BUILTINS[name](walk, scope, words)
+        return _program(walk, scope, words)
+    except (TooLong, GrammarMissing, RecursionError, MemoryError):
+        raise
+    except Exception as error:  # what goes wrong with one command must not take the rest with it
+        scope.last = before
+        walk.guess(scope, f"not understood ({type(error).__name__})", " ".join(map(walk.shown, words)))
+        return None
+
+
+def _function(walk, scope, words):
+    unit, body = scope.functions[words[0]]
+    kept_words, kept_locals, kept_unit = scope.words, scope.locals, walk.unit
+    scope.words, scope.locals = [kept_words[0], *words[1:]], {}
+    walk.unit = unit
+    from swarm_hook_core.shell.statements import statement
+
+    try:
+        stream = statement(walk, body, scope)
+    finally:
+        walk.unit = kept_unit
+        for name, held in (scope.locals or {}).items():
+            if held is None:
+                scope.variables.pop(name, None)
+            else:
+                scope.variables[name] = held
+        scope.words, scope.locals = kept_words, kept_locals
+    if scope.ended == "return":
+        scope.ended = ""
+    return stream
+
+
+def _program(walk, scope, words):
+    name = words[0]
+    base = name.rpartition("/")[2] if is_known(name) else walk.shown(name)
+    call = Call(walk, base, words[1:], scope.folder, scope.stdin.rest())
+    if not is_known(name):
+        call.guess("a computed command")
+        return None
+    if words[1:] in (["--help"], ["--version"]) or not call.name:
+        if "/" in name:  # a script of the project need not know the option
+            call.runs_project()
+        return None
+    if "/" in name:
+        script = _script_text(walk, scope, name, call.name)
+        if script is not None:
+            return _own_shell(walk, scope, script, words)
+    from swarm_hook_core.shell.programs import FAMILY_OF
+
+    does = _loaded(walk, call.name)
+    if does is None or (name.startswith(".") and call.name in _COMMON_NAMES) or _is_a_script_called_so(name, does):
+        if "/" not in name and (words[1:] in _ASKS_WHAT_IT_IS or words[2:] == ["--help"]):
+            return None
+        if "/" not in name and (words[1:2] == ["--list"] or words[1:] == ["-l"] or _LOOKS.intersection(words[1:2])):
+            call.runs_project()  # watched, without a word
+        else:
+            call.guess(_unknown(walk, scope, name))
+        _name_outputs(call)
+        return None
+    family = FAMILY_OF.get(call.name, "")
+    if family == "wrappers":  # those run what may take long
+        does(call)
+        return call.output
+    if call.name in walk.met:
+        _do(call, does, family)
+        return call.output
+    walk.met.add(call.name)
+    before, start = walk.end, time.thread_time()
+    walk.end += SECONDS_TO_LOAD  # it may import what it needs
+    try:
+        _do(call, does, family)
+    finally:
+        walk.end = before + min(SECONDS_TO_LOAD, time.thread_time() - start)
+    return call.output
+
+
+def _do(call, does, family: str) -> None:
+    """What the entry of a program says that it does, and what any program does where its entry is silent."""
+    effects = call.walk.effects
+    before, guesses = effects.size, len(effects.guesses)
+    does(call)
+    if any(word[:1] == "-" for word in call.words):
+        if family not in _NAME_THEIR_OUTPUTS:
+            _name_outputs(call)
+        elif family == "interpreters" and len(effects.guesses) > guesses:  # a script that nobody read
+            _name_outputs(call, _after_script(call.words))
+    if effects.size > before or effects.runs or not call.words or family in _NAME_THEIR_OUTPUTS - {"files"}:
+        return
+    if family in _WITH_SUBCOMMANDS or any(word[:2] == "--" for word in call.words):
+        _by_default(call.walk).doubt_silence(call)
+
+
+def _after_script(words):
+    """The arguments of the script that an interpreter is given."""
+    at = next((at for at, word in enumerate(words) if word[:1] != "-"), len(words))
+    return words[at + 1 :]
+
+
+def _name_outputs(call, words=None) -> None:
+    _by_default(call.walk).name_outputs(call, words)
+
+
+def _by_default(walk):
+    """``programs.outputs_by_default``; what importing it takes is not held against the script."""
+    before = time.thread_time()
+    from swarm_hook_core.shell.programs import outputs_by_default
+
+    walk.end += time.thread_time() - before
+    return outputs_by_default
+
+
+def _is_a_script_called_so(name: str, does) -> bool:
+    """Whether `name` is a file of the project that has the name of a program which writes nothing: ``./info``."""
+    from swarm_hook_core.shell.programs import reads
+
+    return does is reads and "/" in name and name[0] != "/" and "/.bin/" not in name and "venv/" not in name
+
+
+def _loaded(walk, name: str):
+    """``programs.program``; what importing a family takes is not held against the script."""
+    from swarm_hook_core.shell.programs import program
+
+    before = time.thread_time()
+    does = program(name)
+    walk.end += time.thread_time() - before
+    return does
+
+
+def _own_shell(walk, scope, text: str, words: list[str]):
+    """A script file that is run."""
+    inside = scope.fork()
+    inside.words = list(words)
+    inside.functions, inside.aliases, inside.options = {}, {}, set()  # sh or bash, mostly
+    return walk.nested_in(inside, text)
+
+
+def _unknown(walk, scope, name: str) -> str:
+    whole = absolute(scope.folder, name) if "/" in name else None
+    if whole is not None and os.path.isfile(whole):
+        return "an opaque script"
+    return f"{walk.shown(name)} is not known"
+
+
+def _script_text(walk, scope, name: str, base: str):
+    """The text of the shell script that command `name` runs, or None."""
+    from swarm_hook_core.shell.programs import FAMILY_OF
+
+    if base in FAMILY_OF and base not in _COMMON_NAMES:
+        return None
+    stream = walk.text_of(name, scope.folder)
+    if stream is None or stream.text is None or not is_known(stream.text):
+        return None
+    return stream.text if is_shell_script(stream.text, base) else None
+
+
+def is_shell_script(text: str, name: str) -> bool:
+    """Whether `text`, of file `name`, is for a shell: by its first line, else by its name."""
+    first = text.partition("\n")[0]
+    if first.startswith("#!"):
+        words = first[2:].replace("/usr/bin/env -S", "").split()
+        return any(word.rpartition("/")[2] in _SHELLS for word in words[:2])
+    return name.endswith((".sh", ".bash", ".zsh"))

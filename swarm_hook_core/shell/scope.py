@@ -1,0 +1,116 @@
+"""What a shell knows at one point of a script: its folder, variables, functions, standard input."""
+
+from swarm_hook_core.shell.model import UNKNOWN
+from swarm_hook_core.shell.streams import Input
+
+MOST_FOLDERS = 2  # where a shell may be as well; those beyond are forgotten
+
+
+def options_of(shell: str) -> set:
+    """Options that a shell of this name starts with. `zsh` is one here: it splits and matches no variables."""
+    return {"zsh", "globstar"} if shell == "zsh" else set()
+
+
+class Scope:
+    """The state of one shell.
+
+    folder     absolute, or None where a `cd` went where nobody knows
+    variables  name -> text, list (array) or dict (associative one); what is not here may be in the environment
+    words      positional parameters, ``$0`` first
+    status     of the last command: True, False, or None where only a run could tell
+    predicate  whether the last command was one that asks (`test`, `grep`), and may as well have said no
+    tried      the folder, not there, of a `cd` that has just failed; else None
+    if_failed  folders where the shell is if the last command failed, where that is another than `folder`
+    elsewhere  folders where the shell may be as well, since a `cd` before may have failed
+    heard      whether what is printed goes to another command, or into a variable or a file
+    ended      why nothing after this point is run: ``exit``, ``return``, ``break``, ``continue``; else empty
+    """
+
+    __slots__ = (
+        *("folder", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status"),
+        *("predicate", "tried", "if_failed", "elsewhere", "ended", "options", "locals", "last", "heard"),
+    )
+
+    def __init__(self, folder, words):
+        self.folder = folder
+        self.previous = None
+        self.stack: list = []
+        self.variables: dict = {}
+        self.functions: dict = {}
+        self.aliases: dict = {}
+        self.words: list = words
+        self.stdin = Input(None)
+        self.status = True
+        self.predicate = False
+        self.tried = None
+        self.if_failed: tuple = ()
+        self.elsewhere: tuple = ()
+        self.ended = ""
+        self.options: set = set()
+        self.locals = None  # name -> value before, in a function
+        self.heard = False
+        self.last = ""  # last word of the last command
+
+    def fork(self) -> "Scope":
+        """A shell that starts from this one's state and does not change it."""
+        other = Scope(self.folder, self.words)
+        other.previous, other.stack, other.stdin = self.previous, list(self.stack), self.stdin
+        other.variables, other.functions = dict(self.variables), dict(self.functions)
+        other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals
+        other.status, other.predicate, other.last = self.status, self.predicate, self.last
+        other.heard = self.heard
+        other.if_failed, other.elsewhere = self.if_failed, self.elsewhere
+        return other
+
+    def failed(self) -> "Scope":
+        """A shell as this one is if its last command failed."""
+        other = self.fork()
+        if self.if_failed:
+            other.folder, other.if_failed = self.if_failed[0], ()
+            other.may_be_in(self.if_failed[1:])
+        return other
+
+    def may_be_in(self, folders) -> None:
+        """The shell may be in these folders as well."""
+        new = dict.fromkeys([*self.elsewhere, *folders])
+        self.elsewhere = tuple(one for one in new if one is not None and one != self.folder)[:MOST_FOLDERS]
+
+    def adopt(self, other: "Scope") -> None:
+        """Go on from the state of `other`."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
+
+    def merge(self, others: list, mark_of_values) -> None:
+        """Go on from any of `others`; `mark_of_values(list of texts)` stands for one of several."""
+        live = [one for one in others if not one.ended]
+        if not live:
+            self.adopt(others[0])
+            return
+        self.adopt(live[0])
+        self.if_failed = ()
+        folders = [one for other in live for one in (other.folder, *other.if_failed, *other.elsewhere)]
+        if any(other.folder is None for other in live):
+            self.folder = None
+        self.may_be_in(folders)
+        for other in live[1:]:
+            if other.words != self.words:
+                self.words = self.words[:1] + [UNKNOWN]
+            if other.variables != self.variables:
+                names = dict.fromkeys([*self.variables, *other.variables])
+                self.variables = {
+                    name: _either(self.variables.get(name), other.variables.get(name), mark_of_values) for name in names
+                }
+            self.functions = {**other.functions, **self.functions}
+            self.status = self.status if other.status == self.status else None
+
+
+def _either(one, another, mark_of_values):
+    """What a variable holds that is `one` in one branch and `another` in the other (None: what it was before)."""
+    if one == another:
+        return one
+    if not isinstance(one, str) or not isinstance(another, str):
+        known = one if isinstance(one, str) else another
+        return known if isinstance(known, str) and known.startswith("-") else UNKNOWN
+    if all(not text or text.startswith("-") for text in (one, another)):
+        return max(one, another, key=len)  # `flag=` or `flag=-v`: no operand either way
+    return mark_of_values([one, another])

@@ -1,0 +1,110 @@
+"""Marks: what stands in a word for names that only the disk, or only a run, can tell."""
+
+import os
+
+from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
+
+MOST_CHOICES = 16  # texts that a variable may hold after branches, before it counts as unknown
+
+
+class Names:
+    """A mark's meaning: these texts. `all_of`: each of them in turn (a loop), or just one, nobody knows which."""
+
+    __slots__ = ("texts", "all_of")
+
+    def __init__(self, texts, all_of):
+        self.texts = texts
+        self.all_of = all_of
+
+
+class Marks:
+    """The marks that were given out, and what they stand for."""
+
+    def __init__(self):
+        self.marks: dict = {}  # mark -> list of Found, or Names
+
+    def found(self, word: str, folder=None):
+        """The Founds that `word` as a whole stands for, or None: for a mark, and for a mark between known texts."""
+        if "\0" not in word:
+            return None
+        before, _, rest = word.partition("\0")
+        name, _, after = rest.partition("\0")
+        meaning = self.marks.get("\0" + name + "\0")
+        if meaning is None or "\0" in after:
+            return None
+        if isinstance(meaning, Names):
+            base = self.scope.folder if folder is None else folder
+            paths = [absolute(base, before + text + after) for text in meaning.texts if before + text + after]
+            if None in paths or not paths:
+                return None
+            return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), True if meaning.all_of else None))]
+        if not before and not after:
+            return meaning
+        if before and not before.endswith("/"):
+            return None
+        if before:  # `build/$f`: what the names are seen from is not known
+            start = absolute(self.scope.folder if folder is None else folder, before)
+            return None if start is None else [Found(start, lambda _path: None)]
+        return [Found(one.root, _with_end(one.admits, after)) for one in meaning]
+
+    def mark(self, found) -> str:
+        """A new mark that stands for `found`: a Found, or a list of them."""
+        return self._marked(found if isinstance(found, list) else [found])
+
+    def shown(self, word: str) -> str:
+        """`word` for people: its marks made readable."""
+        if "\0" not in word:
+            return word
+        return "".join(part if place % 2 == 0 else "…" for place, part in enumerate(word.split("\0")))
+
+    def has_found(self, text: str) -> bool:
+        """Whether there is a mark in `text` that stands for names."""
+        return "\0" in text and any(place % 2 and part != "?" for place, part in enumerate(text.split("\0")))
+
+    def renamed(self, text: str, change, operator: str, argument: str, otherwise=UNKNOWN) -> str:
+        """A mark for the names of `text` after ``${name<operator><argument>}``, where `change(name)` does that to one;
+        `otherwise` where they cannot be told."""
+        meaning = self.marks.get(text)
+        if isinstance(meaning, Names):
+            return self._marked(Names([change(one) for one in meaning.texts], meaning.all_of))
+        if isinstance(meaning, list) and operator in ("%", "%%") and not set("*?[\\'\"$`").intersection(argument):
+            return self.mark([Found(one.root, _without_end(one.admits, argument)) for one in meaning])
+        return otherwise
+
+    def each_of(self, texts: list) -> str:
+        """A mark that stands for each of `texts` in turn."""
+        return self._marked(Names(list(texts), all_of=True))
+
+    def some_of(self, texts: list) -> str:
+        """A mark that stands for some of `texts`, nobody knows which."""
+        return self._marked(Names(list(texts), all_of=False))
+
+    def one_of(self, texts: list) -> str:
+        """A text that is one of `texts`, nobody knows which."""
+        flat: list = []
+        for text in texts:
+            meaning = self.marks.get(text)
+            flat += meaning.texts if isinstance(meaning, Names) else [text]
+        flat = list(dict.fromkeys(flat))
+        if len(flat) > 16 or not all(map(is_known, flat)):
+            return UNKNOWN
+        return self._marked(Names(flat, all_of=False))
+
+    def _marked(self, meaning) -> str:
+        mark = f"\0{len(self.marks)}\0"
+        self.marks[mark] = meaning
+        return mark
+
+
+def _one_of(paths, answer):
+    return lambda path: answer if path in paths else False
+
+
+def _with_end(admits, end: str):
+    """Of names with `end` put behind them."""
+    return lambda path: path.endswith(end) and admits(path[: -len(end)])
+
+
+def _without_end(admits, end: str):
+    """Of names with `end` taken away."""
+    return lambda path: admits(path + end)

@@ -1,0 +1,365 @@
+"""Goes through a script as a shell would, without running any of it.
+
+A branch that may be taken is walked like one that is; what the branches leave behind is merged. Loops over names
+that are known go round for each. Time and steps are bounded: what is left then becomes a guess.
+"""
+
+import os
+import time
+
+from swarm_hook_core.shell import globs
+from swarm_hook_core.shell.call import LONGEST_BY
+from swarm_hook_core.shell.grammar import GrammarMissing, parse
+from swarm_hook_core.shell.unknowns import Marks
+from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Stream, Tree, Write, absolute, is_known
+from swarm_hook_core.shell.quoting import DEEPEST, TooLong
+from swarm_hook_core.shell.running import run
+from swarm_hook_core.shell.scope import Scope, options_of
+from swarm_hook_core.shell.skeleton import unit_of
+from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
+from swarm_hook_core.shell.statements import sequence
+from swarm_hook_core.shell.streams import MOST_TEXT, Input
+from swarm_hook_core.shell.words import value
+
+SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
+SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
+MOST_STEPS = 4000
+LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
+
+_OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not what it leads to
+_REMOVES = frozenset("rm grm rmdir mv gmv trash trash-put find gfind rsync unlink".split())  # folders, too
+_COMPUTED = frozenset(
+    "RANDOM SRANDOM SECONDS LINENO BASHPID PPID EPOCHSECONDS EPOCHREALTIME BASH_SOURCE FUNCNAME REPLY"
+    " PIPESTATUS".split()
+)
+
+
+class Walk(Marks):
+    """A walk that adds to `effects`. See the package's docstring; programs use the public methods.
+
+    effects      what was found so far
+    environment  variables that the first shell starts with
+    scope        the Scope of the command that is being run
+    contents     absolute path -> Stream that this script wrote there; None where that is not known
+    links        absolute path -> what the link that this script made there leads to, absolute
+    """
+
+    def __init__(self, effects: Effects, folder: str, environment):
+        super().__init__()
+        self.effects = effects
+        self.environment = environment
+        self.scope = Scope(folder and os.path.normpath(folder), ["bash"])  # None: nobody knows where it runs
+        self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
+        self.known: dict = {}  # inner texts of substitutions -> their Units
+        self.contents: dict = {}
+        self.links: dict = {}
+        self.unit = None  # the Unit whose tree is being walked
+        self.depth = 0
+        self.doubts = 0  # how many times over it is in a part of which nothing is certain
+        self.steps = 0
+        self.fresh = 0  # paths given out for process substitutions
+        self.met: set = set()  # programs met so far
+        self.end = time.thread_time() + SECONDS
+        self.seconds_to_list = SECONDS_TO_LIST
+
+    # What programs use
+
+    def script(self, text: str) -> None:
+        """Walk a whole script. Raises GrammarMissing only."""
+        try:
+            parse(b":")  # loads the grammar; the clock runs from here
+            self.end = time.thread_time() + SECONDS
+            self.nested_in(self.scope, text.replace("\0", ""))
+        except (TooLong, RecursionError, MemoryError):
+            self.guess(self.scope, "too long to be followed", "")
+        except GrammarMissing:
+            raise
+        except Exception as error:
+            self.guess(self.scope, f"not understood ({type(error).__name__})", "")
+
+    def nested(self, text: str, folder=None, words=(), stdin=None, shell=""):
+        """Walk script `text` in a shell of its own (``bash -c``), and give the Stream it prints, or None.
+
+        `shell`: its name, where it is another one than that of the script around it, without functions and aliases.
+        """
+        scope = self.scope.fork()
+        if shell:
+            scope.options, scope.functions, scope.aliases = options_of(shell), {}, {}
+        if folder != scope.folder:
+            scope.folder = folder
+        if words:
+            scope.words = list(words)
+        if stdin is not None:
+            scope.stdin = Input(stdin)
+        return self.nested_in(scope, text)
+
+    def run(self, words: list[str], stdin=None, folder=None):
+        """Run the simple command `words`, already expanded, and give the Stream it prints, or None."""
+        if not words:
+            return None
+        scope = self.scope.fork()
+        if folder != scope.folder:
+            scope.folder = folder
+        if stdin is not None:
+            scope.stdin = Input(stdin)
+        return self.simple(scope, words)
+
+    def simple(self, scope, words: list[str]):
+        """Run `words` in `scope`: a function, a builtin of the shell, or a program."""
+        self.spend()
+        before, self.scope = self.scope, scope
+        self.depth += 1
+        try:
+            if self.depth > DEEPEST_STATEMENT:
+                raise TooLong
+            return run(self, scope, words)
+        finally:
+            self.scope = before
+            self.depth -= 1
+
+    def write(self, path: str, folder, by: str, keeps_text: bool = False) -> None:
+        """`path`, a word, is written, made or removed by what runs in `folder`."""
+        if not path:
+            return
+        if not is_known(path):
+            found = self.found(path, folder)
+            if found is None:
+                start, slash, _ = path.partition("\0")[0].rpartition("/")
+                where = absolute(folder, start + slash) if slash else folder
+                if (where or "").startswith("/proc/"):
+                    where = ""  # `/proc/$$/cwd/...`: anywhere
+                if not (where or "").startswith("/dev/"):
+                    self.effects.add(self.effects.guesses, Guess("a computed path", where or "", by))
+                return
+            for one in found:
+                self.effects.add(self.effects.trees, Tree(one.root, by, one.admits))
+            return
+        whole = absolute(folder, path)
+        if whole is None:
+            self.effects.add(self.effects.guesses, Guess("a path in a folder that is not known", "", by))
+        elif not whole.startswith("/dev/"):
+            if not keeps_text:
+                self.contents[whole] = None
+            self.effects.add(self.effects.writes, Write(folder or "/", path, by))
+            if whole.startswith("/proc/") and not {"cwd", "root"}.isdisjoint(whole.split("/")):
+                self.effects.add(self.effects.guesses, Guess("a path through a process", "", by))
+            behind = self._behind(whole, by)
+            if behind:
+                self.effects.add(self.effects.writes, Write("/", behind, by))
+
+    def _behind(self, whole: str, by: str):
+        """The file that absolute `whole` leads to by a link that this script made, or None."""
+        for link, target in self.links.items():
+            if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
+                return os.path.normpath(target + whole[len(link) :])
+        return None
+
+    def text_of(self, path: str, folder=None):
+        """The Stream of what file `path` holds: as this script has written it, else as it is on the disk; or None."""
+        whole = absolute(folder, path)
+        if whole is None:
+            return None
+        if whole in self.contents:
+            return self.contents[whole]
+        try:
+            if not os.path.isfile(whole):
+                return None
+            if os.path.getsize(whole) > LONGEST_READ:
+                return Stream(None, file=whole)
+            with open(whole, "rb") as file:
+                data = file.read(LONGEST_READ + 1)
+        except (OSError, ValueError):
+            return None
+        self.spend(5)
+        return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"), file=whole)
+
+    def is_missing(self, path: str) -> bool:
+        """Whether nothing is at absolute `path`, and nothing that this script did so far may have put it there."""
+        return path not in self.contents and not os.path.lexists(path) and self.is_untouched(path)
+
+    def is_untouched(self, path: str) -> bool:
+        """Whether nothing that this script did so far may have changed what is at or under absolute `path`."""
+        effects, inside = self.effects, path.rstrip("/") + "/"
+        if effects.guesses or effects.git or effects.runs:
+            return False
+        made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
+        return not any(
+            one == path or one.startswith(inside) or inside.startswith(one.rstrip("/") + "/") for one in made
+        )
+
+    def is_no_folder(self, path: str) -> bool:
+        """Whether no folder is at absolute `path`, and nothing that this script did so far may have made one."""
+        if not os.path.lexists(path) or os.path.isdir(path):
+            return self.is_missing(path)
+        effects = self.effects
+        return not (effects.guesses or effects.git or effects.runs or self.may_be_gone(path))
+
+    def may_be_gone(self, folder: str) -> bool:
+        """Whether something that this script did so far may have removed what is at absolute `folder`."""
+        effects, inside = self.effects, folder + "/"
+        removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
+        removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]
+        return any(one and (inside.startswith(one.rstrip("/") + "/")) for one in removed)
+
+    def spend(self, steps: int = 1) -> None:
+        """Raises TooLong where the walk has gone on for long enough."""
+        self.steps += steps
+        if self.steps > MOST_STEPS or time.thread_time() > self.end:
+            raise TooLong
+
+    def in_doubt(self, work, *given) -> None:
+        """Do ``work(self, *given)``: all that it finds is only possible."""
+        effects = self.effects
+        writes, trees, git = len(effects.writes), len(effects.trees), len(effects.git)
+        self.doubts += 1
+        try:
+            work(self, *given)
+        finally:
+            self.doubts -= 1
+            found = [(absolute(one.folder, one.path), one.by) for one in effects.writes[writes:]]
+            known = {absolute(one.folder, one.path) for one in effects.writes[:writes]} if found else ()
+            doubted = [Tree(one.root, one.by, _at_most_possible(one.admits)) for one in effects.trees[trees:]]
+            doubted += [Tree(path, by, _possible_at(path)) for path, by in found if path not in known]
+            del effects.writes[writes:], effects.trees[trees:]
+            for one in doubted:
+                effects.add(effects.trees, one)
+            for one in effects.git[git:]:
+                one.in_doubt = True
+
+    # State that words need
+
+    def guess(self, scope, why: str, by: str) -> None:
+        self.effects.add(self.effects.guesses, Guess(why, scope.folder or "", by[:LONGEST_BY]))
+
+    def variable(self, scope, name: str):
+        """What variable `name` holds: text, list, dict, or None where it is not set as far as is known."""
+        held = scope.variables.get(name)
+        if held is not None or name in scope.variables:
+            return held
+        if name == "PWD":
+            return scope.folder or UNKNOWN
+        if name == "OLDPWD":
+            return scope.previous or UNKNOWN
+        if name in _COMPUTED:
+            return UNKNOWN
+        return self.environment.get(name)
+
+    def parameter(self, scope, name: str, missing=UNKNOWN):
+        """The text of ``$name``, or a list for ``$@``. `missing`: for what is not set here; a profile may set it."""
+        if name.isdecimal():
+            place = int(name) if len(name) < 6 else 99999
+            if place < len(scope.words):
+                return scope.words[place]
+            return UNKNOWN if UNKNOWN in scope.words[1:] else "" if missing is UNKNOWN else missing
+        if name in ("@", "*"):
+            return scope.words[1:]
+        if name == "#":
+            return str(len(scope.words) - 1) if UNKNOWN not in scope.words else UNKNOWN
+        if name == "?":
+            return {True: "0", False: "1"}.get(scope.status, UNKNOWN)
+        if name in ("$", "!", "-"):
+            return UNKNOWN
+        if name == "_":
+            return scope.last
+        held = self.variable(scope, name)
+        if isinstance(held, list):
+            return held if "zsh" in scope.options else held[0] if held else ""
+        if isinstance(held, dict):
+            return held.get("0", "")
+        return missing if held is None else held
+
+    def separators(self, scope) -> str:
+        held = scope.variables.get("IFS")
+        return held if isinstance(held, str) and is_known(held) else " \t\n"
+
+    def listed(self, scope, wanted: str) -> list[str]:
+        """The names that a shell pattern stands for; one mark where they are too many."""
+        self.spend(2)
+        names = globs.expand(wanted, scope.folder, scope.options, self.spend)
+        if names is not None:
+            return names + self._made(wanted, scope, names) if self.contents else names
+        if scope.folder is None and not wanted.startswith("/"):
+            return [UNKNOWN]
+        parts = wanted.split("/")
+        fixed = 0
+        while fixed < len(parts) - 1 and not globs.is_magic(parts[fixed], True):
+            fixed += 1
+        root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
+        return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
+
+    def _made(self, wanted: str, scope, names) -> list[str]:
+        """The names of files made by this script that a shell pattern stands for, but for `names`."""
+        if scope.folder is None:
+            return []
+        self.spend(1 + len(self.contents) // 8)
+        admits = globs.admits(wanted, scope.folder, scope.options)
+        made = [path for path in self.contents if admits(path)]
+        start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
+        return [path[len(start) :] for path in made if path[len(start) :] not in names]
+
+    def substituted(self, scope, inner: str) -> str:
+        """What ``$(inner)`` stands for; its effects count."""
+        if inner.lstrip().startswith("<") and not inner.lstrip().startswith("<("):
+            inner = "cat " + inner
+        inside = scope.fork()
+        inside.heard = True
+        stream = self.nested_in(inside, inner)
+        if stream is None:
+            return UNKNOWN
+        if stream.found is not None:
+            from swarm_hook_core.shell.programs.listing import text_of
+
+            text_of(stream)
+        if stream.text is not None:
+            return stream.text.rstrip("\n") if len(stream.text) <= MOST_TEXT else UNKNOWN
+        return UNKNOWN if stream.found is None else self.mark(stream.found)
+
+    def process(self, scope, inner: str, writes: bool) -> str:
+        """A path that stands for ``<(inner)`` or ``>(inner)``."""
+        inside = scope.fork()
+        inside.heard = not writes
+        stream = self.nested_in(inside, inner)
+        self.fresh += 1
+        path = f"/dev/fd/{63 + self.fresh}"
+        if not writes:
+            self.contents[path] = stream
+        return path
+
+    def computed(self, scope, text: str) -> str:
+        """The number that arithmetic `text` (raw) amounts to, or UNKNOWN."""
+        from swarm_hook_core.shell.arithmetic import computed
+
+        if "$" in text or "`" in text:
+            text = value(self, scope, '"' + text.replace('"', "") + '"')
+        return computed(self, scope, text)
+
+    def nested_in(self, scope, text: str):
+        """Walk script `text` in `scope`, and give the Stream it prints, or None."""
+        self.depth += 1
+        before = self.scope, self.unit
+        self.scope = scope
+        try:
+            if self.depth > DEEPEST:
+                raise TooLong
+            unit = unit_of(text, self.known)
+            self.spend(3)
+            root = parse(unit.code.encode())
+            if root is None:
+                self.guess(scope, "too long to be read", "")
+                return None
+            self.unit = unit
+            if root.has_error or unit.broken:
+                self.guess(scope, "not understood as shell", " ".join(text.split()))
+            return sequence(self, root.children, scope)
+        finally:
+            self.scope, self.unit = before
+            self.depth -= 1
+
+
+def _possible_at(file: str):
+    """The predicate of a file that may be written."""
+    return lambda path: None if path == file else False
+
+
+def _at_most_possible(admits):
+    return lambda path: False if admits(path) is False else None

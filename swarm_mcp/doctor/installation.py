@@ -1,0 +1,255 @@
+"""Checks of this installation: program, store, scope, sessions, skills, plugins, environment, libraries, shell grammar,
+settings, git hooks, faults.
+
+The standard library is enough for them: what is broken may be the other libraries.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+
+from swarm_hook_core.faults import describe, fault_log
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.settings import config_path, read
+from swarm_hook_core.state import store_path
+from swarm_mcp import __version__
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.actor import onlooker_identity
+from swarm_mcp.visibility import veiled
+from swarm_mcp.runtimes.base import Finding
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.faults import recorded_faults
+from swarm_mcp.scope import current_scope, here
+from swarm_mcp.views import seconds_since, short
+from swarm_mcp.store import Store, driver
+from swarm_mcp.store.removal import STALE_SECONDS
+
+RECENT_SECONDS = 86400
+AGAIN = "install swarm-mcp again, from its repository: pipx install --force FOLDER"
+# library -> what is taken of it, in which module
+_NEEDED = {
+    "sqlite-utils": ("sqlite_utils", "Database"),
+    "platformdirs": ("platformdirs", "user_data_path"),
+    "mcp": ("swarm_mcp.server.sdk", "Server"),
+}
+
+
+def findings(scope_flag: str) -> list[Finding]:
+    """The contract's eight checks, then libraries, journal mode, grammar, settings, git hooks and recorded faults."""
+    scope = current_scope(scope_flag)
+    checks: dict[str, Callable[[], Finding | list[Finding]]] = {
+        "binary": _binary,
+        "database": _database,
+        "scope": lambda: _scope(scope_flag, scope),
+        "instances": lambda: _instances(scope),
+        "skill_discovery": _skills,
+        "plugin_discovery": _plugins,
+        "env": _environment,
+        "libraries": _libraries,
+        "sqlite": _journal,
+        "grammar": _grammar,
+        "settings": _settings,
+        "guard": _guard,
+        "faults": _faults,
+    }
+    return [finding for name, check in checks.items() for finding in looked(name, check)]
+
+
+def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Finding]:
+    """What `check` finds, or that it could not look."""
+    try:
+        found = check()
+    except Exception as error:  # noqa: BLE001 - it looks at what may be broken in any way
+        mend = AGAIN if isinstance(error, ImportError) else ""
+        return [Finding(name, "fail", f"cannot be looked at: {describe(error)}", mend)]
+    return found if isinstance(found, list) else [found]
+
+
+def _binary() -> Finding:
+    details = {"bin_path": sys.argv[0], "version": __version__, "python": bundle.interpreter()}
+    return Finding("binary", "ok", f"swarm-mcp v{__version__} on Python {sys.version.split()[0]}", details=details)
+
+
+def _database() -> Finding:
+    path = store_path()
+    details: dict = {"path": path, "source": "env" if os.environ.get("SWARM_DB_PATH", "").strip() else "default"}
+    if not os.path.exists(path):
+        return Finding("database", "info", f"{path} does not exist yet; the first session creates it", details=details)
+    details["size_bytes"] = os.path.getsize(path)
+    try:
+        with Store(read_only=True) as store:
+            store.row("SELECT 1")
+        # Nothing is written: taking the write lock and giving it back proves that it can be had.
+        if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
+            with Store() as store, store.writing():
+                pass
+            text = f"{path} ({details['size_bytes']} bytes, readable and writable)"
+            return Finding("database", "ok", text, details=details)
+    except SwarmError as error:
+        mend = f"move {path} away; a new store is made by itself"
+        return Finding("database", "fail", str(error), mend, details)
+    return Finding("database", "warn", f"{path} can be read but not written from here", details=details)
+
+
+def _scope(flag: str, scope: str) -> Finding:
+    root = git_root(here())
+    in_git = os.path.lexists(os.path.join(root, ".git"))
+    source = "flag" if flag.strip() else "env" if os.environ.get("SWARM_MCP_SCOPE", "").strip() else ""
+    source = source or ("git_root" if in_git else "cwd_fallback")
+    details = {"cwd": here(), "git_root": root if in_git else None, "scope": scope, "scope_source": source}
+    if source == "cwd_fallback":
+        return Finding("scope", "warn", f"no git root above {here()}: the scope is this folder", details=details)
+    return Finding("scope", "ok", f"{scope} ({source})", details=details)
+
+
+def _instances(scope: str) -> list[Finding]:
+    try:
+        with Store(read_only=True) as store:
+            now = store.now()
+            rows = veiled(store.instances.in_scope(scope), onlooker_identity(store))
+            gone = store.instances.gone()
+    except (SwarmError, ImportError) as error:
+        return [Finding(name, "fail", str(error)) for name in ("live_instances", "stale_instances")]
+    names = ", ".join(f"{short(row['id'])} {row['label'] or '-'}" for row in rows)
+    listed = [{"id": row["id"], "label": row["label"], "pid": row["pid"], "state": row["state"]} for row in rows]
+    live = Finding(
+        "live_instances", "info", f"{len(rows)} live{': ' if names else ''}{names}",
+        details={"count": len(rows), "instances": listed},
+    )  # fmt: skip
+    quiet = [row for row in rows if row["last_seen"] is None and seconds_since(row["heartbeat"], now) > STALE_SECONDS]
+    text = f"{len(quiet)} quiet for more than {STALE_SECONDS} s, {len(gone)} gone and waiting to be removed"
+    mend = "swarm-mcp cleanup" if gone else ""
+    details = {"count": len(quiet), "gone": [row["id"] for row in gone]}
+    return [live, Finding("stale_instances", "warn" if quiet else "ok", text, mend, details)]
+
+
+def _skills() -> Finding:
+    try:
+        folder = bundle.plugin_source() / "skills"
+    except SwarmError as error:
+        return Finding("skill_discovery", "fail", str(error), "install swarm-mcp again")
+    names = sorted(path.parent.name for path in folder.glob("*/SKILL.md"))
+    if not names:
+        return Finding("skill_discovery", "fail", f"no skills in {folder}", "install swarm-mcp again")
+    return Finding("skill_discovery", "ok", f"{', '.join(names)} ship with the plugin", details={"skills": names})
+
+
+def _plugins() -> Finding:
+    folder = marketplace_folder()
+    record = bundle.read_record(folder)
+    if not record:
+        return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
+    wanted = bundle.contents(local=True, transports=bundle.transports_of(record))
+    different = [name for name, content in wanted.items() if not _holds(folder / name, content)]
+    details = {"folder": str(folder), "version": record.get("version"), "different": different}
+    if different:
+        text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"
+        return Finding("plugin_discovery", "warn", text, "swarm-mcp install", details)
+    return Finding("plugin_discovery", "ok", f"{folder}, version {record.get('version')}, current", details=details)
+
+
+def _environment() -> Finding:
+    names = sorted(name for name in os.environ if name.startswith("SWARM_") or name == "AGENT_IDENTITY")
+    text = ", ".join(f"{name}={os.environ[name]}" for name in names) or "no swarm variable is set"
+    return Finding("env", "info", text, details={name: os.environ[name] for name in names})
+
+
+def _libraries() -> Finding:
+    """Whether what commands and the server load beside the standard library can be loaded."""
+    broken = {}
+    for name, (module, part) in _NEEDED.items():
+        try:
+            getattr(import_module(module), part)
+        except Exception as error:  # noqa: BLE001 - whatever stands in the place of a library
+            broken[name] = describe(error)
+    if broken:
+        text = "; ".join(f"{name}: {why}" for name, why in broken.items())
+        return Finding("libraries", "fail", f"cannot be loaded: {text}", AGAIN, {"broken": broken})
+    driver.load()
+    if find_spec("pysqlite3") and "pysqlite3._sqlite3" not in sys.modules:
+        text = "pysqlite3 is there and cannot be loaded; the interpreter's own SQLite serves"
+        return Finding("libraries", "warn", text, AGAIN)
+    return Finding("libraries", "ok", f"{', '.join(_NEEDED)} can be loaded")
+
+
+def _journal() -> Finding:
+    library = driver.load()
+    release, safe = library.sqlite_version, driver.wal_is_safe(driver.version(library))
+    mode = ""
+    if os.path.exists(store_path()):
+        try:
+            with Store(read_only=True) as store:
+                mode = str((store.row("PRAGMA journal_mode") or {}).get("journal_mode", "")).lower()
+        except SwarmError:
+            mode = "unreadable"
+    details = {"sqlite": release, "wal_safe": safe, "journal_mode": mode}
+    if safe or mode not in ("wal",):
+        text = f"SQLite {release} writes, journal mode {mode or 'not chosen yet'}"
+        return Finding("sqlite", "ok", text, details=details)
+    text = f"SQLite {release} can lose commits in the write-ahead-log mode this store is in"
+    mend = "pip install pysqlite3, or close all sessions and run swarm-mcp cleanup"
+    return Finding("sqlite", "warn", text, mend, details)
+
+
+def _grammar() -> Finding:
+    from swarm_hook_core.shell.grammar import GrammarMissing, parse
+
+    details = {"folder": bundle.grammar_folder()}
+    try:
+        parse(b"true")
+    except GrammarMissing as error:
+        text = f"what shell commands write cannot be told, so they are not denied: {error}"
+        return Finding("grammar", "warn", text, "pip install tree-sitter tree-sitter-bash", details)
+    return Finding("grammar", "ok", "shell commands are read by tree-sitter's bash grammar", details=details)
+
+
+def _settings() -> Finding:
+    config = read(config_path())
+    details = {"path": config.path, "strict": config.strict, "writers": len(config.writers), "faults": config.faults}
+    if config.faults:
+        text = f"{config.path}: {'; '.join(config.faults)}; the rest of it is in force"
+        return Finding("settings", "warn", text, f"edit {config.path}", details)
+    if not config.there:
+        return Finding("settings", "ok", f"none; {config.path} would have them", details=details)
+    what = f"{'strict, ' if config.strict else ''}{len(config.writers)} writers of one's own"
+    return Finding("settings", "ok", f"{config.path}: {what}", details=details)
+
+
+def _guard() -> Finding:
+    from swarm_mcp.guard import hooks
+
+    try:
+        found = hooks.state(here())
+    except SwarmError as error:
+        return Finding("guard", "info", f"no git hooks can be had here: {error}")
+    details = {"way": found.way, "folder": found.folder}
+    if found.way == "passed over":
+        text = f"git looks for hooks in {found.folder} and finds none of ours"
+        return Finding("guard", "warn", text, "swarm-mcp guard install", details)
+    if not found.way:
+        text = "git commits here are not checked against locks"
+        return Finding("guard", "info", text, "swarm-mcp guard install", details)
+    return Finding("guard", "ok", f"commits and pushes are checked by {found.folder}", details=details)
+
+
+def _faults() -> Finding:
+    rows = recorded_faults()
+    recent = [row for row in rows if row["at"] > time.time() - RECENT_SECONDS]
+    if not recent:
+        return Finding("faults", "ok", "hooks recorded no fault in the last day", details={"log": fault_log()})
+    last = recent[-1]
+    text = f"{len(recent)} in the last day; the newest, {last['runtime']} {last['hook']}: {last['fault']}"
+    return Finding("faults", "warn", text, f"see {fault_log()}", {"log": fault_log(), "newest": recent[-5:]})
+
+
+def _holds(path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False

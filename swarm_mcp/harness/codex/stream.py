@@ -1,0 +1,209 @@
+"""What ``codex exec --json`` prints, as events. Item types: codex-rs/exec/src/exec_events.rs of openai/codex.
+
+Every line is ``{"type": ...}``: ``thread.started``, ``turn.started|completed|failed``, ``error``, and
+``item.started|updated|completed`` with an ``item`` that has an ``id`` and a ``type``. What is new to us becomes
+``custom`` under its own name. The stream says nothing of calls that a hook has denied (standard error does), of the
+model, nor of how full its context is (the session's own record does).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+from swarm_mcp.harness import events
+from swarm_mcp.harness.codex import errors
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost
+
+_RETRY = re.compile(r"Reconnecting\.\.\. (?:\d+/\d+|(waiting for network))\s*")
+# Codex waits for a network for ever, and asks about every ten seconds, then less often.
+MOST_WAITS = 4
+_DENIED = re.compile(r"(?:Command|Tool call) blocked by PreToolUse hook: (.*)")
+_CALL = re.compile(r"\. (Command|Tool): ")
+OUR_DENIAL = "swarm lock blocked"
+LARGEST_TEXT = 100_000  # characters of one tool's result; the whole is in Codex's own record
+
+
+def parse(line: str, state: dict) -> list[Event]:
+    """The events of one line; see ``HarnessAdapter.parse``."""
+    try:
+        native = json.loads(line)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(native, dict) or not isinstance(native.get("type"), str):
+        return []
+    kind = native["type"]
+    if kind == "thread.started":
+        return _started(native, state)
+    if kind == "turn.started":
+        return []
+    if kind == "turn.completed":
+        return [_completed(native.get("usage"), state)]
+    if kind == "turn.failed":
+        return _failed(native.get("error"), state)
+    if kind == "error":
+        return _complaint(_text(native.get("message")), state)
+    item = native.get("item")
+    if kind in ("item.started", "item.updated", "item.completed") and isinstance(item, dict):
+        return _item(item, kind, state)
+    return [events.custom(f"codex.{kind}", native)]
+
+
+def parse_stderr(line: str, state: dict) -> list[Event]:
+    """A call that a hook has denied, and how long Codex waits for the API: in no item, only here."""
+    found = _DENIED.search(line)
+    if not found:
+        return _waits(line, state)
+    # A reason may itself have words that look like the end, so the last ones count.
+    ends = list(_CALL.finditer(found.group(1)))
+    reason = found.group(1)[: ends[-1].start()] if ends else found.group(1)
+    call = found.group(1)[ends[-1].end() :] if ends else ""
+    name = "lock_denied" if OUR_DENIAL in reason else "codex.hook_denied"
+    return [events.custom(name, {"message": reason, "call": call[:400], "harness": "codex"})]
+
+
+def cost_of(usage: object, model: str | None = None) -> Cost:
+    """Codex's count, in which the input has what was read from and written to the cache."""
+    usage = usage if isinstance(usage, dict) else {}
+    whole, read, written, out = (
+        _count(usage.get(name))
+        for name in ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+    )
+    plain = None if whole is None else max(0, whole - (read or 0) - (written or 0))
+    return Cost(None, plain, out, read, written, None, model)
+
+
+def _started(native: dict, state: dict) -> list[Event]:
+    session = native.get("thread_id")
+    if not isinstance(session, str) or not session or state.get("session_id"):
+        return []
+    state["session_id"] = session
+    return [events.session_init(session)]
+
+
+def _completed(usage: object, state: dict) -> Event:
+    state.update(usage=usage, completed=True)
+    return events.result(state.get("words"), cost=cost_of(usage).to_dict())
+
+
+def _waits(line: str, state: dict) -> list[Event]:
+    seconds = errors.seconds_told(line)
+    if seconds is None:
+        return []
+    state["told_to_wait"] = seconds if seconds >= 1 else 0  # less is its own rule
+    text = line.partition("sampling_error=")[2] or line
+    later = state["not_before"] = time.time() + seconds if seconds >= 1 else None
+    return [events.retry("codex.retry", {}, text[:400], errors.category_of(text), later)]
+
+
+def _failed(error: object, state: dict) -> list[Event]:
+    text = _text(error.get("message") if isinstance(error, dict) else error) or "the turn failed"
+    told = _complaint(text, state) if text != state.get("complaint") else []
+    more = {}
+    code = errors.category_of(text)
+    later = errors.not_before(text)
+    if not later and code == RATE_LIMITED and state.get("told_to_wait"):
+        later = time.time() + state["told_to_wait"]
+    if later:
+        more["retry_not_before"] = later
+    return [*told, events.result(None, True, code, error_message=text, cost=Cost().to_dict(), **more)]
+
+
+def _complaint(text: str, state: dict) -> list[Event]:
+    again = _RETRY.match(text)
+    if again:
+        code, later = errors.category_of(text[again.end() :] or text), state.get("not_before") or 0.0
+        later = later if code == RATE_LIMITED and later > time.time() else None
+        told = [events.retry("codex.retry", {}, text, code, later)]
+        state["waits"] = state.get("waits", 0) + 1 if again.group(1) else 0
+        if state["waits"] == MOST_WAITS:
+            told.append(events.error(text, UNREACHABLE))
+            told[-1].data["final"] = True
+        return told
+    state["complaint"] = text
+    return [events.error(text, errors.category_of(text))]
+
+
+# ------------------------------------------------------------------------------------------------ items
+
+
+def _item(item: dict, when: str, state: dict) -> list[Event]:
+    kind, over = item.get("type"), when == "item.completed"
+    if kind == "agent_message":
+        if not over:
+            return []
+        state["words"] = _text(item.get("text"))
+        return [events.message("assistant", state["words"])]
+    tool = _TOOLS.get(kind) if isinstance(kind, str) else None
+    if tool is None:
+        # Thoughts, plans, warnings ("error" items are no failures), and whatever comes new.
+        return [events.custom(f"codex.{_text(kind) or when}", item)] if over or kind == "todo_list" else []
+    call = _text(item.get("id"))
+    begun: set = state.setdefault("begun", set())
+    found: list[Event] = []
+    name, arguments = tool(item)
+    if call not in begun:
+        begun.add(call)
+        found.append(events.tool_start(call, name, arguments))
+    if over:
+        text, failed = _outcome(item)
+        found.append(events.tool_end(call, name, text[:LARGEST_TEXT], failed))
+    return found
+
+
+def _command(item: dict) -> tuple[str, dict]:
+    return "Bash", {"command": _text(item.get("command"))}
+
+
+def _patch(item: dict) -> tuple[str, dict]:
+    changes = item.get("changes")
+    return "apply_patch", {"changes": changes if isinstance(changes, list) else []}
+
+
+def _mcp(item: dict) -> tuple[str, dict]:
+    given = item.get("arguments")
+    name = f"mcp__{_text(item.get('server'))}__{_text(item.get('tool'))}"
+    return name, given if isinstance(given, dict) else {} if given is None else {"arguments": given}
+
+
+def _search(item: dict) -> tuple[str, dict]:
+    return "web_search", {"query": _text(item.get("query"))}
+
+
+_TOOLS = {"command_execution": _command, "file_change": _patch, "mcp_tool_call": _mcp, "web_search": _search}
+
+
+def _outcome(item: dict) -> tuple[str, bool]:
+    """What a call that is over gave, as text, and whether it failed."""
+    failed = item.get("status") in ("failed", "declined")
+    kind = item.get("type")
+    if kind == "command_execution":
+        return _text(item.get("aggregated_output")), failed or item.get("exit_code") not in (0, None)
+    if kind == "file_change":
+        changes = [change for change in _list(item.get("changes")) if isinstance(change, dict)]
+        return "\n".join(f"{_text(c.get('kind'))} {_text(c.get('path'))}".strip() for c in changes), failed
+    if kind == "mcp_tool_call":
+        error, given = item.get("error"), item.get("result")
+        if error:
+            return _text(error.get("message") if isinstance(error, dict) else error), True
+        parts = _list(given.get("content")) if isinstance(given, dict) else []
+        text = "\n".join(_text(part.get("text")) if isinstance(part, dict) else _text(part) for part in parts)
+        return text or _text(given), failed or bool(isinstance(given, dict) and given.get("is_error"))
+    return "", failed
+
+
+def _text(value: object) -> str:
+    """Text as it stands, nothing as nothing, all else as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _list(value: object) -> list:
+    return value if isinstance(value, list) else []
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,1 @@
+"""The bash harness (wedow/harness) as a harness."""

@@ -1,0 +1,183 @@
+"""The bash harness (wedow/harness), run as ``hs agent``.
+
+Measured on the states of 2026 up to 0.3: its answer is plain text and its exit code 0 whatever happens, so failures
+are read from what it printed and from the session's own messages; an unknown session id would become part of the
+prompt; it says nothing on standard output before it is through, so what happens meanwhile is read from the messages
+whenever it says something on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness import events, outcome
+from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.harness.hs import pack
+from swarm_mcp.harness.hs import session as hs_session
+from swarm_mcp.harness.checks import Check
+from swarm_mcp.harness.demands import Unsupported
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.outcome import Cost, Ending
+from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
+
+FAILED = "error: "  # how the harness begins its answer where it has none
+_CHATTER = ("session: ", "provider: ", "model: ", "[harness] tool pre-dispatched")  # on standard error, no complaints
+_BEFORE = "before"  # in the run's folder: how many messages the session had
+# Of the session that starts the run, not of the run.
+_FOREIGN = (
+    "HARNESS_CWD", "HARNESS_PARENT_SESSION", "HARNESS_DEPTH", "HARNESS_TOOL_FIFO", "HARNESS_AGENT_SESSION_ROOT",
+    "HARNESS_RUN_ID", "HARNESS_VERSION", "SWARM_HS_LABEL", "SWARM_HS_AGENT_ROLE", "SWARM_HS_READ_ONLY",
+)  # fmt: skip
+
+
+class Hs(HarnessAdapter):
+    """The harness ``hs``."""
+
+    name = "hs"
+    label = "the bash harness"
+    program = "hs"
+    instructions = (
+        "git clone https://github.com/wedow/harness, put its bin/hs on PATH (bash 4, jq and curl are needed), and set"
+        " ANTHROPIC_API_KEY or OPENAI_API_KEY, or run: hs auth"
+    )
+    session_pattern = r"[0-9]{8}-[0-9]{6}-[0-9]+"
+    capabilities = Capabilities(
+        resume=True, read_only=True, append_system_prompt=True, native_skills=True, locks=True, model=True, effort=True,
+        max_turns=True,
+    )  # fmt: skip
+    doc = """\
+Runs the bash harness once. Locks come to it by the swarm's plugin folder, which workers find in front of all others;
+so do skills and what is added to the system prompt. The swarm's tools are its own command, swarm-mcp, in the shell.
+Use when plugins are to be plain executables, or when the model is behind any endpoint of the two usual kinds.
+Do not use when the work needs MCP servers or client tools (it has none), a sandbox, or many calls in little time:
+each costs the harness itself about a second.
+Settings: model (HARNESS_MODEL, HS_DEFAULT_MODEL; default: the provider's), effort (low, medium, high, max; default:
+none), mode (edit; read-only closes the four tools that write, the shell among them), skills, append_system_prompt
+(system_prompt is put there too), max_turns (100), resume_session_id, command (default: hs), env (HARNESS_PROVIDER
+names the provider), timeout_seconds (0: none), grace_seconds (15). No additional_args: what stands behind its name
+is its prompt."""
+
+    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+        if query.additional_args:
+            raise Refused("hs has no options: what stands behind its name would be its prompt")
+        words = query.command or (self.program,)
+        argv = [*words, "agent"]
+        if query.resume_session_id:
+            argv.append(query.resume_session_id)
+            session = hs_session.folder_of(query.resume_session_id, query.cwd, query.env)
+            (folder / _BEFORE).write_text(str(len(hs_session.files(session))), encoding="utf-8")
+        env = pack.environment(query, words[0], folder)
+        if query.mode == READ_ONLY and "HARNESS_ROOT" not in env and not pack.is_installed():
+            raise Unsupported(
+                f"hs cannot be kept from writing here: where {words[0]} is installed cannot be told, so it has no"
+                " guards; set HARNESS_ROOT to its folder"
+            )
+        chosen = {
+            "HARNESS_MODEL": self.model(query),
+            "HARNESS_THINKING": query.effort,
+            "HARNESS_MAX_TURNS": str(query.max_turns or ""),
+            "SWARM_HS_READ_ONLY": "1" if query.mode == READ_ONLY else "",
+        }
+        env.update({name: value for name, value in chosen.items() if value})
+        nested = ("HARNESS_SESSIONS",) if os.environ.get("HARNESS_PARENT_SESSION") else ()
+        return Launch(tuple(argv), env, query.prompt, _FOREIGN + nested)
+
+    def parse(self, line: str, state: dict) -> list[Event]:
+        state.setdefault("lines", []).append(line)
+        return []
+
+    def parse_stderr(self, line: str, state: dict) -> list[Event]:
+        name, _, value = line.partition(": ")
+        query: HarnessQuery | None = state.get("query")
+        if name == "session" and "session_path" not in state:
+            given = value.strip()
+            # Some releases print its folder, some its name.
+            env = query.env if query else {}
+            path = given if "/" in given else hs_session.folder_of(given, query.cwd if query else "", env)
+            state["session_path"] = os.path.expanduser(path)
+        elif name in ("provider", "model"):
+            state.setdefault(name, value.strip())
+        elif "exceeded max iterations" in line:
+            state["stopped"] = line.strip()
+        return self._news(state)
+
+    def finish(self, state: dict) -> list[Event]:
+        told = self._news(state)
+        answer = "\n".join(state.get("lines", ())).strip()
+        seen: hs_session.Reading = state.get("reading") or hs_session.Reading()
+        failed = answer.startswith(FAILED) and answer != seen.last_words.strip()
+        if failed or seen.stop == "error" or state.get("stopped"):
+            said = answer.removeprefix(FAILED) if failed else state.get("stopped") or seen.error() or "hs has failed"
+            code = _code(said)
+            told.append(events.error(said, code))
+            return [*told, events.result(None, True, code, error_message=said, **self._facts(state, seen))]
+        if not answer and not seen.last_words.strip():
+            return told  # no answer: what that means is seen from how the process ended
+        return [*told, events.result(answer or seen.last_words, **self._facts(state, seen))]
+
+    def error_of(self, ending: Ending) -> tuple[str, str] | None:
+        result = ending.result
+        if result is not None and result.get("is_error"):
+            return str(result.get("error_category") or outcome.UNKNOWN), str(result.get("error_message"))
+        if result is not None and not ending.signal and not ending.exit_code:
+            return None
+        said = "\n".join(line for line in ending.stderr.splitlines() if not line.startswith(_CHATTER))
+        found = super().error_of(ending._replace(stderr=said))
+        last = said.strip().splitlines()[-1:] or ["hs ended without an answer"]
+        return found or (outcome.PROCESS_CRASHED, last[0])
+
+    def can_resume(self, session_id: str, cwd: str) -> bool | None:
+        """From the session's own record: there is one of that name, made in this folder."""
+        path = hs_session.folder_of(session_id, cwd, {})
+        facts = hs_session.settings(path)
+        return bool(facts) and os.path.realpath(facts.get("cwd") or cwd) == os.path.realpath(cwd)
+
+    def format_command(self, name: str) -> str:
+        return f"Use the skill {name}."
+
+    def checks(self, config: Mapping[str, object]) -> list[Check]:
+        from swarm_mcp.harness.hs.checks import checks
+
+        return checks(config)
+
+    # ----------------------------------------------------------------- innards
+
+    def _news(self, state: dict) -> list[Event]:
+        """What the session's messages have that has not been told yet."""
+        query: HarnessQuery | None = state.get("query")
+        told: list[Event] = []
+        if "session_path" not in state and query and query.resume_session_id:
+            state["session_path"] = hs_session.folder_of(query.resume_session_id, query.cwd, query.env)
+            state["skip"] = _number(Path(str(state.get("folder") or "")) / _BEFORE)
+        path = state.get("session_path")
+        if not path:
+            return told
+        if "reading" not in state:
+            state["reading"] = hs_session.Reading(path, state.get("skip", 0))
+            more = {name: state[name] for name in ("model", "provider") if state.get(name)}
+            told.append(events.session_init(os.path.basename(path.rstrip("/")), **more))
+        return told + state["reading"].news()
+
+    def _facts(self, state: dict, seen: hs_session.Reading) -> dict:
+        model = seen.model or state.get("model")
+        cost = Cost(None, *seen.tokens(), num_turns=seen.turns or None, model=model)
+        return {"cost": cost, "model": model, "provider": seen.provider or state.get("provider")}
+
+
+def _code(said: str) -> str:
+    from swarm_mcp.harness.errors_of import code_of
+
+    if "exceeded max iterations" in said:
+        return outcome.BUDGET
+    missing_key = " not set" in said and ("hs auth" in said or "API_KEY" in said)
+    return outcome.AUTH_FAILED if missing_key else code_of(said) or outcome.UNKNOWN
+
+
+def _number(path: Path) -> int:
+    try:
+        return int(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,165 @@
+"""The loop that is part of this package: ``swarm-mcp loop``, which says what happens in our own events."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from swarm_mcp.harness import outcome
+from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
+from swarm_mcp.harness.configuration import as_string, parse_object
+from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
+from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.loop.providers.choice import BUILT_IN, built_in
+from swarm_mcp.loop.session import PATTERN
+from swarm_mcp.loop.settings import CONFIG_VARIABLE, nearest_sessions
+
+# Of the session that starts a run, not of the run.
+_FOREIGN = ("HARNESS_CWD", "HARNESS_PARENT_SESSION", "HARNESS_DEPTH", "HARNESS_TOOL_FIFO", "HARNESS_VERSION",
+            "SWARM_LOOP_LABEL", "SWARM_LOOP_AGENT_ROLE", CONFIG_VARIABLE)  # fmt: skip
+
+
+class Loop(HarnessAdapter):
+    """The harness ``loop``."""
+
+    name = "loop"
+    label = "The embedded loop"
+    instructions = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own"
+    session_pattern = PATTERN.pattern.removesuffix(r"\Z")
+    capabilities = Capabilities(
+        resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
+        client_tools=True, native_skills=True, output_schema=True, locks=True, model=True, effort=True, max_turns=True,
+        read_only_servers=True,
+    )  # fmt: skip
+    doc = """\
+Runs the small agent loop that is part of this package: no client to install, only a model's endpoint (the Messages
+API, or chat completions of OpenAI and of the many servers that speak like it). It knows the plugins of the bash
+harness: tools, hooks, providers and skills in ~/.harness and in every .harness down to the folder it works in.
+Use when no agent client is installed, when the model is one's own server, or when a worker is to be small and to
+start at once.
+Do not use when the work needs a sandbox (its commands run as you do; the modes edit and yolo are the same), when cost
+must be known (it reports tokens, no prices), or in a checkout you do not trust: plugins in its .harness are run.
+Settings: model (NAME or PROVIDER/NAME; LOOP_DEFAULT_MODEL; default: the provider's), effort (low, medium, high, max;
+default: the model's own), mode (edit), skills, mcp_servers, system_prompt, append_system_prompt, resume_session_id,
+fork_session, output_schema, max_turns (0: none of its own), additional_args, command, env, timeout_seconds (0: none),
+grace_seconds (15). Its own: HARNESS_PROVIDER (the first that is ready), HARNESS_HOME (~/.harness), HARNESS_SESSIONS,
+HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_TOOL_TIMEOUT (120)."""
+
+    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+        from swarm_mcp.runtimes.bundle import coordinator_command
+
+        argv = [*(query.command or coordinator_command()), "loop", "agent", "--json"]
+        argv += ["--resume", query.resume_session_id] if query.resume_session_id else []
+        env = {CONFIG_VARIABLE: str(_written(folder / "loop.json", query))}
+        provider, model = _provider_and_model(self.model(query))
+        env.update({"HARNESS_MODEL": model} if model else {})
+        env.update({"HARNESS_PROVIDER": provider} if provider else {})
+        env.update({"HARNESS_THINKING": query.effort} if query.effort else {})
+        drop = _FOREIGN + (("HARNESS_PROVIDER",) if _names_a_harness(os.environ) else ())
+        return Launch((*argv, *query.additional_args), env, query.prompt, drop)
+
+    def parse(self, line: str, state: dict) -> list[Event]:
+        try:
+            found = json.loads(line) if line.lstrip().startswith("{") else None
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(found, dict) or not isinstance(found.get("type"), str):
+            return []
+        kind, at = found["type"], found.get("timestamp")
+        data = {name: value for name, value in found.items() if name not in ("type", "timestamp")}
+        if kind not in KINDS or kind in (RAW_LOG, RAW_STDERR):
+            return [custom(f"loop.{kind}", data)]
+        return [Event(kind, data, at if isinstance(at, (int, float)) and not isinstance(at, bool) else 0.0)]
+
+    def error_of(self, ending: Ending) -> tuple[str, str] | None:
+        result = ending.result
+        if result is None or ending.signal:
+            return super().error_of(ending)
+        if not result.get("is_error") and not ending.exit_code:
+            return None
+        told: dict = next((found for found in reversed(ending.errors) if found.get("message")), {})
+        category = next((c for c in (result.get("error_category"), told.get("category")) if c in outcome.ERRORS), None)
+        return category or outcome.UNKNOWN, str(told.get("message") or f"the loop ended with {ending.exit_code}")
+
+    def can_resume(self, session_id: str, cwd: str) -> bool | None:
+        """From the session's own file."""
+        home = os.environ.get("HARNESS_HOME", "").strip() or os.path.expanduser("~/.harness")
+        sessions = os.environ.get("HARNESS_SESSIONS", "").strip() or nearest_sessions(cwd, home)
+        if not PATTERN.match(session_id):
+            return False
+        try:
+            with open(os.path.join(sessions, session_id, "session.conf"), encoding="utf-8", errors="replace") as file:
+                facts = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
+        except OSError:
+            return False
+        return os.path.realpath(facts.get("cwd", "")) == os.path.realpath(cwd)
+
+    def checks(self, config: Mapping[str, object]) -> list[Check]:
+        env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}
+        if _names_a_harness(env):
+            env.pop("HARNESS_PROVIDER", None)
+        wanted, model = _provider_and_model(as_string(config.get("model")))
+        wanted = wanted or env.get("HARNESS_PROVIDER", "").strip()
+        ready = [name for name in BUILT_IN if not built_in(name).missing(env)]
+        found = []
+        if wanted in BUILT_IN:
+            missing = built_in(wanted).missing(env)
+            if missing:
+                why = f"the provider {wanted} needs {missing}"
+                found.append(Check("loop_key_missing", ERROR, why, f"set {missing}"))
+        elif wanted:
+            why = f"the provider {wanted} is a plugin's; it is not started to look"
+            found.append(Check("loop_provider_unseen", INFO, why))
+        elif not ready:
+            needs = "; ".join(f"{name} needs {built_in(name).missing(env)}" for name in BUILT_IN)
+            found.append(Check("loop_no_provider", WARN, f"no built-in provider is ready: {needs}", self.instructions))
+        if (wanted in ready or not wanted) and ready:
+            name = wanted or ready[0]
+            chosen = model or env.get("LOOP_DEFAULT_MODEL", "").strip() or env.get("HARNESS_MODEL", "").strip()
+            chosen = chosen or built_in(name).default_model
+            found.append(Check("loop_provider", INFO, f"asks {name} for {chosen}"))
+        return found
+
+    def listed_models(self) -> list[dict]:
+        return [{"name": built_in(name).default_model, "short": name, "context_tokens": None} for name in BUILT_IN]
+
+
+def _provider_and_model(model: str) -> tuple[str, str]:
+    """``PROVIDER/NAME`` taken apart; other slashes belong to the name."""
+    provider, slash, name = model.partition("/")
+    return (provider, name) if slash and provider in BUILT_IN and name else ("", model)
+
+
+def _names_a_harness(env: Mapping[str, str]) -> bool:
+    """Whether ``HARNESS_PROVIDER``, which here chooses a harness and there a model's provider, means a harness."""
+    from swarm_mcp.harness.registry import ADAPTERS
+
+    return env.get("HARNESS_PROVIDER", "").strip() in ADAPTERS
+
+
+def _written(path: Path, query: HarnessQuery) -> Path:
+    """The private file with what the environment has no word for; its servers' secrets are nowhere else."""
+    config = {
+        "mode": query.mode,
+        "mcp_servers": {name: _server(server) for name, server in query.mcp_servers.items()} or None,
+        "skills": list(query.skills),
+        "system_prompt": query.system_prompt,
+        "append_system_prompt": query.append_system_prompt,
+        "output_schema": query.output_schema,
+        "max_turns": query.max_turns,
+        "fork": query.fork_session,
+    }
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(handle, "w", encoding="utf-8") as file:
+        json.dump({name: value for name, value in config.items() if value}, file)
+    return path
+
+
+def _server(server: McpServer) -> dict:
+    if server.url:
+        return {"url": server.url, "headers": dict(server.headers)}
+    return {"command": server.command, "args": list(server.args), "env": dict(server.env), "cwd": server.cwd}

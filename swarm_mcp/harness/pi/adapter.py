@@ -1,0 +1,201 @@
+"""pi (npm ``@earendil-works/pi-coding-agent``), run with ``--mode json -p``.
+
+Measured on 0.74.2: it exits with 0 even where the model's API refused (the last message says so), asks on standard
+input before it takes a session of another folder (and exits with 0 when the answer is no), and knows no MCP: its
+servers reach it through our extension.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from swarm_mcp.harness import outcome
+from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.harness.pi import stream
+from swarm_mcp.harness.checks import Check
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
+
+EXTENSION = "integrations/pi/index.ts"
+SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the extension
+_THINKING = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
+_FOREIGN = ("SWARM_PI_LABEL", "SWARM_PI_AGENT_ROLE")  # of the session that starts the run, not of the run
+_READING = ("read", "grep", "find", "ls")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_NO_SESSION = (
+    "No session found matching", "Session found in different project", "Stored session working directory does not",
+    "Cannot fork: source session",
+)  # fmt: skip
+
+
+class Pi(HarnessAdapter):
+    """The harness ``pi``."""
+
+    name = "pi"
+    label = "pi"
+    program = "pi"
+    instructions = (
+        "npm install -g @earendil-works/pi-coding-agent (0.74.2 is the newest for Node 20), then pi and /login, or an"
+        " API key in the environment"
+    )
+    capabilities = Capabilities(
+        resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
+        client_tools=True, native_skills=True, streaming_tokens=True, cost=True, locks=True, model=True, effort=True,
+        max_cost=True, max_turns=True,
+    )  # fmt: skip
+    doc = """\
+Runs the pi coding agent without its screen. Locks, the swarm's tools and other MCP servers come to it through the
+swarm's extension, which is named on its command line.
+Use when the model is one that pi has an account for (many providers, local ones too), or when start-up and tool set
+are to be small.
+Do not use when the work needs a sandbox or permissions: pi has none, so the modes edit and yolo are the same. Nor when
+read-only work needs MCP servers of one's own: only pi's reading tools, the swarm's and client tools are on then. Nor
+when the answer has to follow a schema, which is refused.
+Settings: model (provider/id or any pattern pi takes; PI_DEFAULT_MODEL; default: pi's own), effort (low, medium, high,
+max, which is pi's xhigh; default: pi's own), mode (edit), skills, mcp_servers, system_prompt, append_system_prompt,
+resume_session_id, fork_session, max_cost_usd and max_turns (0: none; the runner ends it at them, and where the model
+has no price at its first answer), additional_args, command (default: pi), env, timeout_seconds (0: none),
+grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT_SESSION_DIR."""
+
+    def launch(self, query: HarnessQuery, folder: Path) -> Launch:
+        from swarm_mcp.harness.plugin import plugin_folder
+
+        argv = [*(query.command or (self.program,)), "-p", "--mode", "json", "-e", str(plugin_folder() / EXTENSION)]
+        model = self.model(query)
+        argv += ["--model", model] if model else []
+        argv += ["--thinking", _THINKING[query.effort]] if query.effort else []
+        if query.resume_session_id:
+            argv += ["--fork" if query.fork_session else "--session", query.resume_session_id]
+        if query.system_prompt:
+            argv += ["--system-prompt", _written(folder / "system.md", query.system_prompt)]
+        if query.append_system_prompt:
+            # Given one, pi leaves out the file that the user has for this.
+            own = _first_file(Path(query.cwd) / ".pi" / "APPEND_SYSTEM.md", _home() / "APPEND_SYSTEM.md")
+            argv += ["--append-system-prompt", own] if own else []
+            argv += ["--append-system-prompt", _written(folder / "append.md", query.append_system_prompt)]
+        for skill in query.skills:
+            argv += ["--skill", skill]
+        if query.mode == READ_ONLY:
+            argv += ["--tools", ",".join((*_READING, *_harmless(query)))]
+        listed = {"mcpServers": {name: _server(server) for name, server in query.mcp_servers.items()}}
+        env = {SERVERS: _written(folder / "servers.json", json.dumps(listed))}
+        # An empty first line is trimmed away, but answers no where pi asks whether to copy another folder's session.
+        return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}", _FOREIGN)
+
+    def parse(self, line: str, state: dict) -> list[Event]:
+        return stream.events_of(line, state)
+
+    def recorded(self, line: str) -> str:
+        return stream.without_repetition(line)
+
+    def finish(self, state: dict) -> list[Event]:
+        return stream.left_over(state)
+
+    def error_of(self, ending: Ending) -> tuple[str, str] | None:
+        stderr = [line.strip() for line in _COLOUR.sub("", ending.stderr).splitlines() if line.strip()]
+        if ending.result is not None and ending.exit_code == 0:
+            if not ending.result.get("is_error"):
+                return None
+            said = str(ending.result.get("error_message") or "")
+            return str(ending.result.get("error_category") or outcome.UNKNOWN), said or "pi reports a failure"
+        for line in stderr:
+            if line.startswith(_NO_SESSION):
+                return outcome.SESSION_NOT_FOUND, line
+        last = next((line for line in stderr if line.startswith("Error")), stderr[-1] if stderr else "")
+        if ending.exit_code and not ending.signal and last:
+            return stream.category_of(" ".join(stderr)), last
+        how = f"signal {ending.signal}" if ending.signal else f"exit code {ending.exit_code}"
+        return outcome.PROCESS_CRASHED, f"pi ended without an answer ({how}){': ' + last if last else ''}"
+
+    def can_resume(self, session_id: str, cwd: str) -> bool | None:
+        """From the files that pi keeps of its sessions: one with this id, of this folder."""
+        for path in _session_files(session_id, cwd):
+            try:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    head = json.loads(file.readline(65536))
+            except (OSError, ValueError, RecursionError):
+                continue
+            if isinstance(head, dict) and head.get("type") == "session" and head.get("id") == session_id:
+                return os.path.realpath(str(head.get("cwd") or "")) == os.path.realpath(cwd)
+        return False
+
+    def format_command(self, name: str) -> str:
+        return f"/skill:{name}"
+
+    def checks(self, config: Mapping[str, object]) -> list[Check]:
+        from swarm_mcp.harness.pi.checks import checks
+
+        return checks(config, self.instructions)
+
+    def listed_models(self) -> list[dict]:
+        from swarm_mcp.harness.pi.checks import listed_models
+
+        return listed_models(self.program)
+
+
+def agent_folder() -> Path:
+    """pi's configuration folder; it need not exist."""
+    return _home()
+
+
+def _home() -> Path:
+    chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
+    return Path(os.path.expanduser(chosen or "~/.pi/agent"))
+
+
+def _session_files(session_id: str, cwd: str) -> list[Path]:
+    """The files that may be of this session, where pi started in `cwd` looks for it."""
+    chosen = os.environ.get("PI_CODING_AGENT_SESSION_DIR", "").strip() or _setting("sessionDir", cwd)
+    if chosen:
+        folder = Path(os.path.join(cwd, os.path.expanduser(chosen)))
+    else:
+        plain = os.path.realpath(cwd).lstrip("/\\")
+        folder = _home() / "sessions" / f"--{plain.replace('/', '-').replace(':', '-').replace(chr(92), '-')}--"
+    # Ids come from outside: compared, never put into a pattern.
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    return [folder / name for name in names if name.endswith(f"_{session_id}.jsonl")]
+
+
+def _setting(name: str, cwd: str) -> str:
+    """A text in pi's settings, the project's before the user's; empty where there is none."""
+    for path in (Path(cwd) / ".pi" / "settings.json", _home() / "settings.json"):
+        try:
+            value = json.loads(path.read_text(encoding="utf-8")).get(name)
+        except (OSError, ValueError, AttributeError, RecursionError):
+            continue
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def _first_file(*paths: Path) -> str:
+    return next((str(path) for path in paths if path.is_file()), "")
+
+
+def _written(path: Path, text: str) -> str:
+    """The path of a private file with this text: pi takes a file's contents where a prompt is expected."""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+    return str(path)
+
+
+def _server(server: McpServer) -> dict:
+    if server.url:
+        return {"type": "http", "url": server.url, "headers": dict(server.headers)}
+    place = {"cwd": server.cwd} if server.cwd else {}
+    return {"command": server.command, "args": list(server.args), "env": dict(server.env), **place}
+
+
+def _harmless(query: HarnessQuery) -> list[str]:
+    """The tools beside pi's own that a read-only run has: the swarm's, and what the caller itself serves."""
+    from swarm_mcp.harness.signatures import tool_of
+    from swarm_mcp.server.tools import all_tools
+
+    # A worker that it starts would not be held to reading.
+    names = [f"mcp__swarm__{name}" for name in all_tools() if name != "dispatch"]
+    return names + [f"mcp__client_tools__{tool_of(one).name}" for one in query.client_tools]

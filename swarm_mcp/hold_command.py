@@ -1,0 +1,168 @@
+"""A command that runs while locks are held: it ends when they are lost, and they go when it ends.
+
+The command has a process group of its own, which ends with this process however that ends (``harness.leash``). At
+a terminal it stays in ours, so that it can read there and hears what is typed, Ctrl-C among it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+from swarm_hook_core import clock
+from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
+from swarm_mcp.harness import leftover_processes
+from swarm_mcp.harness.leash import Leash
+from swarm_mcp.store.changes import Changes
+
+LOST = 76
+LOOK_SECONDS = 0.5  # between two looks at the locks while nothing is committed
+SIGN_SECONDS = 10.0  # between two signs of life
+LEASE_PARTS = 3  # signs of life in a lease
+PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+TYPED = ("SIGINT", "SIGQUIT")  # at a terminal the command gets these by itself
+
+
+class Hold:
+    """Locks (`rows`, as ``acquire_all`` gave them to `instance`) for as long as a command runs."""
+
+    def __init__(self, store, instance: dict, rows: list[dict], grace: float):
+        self.store = store
+        self.instance = instance
+        self.rows = rows
+        self.grace = grace
+        self.lost = ""  # what has been lost, and how
+        leases = [row["ttl"] for row in rows if row["ttl"]]
+        self._every = min([SIGN_SECONDS, *(ttl / LEASE_PARTS for ttl in leases)])
+        self._patience = min(leases, default=0.0)
+        self._sign = clock.now()
+
+    def run(self, argv: list[str]) -> int:
+        """Run `argv`; its exit code, 128 and the signal's number where one ended it, `LOST` where the locks are lost.
+
+        Raises OSError where it cannot be started.
+        """
+        ours = _at_our_terminal()
+        with Changes(self.store.path) as changes, _leashed() as leash:
+            group = os.getpgrp() if ours and os.getpgrp() == os.getpid() else 0
+            # The child fastens itself before it begins, so that it ends with us though we were killed this very moment.
+            with _passing_on(ours) as pass_on_to:
+                child = subprocess.Popen(
+                    argv, start_new_session=not ours, preexec_fn=lambda: leash.fasten(group or os.getpid())
+                )
+                pass_on_to(child)
+                threading.Thread(target=lambda: (child.wait(), changes.stop()), daemon=True).start()
+                while not changes.stopped and not self.lost:
+                    changes.wait(min(LOOK_SECONDS, self._every / 2))
+                    if not changes.stopped:
+                        self._look()
+                if self.lost:
+                    self._end(child, ours)
+                code = child.wait()
+        return LOST if self.lost else 128 - code if code < 0 else code
+
+    def release(self) -> None:
+        """Give the locks back, those that are still ours."""
+        for row in self.rows:
+            try:
+                self.store.locks.release(self.instance, row["file"], row["agent"] or "", row["fence"])
+            except Refused as refusal:
+                self.lost = self.lost or str(refusal)
+
+    # -------------------------------------------------------------- innards
+
+    def _look(self) -> None:
+        """See whether the locks are held, and show that their holder lives."""
+        try:
+            if clock.now() - self._sign >= self._every:
+                with self.store.writing():
+                    self.store.instances.require(self.instance["id"])
+                self._sign = clock.now()
+            held = self._held()
+            gone = [row["file"] for row in self.rows if row["fence"] not in held]
+            self.lost = f"{gone[0]} is no longer held: the lock lapsed, or was taken or handed on" if gone else ""
+        except StoreUnavailable as error:
+            # What has no lease is held all the same, for as long as this process lives.
+            if self._patience and clock.now() - self._sign >= self._patience:
+                self.lost = str(error)
+        except SwarmError as error:
+            self.lost = str(error)
+
+    def _held(self) -> set[int]:
+        fences = [row["fence"] for row in self.rows]
+        condition = f"AND c.instance_id = ? AND c.fence IN ({','.join('?' * len(fences))})"
+        found = self.store.locks.rows.select(condition, (self.instance["id"], *fences))
+        return {row["fence"] for row in self.store.locks.rows.live(found)}
+
+    def _end(self, child: subprocess.Popen, ours: bool) -> None:
+        """TERM, then KILL: the command, and where it has a group of its own all of that."""
+        for number, seconds in ((signal.SIGTERM, self.grace), (signal.SIGKILL, None)):
+            if ours:
+                child.send_signal(number)
+            else:
+                leftover_processes.send(child.pid, "", number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(seconds)
+                break
+        if not ours:
+            leftover_processes.end(child.pid, "", 0, self.grace)
+
+
+def _at_our_terminal() -> bool:
+    """Whether somebody types into our standard input, and we are who it is for."""
+    try:
+        return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
+def _leashed() -> Iterator[Leash]:
+    leash = Leash()
+    try:
+        yield leash
+    except BaseException:
+        leash.pull()  # the command may be running, and nobody looks after its locks any more
+        raise
+    leash.release()
+
+
+@contextlib.contextmanager
+def _passing_on(ours: bool) -> Iterator[Callable[[subprocess.Popen], None]]:
+    """While it lasts, what this process is told by signals a child is told too, once it is named by calling the value.
+
+    It begins before the child does, which may be watched, and us sent a signal, from its first moment.
+    """
+    children: list[subprocess.Popen] = []
+    early: list[int] = []
+
+    def pass_on(number: int, _frame: object) -> None:
+        if not children:
+            early.append(number)
+            return
+        (child,) = children
+        if child.poll() is not None or (ours and signal.Signals(number).name in TYPED):
+            return
+        if ours:
+            child.send_signal(number)
+        else:
+            leftover_processes.send(child.pid, "", number)
+
+    def pass_on_to(child: subprocess.Popen) -> None:
+        children.append(child)
+        for number in early:
+            pass_on(number, None)
+
+    numbers = [getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # `nohup` means it
+    before = {number: signal.signal(number, pass_on) for number in heard}
+    try:
+        yield pass_on_to
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

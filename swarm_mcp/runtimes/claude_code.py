@@ -1,0 +1,153 @@
+"""Claude Code: a directory marketplace runs in place, so upgrading the folder upgrades the plugin."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Client, Finding, HookCommand
+from swarm_mcp.runtimes.mcp_file import write_whole
+from swarm_mcp.errors import ClientFailed, SwarmError
+
+SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
+
+
+class ClaudeCode(Client):
+    """The ``claude`` command."""
+
+    name = "claude-code"
+    title = "Claude Code"
+    executable = "claude"
+
+    def install(self, marketplace: Path) -> list[str]:
+        done = self._point_to(marketplace)
+        plugin = self._plugin()
+        if plugin is None:
+            self._call("plugin", "install", PLUGIN_ID, "--json")
+            done.append(f"installed {PLUGIN_ID}")
+        elif plugin.get("version") != bundle.read_record(marketplace).get("version"):
+            self._call("plugin", "update", PLUGIN_ID, "--json")
+            done.append(f"updated {PLUGIN_ID}")
+        plugin = self._plugin()
+        if plugin is None:
+            raise ClientFailed("Claude Code does not list the plugin after installing it")
+        if not plugin.get("enabled"):
+            self._call("plugin", "enable", PLUGIN_ID, "--json", accept=(0, 1))
+            done.append(f"enabled {PLUGIN_ID}")
+        if self._forget_failed_server():
+            done.append("cleared the client's memory of a server that could not be started")
+        return done
+
+    def uninstall(self) -> list[str]:
+        done = []
+        code, _, _ = self._call("plugin", "uninstall", PLUGIN_ID, "--json", accept=(0, 1))
+        if code == 0:
+            done.append(f"uninstalled {PLUGIN_ID}")
+        code, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json", accept=(0, 1))
+        if code == 0:
+            done.append("removed the marketplace")
+        for left in ("cache/swarm", "data/swarm-swarm"):
+            # The client only marks its copies as orphaned.
+            shutil.rmtree(self._home() / "plugins" / left, ignore_errors=True)
+        return done
+
+    def traces(self) -> bool:
+        try:
+            return PLUGIN_ID in (self._home() / "settings.json").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+
+    def findings(self, marketplace: Path) -> list[Finding]:
+        plugin = self._plugin()
+        mend = "swarm-mcp install --client claude-code"
+        if plugin is None:
+            return [Finding("claude-code plugin", "warn", "not installed", mend)]
+        found = []
+        if plugin.get("errors"):
+            found.append(Finding("claude-code plugin", "fail", f"cannot be loaded: {plugin['errors'][0]}", mend))
+        elif not plugin.get("enabled"):
+            enable = f"claude plugin enable {PLUGIN_ID}"
+            found.append(Finding("claude-code plugin", "fail", "installed but disabled", enable))
+        else:
+            root = self._root(plugin)
+            found.append(Finding("claude-code plugin", "ok", f"version {plugin.get('version')}, enabled, at {root}"))
+        if self._hooks_are_off():
+            text = f"all hooks are switched off ({self._home() / 'settings.json'})"
+            found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
+        return found
+
+    def hook_commands(self) -> list[HookCommand]:
+        plugin = self._plugin()
+        if plugin is None:
+            return []
+        root = self._root(plugin)
+        path = root / "integrations/claude-code/hooks.json"
+        environment = {"CLAUDE_PLUGIN_ROOT": str(root)}
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            return [
+                HookCommand(event, str(hook["command"]), environment)
+                for event, groups in tree["hooks"].items()
+                for group in groups
+                for hook in group["hooks"]
+                if hook["type"] == "command"
+            ]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
+
+    def plugin_root(self) -> Path | None:
+        plugin = self._plugin()
+        return None if plugin is None else self._root(plugin)
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+        return {
+            "session_id": session_id, "transcript_path": "", "cwd": cwd, "permission_mode": "acceptEdits",
+            "hook_event_name": "PreToolUse", "tool_name": "Write",
+            "tool_input": {"file_path": file, "content": "x"}, "tool_use_id": "toolu_doctor",
+        }  # fmt: skip
+
+    # ---------------------------------------------------------------- innards
+
+    def _home(self) -> Path:
+        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+    def _marketplace(self) -> str:
+        _, listed, _ = self._call("plugin", "marketplace", "list", "--json")
+        for entry in listed if isinstance(listed, list) else []:
+            if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
+                source = entry.get("path") or entry.get("url") or entry.get("repo") or entry.get("source")
+                return str(source)
+        return ""
+
+    def _plugin(self) -> dict | None:
+        _, listed, _ = self._call("plugin", "list", "--json")
+        for entry in listed if isinstance(listed, list) else []:
+            if isinstance(entry, dict) and entry.get("id") == PLUGIN_ID:
+                return entry
+        return None
+
+    def _root(self, plugin: dict) -> Path:
+        return Path(plugin.get("readFromFolder") or plugin.get("installPath") or "")
+
+    def _forget_failed_server(self) -> bool:
+        """Have our MCP server tried again where the client has given it up for a while; whether it had."""
+        path = self._home() / "mcp-needs-auth-cache.json"
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(known, dict) or SERVER not in known:
+                return False
+            del known[SERVER]
+            write_whole(path.resolve(), json.dumps(known).encode())
+        except (OSError, ValueError, SwarmError, RecursionError):
+            return False  # the client forgets by itself in time
+        return True
+
+    def _hooks_are_off(self) -> bool:
+        try:
+            settings = json.loads((self._home() / "settings.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return False
+        return isinstance(settings, dict) and settings.get("disableAllHooks") is True

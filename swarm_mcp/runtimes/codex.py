@@ -1,0 +1,152 @@
+"""Codex: copies the plugin into its cache and runs its hooks only when the whole copy is trusted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.app_server import AppServer
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Client, Finding, HookCommand, same_tree
+from swarm_mcp.errors import ClientFailed
+
+EVENTS = {
+    "preToolUse": "PreToolUse",
+    "sessionStart": "SessionStart",
+    "sessionEnd": "SessionEnd",
+    "userPromptSubmit": "UserPromptSubmit",
+    "stop": "Stop",
+    "subagentStart": "SubagentStart",
+    "subagentStop": "SubagentStop",
+}
+
+
+class Codex(Client):
+    """The ``codex`` command."""
+
+    name = "codex"
+    title = "Codex"
+    executable = "codex"
+
+    def install(self, marketplace: Path) -> list[str]:
+        done = self._point_to(marketplace)
+        # A copy that is the same stays untouched: replacing it would silence hooks in running sessions.
+        if not self._is_current(marketplace):
+            upgrade = self._copy() is not None
+            self._call("plugin", "add", PLUGIN_ID, "--json")
+            done.append(f"installed {PLUGIN_ID}")
+            if upgrade:
+                done.append("Codex sessions that are running now have lost their hooks: restart them")
+        with AppServer(self.program()) as server:
+            done += self._trust(server)
+        return done
+
+    def uninstall(self) -> list[str]:
+        done = []
+        with AppServer(self.program()) as server:
+            hooks = server.hooks(PLUGIN_ID)[0]
+            # With those that another transport had, and this one has not.
+            keys = [key for key in server.trusted() if key.startswith(f"{PLUGIN_ID}:")]
+        if hooks or self._copy() is not None:
+            self._call("plugin", "remove", PLUGIN_ID, "--json")
+            done.append(f"removed {PLUGIN_ID}")
+        code, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json", accept=(0, 1))
+        if code == 0:
+            done.append("removed the marketplace")
+        if keys:
+            with AppServer(self.program()) as server:
+                server.edit(*[(f'hooks.state."{key}"', None, "replace") for key in keys])
+                if not server.trusted():
+                    server.edit(("hooks.state", None, "replace"))
+            done.append("withdrew the trust in its hooks")
+        shutil.rmtree(self._home() / "plugins/cache" / MARKETPLACE, ignore_errors=True)
+        shutil.rmtree(self._home() / "plugins/data" / f"swarm-{MARKETPLACE}", ignore_errors=True)
+        return done
+
+    def traces(self) -> bool:
+        return self._copy() is not None
+
+    def findings(self, marketplace: Path) -> list[Finding]:
+        mend = "swarm-mcp install --client codex"
+        copy = self._copy()
+        if copy is None:
+            return [Finding("codex plugin", "warn", "not installed", mend)]
+        with AppServer(self.program()) as server:
+            hooks, complaints = server.hooks(PLUGIN_ID)
+        found = [Finding("codex plugin", "ok", f"at {copy}")]
+        if bundle.read_record(marketplace) and not self._is_current(marketplace):
+            found = [Finding("codex plugin", "warn", f"{copy} differs from what this swarm-mcp installs", mend)]
+        off = [hook["key"] for hook in hooks if hook.get("enabled") is False]
+        untrusted = [hook for hook in hooks if hook.get("trustStatus") != "trusted"]
+        if not hooks:
+            why = f": {complaints[0]}" if complaints else ""
+            found.append(Finding("codex hooks", "fail", f"Codex finds no hooks in the plugin{why}", mend))
+        elif untrusted:
+            state = untrusted[0].get("trustStatus")
+            text = f"{len(untrusted)} of {len(hooks)} hooks are {state}: Codex skips them silently"
+            found.append(Finding("codex hooks", "fail", text, mend))
+        elif off:
+            found.append(Finding("codex hooks", "fail", f"switched off: {off[0]}", "codex, then /hooks"))
+        else:
+            found.append(Finding("codex hooks", "ok", f"{len(hooks)} hooks, all trusted"))
+        return found
+
+    def hook_commands(self) -> list[HookCommand]:
+        with AppServer(self.program()) as server:
+            hooks, _ = server.hooks(PLUGIN_ID)
+        return [
+            HookCommand(EVENTS.get(hook["eventName"], hook["eventName"]), hook["command"], {})
+            for hook in hooks
+            if hook.get("command")
+        ]
+
+    def plugin_root(self) -> Path | None:
+        return self._copy()
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+        patch = f"*** Begin Patch\n*** Add File: {file}\n+x\n*** End Patch\n"
+        return {
+            "session_id": session_id, "turn_id": "doctor", "transcript_path": None, "cwd": cwd,
+            "hook_event_name": "PreToolUse", "model": "doctor", "permission_mode": "default",
+            "tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_use_id": "call_doctor",
+        }  # fmt: skip
+
+    # ---------------------------------------------------------------- innards
+
+    def _trust(self, server: AppServer) -> list[str]:
+        hooks, complaints = server.hooks(PLUGIN_ID)
+        if not hooks:
+            raise ClientFailed(f"Codex finds no hooks in the plugin: {'; '.join(complaints) or 'no reason given'}")
+        waiting = {h["key"]: {"trusted_hash": h["currentHash"]} for h in hooks if h.get("trustStatus") != "trusted"}
+        if not waiting:
+            return []
+        server.edit(("hooks.state", waiting, "upsert"))
+        # The server says yes to anything; only a second look shows whether the trust holds.
+        left = [hook["key"] for hook in server.hooks(PLUGIN_ID)[0] if hook.get("trustStatus") != "trusted"]
+        if left:
+            raise ClientFailed(
+                f"{len(left)} hooks stay untrusted and will be skipped; start `codex` and choose to trust them"
+            )
+        return [f"trusted {len(waiting)} hooks of {PLUGIN_ID}"]
+
+    def _home(self) -> Path:
+        return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+
+    def _copy(self) -> Path | None:
+        """The plugin's folder in Codex's cache; None where it is not installed."""
+        base = self._home() / "plugins/cache" / MARKETPLACE / "swarm"
+        copies = sorted((path for path in base.glob("*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
+        return copies[-1] if copies else None
+
+    def _is_current(self, marketplace: Path) -> bool:
+        copy, record = self._copy(), bundle.read_record(marketplace)
+        return copy is not None and bool(record) and same_tree(copy, marketplace, [*record["files"], bundle.RECORD])
+
+    def _marketplace(self) -> str:
+        _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))
+        entries = listed.get("marketplaces") if isinstance(listed, dict) else None
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and entry.get("name") == MARKETPLACE:
+                return str((entry.get("marketplaceSource") or {}).get("source") or entry.get("root"))
+        return ""

@@ -1,0 +1,164 @@
+"""The bash harness (wedow/harness): a plugin is a folder in ``~/.harness/plugins``, and runs in place."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.base import PLUGIN, Client, Finding, HookCommand, HookTool
+from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.scope import here
+
+GUARDED = ("write_file", "str_replace", "edit_file", "bash")
+
+
+class Hs(Client):
+    """The ``hs`` command; its other name is ``harness``."""
+
+    name = "hs"
+    title = "the bash harness"
+    executable = "hs"
+
+    def program(self) -> str:
+        """The command, where it is this harness: others are called hs and harness as well."""
+        for word in (self.executable, "harness"):
+            path = shutil.which(word) or ""
+            if path and (root_of(path) is not None or home().is_dir()):
+                return path
+        return ""
+
+    def install(self, marketplace: Path) -> list[str]:
+        try:
+            changed = bundle.put(self._folder(), bundle.harness_contents(), local=True)
+        except (SwarmError, OSError) as error:
+            raise ClientFailed(str(error)) from error
+        return [f"put the plugin into {self._folder()}"] if changed else []
+
+    def uninstall(self) -> list[str]:
+        try:
+            if not bundle.remove(self._folder()):
+                return []
+        except OSError as error:
+            raise ClientFailed(f"{self._folder()} could not be removed: {error.strerror or error}") from error
+        folder = self._folder().parent
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+        return [f"removed the plugin from {self._folder()}"]
+
+    def traces(self) -> bool:
+        return bool(bundle.read_record(self._folder()))
+
+    def findings(self, marketplace: Path) -> list[Finding]:
+        mend = "swarm-mcp install --client hs"
+        folder, record = self._folder(), bundle.read_record(self._folder())
+        if not record:
+            return [Finding("hs plugin", "warn", "not installed", mend)]
+        wanted = bundle.harness_contents()
+        different = [name for name, text in wanted.items() if not _holds(folder / name, text)]
+        closed = [name for name in wanted if name.startswith(("tools/", "hooks.d/")) and not _runs(folder / name)]
+        if closed:
+            found = [Finding("hs plugin", "fail", f"{folder / closed[0]} cannot be executed", mend)]
+        elif different:
+            text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"
+            found = [Finding("hs plugin", "warn", text, mend, {"different": different})]
+        else:
+            found = [Finding("hs plugin", "ok", f"version {record.get('version')}, at {folder}")]
+        return found + [self._shadows(folder)]
+
+    def hook_commands(self) -> list[HookCommand]:
+        root = self.plugin_root()
+        if root is None:
+            return []
+        command = shlex.join([bundle.interpreter(), "-E", "-s", "-S", str(root / "hooks" / "probe.py")])
+        return [HookCommand("PreToolUse", command, {})]
+
+    def hook_tools(self) -> list[HookTool]:
+        return []  # the harness has no MCP servers
+
+    def plugin_root(self) -> Path | None:
+        return self._folder() if self.traces() else None
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+        return {
+            "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write_file",
+            "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
+        }  # fmt: skip
+
+    # ---------------------------------------------------------------- innards
+
+    def _folder(self) -> Path:
+        return home() / "plugins" / PLUGIN
+
+    def _marketplace(self) -> str:
+        return ""  # it has none: plugins are folders
+
+    def _shadows(self, folder: Path) -> Finding:
+        """Whether a tool of somebody else's stands in front of a guard, for sessions in this folder."""
+        before = shadows(here(), folder)
+        if not before:
+            return Finding("hs guards", "ok", f"no other tool stands in front of them in {here()}")
+        text = f"writes by {before[0]} are not checked: that tool stands in front of the guard of its name"
+        mend = f"rename {before[0]}, or have it ask `swarm-mcp locks` first"
+        return Finding("hs guards", "warn", text, mend, {"shadowed_by": before})
+
+
+def home() -> Path:
+    """The harness's own folder of this user; it need not exist."""
+    return Path(os.path.expanduser(os.environ.get("HARNESS_HOME", "").strip() or "~/.harness"))
+
+
+def root_of(program: str) -> Path | None:
+    """Where the harness that this command starts is installed; None where that cannot be told."""
+    given = os.environ.get("HARNESS_ROOT", "").strip()
+    for root in (Path(given) if given else None, Path(os.path.realpath(program)).parent.parent):
+        if root is not None and (root / "plugins" / "core" / "hooks.d").is_dir():
+            return root
+    return None
+
+
+def user_sources(cwd: str) -> list[Path]:
+    """The folders that a session in `cwd` takes plugins from besides those that are bundled, lowest priority first."""
+    places: list[Path] = []
+    for folder in (Path(cwd), *Path(cwd).parents):
+        place = folder / ".harness"
+        if place.is_dir():
+            places.append(place)
+    if home() not in places:
+        places.append(home())
+    found = []
+    for place in reversed(places):
+        packs = place / "plugins"
+        found += sorted(path for path in packs.iterdir() if path.is_dir()) if packs.is_dir() else []
+        found.append(place)
+    return found
+
+
+def shadows(cwd: str, plugin: Path) -> list[str]:
+    """The tools that a session in `cwd` would use instead of the guards of `plugin`."""
+    found = []
+    for name in GUARDED:
+        tools = [path for path in (source / "tools" / name for source in user_sources(cwd)) if _runs(path)]
+        if tools and not _is_guard(tools[-1], plugin / "tools" / name):
+            found.append(str(tools[-1]))
+    return found
+
+
+def _is_guard(tool: Path, ours: Path) -> bool:
+    try:
+        return tool.samefile(ours) or tool.read_bytes() == ours.read_bytes()
+    except OSError:
+        return False
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _runs(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

@@ -1,0 +1,152 @@
+"""pi: a package in a local folder runs in place, so upgrading the folder upgrades it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.base import Client, Finding, HookCommand
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
+from swarm_mcp.errors import ClientFailed
+
+PACKAGE = "swarm-mcp"  # the name in our package.json
+FOLDER = "integrations/pi"
+
+
+class Pi(Client):
+    """The ``pi`` command."""
+
+    name = "pi"
+    title = "pi"
+    executable = "pi"
+
+    def install(self, marketplace: Path) -> list[str]:
+        done = []
+        for source, root in self._ours():
+            if root != marketplace.resolve():
+                done.append(self._remove(source, root))
+        if not self._ours():
+            self._call("install", str(marketplace))
+            done.append(f"installed the package in {marketplace}")
+        if not self._ours():
+            raise ClientFailed("pi does not list the package after installing it")
+        return done
+
+    def uninstall(self) -> list[str]:
+        return [self._remove(source, root) for source, root in self._ours()]
+
+    def traces(self) -> bool:
+        return bool(self._ours())
+
+    def findings(self, marketplace: Path) -> list[Finding]:
+        mend = "swarm-mcp install --client pi"
+        ours = self._ours()
+        if not ours:
+            return [Finding("pi package", "warn", "not installed", mend)]
+        source, root = ours[0]
+        off = self._switched_off(source)
+        if off:
+            return [Finding("pi package", "fail", f"installed, but {off}", "pi config, or edit its settings.json")]
+        if not (root / FOLDER / "index.ts").is_file():
+            return [Finding("pi package", "fail", f"{root} has no {FOLDER}/index.ts", mend)]
+        version = bundle.read_record(root).get("version") or _named(root).get("version")
+        if version != bundle.__version__:
+            text = f"version {version} at {root}; this swarm-mcp is {bundle.__version__}"
+            return [Finding("pi package", "warn", text, mend)]
+        return [Finding("pi package", "ok", f"version {version}, at {root}")]
+
+    def hook_commands(self) -> list[HookCommand]:
+        root = self.plugin_root()
+        if root is None:
+            return []
+        path = root / FOLDER / "hooks.json"
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            return [
+                HookCommand(event, str(hook["command"]), {"SWARM_PLUGIN_ROOT": str(root)})
+                for event, groups in tree["hooks"].items()
+                for group in groups
+                for hook in group["hooks"]
+            ]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
+
+    def plugin_root(self) -> Path | None:
+        ours = self._ours()
+        return ours[0][1] if ours else None
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
+        return {
+            "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write",
+            "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
+        }  # fmt: skip
+
+    # ---------------------------------------------------------------- innards
+
+    def _remove(self, source: str, root: Path) -> str:
+        # A path counts from pi's folder in its settings, from here on its command line.
+        here = source.startswith("git:") or "://" in source
+        self._call("remove", source if here else str(self._folder_of(source) or root))
+        return f"removed the package from {source}"
+
+    def _home(self) -> Path:
+        chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
+        return Path(os.path.expanduser(chosen or "~/.pi/agent"))
+
+    def _marketplace(self) -> str:
+        ours = self._ours()
+        return str(ours[0][1]) if ours else ""
+
+    def _packages(self) -> list:
+        try:
+            settings = json.loads((self._home() / "settings.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return []
+        listed = settings.get("packages") if isinstance(settings, dict) else None
+        return listed if isinstance(listed, list) else []
+
+    def _ours(self) -> list[tuple[str, Path]]:
+        """The packages in pi's settings that are this plugin: source as written, and its folder."""
+        found = []
+        for entry in self._packages():
+            source = entry.get("source") if isinstance(entry, dict) else entry
+            root = self._folder_of(source) if isinstance(source, str) else None
+            if root is not None and (_named(root).get("name") == PACKAGE or root == marketplace_folder().resolve()):
+                # A clone is a package by its folder of pi's; what hooks need is beside that.
+                found.append((source, root.parents[1] if str(root).endswith(f"/{FOLDER}") else root))
+        return found
+
+    def _folder_of(self, source: str) -> Path | None:
+        """Where pi keeps what came from `source`; None for packages of npm, which this plugin is not."""
+        if source.startswith("npm:"):
+            return None
+        place = source.removeprefix("git:")
+        if "://" in place:
+            host, path = urlsplit(place).hostname or "", urlsplit(place).path
+        elif source != place:
+            host, _, path = place.rpartition("git@")[2].replace(":", "/", 1).partition("/")
+        else:
+            return Path(os.path.realpath(self._home() / os.path.expanduser(source)))
+        return self._home() / "git" / host / path.strip("/").partition("@")[0].removesuffix(".git")
+
+    def _switched_off(self, source: str) -> str:
+        """How the settings keep our extension from being loaded; empty where they do not."""
+        for entry in self._packages():
+            if isinstance(entry, dict) and entry.get("source") == source:
+                wanted = entry.get("extensions")
+                words = [word for word in wanted if isinstance(word, str)] if isinstance(wanted, list) else None
+                if words == [] or any(word[:1] in ("-", "!") and word.endswith("index.ts") for word in words or ()):
+                    return f"its extension is switched off in {self._home() / 'settings.json'}"
+        return ""
+
+
+def _named(root: Path) -> dict:
+    """The ``package.json`` of a folder; empty where there is none."""
+    try:
+        tree = json.loads((root / "package.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}

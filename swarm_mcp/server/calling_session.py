@@ -1,0 +1,207 @@
+"""Which session a tool call comes from.
+
+Codex names its thread in every call. Claude Code does not, and its environment keeps the name of the
+first session of the process; but hooks and server are children of one client process, and hooks
+record that process with each session. Where no hooks do, each connection is a session of its own, which
+the client's next server goes on with once this one has provably gone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
+from swarm_hook_core.labels import token
+from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.process import client_process, gone, start_time
+from swarm_mcp.scope import clean, here, scope_of
+from swarm_mcp.store import Store
+from swarm_mcp.store.registration import Registration, new_id
+
+LEASE_SECONDS = 86400
+NAMES = ("sessionId", "threadId")  # what Codex calls a session in a call's metadata
+
+
+def of_run(store: Store, instance_id: str, client: tuple[int, str]) -> dict | None:
+    """The instance `instance_id`, if it is that of a run under way and `client` its child; else None."""
+    run = store.runs.admit(instance_id, client)
+    return store.instances.live(run["instance_id"]) if run else None
+
+
+def connection_name() -> str:
+    """A name for the session that is this server's connection, from which others see whether the server has gone."""
+    return f"server-{os.getpid()}-{start_time(os.getpid())}-{new_id()}"
+
+
+def server_of(row: dict) -> tuple[int, str]:
+    """Pid and start time of the server whose connection registered `row`; ``(0, "")`` where its name does not tell."""
+    word, pid, started, *_ = [*row["session_id"].split("-"), "", ""]
+    return (int(pid), started) if word == "server" and pid.isdigit() else (0, "")
+
+
+def server_has_gone(row: dict, here: str) -> bool:
+    """Whether the server whose connection registered `row` provably no longer runs."""
+    return gone(row["host"] or "", *server_of(row), here)
+
+
+class CallingSession:
+    """The session behind one connection, looked up anew for each call: clients change it under us."""
+
+    def __init__(self):
+        self.client = client_process()
+        self._began = int(time.time())
+        self._own_id = connection_name()
+        self._callers: set[str] = set()  # instances that calls have come from
+
+    def instance(self, store: Store, meta: dict) -> dict | None:
+        """The registered instance this call speaks for, or None."""
+        # Codex's daemon is one process for many sessions: one it names is never guessed at.
+        named = _names_session(meta)
+        known = self._named(store, meta) if named else self._of_client(store)
+        found = known or self._of_run(store) or self._own(store)
+        found = found or (None if named else self._go_on(store)) or self._waiting(store)
+        if found:
+            self._callers.add(found["id"])
+        return found
+
+    def vouched(self, store: Store) -> list[str]:
+        """Ids of the instances that are alive as long as this server's client is.
+
+        A client of several sessions, such as Codex's daemon, does not tell which of them goes on: then those that
+        have called this server.
+        """
+        rows = self._sessions_of_client(store)
+        found = [row["id"] for row in rows if len(rows) == 1 or row["id"] in self._callers]
+        own = self._own(store)
+        return list(dict.fromkeys([*found, *([own["id"]] if own else [])]))
+
+    def inherited(self, store: Store) -> list[str]:
+        """Ids of the instances that this connection would go on with, were it called now."""
+        left = None if self._own(store) else self._left_behind(store)
+        return [left["id"]] if left else []
+
+    def register(self, store: Store, meta: dict, arguments: dict) -> dict:
+        """The session's instance; where hooks have registered none, a new one for this connection."""
+        known = self.instance(store, meta)
+        if not known and arguments.get("label") and not _names_session(meta):
+            known = self._go_on(store, arguments["label"])
+        if known:
+            return known
+        # Codex says whose call it is, so the row is the one its hooks would make.
+        named = str(meta.get("sessionId") or "") if "x-codex-turn-metadata" in meta else ""
+        return store.instances.register(
+            self._request(
+                arguments["directory"],
+                named,
+                label=arguments.get("label"),
+                scope=arguments.get("scope"),
+                file_root=arguments.get("file_root"),
+                adopt_id=arguments.get("adopt_instance_id"),
+            )
+        )
+
+    @property
+    def preassigned(self) -> bool:
+        """Whether whoever started this server reserved an instance for it (``SWARM_MCP_INSTANCE_ID``)."""
+        return bool(os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip())
+
+    def join_preassigned(self, store: Store) -> None:
+        """Take the reserved instance."""
+        from swarm_mcp.server.preassigned import register_preassigned
+
+        register_preassigned(store, self.client, self._own_id)
+
+    def renew(self, store: Store) -> None:
+        """A sign of life for what this connection itself registered."""
+        own = self._own(store)
+        if own:
+            with store.writing():
+                store.instances.require(own["id"])
+
+    def leave(self, store: Store) -> None:
+        """Remove what this connection itself registered; sessions of hooks end by their own hook."""
+        own = self._own(store)
+        if own:
+            store.instances.remove(own["id"])
+
+    def _own(self, store: Store) -> dict | None:
+        return store.instances.of_session(SERVER_RUNTIME, self._own_id)
+
+    def _of_run(self, store: Store) -> dict | None:
+        """The instance of the run whose child started this server."""
+        reserved = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+        return of_run(store, reserved, self.client) if reserved else None
+
+    def _named(self, store: Store, meta: dict) -> dict | None:
+        # A sub-agent has a thread of its own in its parent's session.
+        for key in NAMES:
+            name = meta.get(key)
+            rows = store.instances.of_session_id(name) if isinstance(name, str) and name else []
+            if len(rows) == 1:
+                return rows[0]
+        return None
+
+    def _waiting(self, store: Store) -> dict | None:
+        """The row that hooks of another implementation made for this client's session: the only such one here.
+
+        They know no processes, so the contract goes by the folder: one leased row, with a session in its label.
+        """
+        directory = clean(os.environ.get("SWARM_MCP_DIRECTORY", "") or here())
+        scope = scope_of(directory, os.environ.get("SWARM_MCP_SCOPE", ""))
+        rows = [
+            row
+            for row in store.instances.in_scope(scope)
+            if row["directory"] == directory and not row["adopted"] and row["last_seen"] is None
+            and token(row["label"] or "", "session")
+        ]  # fmt: skip
+        if len(rows) != 1:
+            return None
+        row = store.instances.register(self._request(directory, "", scope=scope, adopt_id=rows[0]["id"]))
+        return row if row["id"] == rows[0]["id"] else None
+
+    def _request(self, directory: str, named: str, **more) -> Registration:
+        """How this connection registers, as the session its client `named` where it names any."""
+        return Registration(
+            directory,
+            runtime="codex" if named else SERVER_RUNTIME,
+            session_id=named or self._own_id,
+            client=self.client if self.client[0] else (os.getpid(), start_time(os.getpid())),
+            lease_seconds=LEASE_SECONDS,
+            **more,
+        )
+
+    def _go_on(self, store: Store, label: str = "") -> dict | None:
+        """What a server of this client that has gone has left behind, from now on this connection's."""
+        left = self._left_behind(store, label)
+        if not left or not store.instances.rename_session(left["id"], left["session_id"], self._own_id):
+            return None
+        return store.instances.live(left["id"])
+
+    def _left_behind(self, store: Store, label: str = "") -> dict | None:
+        """The session of a server before this one that has gone: the client's only one, else the one with that label.
+
+        A connection that registered anything after this server began was beside it, and is not followed by it.
+        """
+        rows = [row for row in store.instances.of_client(*self.client) if row["runtime"] == SERVER_RUNTIME]
+        left = [row for row in rows if row["last_seen"] <= self._began and server_has_gone(row, store.here)]
+        if len(rows) > 1:
+            left = [row for row in left if label and row["label"] == label]
+        return left[0] if len(left) == 1 else None
+
+    def _sessions_of_client(self, store: Store) -> list[dict]:
+        """The sessions that hooks have registered for this client: neither what its servers did, nor commands."""
+        rows = store.instances.of_client(*self.client)
+        return [row for row in rows if row["runtime"] not in (SERVER_RUNTIME, HOLD)]
+
+    def _of_client(self, store: Store) -> dict | None:
+        rows = self._sessions_of_client(store)
+        if len(rows) == 1:
+            return rows[0]
+        hint = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+        return next((row for row in rows if row["session_id"] == hint), None)
+
+
+def _names_session(meta: dict) -> bool:
+    """Whether the client says in a call which of its sessions that is."""
+    return any(isinstance(meta.get(key), str) and meta[key] for key in NAMES)

@@ -1,0 +1,191 @@
+"""A session's situation at a glance: what it has, what is in its way, and what to do next."""
+
+from __future__ import annotations
+
+from swarm_hook_core.decision import duration
+from swarm_hook_core.labels import token
+from swarm_hook_core.untrusted_text import quoted
+from swarm_hook_core.paths import key_of
+from swarm_mcp.standing import held_by, peers_of
+from swarm_mcp.store import task_glance, task_rows
+from swarm_mcp.store import task_states as states
+
+MOST_CLAIMABLE = 10
+MOST_PEER_TASKS = 20
+MOST_FILES = 50  # of one's own tasks whose locks are looked up
+_BRIEF = (
+    "id", "type", "title", "status", "assignee", "requester", "priority", "files", "depends_on", "parent_task_id",
+    "review_of_task_id", "fixes_task_id", "progress_summary", "progress_updated_at", "blocked_reason",
+    "expected_next_update_at",
+)  # fmt: skip
+_ACTIVE = "status IN ('claimed', 'in_progress')"
+
+
+def situation(store, me: dict) -> dict:
+    """The answer of ``swarm_status``. Marks and changes nothing."""
+    sight = task_rows.Sight(store, me)
+    assigned = task_rows.find(
+        store,
+        f"scope = ? AND assignee = ? AND status NOT IN ('done', 'failed', 'cancelled') ORDER BY {task_rows.ORDER}",
+        (me["scope"], me["id"]),
+    )
+    others = _peer_tasks(store, me, sight)
+    held = held_by(store, me)
+    active = [task for task in assigned if task["status"] in (states.CLAIMED, states.IN_PROGRESS)]
+    blocking = _blocking(store, me, active)
+    counts = task_glance.counts(store, me, sight)
+    unread = store.messages.peek(me)
+    claimable = store.tasks.claimable(me, MOST_CLAIMABLE)
+    owner = store.planner.owner(me["scope"])
+    return {
+        "instance": {
+            "id": me["id"],
+            "label": me["label"],
+            "role": token(me["label"] or "", "role") or None,
+            "scope": me["scope"],
+            "directory": me["directory"],
+            "file_root": me["file_root"],
+        },
+        "peers": peers_of(store, me),
+        "planner_owner": {**owner, "is_me": owner["instance_id"] == me["id"]} if owner else None,
+        "unread_messages": unread,
+        "task_counts": counts,
+        "assigned_tasks": [_brief(task) for task in assigned],
+        "claimable_tasks": [_brief(task) for task in claimable],
+        "active_peer_tasks": [_brief(task) for task in others],
+        "held_locks": held,
+        "blocking_locks": blocking,
+        "warnings": _warnings(store.now(), active, others, held, blocking),
+        "next_action": _next_action(me, unread, assigned, claimable, counts),
+    }
+
+
+def _brief(task: dict) -> dict:
+    shown = {name: task[name] for name in _BRIEF}
+    return {**shown, "files": shown["files"] or [], "depends_on": shown["depends_on"] or []}
+
+
+def _peer_tasks(store, me: dict, sight: task_rows.Sight) -> list[dict]:
+    tasks = task_rows.find(
+        store,
+        f"scope = ? AND {_ACTIVE} AND assignee IS NOT NULL AND assignee <> ? ORDER BY {task_rows.ORDER} LIMIT 200",
+        (me["scope"], me["id"]),
+    )
+    return [task for task in tasks if sight.sees(task)][:MOST_PEER_TASKS]
+
+
+def _blocking(store, me: dict, active: list[dict]) -> list[dict]:
+    """What others hold of the files of one's own tasks, and of those one was refused, as a refusal shows it."""
+    files = [file for task in active for file in task["files"] or ()][:MOST_FILES]
+    refused = store.rows("SELECT file FROM swarm_denials WHERE instance_id = ? LIMIT ?", (me["id"], MOST_FILES))
+    viewer, found = token(me["label"] or "", "identity"), dict[str, dict]()
+    for file in [*files, *(row["file"] for row in refused)]:
+        for lock in store.locks.on(file):
+            if lock["instance_id"] != me["id"]:
+                found.setdefault(lock["id"], store.locks.describe(lock, viewer))
+    return list(found.values())
+
+
+# ------------------------------------------------------------------------ what is amiss
+
+
+def _warnings(now: int, active: list[dict], others: list[dict], held: list[dict], blocking: list[dict]) -> list[dict]:
+    mine = {key_of(lock["file"]) for lock in held}
+    theirs = {key_of(lock["file"]): lock for lock in blocking}
+    theirs_at_work = {key_of(file): task for task in others for file in task["files"] or ()}
+    found: list[dict] = []
+
+    def warn(code: str, severity: str, message: str, **about) -> None:
+        found.append({"code": code, "severity": severity, **about, "message": message})
+
+    for task in active:
+        about = {"task_id": task["id"]}
+        if task["blocked_reason"]:
+            warn("task_reported_blocked", "warning", f"You reported it blocked: {quoted(task['blocked_reason'])}", **about)
+        if _overdue(task, now):
+            late = duration(now - task["expected_next_update_at"])
+            warn(
+                "expected_progress_update_overdue", "info",
+                f"Your next report on it is {late} overdue: call report_progress, or complete_task.", **about,
+            )  # fmt: skip
+        working = task["status"] == states.IN_PROGRESS
+        if working and not task["files"]:
+            warn(
+                "in_progress_task_without_files", "info",
+                "It names no files, so peers cannot see what it touches; lock what must be kept still.", **about,
+            )  # fmt: skip
+        for file in task["files"] or ():
+            key, place = key_of(file), {**about, "file": file}
+            lock, rival = theirs.get(key), theirs_at_work.get(key)
+            if lock:
+                who = lock.get("instance_id")
+                warn(
+                    "file_locked_by_peer", "warning",
+                    "Another session has locked this file of your task; writing it will be denied.",
+                    **place, **({"instance_id": who} if who else {}),
+                )  # fmt: skip
+            elif working and key not in mine:
+                warn(
+                    "missing_lock_for_in_progress_task", "warning",
+                    "Your task is to change this file, and you have not locked it: peers may write it meanwhile.",
+                    **place,
+                )  # fmt: skip
+            if rival:
+                warn(
+                    "active_task_file_overlap", "warning",
+                    f'A peer works on this file too, for its task {quoted(rival["title"])}: agree who goes first.',
+                    **place, instance_id=rival["assignee"],
+                )  # fmt: skip
+    for task in others:
+        if _overdue(task, now):
+            late = duration(now - task["expected_next_update_at"])
+            warn(
+                "peer_progress_update_overdue", "info",
+                f'The next report on a peer\'s task {quoted(task["title"])} is {late} overdue.',
+                task_id=task["id"], instance_id=task["assignee"],
+            )  # fmt: skip
+    wanted = {key_of(file) for task in active for file in task["files"] or ()}
+    for lock in held:
+        if key_of(lock["file"]) not in wanted and lock["task_id"] not in {task["id"] for task in active}:
+            warn(
+                "held_lock_without_active_task_file", "info",
+                "You hold this lock for none of your active tasks: unlock_file, unless you still need it.",
+                file=lock["file"],
+            )  # fmt: skip
+    return found
+
+
+def _overdue(task: dict, now: int) -> bool:
+    due = task["expected_next_update_at"]
+    return isinstance(due, (int, float)) and due < now
+
+
+# ------------------------------------------------------------------------- what to do now
+
+
+def _next_action(
+    me: dict, unread: list[dict], assigned: list[dict], claimable: list[dict], counts: dict[str, int]
+) -> dict:
+    by_status = {task["status"]: task for task in reversed(assigned)}
+    if unread:
+        return _do("poll_messages", "Messages are waiting; they may change what is worth doing.")
+    if states.IN_PROGRESS in by_status:
+        return _do(
+            "complete_task", "You are in the middle of this task: go on with it, report_progress if it takes long or"
+            " is stuck, and complete_task when it is done.", by_status[states.IN_PROGRESS],
+        )  # fmt: skip
+    if states.CLAIMED in by_status:
+        return _do("claim_task", "This task was given to you; claim it to begin.", by_status[states.CLAIMED])
+    if claimable:
+        return _do("claim_next_task", "Tasks are open that you could do.")
+    plans = token(me["label"] or "", "role") == "planner"
+    if plans and any(counts[status] for status in (states.FAILED, states.CANCELLED, states.APPROVAL_REQUIRED)):
+        return _do("list_tasks", "Tasks have failed, were cancelled or wait for approval: as planner, see to them.")
+    return _do(
+        "wait_for_activity",
+        "Nothing is ready for you. Wait if you expect a reply, a result or a released file; else end the turn.",
+    )
+
+
+def _do(tool: str, reason: str, task: dict | None = None) -> dict:
+    return {"tool": tool, **({"task_id": task["id"]} if task else {}), "reason": reason}

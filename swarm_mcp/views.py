@@ -1,0 +1,33 @@
+"""Instances as answers show them, on the command line and over MCP."""
+
+from __future__ import annotations
+
+from swarm_hook_core.untrusted_text import label
+
+
+def known_as(row: dict) -> str:
+    """What a session is called in a sentence to another one: its label, as its own words, and its id."""
+    return f"{label(row['label']) if row['label'] else 'a session without a label'} (instance {row['id']})"
+
+
+def short(instance_id: str) -> str:
+    """The first eight characters of an id, for people."""
+    return instance_id[:8]
+
+
+def seconds_since(moment: object, now: int) -> int:
+    """How long ago a time column says it was; 0 where another program has stored no time there."""
+    return max(0, now - int(moment)) if isinstance(moment, (int, float)) else 0
+
+
+def public_instance(row: dict) -> dict:
+    """An instance in the shape that listings show."""
+    names = ("id", "scope", "directory", "root", "file_root", "label", "pid", "registered_at", "heartbeat")
+    return {name: row[name] for name in names}
+
+
+def registration(row: dict) -> dict:
+    """An instance in the shape that ``register`` and ``whoami`` show."""
+    names = ("id", "scope", "directory", "root", "file_root", "pid", "label")
+    shown = {name: row[name] for name in names}
+    return {**shown, "adopted": bool(row["adopted"]), "lease_until": row["lease_until"]}

@@ -1,0 +1,105 @@
+"""One server process over real pipes, and the line-delimited JSON-RPC to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import time
+
+from support.fixtures import SWARM, Ground, time_limit
+
+ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+
+
+class Server:
+    """One server process and the line-delimited JSON-RPC to it."""
+
+    def __init__(self, ground: Ground, program: list[str] | None = None, **options):
+        self.process = subprocess.Popen(
+            program or [*SWARM, "serve"], cwd=options.pop("cwd", ground.repo),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+        )  # fmt: skip
+        self._number = 0
+        self.notifications: list[dict] = []
+        self._received = b""
+        self.begin_handshake()
+
+    def begin_handshake(self) -> None:
+        """What every client does first."""
+        self.welcome = self.ask("initialize", ABOUT)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def close_input(self) -> None:
+        """What a client does that has had enough."""
+        self.process.stdin.close()
+        self.process.stdin = None
+
+    def send(self, message: dict) -> None:
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, params: dict | None = None, seconds: float = 60) -> dict:
+        """The answer to one request: its result, or its error."""
+        return self.answer_to(self.begin(method, params), seconds)
+
+    def begin(self, method: str, params: dict | None = None) -> int:
+        """Send a request without waiting; its id."""
+        self._number += 1
+        self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params or {}})
+        return self._number
+
+    def answer_to(self, number: int, seconds: float = 60) -> dict:
+        """The result of request `number`, or its error; notifications that come first are kept."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            message = self.next_message(end - time.monotonic())
+            if message is None:
+                break
+            if message.get("id") == number:
+                return message["result"] if "result" in message else {"error": message["error"]}
+            self.notifications.append(message)
+        raise AssertionError(f"no answer to request {number}")
+
+    def next_message(self, seconds: float) -> dict | None:
+        """The next message from the server, None where none comes in time."""
+        end = time.monotonic() + seconds
+        while b"\n" not in self._received:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                return None
+            data = os.read(self.process.stdout.fileno(), 65536)
+            assert data, f"the server ended: {self.process.communicate()[1].decode()}"
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
+        return json.loads(line)
+
+    def call(self, tool: str, arguments: dict | None = None, **meta) -> dict:
+        """The result of a tool call."""
+        return self.ask("tools/call", {"name": tool, "arguments": arguments or {}, **({"_meta": meta} if meta else {})})
+
+    def value(self, tool: str, arguments: dict | None = None, **meta) -> dict:
+        """The structured content of a tool call, once it is seen to agree with the text."""
+        result = self.call(tool, arguments, **meta)
+        assert not result.get("isError"), result
+        assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+        return result["structuredContent"]
+
+    def text(self, tool: str, arguments: dict | None = None, **meta) -> str:
+        """The text of a tool call that has no structured content."""
+        result = self.call(tool, arguments, **meta)
+        assert result.get("structuredContent") is None and not result.get("isError"), result
+        return result["content"][0]["text"]
+
+    def ended_within(self, seconds: float) -> int:
+        """The exit code."""
+        return self.process.wait(time_limit(seconds))

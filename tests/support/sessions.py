@@ -1,0 +1,175 @@
+"""What the hook tests act with: the plugins' own hook commands, sessions, and peers that hold locks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from support.fixtures import put_empty_store
+
+from swarm_hook_core.process import start_time
+from swarm_mcp.store import Store
+from swarm_mcp.store.registration import Registration
+
+ROOT = Path(__file__).resolve().parents[2]
+PAYLOADS = ROOT / "tests" / "data" / "payloads"
+RUNTIMES = ("claude-code", "codex")
+FOLDERS = {"claude-code": "claude", "codex": "codex"}  # of captured payloads
+INTERPRETER = sys.executable  # what runs the hooks
+EVENTS = {
+    "session_start": "SessionStart",
+    "turn": "UserPromptSubmit",
+    "pre_tool_use": "PreToolUse",
+    "post_tool_use": "PostToolUse",
+    "session_end": "SessionEnd",
+}
+
+
+class Ran(NamedTuple):
+    """One run of a hook. `took` is in seconds."""
+
+    code: int
+    out: str
+    err: str
+    took: float
+
+    @property
+    def reason(self) -> str:
+        """Why the call was denied, empty where it may pass. Anything but the one honoured object is an error."""
+        if self.out == "":
+            return ""
+        answer = json.loads(self.out)
+        assert set(answer) == {"hookSpecificOutput"}
+        inner = answer["hookSpecificOutput"]
+        assert set(inner) == {"hookEventName", "permissionDecision", "permissionDecisionReason"}
+        assert (inner["hookEventName"], inner["permissionDecision"]) == ("PreToolUse", "deny")
+        return str(inner["permissionDecisionReason"])
+
+    @property
+    def context(self) -> str:
+        """What a session start tells the model; if anything is wrong the user as well."""
+        answer = json.loads(self.out)
+        assert set(answer) <= {"systemMessage", "hookSpecificOutput"}
+        assert set(answer["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
+        assert answer["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+        return str(answer["hookSpecificOutput"]["additionalContext"])
+
+
+def hooks_folder(runtime: str) -> Path:
+    return ROOT / "integrations" / runtime / "hooks"
+
+
+def wired_command(runtime: str, event: str) -> str:
+    """The shell command that this runtime's hooks.json gives to an event."""
+    wired = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
+    ((entry,),) = [group["hooks"] for group in wired["hooks"][event]]
+    return str(entry["command"]).replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
+
+
+def argv(runtime: str, hook: str) -> list[str]:
+    """A hook as its client starts it, without the shell in between."""
+    words = shlex.split(wired_command(runtime, EVENTS[hook]).partition(";")[0])
+    return [INTERPRETER, "-E", "-s", "-S", words[-1]]
+
+
+def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None) -> Ran:
+    """Run one hook on `payload`: an object, or the bytes themselves."""
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    begun = time.monotonic()
+    done = subprocess.run(
+        argv(runtime, hook),
+        input=data,
+        capture_output=True,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        timeout=300,
+        check=False,
+    )
+    took = time.monotonic() - begun
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"), took)
+
+
+def captured(runtime: str, name: str, cwd: Any) -> dict[str, Any]:
+    """A payload captured from the real client, with its placeholders filled in."""
+    text = (PAYLOADS / FOLDERS[runtime] / f"{name}.json").read_text()
+    payload = json.loads(text.replace("<CWD>", str(cwd)).replace("<HOME>", os.environ["HOME"]))
+    assert isinstance(payload, dict)
+    return payload
+
+
+def new_session() -> str:
+    return str(uuid.uuid4())
+
+
+def start(runtime: str, session_id: str, cwd: Any, source: str = "startup", **env: str) -> Ran:
+    payload = {**captured(runtime, f"SessionStart.{source}", cwd), "session_id": session_id}
+    return run(runtime, "session_start", payload, env)
+
+
+def write_payload(runtime: str, session_id: str, cwd: Any, *paths: str) -> dict[str, Any]:
+    """A call that writes `paths` as spelled: one file in Claude Code, any number in Codex."""
+    if runtime == "claude-code":
+        (path,) = paths
+        payload = captured(runtime, "PreToolUse.Write", cwd)
+        payload["tool_input"]["file_path"] = path
+    else:
+        payload = captured(runtime, "PreToolUse.apply_patch", cwd)
+        hunks = "".join(f"*** Add File: {path}\n+x\n" for path in paths)
+        payload["tool_input"] = {"command": f"*** Begin Patch\n{hunks}*** End Patch\n"}
+    payload["session_id"] = session_id
+    return payload
+
+
+def write(runtime: str, session_id: str, cwd: Any, *paths: str | Path, **env: str) -> Ran:
+    return run(runtime, "pre_tool_use", write_payload(runtime, session_id, cwd, *(str(path) for path in paths)), env)
+
+
+def ready_store() -> Path:
+    """An empty store in this test's home."""
+    path = Path(os.environ["SWARM_DB_PATH"])
+    if not path.exists():
+        put_empty_store(str(path))
+    return path
+
+
+def join(store: Store, directory: Any, label: str = "peer", **given: Any) -> dict[str, Any]:
+    """Register a session of a live client; its row."""
+    # Not this process: the hooks that it starts would take the peer's locks for their own client's.
+    facts = {"runtime": "codex", "session_id": new_session(), "client": (1, start_time(1)), "lease_seconds": 86400}
+    row: dict[str, Any] = store.instances.register(Registration(str(directory), label=label, **{**facts, **given}))
+    return row
+
+
+def peer_locks(directory: Any, file: Any, note: str = "busy", label: str = "peer", **given: Any) -> dict[str, Any]:
+    """A peer session in `directory` that holds `file`; its row."""
+    with Store() as store:
+        row = join(store, directory, label, **given)
+        store.locks.acquire(row, str(file), note)
+    return row
+
+
+def instances() -> list[dict[str, Any]]:
+    """Every row of the store, gone or not."""
+    with Store() as store:
+        return store.rows(
+            "SELECT i.*, s.runtime, s.session_id, s.state, s.last_seen, s.lease_seconds, s.client_pid, s.client_start"
+            " FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id ORDER BY i.rowid"
+        )
+
+
+def fault_lines() -> list[dict[str, Any]]:
+    """What hooks have recorded in this test's home."""
+    path = Path(os.environ["SWARM_STATE_DIR"]) / "faults.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def mistakes() -> list[dict[str, Any]]:
+    """What hooks have recorded, but for answers that the coordinator had no time for, as on a busy machine."""
+    return [line for line in fault_lines() if "no answer within" not in line["fault"]]

@@ -1,0 +1,74 @@
+"""What tests of supervised workers act with: dispatches of commands, and what became of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from support.fixtures import Ground, wait_for
+
+from swarm_hook_core.process import start_time
+from swarm_mcp.dispatch.dispatch import carry_out
+from swarm_mcp.dispatch.request import Order
+
+GATEWAY = "identity:p mode:gateway"
+
+
+def dispatch(ground: Ground, requester: dict, title: str = "Do it", script: str = "", **given) -> dict:
+    """The answer to a dispatch of the shell script `script` to a worker."""
+    given.setdefault("harness", "process")
+    given.setdefault("spawner", "process")
+    if script:
+        given["command"] = "/bin/sh -c " + "'" + script.replace("'", "'\\''") + "'"
+    with ground.store() as store:
+        return carry_out(store, requester, Order(title, **given))
+
+
+def task(ground: Ground, answer: dict) -> dict:
+    """The task of a dispatch as it is now."""
+    return ground.sql("SELECT * FROM tasks WHERE id = ?", answer["task_id"])[0]
+
+
+def run_of(ground: Ground, answer: dict) -> dict:
+    """The newest run of a dispatch's task, with the result decoded."""
+    row = ground.sql("SELECT * FROM swarm_runs WHERE task_id = ? ORDER BY rowid DESC", answer["task_id"])[0]
+    return {**row, "result": json.loads(row["result"]) if row["result"] else None}
+
+
+def reaches(ground: Ground, answer: dict, status: str, seconds: float = 15) -> dict:
+    """The task once it has that status."""
+    return wait_for(lambda: (row := task(ground, answer))["status"] == status and row, seconds)
+
+
+def over(ground: Ground, answer: dict, seconds: float = 15) -> dict:
+    """The run once its supervisor has gone."""
+
+    def ended() -> dict | None:
+        row = run_of(ground, answer)
+        return row if not alive(row["supervisor_pid"], row["supervisor_start"]) else None
+
+    return wait_for(ended, seconds)
+
+
+def alive(pid: int, started: str = "") -> bool:
+    """Whether that process runs; a zombie does not."""
+    now = start_time(pid)
+    return now not in ("", "-") and started in ("", now)
+
+
+def child_of(ground: Ground, answer: dict) -> int:
+    """The pid that the script of a worker has written to the file ``pid``, once it has."""
+    path = Path(ground.repo, "pid")
+    return wait_for(lambda: int(path.read_text() or 0) if path.exists() else 0)
+
+
+def end_all(ground: Ground) -> None:
+    """End every supervisor that a test has left, and wait until it has gone."""
+    if not os.path.exists(ground.database):
+        return
+    for row in ground.sql("SELECT supervisor_pid, supervisor_start FROM swarm_runs"):
+        if alive(row["supervisor_pid"], row["supervisor_start"]) and row["supervisor_pid"] != os.getpid():
+            os.kill(row["supervisor_pid"], signal.SIGTERM)
+            wait_for(lambda row=row: not alive(row["supervisor_pid"], row["supervisor_start"]))

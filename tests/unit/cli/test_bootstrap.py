@@ -1,0 +1,202 @@
+"""One answer with everything to know, and mail that counts as read only once somebody has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+from support.fixtures import SWARM, Ground
+from support.toolbox import Hands
+
+TOOL_KEYS = ["instance", "peers", "unread_messages", "held_locks", "state_backend", "tasks", "work_tracker"]
+CLI_KEYS = ["instance", "peers", "unread_messages", "tasks", "work_tracker"]
+OPEN = ["open", "claimed", "in_progress", "blocked", "approval_required"]
+ENDED = ["done", "failed", "cancelled"]
+
+
+def mail(ground: Ground, row: dict, *contents: str) -> None:
+    with ground.store() as store, store.writing():
+        for content in contents:
+            store.messages.post(row["scope"], "x", row["id"], content)
+
+
+def unread(ground: Ground) -> list[str]:
+    return [row["content"] for row in ground.sql("SELECT content FROM messages WHERE read = 0 ORDER BY id")]
+
+
+def task(ground: Ground, name: str, **columns) -> None:
+    ground.add("tasks", **{"id": name, "scope": ground.scope, "type": "fix", "title": name, "requester": "x", **columns})
+
+
+@pytest.fixture
+def sides(ground: Ground) -> tuple[Hands, Hands, Hands]:
+    """Two sessions of identity p and one of q."""
+    labels = (("1", "identity:p one"), ("2", "identity:p two"), ("3", "identity:q secret-name"))
+    return tuple(Hands(ground, ground.session(name, label)) for name, label in labels)
+
+
+# -- the tool ---------------------------------------------------------------------------------------
+
+
+def test_the_tools_answer(ground: Ground, sides, monkeypatch):
+    mine, peer, stranger = sides
+    monkeypatch.setenv("HERMES_HOST_HOME", "/hermes")
+    mail(ground, mine.row, "hello")
+    ground.lock(mine.row, "f", "why")
+    ground.lock(mine.row, "/__swarm/spawn/x")
+    ground.lock(peer.row, "g")
+    with ground.store() as store:
+        store.kv.put(mine.row, "config/work_tracker/p", '{"provider": "linear"}')
+    task(ground, "t1", files=json.dumps([f"{ground.scope}/a.py"]))
+    shown = mine.value("bootstrap")
+    assert list(shown) == TOOL_KEYS
+    assert shown["instance"] == mine.value("whoami")
+    assert [(row["id"], row["adopted"]) for row in shown["peers"]] == [(peer.row["id"], 0)]
+    assert [list(message) for message in shown["unread_messages"]] == [["id", "sender", "content", "created_at"]]
+    assert [(lock["file"], lock["content"]) for lock in shown["held_locks"]] == [(f"{ground.scope}/f", "why")]
+    assert shown["state_backend"] == {
+        "backend": "sqlite", "db_path": ground.database, "db_path_source": "SWARM_DB_PATH",
+        "default_db_path": os.path.expanduser("~/.swarm-mcp/swarm.db"), "scope": ground.scope,
+        "home": os.path.expanduser("~"), "hermes_host_home": "/hermes", "hermes_profile_home": None,
+    }  # fmt: skip
+    assert [name for name in shown["tasks"] if name != "terminal_counts"] == OPEN
+    (open_task,) = shown["tasks"]["open"]
+    assert open_task["files"] == [f"{ground.scope}/a.py"] and "changed_at" in open_task
+    assert shown["tasks"]["terminal_counts"] == {"done": 0, "failed": 0, "cancelled": 0}
+    assert (shown["work_tracker"]["key"], shown["work_tracker"]["value"]) == ("config/work_tracker/p", {"provider": "linear"})
+    assert "secret" not in json.dumps(shown) and stranger.value("bootstrap")["work_tracker"] is None
+
+
+def test_mail_is_read_once_the_answer_has_been_written(ground: Ground, sides):
+    mine, *_ = sides
+    mail(ground, mine.row, "one", "two")
+    assert len(mine.value("bootstrap", mark_read=False)["unread_messages"]) == 2
+    assert unread(ground) == ["one", "two"]
+    lost = mine.answer("bootstrap", sent=False)
+    assert len(lost.value["unread_messages"]) == 2 and unread(ground) == ["one", "two"], "it never arrived"
+    ground.sql("UPDATE swarm_deliveries SET pid = 4194305, start = '1'")  # the server that took it has died
+    assert [message["content"] for message in mine.value("bootstrap")["unread_messages"]] == ["one", "two"]
+    assert unread(ground) == [] and mine.value("bootstrap")["unread_messages"] == []
+
+
+def test_a_refused_bootstrap_takes_no_mail(ground: Ground, sides):
+    mine, *_ = sides
+    mail(ground, mine.row, "one")
+    refused = mine.value("bootstrap", adopt_instance_id="nobody")
+    assert list(refused) == ["error"] and "nobody" in refused["error"]
+    assert unread(ground) == ["one"] and ground.sql("SELECT * FROM swarm_deliveries") == []
+
+
+def test_ended_tasks_are_counted_and_shown_when_asked_for(ground: Ground, sides):
+    mine, *_ = sides
+    for number in range(4):
+        at = 1_000_000 + number
+        task(ground, f"done{number}", status="done", created_at=at, updated_at=at, changed_at=at * 1000, priority=-number)
+    task(ground, "failed0", status="failed")
+    counts = {"done": 4, "failed": 1, "cancelled": 0}
+    assert mine.value("bootstrap")["tasks"]["terminal_counts"] == counts
+    whole = mine.value("bootstrap", include_terminal=True)["tasks"]
+    assert {name: len(whole[name]) for name in ENDED} == counts
+    newest = mine.value("bootstrap", terminal_limit=2)["tasks"]
+    assert {row["id"] for row in newest["done"]} == {"done2", "done3"}, "those that ended last, not those created first"
+    assert len(newest["failed"]) == 1 and newest["terminal_counts"] == counts
+
+
+def test_bootstrap_joins_an_unregistered_connection_to_what_waits_for_it(ground: Ground, monkeypatch):
+    monkeypatch.setenv("SWARM_MCP_DIRECTORY", ground.scope)
+    waiting = ground.plain("role:worker", lease_seconds=600)
+    hands = Hands(ground)
+    elsewhere = ground.plain("elsewhere", lease_seconds=600, directory="/else", scope=ground.scope)
+    taken = ground.session("s", "taken")
+    for wanted in ("nobody", elsewhere["id"], taken["id"]):
+        assert list(hands.value("bootstrap", adopt_instance_id=wanted)) == ["error"]
+    assert len(ground.sql("SELECT id FROM instances")) == 3
+    assert hands.text("whoami") == "Not registered. Call register first."
+    shown = hands.value("bootstrap", adopt_instance_id=waiting["id"])
+    assert shown["instance"]["id"] == waiting["id"] == hands.value("whoami")["id"]
+    assert len(shown["peers"]) == 2 and len(ground.sql("SELECT id FROM instances")) == 3
+
+
+# -- the command ------------------------------------------------------------------------------------
+
+
+def test_the_commands_answer_is_json_either_way(ground: Ground, sides):
+    mine, peer, stranger = sides
+    mail(ground, mine.row, "hello")
+    task(ground, "t1", status="done")
+    text = ground.swarm("bootstrap", "--as", mine.row["id"])
+    assert text.code == 0 and list(text.json) == CLI_KEYS
+    assert [message["content"] for message in text.json["unread_messages"]] == ["hello"]
+    again = ground.swarm("bootstrap", "--as", mine.row["id"], "--json")
+    assert again.json == {**text.json, "unread_messages": [], "instance": again.json["instance"]}
+    assert [name for name in text.json["tasks"]] == [*OPEN[:3], *ENDED, *OPEN[3:], "terminal_counts"]
+    assert [row["id"] for row in text.json["tasks"]["done"]] == ["t1"]
+    assert [(row["id"], row["label"]) for row in text.json["peers"]] == [
+        (peer.row["id"], "identity:p two"), (stranger.row["id"], None),
+    ]  # fmt: skip
+
+
+def test_a_limit_leaves_the_rest_unread(ground: Ground, sides):
+    mine, *_ = sides
+    mail(ground, mine.row, "one", "two", "three")
+    limits = (("0", []), ("1", ["one"]), ("-1", ["two", "three"]))
+    for limit, contents in limits:
+        shown = ground.swarm("bootstrap", "--as", mine.row["id"], "--limit", limit).json["unread_messages"]
+        assert [message["content"] for message in shown] == contents
+    assert ground.swarm("bootstrap", "--as", mine.row["id"], "--limit", "abc").code == 1
+
+
+@pytest.mark.parametrize("reader", ["closed pipe", "full disk"])
+@pytest.mark.parametrize("length", [1, 200_000])  # less than a buffer, which is lost only when it is flushed, and more
+def test_mail_that_could_not_be_printed_stays_unread(ground: Ground, sides, reader: str, length: int):
+    mine, *_ = sides
+    mail(ground, mine.row, "x" * length)
+    if reader == "full disk" and not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full to print to (Linux has it)")
+    if reader == "full disk":
+        target = os.open("/dev/full", os.O_WRONLY)
+    else:
+        read, target = os.pipe()
+        os.close(read)
+    try:
+        done = subprocess.run(
+            [*SWARM, "bootstrap", "--as", mine.row["id"]], stdout=target, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    finally:
+        os.close(target)
+    full = (1, "swarm-mcp bootstrap: cannot write the answer: No space left on device\n")
+    assert (done.returncode, done.stderr) == (full if reader == "full disk" else (0, ""))
+    assert len(unread(ground)) == 1
+    assert len(ground.swarm("bootstrap", "--as", mine.row["id"]).json["unread_messages"]) == 1
+
+
+def test_a_reserved_id_is_registered_when_nobody_has_it_yet(ground: Ground, monkeypatch):
+    assert ground.swarm("bootstrap").code == 1
+    monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "reserved")
+    assert ground.swarm("bootstrap", "--as", "somebody").code == 1
+    assert ground.sql("SELECT id FROM instances") == []
+    shown = ground.swarm("bootstrap", "--label", "me").json["instance"]
+    assert (shown["id"], shown["label"]) == ("reserved", "me")
+    assert ground.swarm("bootstrap").json["instance"]["id"] == "reserved"
+    assert len(ground.sql("SELECT id FROM instances")) == 1
+
+
+def test_adoption_by_command_wants_the_same_place_or_the_reserved_id(ground: Ground, monkeypatch):
+    waiting = ground.plain("w", lease_seconds=600)
+    adopted = ground.swarm("bootstrap", "--adopt-instance-id", waiting["id"]).json["instance"]
+    assert (adopted["id"], adopted["adopted"], adopted["lease_until"]) == (waiting["id"], True, None)
+    for argv in (["/else", "--adopt-instance-id", waiting["id"]], ["--adopt-instance-id", "nobody"]):
+        refused = ground.swarm("bootstrap", *argv)
+        assert (refused.code, refused.out) == (1, "") and refused.err.count("\n") == 1, refused
+    monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "nobody")
+    assert ground.swarm("bootstrap", "--adopt-instance-id", "nobody").json["instance"]["id"] == "nobody"
+
+
+def test_a_session_of_hooks_stays_one_when_it_registers_by_its_own_id(ground: Ground, monkeypatch):
+    row = ground.session("s", "identity:p")
+    monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", row["id"])
+    shown = ground.swarm("register", "--label", "identity:p role:planner", "--json").json
+    assert (shown["id"], shown["adopted"], shown["label"]) == (row["id"], False, "identity:p role:planner")
+    assert shown["lease_until"] >= row["lease_until"], "others would reclaim it after a minute without its lease"

@@ -1,0 +1,369 @@
+"""What people expect of a command line: examples that run, errors that help, exit codes that say how it went."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
+
+from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
+from swarm_mcp.cli.completion import usages
+from swarm_mcp.cli.main import ALIASES, COMMANDS, module_of, page_of
+
+WORDLESS = [verb for verb in COMMANDS if getattr(module_of(verb), "WORDS", None) == 0]
+TASK = "6ff1c928-7a25-430a-b3ff-3033125a34f5"
+# As much of Claude Code as it takes to be asked something, and to be looked at.
+CLAUDE = """#!/bin/sh
+case "$1" in --version) echo "2.1.330 (Claude Code)"; exit 0;; esac
+cat >/dev/null
+echo '{"type": "system", "subtype": "init", "session_id": "0b9e1c9e-0000-4000-8000-000000000001", "model": "m"}'
+echo '{"type": "result", "subtype": "success", "is_error": false, "result": "The first one."}'
+"""
+
+
+# -- help -------------------------------------------------------------------------------------------
+
+
+def test_help_is_read_without_loading_the_command():
+    for verb in COMMANDS:
+        assert page_of(verb) == module_of(verb).__doc__.strip()
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_help_fits_a_terminal_and_has_one_example(verb: str):
+    page = page_of(verb)
+    lines = page.splitlines()
+    assert lines[0].startswith(f"{verb}: ") and lines[1] == "" and lines[2].startswith(f"usage: swarm-mcp {verb}")
+    assert max(map(len, lines)) <= 120
+    assert page.count("\nexample: ") == 1 and lines[-1].startswith(f"example: swarm-mcp {verb}")
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_usage_and_the_number_of_words_agree(verb: str):
+    most = getattr(module_of(verb), "WORDS", None)
+    words = [len(usage.words) for usage in usages(verb)]
+    assert most is None or max(words) <= most, verb
+    assert most is not None or max(words) > 0, f"{verb} takes no words by its help, and any number by its module"
+    usage = page_of(verb).partition("\n\n")[2].partition("\n\n")[0]
+    assert most is None or not re.search(r"[A-Z]\.\.\.", usage)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_the_help_page_fits_a_terminal(ground: Ground, columns: int):
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([*SWARM, "help"], stdout=theirs, env={**os.environ, "COLUMNS": str(columns)})
+    os.close(theirs)
+    parts = []
+    try:
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    except OSError:
+        pass  # the other end is closed
+    os.close(ours)
+    assert process.wait(timeout=30) == 0
+    verbs = [line for line in b"".join(parts).decode().splitlines() if line.startswith("  ")]
+    assert [line.split()[0] for line in verbs] == list(COMMANDS)
+    assert max(map(len, verbs)) <= columns
+
+
+# -- every example runs -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def town(ground: Ground, home, monkeypatch) -> Ground:
+    """What examples speak of: a checkout with peers, tasks and files, and this command on PATH."""
+    monkeypatch.setenv("PATH", os.pathsep.join([str(ground.folder / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]))
+    (ground.folder / "bin").mkdir()
+    for name, text in {"swarm-mcp": f'exec {shlex.join(SWARM)} "$@"', "python3": f'exec {BARE_PYTHON[0]} "$@"'}.items():
+        (ground.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (ground.folder / "bin" / name).chmod(0o755)
+    (ground.repo / "src").mkdir()
+    (ground.repo / "src" / "schema.sql").write_text("")
+    (ground.repo / "payload.json").write_text('{"tool_name": "Read", "session_id": "x"}')
+    me = ground.session("me", "identity:w role:planner mode:gateway")
+    ground.session("peer", "identity:w role:reviewer")
+    ground.worker = ground.session("worker", "identity:w role:implementer")
+    ground.session("0199-5c", "identity:w", runtime="codex")
+    monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", me["id"])
+    for task_id, status, assignee in ((TASK, "open", None), ("1f0c9a52", "open", None)):
+        ground.add(
+            "tasks", id=task_id, scope=ground.scope, type="fix", title="T", requester=me["id"], status=status,
+            assignee=assignee, updated_at=int(time.time()), changed_at=int(time.time() * 1000),
+        )  # fmt: skip
+    ground.me = me
+    return ground
+
+
+def example_of(verb: str) -> str:
+    return page_of(verb).rpartition("\nexample: ")[2]
+
+
+def prepare(town: Ground, verb: str) -> None:
+    """What this one example needs beyond what is there."""
+    if verb == "update-task":
+        town.sql("UPDATE tasks SET status = 'in_progress', assignee = ? WHERE id = ?", town.me["id"], TASK)
+    elif verb in ("unlock", "transfer", "renew"):
+        town.lock(town.me, "src/schema.sql")
+        town.sql("UPDATE context SET fence = 41 WHERE type = 'lock'")
+    elif verb in ("request-lock", "steal"):
+        town.lock(town.worker, "src/schema.sql")
+    elif verb == "why":
+        town.stranger("41d2")
+    elif verb == "hold":
+        (town.repo / "Makefile").write_text("migrate:\n\t@swarm-mcp locks --file migrations\n")
+    elif verb in ("pause", "resume"):  # a run of the task, supervised by this process
+        with town.store() as store:
+            spec = {"id": "run", "scope": town.scope, "task_id": TASK, "instance_id": town.worker["id"]}
+            state = "paused" if verb == "resume" else "running"
+            store.runs.begin({**spec, "harness": "process", "cwd": town.scope, "state": state})
+    elif verb in ("run", "harness"):
+        (town.folder / "bin" / "claude").write_text(CLAUDE)
+        (town.folder / "bin" / "claude").chmod(0o755)
+        credentials = Path.home() / ".claude" / ".credentials.json"
+        credentials.parent.mkdir()
+        credentials.write_text("{}")
+    elif verb == "logs":
+        record = town.folder / "runs" / "4f1c2b7e-x" / "1.jsonl"
+        record.parent.mkdir(parents=True)
+        record.write_text('{"type": "message", "role": "assistant", "content": "Hello."}\n')
+        with town.store() as store:
+            spec = {"id": "4f1c2b7e-x", "scope": town.scope, "instance_id": "i", "harness": "process"}
+            store.runs.begin({**spec, "cwd": town.scope, "record": str(record), "state": "ended"})
+    elif verb == "guard":
+        subprocess.run(["git", "init", "-q"], cwd=town.repo, check=True)
+    elif verb == "install":
+        (town.folder / "bin" / "codex").write_text("#!/bin/sh\nexit 0\n")
+        (town.folder / "bin" / "codex").chmod(0o755)
+
+
+# The examples of these are in tests of their own, in this file or (loop) where its model is.
+ELSEWHERE = ("dispatch", "watch", "serve", "work", "loop")
+
+
+@pytest.mark.parametrize("verb", [verb for verb in COMMANDS if verb not in ELSEWHERE])
+def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
+    if verb == "steal":  # what only a person may do, at a terminal
+        monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
+    prepare(town, verb)
+    line = example_of(verb)
+    if verb == "install":
+        line += " --dry-run"  # tests/e2e installs for real, into real clients
+    done = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=town.repo, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0 and done.stderr == "", done
+    assert done.stdout or verb in ("hook", "alive"), done
+
+
+def test_the_example_of_dispatch_runs_until_its_task_is_done(town: Ground):
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", example_of("dispatch")], cwd=town.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    try:
+        (task,) = wait_for(lambda: town.sql("SELECT id FROM tasks WHERE title LIKE 'Renumber%'"))
+        worker = ("--as", town.worker["id"])
+        assert town.swarm("claim", task["id"], "--force", *worker).code == 0
+        assert process.poll() is None
+        assert town.swarm("update-task", task["id"], "--status", "done", "--note", "renumbered", *worker).code == 0
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and err == "" and "done" in out, (out, err)
+
+
+@pytest.mark.usefixtures("usual_signals")
+def test_the_example_of_watch_runs_until_it_is_interrupted(town: Ground):
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {example_of('watch')}"], cwd=town.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        seen: list[bytes] = []
+        os.set_blocking(process.stdout.fileno(), False)
+
+        def something() -> bool:
+            town.swarm("kv", "set", "k", str(time.time()))
+            seen.append(process.stdout.read() or b"")
+            return any(seen)
+
+        wait_for(something)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) in (0, 130)
+        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_example_of_serve_ends_with_its_input(town: Ground):
+    done = subprocess.run(
+        ["/bin/sh", "-c", example_of("serve")], cwd=town.repo, stdin=subprocess.DEVNULL, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0 and done.stdout == b"", done
+
+
+# -- wrong command lines ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", WORDLESS)
+def test_a_word_too_many_is_named(ground: Ground, verb: str):
+    done = ground.swarm(verb, "surplus", "more")
+    assert (done.code, done.out) == (1, ""), done
+    assert done.err == f"swarm-mcp {verb}: 'surplus' is one word too many; {verb} takes none\n"
+    assert not os.path.exists(ground.database)
+
+
+def test_a_surplus_word_that_looks_like_a_flag_is_understood(ground: Ground):
+    assert "did you mean --json?" in ground.swarm("locks", "-json").err
+    assert ground.swarm("renew", "a", "b").err == "swarm-mcp renew: 'b' is one word too many; renew takes 1\n"
+    assert ground.swarm("lock", "a", "-h").out.startswith("lock: ")
+
+
+def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
+    ground.session("s", "me")
+    assert ground.swarm("kv", "set", "k", "v", "surplus").code == 0
+    assert ground.swarm("kv", "get", "k", "surplus").out == "v\n"
+    assert ground.swarm("kv", "list", "surplus").code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["lokcs"], "did you mean locks?"), (["instnaces"], "did you mean instances?"),
+        (["Status"], "did you mean status?"),
+        (["request_task"], "did you mean request-task?"), (["help", "lokc"], "did you mean lock?"),
+        (["locks", "--jsn"], "did you mean --json?"), (["lock", "f", "--notes=x"], "did you mean --note?"),
+        (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),
+        (["--json", "locks"], "put flags behind it: swarm-mcp locks ... --json"),
+        (["ui", "lits"], "did you mean list?"), (["hook", "turns", "--runtime", "codex"], "did you mean turn?"),
+        (["hook", "subagent", "--runtime", "pi"], "pi has no such hook"),
+        (["tasks", "--status", "opne"], "open"), (["update-task", "x", "--status", "dne"], "done"),
+    ],
+)  # fmt: skip
+def test_a_typo_is_answered_in_one_line_with_what_was_meant(ground: Ground, argv: list[str], hint: str):
+    done = ground.swarm(*argv)
+    assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and hint in done.err, done
+    assert not os.path.exists(ground.database)
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_every_verb_treats_wrong_flags_alike(ground: Ground, verb: str):
+    for argv, said in (
+        (["--nosuchflag"], "Unknown flag: --nosuchflag"), (["x", "--note"], "--note wants a value"),
+        (["--json=yes"], "--json takes no value"), (["--="], "Unknown flag: --"),
+    ):  # fmt: skip
+        done = ground.swarm(verb, *argv)
+        assert (done.code, done.out) == (1, "") and done.err.startswith(f"swarm-mcp {verb}: {said}"), done
+        assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["messages", "--limit", "many"], ["tasks", "--status", ""], ["request-task", "fix", "t", "--priority", "1.5"],
+     ["register", "--lease-seconds", "1e3"], ["dispatch", "t", "--wait", "soon"], ["locks", "--patience=x"],
+     ["ui", "move", "--target", "n", "--x", "nan", "--y", "0"]],
+)  # fmt: skip
+def test_numbers_are_numbers(ground: Ground, argv: list[str]):
+    ground.session("s", "identity:w mode:gateway")
+    done = ground.swarm(*argv)
+    if argv[0] in ("tasks", "locks"):  # nothing was asked; nothing that this verb waits for
+        assert done.code == 0
+    else:
+        assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and argv[-1] in done.err + "0", done
+
+
+def test_values_that_look_like_flags_can_be_given(ground: Ground):
+    ground.session("s", "me")
+    assert ground.swarm("lock", "--", "--note").out.endswith("/--note\n")
+    ground.swarm("lock", "g", "--note=--json")
+    ground.swarm("lock", "h", "--note", "--force")
+    assert [lock["content"] for lock in ground.swarm("locks", "--json").json] == ["", "--json", "--force"]
+
+
+# -- exit codes -------------------------------------------------------------------------------------
+
+
+def test_a_refusal_is_an_error_to_machines_too(ground: Ground):
+    one, two = ground.session("a", "one"), ground.session("b", "two")
+    ground.lock(one, "f")
+    ground.add("tasks", id="t", scope=ground.scope, type="fix", title="T", requester=one["id"], status="done")
+    for argv in (["lock", "f"], ["claim", "t"], ["claim", "nope"], ["update-task", "t", "--status", "done"]):
+        done = ground.swarm(*argv, "--as", two["id"], "--json")
+        assert (done.code, done.err) == (1, "") and isinstance(done.json["error"], str), (argv, done)
+        text = ground.swarm(*argv, "--as", two["id"])
+        assert (text.code, text.out) == (1, "") and text.err.startswith(f"{argv[0]} failed: "), (argv, text)
+        assert text.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("argv", [["kv", "get", "nope"], ["ui", "get", "77"]])
+def test_what_is_not_there_is_null_to_machines_and_exit_1_to_people(ground: Ground, argv: list[str]):
+    assert ground.swarm(*argv, "--json") == (0, "null\n", "")
+    assert ground.swarm(*argv) == (1, "", "")
+
+
+@pytest.mark.usefixtures("usual_signals")
+def test_an_interrupt_of_a_real_process_is_130_and_silent(ground: Ground):
+    with ground.store():
+        pass
+
+    def queued() -> list:
+        return ground.sql("SELECT 1 FROM ui_commands")
+
+    process = subprocess.Popen(
+        [*SWARM, "ui", "organize", "--wait", "60"], cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        wait_for(queued)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_the_package_runs_as_a_module(ground: Ground):
+    program = [*BARE_PYTHON, "-c", f"import sys, runpy; sys.path[:0] = {FOLDERS!r}; sys.argv[0] = 'swarm-mcp';"
+               " runpy.run_module('swarm_mcp', run_name='__main__', alter_sys=True)"]  # fmt: skip
+    assert ground.process("instances", program=program).out == f"(no instances in scope {ground.scope})\n"
+    assert ground.process("lokcs", program=program).code == 1
+    real = subprocess.run(
+        [sys.executable, "-m", "swarm_mcp", "--version"], capture_output=True, cwd=FOLDERS[0], timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(FOLDERS)},
+    )  # fmt: skip
+    assert real.returncode == 0 and real.stdout.startswith(b"swarm-mcp "), real
+
+
+# -- install by its other names ---------------------------------------------------------------------
+
+
+def test_host_is_another_name_for_client_and_skills_come_with_the_plugin(town: Ground):
+    prepare(town, "install")
+    by_client = town.swarm("install", "--client", "codex", "--dry-run", "--json")
+    by_host = town.swarm("install", "--host", "codex", "--dry-run", "--json")
+    assert by_client.code == 0 and by_client == by_host
+    for flag in ("--no-skill", "--no-skills"):
+        done = town.swarm("install", "--host=codex", flag, "--dry-run", "--json")
+        assert done.json == by_host.json and "plugin carries the skills" in done.err and done.err.count("\n") == 1
+    assert "unknown client 'emacs'" in town.swarm("install", "--host", "codex,emacs").err
+    assert town.swarm("uninstall", "--host", "codex", "--dry-run").out == "would take the plugin out of Codex\n"
+
+
+# -- every flag has a use ---------------------------------------------------------------------------
+
+
+def test_every_flag_of_the_parser_is_in_some_help():
+    named = set(re.findall(r"--[a-z][a-z-]*", " ".join(page_of(verb) for verb in COMMANDS)))
+    assert (VALUE_FLAGS | SWITCHES) - named - {"--help"} == set()
+    assert set(ALIASES.values()) <= set(COMMANDS)

@@ -1,0 +1,95 @@
+"""The edge of the command: bugs, version, help, and what starting up may cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground
+
+import swarm_mcp
+from swarm_hook_core.state import state_dir
+from swarm_mcp.cli.commands import locks
+
+HEAVY = ("json", "re", "argparse", "typing", "sqlite_utils", "uuid", "subprocess", "difflib", "platformdirs", "mcp")
+
+
+def test_a_bug_exits_3_with_a_report_and_one_line(ground: Ground, monkeypatch):
+    def broken(args):
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr(locks, "run", broken)
+    done = ground.swarm("locks")
+    assert (done.code, done.out) == (3, "")
+    assert done.err.count("\n") == 1 and "ZeroDivisionError: two lines" in done.err
+    (report,) = Path(state_dir(), "crashes").iterdir()
+    assert str(report) in done.err
+    assert "in broken" in report.read_text() and report.stat().st_mode & 0o077 == 0
+
+
+def test_a_bug_without_room_for_a_report_is_still_one_line(ground: Ground, monkeypatch):
+    def broken(args):
+        raise ZeroDivisionError("x")
+
+    Path(state_dir()).parent.mkdir(parents=True, exist_ok=True)
+    Path(state_dir()).write_text("in the way")
+    monkeypatch.setattr(locks, "run", broken)
+    done = ground.swarm("locks")
+    assert done.code == 3 and done.err.count("\n") == 1 and "Traceback" not in done.err
+
+
+def test_an_interrupt_exits_130(ground: Ground, monkeypatch):
+    def interrupted(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(locks, "run", interrupted)
+    assert ground.swarm("locks")[:2] == (130, "")
+
+
+@pytest.mark.parametrize("word", ["--version", "-V", "version"])
+def test_version(ground: Ground, word: str):
+    assert ground.swarm(word) == (0, f"swarm-mcp {swarm_mcp.__version__}\n", "")
+
+
+def test_module_and_script_are_the_same_command(ground: Ground):
+    expected = f"swarm-mcp {swarm_mcp.__version__}\n"
+    by_module = [*BARE_PYTHON, "-c", f"import sys, runpy; sys.path[:0] = {FOLDERS!r}; sys.argv = ['x', '--version']; "
+                 "runpy.run_module('swarm_mcp', run_name='__main__')"]  # fmt: skip
+    assert ground.process(program=by_module).out == expected
+    assert ground.process("--version", program=["swarm-mcp"]).out == expected
+
+
+@pytest.mark.parametrize("verb", ["register", "deregister"])
+def test_what_hooks_call_imports_nothing_slow(ground: Ground, verb: str):
+    ground.session("s1", "someone")
+    ground.session("s2", "me")
+    argv = {
+        "register": ["register", ground.scope, "--label", "me", "--runtime", "claude-code", "--session-id", "s2",
+                     "--lease-seconds", "86400", "--client", "1:1", "--state", "working", "--pane", "p1", "--json"],
+        "deregister": ["deregister", "--runtime", "claude-code", "--session-id", "s2", "--json"],
+    }[verb]  # fmt: skip
+    code = (
+        f"import sys; sys.path[:0] = {FOLDERS!r}; from swarm_mcp.cli.main import main; code = main(sys.argv[1:]);"
+        " print(sorted(sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    done = ground.process(*argv, program=[*BARE_PYTHON, "-c", code])
+    assert done.code == 0 and json.loads(done.out)["id"], done
+    loaded = set(eval(done.err))
+    assert loaded & set(HEAVY) == set()
+    assert "swarm_mcp.store.connection" in loaded  # the list is the real one
+
+
+def test_a_store_that_is_new_is_made_by_the_first_register(ground: Ground):
+    done = ground.process("register", "--json")
+    assert done.code == 0 and os.path.exists(ground.database)
+    assert ground.process("instances", "--json").json[0]["id"] == done.json["id"]
+
+
+def test_nothing_is_read_from_standard_input(ground: Ground):
+    done = subprocess.run([*SWARM, "locks"], stdin=subprocess.PIPE, capture_output=True, cwd=ground.repo, timeout=60)
+    assert done.returncode == 0
+    closed = ["/bin/sh", "-c", 'exec "$@" 0<&-', "sh", *SWARM, "locks"]
+    assert subprocess.run(closed, capture_output=True, cwd=ground.repo, timeout=60).returncode == 0

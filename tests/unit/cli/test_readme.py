@@ -1,0 +1,70 @@
+"""What the README shows is what swarm does today."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import textwrap
+import time
+from pathlib import Path
+
+from support.fixtures import Ground
+from support.sessions import ROOT, ready_store, run, start, write_payload
+
+from swarm_mcp.cli.main import page_of
+from swarm_mcp.store import Store
+
+SHOP = "/src/shop"
+HOLDER = "53046866-366a-4279-8f8f-0e3acf01f866"
+WIDTH = 100  # of the lines that show a denial
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def section(title: str) -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
+    ready_store()
+    repo = tmp_path / "repo"
+    (repo / ".git").mkdir(parents=True)
+    start("claude-code", "5f0c2f6e-0000-4000-8000-000000000001", repo)
+    start("codex", "0199a000-0000-7000-8000-000000000002", repo)
+    with Store() as store:
+        (holder,) = [row for row in store.instances.in_scope(str(repo)) if "session:5f0c2f6e" in row["label"]]
+        store.locks.acquire(holder, str(repo / "schema.sql"), "renumbering migrations")
+        with store.writing():
+            store.change("UPDATE context SET created_at = ? WHERE type = 'lock'", (int(time.time()) - 240,))
+    payload = write_payload("codex", "0199a000-0000-7000-8000-000000000002", repo, "schema.sql")
+    reason = run("codex", "pre_tool_use", payload).reason
+    said = UUID.sub(HOLDER, f"Command blocked by PreToolUse hook: {reason}".replace(str(repo), SHOP))
+    shown = textwrap.fill(said, WIDTH, break_on_hyphens=False, break_long_words=False)
+    assert f"```\n{shown}\n```" in section("What a denial looks like"), f"the README should show\n{shown}"
+
+
+def test_every_exit_code_of_the_help_pages_is_in_the_table(ground: Ground):
+    listed = {code for row in re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE) for code in row.split(", ")}
+    assert listed >= {"0", "1", "3", "75", "76", "124", "125", "126", "127", "130"}
+    named = {code for verb in ("hold", "run") for code in re.findall(r"\b(7[56]|12[4-7])\b", page_of(verb))}
+    assert named == {"75", "76", "124", "125", "126", "127"} and named <= listed
+
+
+FAKE_PYTHON = """#!/bin/sh
+mkdir -p "$3/bin"
+printf '#!/bin/sh\\nprintf "#!/bin/sh\\\\necho \\$*\\\\n" >"%s/bin/swarm-mcp"; chmod +x "%s/bin/swarm-mcp"\\n' "$3" "$3" >"$3/bin/pip"
+chmod +x "$3/bin/pip"
+"""
+
+
+def test_the_installation_without_pipx_ends_with_the_command_on_path(tmp_path: Path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").write_text(FAKE_PYTHON)  # `-m venv DIR`, with a pip that installs a command
+    (tmp_path / "bin" / "python3").chmod(0o755)
+    usual, without_pipx = re.findall(r"^```sh\n(.*?)\n```", section("Install"), re.MULTILINE | re.DOTALL)
+    assert usual.startswith("pipx install .\n")
+    lines = usual.replace("pipx install .", without_pipx)
+    environment = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.defpath}"}
+    done = subprocess.run(["sh", "-ec", lines], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "install\ndoctor\n")

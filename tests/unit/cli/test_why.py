@@ -1,0 +1,193 @@
+"""Why a file can or cannot be written: the explanation says what the hook says, and everything that led to it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground, Sleeper
+from support.sessions import RUNTIMES, join, new_session, ready_store, start, write
+from support.toolbox import Hands
+
+from swarm_hook_core import clock
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+
+
+def why(ground: Ground, *words: str, cwd: Path | None = None) -> dict:
+    done = ground.swarm("why", *words, "--json", cwd=cwd)
+    assert done.code == 0, done
+    return done.json
+
+
+def take(store, session: dict, *files: str, **given) -> list[dict]:
+    return store.locks.acquire_all(session, request(session, [str(file) for file in files], **given))
+
+
+# What a peer holds -> the file that is written, and whether that is refused.
+CASES = {
+    "a file": (("src/f",), {}, "src/f", True),
+    "its neighbour": (("src/f",), {}, "src/fg", False),
+    "a folder over it": (("src",), {}, "src/new/g", True),
+    "a pattern": (("src/**/*.sql",), {}, "src/a/b.sql", True),
+    "a pattern that does not fit": (("src/**/*.sql",), {}, "src/a/b.py", False),
+    "a shared lock": (("src/f",), {"mode": "shared"}, "src/f", True),
+    "what a lease keeps": (("src/f",), {"ttl": 60.0}, "src/f", True),
+    "what has lapsed": (("src/f",), {"ttl": 1.0}, "src/f", False),
+    "what is below": (("src/f",), {}, "src", False),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_says_what_the_hook_says(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    held, given, file, refused = CASES[case]
+    runtime = RUNTIMES[len(case) % 2]
+    ready_store()
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    ground = Ground.__new__(Ground)
+    ground.repo = tmp_path
+    with Store() as store:
+        peer = join(store, tmp_path, "peer-label")
+        take(store, peer, *held, note="busy", **given)
+        if case == "what has lapsed":
+            with store.writing():
+                store.change("UPDATE context SET renewed = ?, wall_until = 1", (clock.now() - 2,))
+        mine = store.instances.of_session(runtime, me)
+        own = f"{case}-own"
+        take(store, mine, own)
+    told = why(ground, file, "--as", mine["id"])
+    reason = write(runtime, me, tmp_path, tmp_path / file).reason
+    tool = {"claude-code": "Write", "codex": "apply_patch"}[runtime]
+    assert bool(reason) == refused
+    said = (told["write"]["reason"] or "").replace("blocked Write", f"blocked {tool}")
+    assert re.sub(r"\d+ s\b", "N s", said) == re.sub(r"\d+ s\b", "N s", reason)
+    assert told["write"]["allowed"] is not refused and told["write"]["guarded"] is True
+    assert bool(told["held"]) == refused
+    assert why(ground, own, "--as", mine["id"])["write"]["allowed"] is True, "one's own"
+    assert why(ground, own, "--as", peer["id"])["write"]["holder_id"] == mine["id"]
+
+
+def test_everything_over_a_path_with_the_rule_through_which_it_holds(ground: Ground):
+    one, two = ground.session("1", "identity:p one"), ground.session("2", "identity:p two")
+    now = ground.sql("SELECT unixepoch() AS now")[0]["now"]
+    with ground.store() as store:
+        for number, (file, given) in enumerate(
+            {"src/f": {"ttl": 60.0}, "src": {"expected_end": now + 600}, "src/*": {"agent": "a-1"}}.items()
+        ):
+            take(store, one, file, mode="shared", note=f"note {number}", **given)
+        take(store, two, "src/f", mode="shared")
+        take(store, two, "elsewhere")
+    told = why(ground, "src/../src/f", "--as", two["id"])
+    assert told["file"] == f"{ground.scope}/src/f" and told["pattern"] is None
+    held = {(lock["rule"], lock["owner_label"]): lock for lock in told["held"]}
+    assert set(held) == {
+        ("file", "identity:p one"), ("folder", "identity:p one"), ("pattern", "identity:p one"),
+        ("file", "identity:p two"),
+    }  # fmt: skip
+    file = held["file", "identity:p one"]
+    assert (file["mode"], file["content"], file["yours"], file["ttl"]) == ("shared", "note 0", False, 60.0)
+    assert 50 < file["lapses_in"] <= 60 and file["fence"] == 1 and file["created_at"] >= now
+    assert held["folder", "identity:p one"]["expected_end"] == now + 600
+    assert held["pattern", "identity:p one"]["agent"] == "a-1"
+    assert held["pattern", "identity:p one"]["pattern"] == "src/*"
+    assert held["file", "identity:p two"]["yours"] is True
+    assert told["write"]["allowed"] is False and told["write"]["instance_id"] == two["id"]
+    text = ground.swarm("why", "src/f", "--as", two["id"]).out
+    for words in (
+        f"by the locked folder {ground.scope}/src", f"by the pattern {ground.scope}/src/*", "agent a-1 of identity:p",
+        "(this session)", "lapses in", "expected to end in", "fence 1", '"note 0"', "would be refused: swarm lock",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_who_waits_in_which_order(ground: Ground):
+    holder, one, two = (ground.session(name, f"identity:p {name}") for name in ("holder", "one", "two"))
+    stranger = ground.session("stranger", "identity:q secret")
+    with ground.store() as store:
+        take(store, holder, "src/f")
+        for waiter, files in ((two, ["src"]), (stranger, ["src/f", "private"]), (one, ["src/f"])):
+            store.queue.join(waiter, request(waiter, files), 60)
+        store.queue.join(one, request(one, ["other"]), None)
+    told = why(ground, "src/f", "--as", one["id"])
+    assert [(wait["place"], wait.get("label")) for wait in told["waiting"]] == [
+        (1, "identity:p two"), (2, None), (3, "identity:p one"),
+    ]  # fmt: skip
+    assert [wait["yours"] for wait in told["waiting"]] == [False, False, True]
+    assert told["waiting"][1]["hidden"] is True and "private" not in str(told) and "secret" not in str(told)
+    assert 0 <= told["waiting"][0]["waited"] < 30 < told["waiting"][0]["gives_up_in"] <= 60
+    assert "2. in line: another identity" in ground.swarm("why", "src/f", "--as", one["id"]).out
+
+
+def test_a_path_that_nobody_holds_and_no_store_at_all(ground: Ground):
+    told = why(ground, "nowhere/f")
+    assert told["held"] == told["waiting"] == [] and told["write"]["allowed"] is True
+    assert told["write"]["instance_id"] is None and not os.path.exists(ground.database)
+    ground.session("1", "one")
+    out = ground.swarm("why", "nowhere/f").out
+    assert "nobody holds it" in out and "a write by one (" in out and "would go ahead" in out
+
+
+def test_a_session_that_no_hooks_guard_is_not_stopped_by_any(ground: Ground):
+    ground.lock(ground.session("1", "one"), "f")
+    bare = ground.plain("bare")
+    told = why(ground, "f", "--as", bare["id"])
+    assert (told["write"]["allowed"], told["write"]["guarded"]) == (False, False)
+    said = ground.swarm("why", "f", "--as", bare["id"]).out
+    assert "a write by bare (" in said and "would go ahead: no hooks of ours guard that session" in said
+    assert "a write by bare" not in said.partition("would be refused")[0].partition("would go ahead")[2], "one verdict"
+
+
+def test_siblings_exclude_each_other(ground: Ground):
+    one = ground.session("1", "one")
+    with ground.store() as store:
+        take(store, one, "f", agent="a-1")
+    for agent, allowed in (("a-1", True), ("a-2", False), ("", False)):
+        told = why(ground, "f", "--as", one["id"], *(["--agent", agent] if agent else []))
+        assert told["write"]["allowed"] is allowed, agent
+
+
+def test_a_pattern_is_explained_by_what_meets_it(ground: Ground):
+    one = ground.session("1", "one")
+    ground.lock(one, "src/a.sql")
+    ground.lock(one, "doc")
+    told = why(ground, "src/*.sql")
+    assert [lock["file"] for lock in told["held"]] == [f"{ground.scope}/src/a.sql"]
+    assert told["pattern"] == "src/*.sql" and told["write"] is None and told["held"][0]["rule"] == "overlap"
+
+
+def test_what_is_of_another_identity_has_no_name(ground: Ground):
+    ground.session("me", "identity:p me")
+    ground.lock(ground.session("1", "identity:q secret-name"), "f", "secret-note")
+    for more in ((), ("--json",)):
+        done = ground.swarm("why", "f", "--as", "identity:p", *more)
+        assert done.code == 0 and "secret" not in done.out
+        assert ('"hidden": true' if more else "held by another identity") in done.out
+
+
+def test_the_dead_hold_nothing(ground: Ground):
+    with Sleeper() as client:
+        ground.lock(ground.session("1", "one", client=client.identity), "f")
+        assert why(ground, "f")["held"]
+    told = why(ground, "f")
+    assert told["held"] == [] and told["write"]["allowed"] is True
+
+
+def test_the_tool_gives_the_same(ground: Ground):
+    one, two = ground.session("1", "identity:p one"), ground.session("2", "identity:p two")
+    ground.lock(one, "src")
+    told = Hands(ground, two).value("explain_lock", file="src/f")
+    assert told["held"][0]["rule"] == "folder" and told["write"]["allowed"] is False
+    assert told == why(ground, "src/f", "--as", two["id"])
+    of_one = Hands(ground, two).value("explain_lock", file="src/f", instance_id=one["id"])
+    assert of_one["write"]["allowed"] is True and of_one["write"]["label"] == "identity:p one"
+    assert Hands(ground, two).answer("explain_lock", file="f", instance_id="nobody").is_error
+
+
+def test_bad_input_is_one_line(ground: Ground):
+    for words in ((), ("f", "--as", "nobody"), ("x" * 5000,), ("a", "b")):
+        done = ground.swarm("why", *words)
+        assert done.code == 1 and done.err.count("\n") == 1 and not done.out, words

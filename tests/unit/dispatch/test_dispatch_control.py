@@ -1,0 +1,381 @@
+"""Cancelling, pausing, resuming; going on with the session of an earlier run; and the person at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import supervised
+from support.fixtures import SWARM, Ground, wait_for
+from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task
+from support.task_fixtures import refused
+
+from swarm_mcp.dispatch import control
+from swarm_mcp.dispatch.assignment import Assignment
+from swarm_mcp.dispatch.briefing import GO_ON, brief
+from swarm_mcp.dispatch.dispatch import Handover
+from swarm_mcp.dispatch.request import Order, may_go_wild
+from swarm_mcp.dispatch.progress import Progress, result_text
+from swarm_mcp.dispatch.supervision import Supervision
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness import events, registry
+from swarm_mcp.harness.adapter import Capabilities
+from swarm_mcp.harness.process_adapter import Process
+from swarm_mcp.harness.outcome import RunResult
+from swarm_mcp.harness.resumption import Session, serialize
+from swarm_mcp.server.tool import Call
+from swarm_mcp.server.tools import all_tools
+
+FOR_EVER = "echo $$ > pid; sleep 600 & wait"
+
+
+@pytest.fixture
+def lead(ground: Ground):
+    yield ground.session("lead", GATEWAY)
+    supervised.end_all(ground)
+
+
+@pytest.fixture
+def running(ground: Ground, lead: dict) -> dict:
+    """A dispatch whose worker goes on for ever."""
+    answer = dispatch(ground, lead, script=FOR_EVER)
+    answer["child"] = child_of(ground, answer)
+    return answer
+
+
+# ----------------------------------------------------------------------- cancelling
+
+
+def test_a_cancelled_task_ends_its_worker(ground: Ground, lead: dict, running: dict) -> None:
+    with ground.store() as store:
+        store.tasks.end(lead, running["task_id"], "cancelled")
+    wait_for(lambda: not alive(running["child"]), 3)
+    row = over(ground, running)
+    assert (row["result"]["error_category"], row["result"]["error_message"]) == ("aborted", "the task was cancelled")
+    assert task(ground, running)["status"] == "cancelled"
+    assert ground.sql("SELECT * FROM instances WHERE id = ?", running["instance_id"]) == []
+
+
+def test_the_command_says_when_the_worker_has_ended(ground: Ground, lead: dict, running: dict) -> None:
+    done = ground.swarm("cancel", running["task_id"][:8], "--wait", "10", "--as", lead["id"])
+    assert (done.code, done.out) == (0, f"task {running['task_id']} cancelled; its worker has ended\n")
+    assert not alive(running["child"])
+    done = ground.swarm("cancel", running["task_id"], "--as", lead["id"], "--json")
+    assert (done.code, done.json) == (1, {"error": "Task is already cancelled"})
+
+
+def test_only_who_has_to_do_with_it_may(ground: Ground, lead: dict, running: dict) -> None:
+    other = ground.session("other", GATEWAY)
+    stranger = ground.session("stranger", "identity:q mode:gateway")
+    with ground.store() as store:
+        for verb in (control.cancel, control.pause, control.resume):
+            if verb is not control.resume:
+                with refused("only who asked for it"):
+                    verb(store, other, running["task_id"])
+            with refused("Task not found"):
+                verb(store, stranger, running["task_id"])
+        with refused("not paused"):
+            control.resume(store, lead, running["task_id"])
+        store.instances.remove(lead["id"])
+        assert control.cancel(store, other, running["task_id"])["worker"], "nobody else is left to say it"
+    reaches(ground, running, "cancelled")
+
+
+def test_what_nobody_of_ours_works_on(ground: Ground, lead: dict) -> None:
+    worker = ground.session("w", "identity:p role:implementer")
+    answer = dispatch(ground, lead, spawn=False)
+    assert answer["recipient"] == worker["id"]
+    with ground.store() as store:
+        with refused("dispatch --resume"):
+            control.pause(store, lead, answer["task_id"])
+        assert control.cancel(store, lead, answer["task_id"])["worker"] is False
+        with refused("Task not found"):
+            control.cancel(store, lead, "")
+
+
+def test_a_run_without_a_task_is_asked_itself(ground: Ground, lead: dict) -> None:
+    with ground.store() as store:
+        spec = {"id": "r1", "scope": ground.scope, "instance_id": lead["id"], "harness": "process", "cwd": ground.scope}
+        store.runs.begin(spec)
+        assert control.cancel(store, lead, "r1")["run_id"] == "r1"
+        assert store.runs.get("r1")["control"] == "cancel"
+        with refused("cannot be paused"):
+            control.pause(store, lead, "r1")
+
+
+# ------------------------------------------------------------------ pausing, resuming
+
+
+def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) -> None:
+    script = 'cat >> told; echo "got half of it"; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo whole'
+    answer = dispatch(ground, lead, script=script)
+    child = child_of(ground, answer)
+    tools = all_tools()
+
+    class Session:
+        def instance(self, _store, _meta) -> dict:
+            return lead
+
+    with ground.store() as store:
+        call = Call(store, Session(), {})
+        given = {"task_id": answer["task_id"]}
+        assert tools["pause_task"].call(call, given).value["status"] == "pausing"
+        wait_for(lambda: not alive(child))
+        held = wait_for(lambda: (row := task(ground, answer))["blocked_reason"] and row)
+        assert (held["status"], held["assignee"]) == ("in_progress", answer["instance_id"])
+        assert held["blocked_reason"] == f"paused by {lead['label']}"
+        wait_for(lambda: store.runs.get(answer["run_id"])["state"] == "paused")
+        with refused("paused already"):
+            control.pause(store, lead, answer["task_id"])
+        assert store.instances.live(answer["instance_id"])
+        (ground.repo / "go").touch()
+        tools["resume_task"].call(call, given)
+    assert reaches(ground, answer, "done")["result"].endswith("whole")
+    first, again = (ground.repo / "told").read_text().split("You are worker")[1:]
+    assert "interrupted" not in first and "got half of it" in again, "its successor is told how far it was"
+
+
+def test_a_paused_worker_can_be_cancelled(ground: Ground, lead: dict, running: dict) -> None:
+    with ground.store() as store:
+        control.pause(store, lead, running["task_id"])
+        wait_for(lambda: store.runs.get(running["run_id"])["state"] == "paused")
+        control.cancel(store, lead, running["task_id"])
+    over(ground, running)
+    assert task(ground, running)["status"] == "cancelled"
+
+
+# --------------------------------------------------------------- going on with a session
+
+
+class Talker(Process):
+    """A command whose sessions can be gone on with: it is told which in ``TALKER``."""
+
+    name = "talker"
+    session_pattern = r"s[0-9]+"
+    capabilities = Capabilities(resume=True)
+
+    def launch(self, query, folder):
+        made = super().launch(query, folder)
+        return made._replace(env={"TALKER": query.resume_session_id or "new"})
+
+
+@pytest.fixture
+def talker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "ADAPTERS", dict(registry.ADAPTERS))
+    monkeypatch.setattr(registry, "_made", dict(registry._made))
+    registry.register(Talker())
+
+
+def assignment(ground: Ground, lead: dict, task_id: str, script: str, **given) -> Assignment:
+    words = {"role": "implementer", "harness": "talker", "cwd": ground.scope, "label": "identity:p role:implementer"}
+    words.update(message="Do it", command=("/bin/sh", "-c", script), lock="/__swarm/spawn/none", **given)
+    return Assignment(
+        scope=ground.scope, task_id=task_id, requester_id=lead["id"], requester_label=lead["label"],
+        **{"run_id": "r1", "instance_id": "w1", **words},
+    )  # fmt: skip
+
+
+def test_a_task_is_gone_on_with_in_its_session(ground: Ground, lead: dict, talker: None) -> None:
+    init = json.dumps({"type": "session_init", "session_id": "s7"})
+    with ground.store() as store:
+        made = store.tasks.request(lead, {"type": "implement", "title": "T"})["task"]
+        killed = {"scope": ground.scope, "task_id": made["id"], "instance_id": "w0", "harness": "talker"}
+        session = serialize(Session("talker", "s7", ground.scope))
+        store.runs.begin({"id": "r0", **killed, "cwd": ground.scope, "state": "ended", "session_params": session})
+        script = f"cat > told; echo '{init}'; echo with $TALKER"
+        Supervision(store, assignment(ground, lead, made["id"], script)).carry_out()
+        ended = store.tasks.get(ground.scope, made["id"])
+        assert (ended["status"], ended["result"]) == ("done", "with s7")
+        assert store.runs.get("r1")["session_params"]["session_id"] == "s7"
+        assert GO_ON in (ground.repo / "told").read_text()
+        other = store.tasks.request(lead, {"type": "implement", "title": "Other"})["task"]
+        given = assignment(ground, lead, other["id"], script, run_id="r2", instance_id="w2")
+        Supervision(store, given).carry_out()
+        assert store.tasks.get(ground.scope, other["id"])["result"] == "with new"
+        assert GO_ON not in (ground.repo / "told").read_text()
+
+
+def test_resume_finds_the_task_and_asks_nobody_else(ground: Ground, lead: dict) -> None:
+    answer = dispatch(ground, lead, "Long work", spawn=False, message="the first words")
+    ground.session("idle", "identity:p")
+    given = {"script": "cat > told; echo ok", "resume": answer["task_id"][:6], "completion_wait_seconds": 20}
+    again = dispatch(ground, lead, "", **given)
+    assert (again["task_id"], again["status"]) == (answer["task_id"], "spawned")
+    assert again["completion"]["result"] == "ok"
+    assert "the first words" in (ground.repo / "told").read_text()
+    assert dispatch(ground, lead, "", **given)["status"] == "already_terminal"
+    done = ground.swarm("dispatch", "words", "--resume", answer["task_id"], "--as", lead["id"])
+    assert done.code == 1 and "--message" in done.err
+
+
+# ---------------------------------------------------------------------------- in words
+
+
+def test_progress_is_told_now_and_then_and_not_over_the_workers_own_words() -> None:
+    now = [100.0]
+    progress = Progress("codex", clock=lambda: now[0])
+    silent = {"progress_summary": None, "progress_updated_at": None}
+    assert progress.due(silent, 0) == "", "there is nothing to say yet"
+    progress.listen(events.session_init("s", model="m"))
+    progress.listen(events.tool_start("1", "Edit", {}))
+    progress.listen(events.message("assistant", "Half\nof it", thinking=True))
+    assert progress.due(silent, 0) == "1 tool call, the last Edit"
+    progress.listen(events.message("assistant", "Half\nof it"))
+    progress.listen(events.Event("context_usage", {"context_percent": 41.6}))
+    mine = {"progress_summary": "1 tool call, the last Edit", "progress_updated_at": 0}
+    assert progress.due(mine, 1) == ""
+    now[0] += 31
+    assert progress.due(mine, 31) == "Half of it (1 tool call, the last Edit; 42 % of its context used)"
+    now[0] += 31
+    theirs = {"progress_summary": "Nearly there", "progress_updated_at": 60}
+    assert progress.due(theirs, 62) == ""
+    now[0] += 31
+    assert progress.due(theirs, 400), "what the worker said is long ago"
+
+
+def test_progress_takes_whatever_a_harness_says() -> None:
+    progress = Progress("process")
+    for event in (
+        events.Event("context_usage", {"context_percent": "much"}),
+        events.Event("context_usage", {"context_percent": [1]}),
+        events.Event("tool_start", {"tool_name": "a name\nof\x1b[2J " + "n" * 100_000}),
+        events.Event("message", {"role": "assistant", "content": ["w" * 100_000]}),
+    ):
+        progress.listen(event)
+    assert len(progress.summary()) <= 300 and "\n" not in progress.summary()
+
+
+def test_what_a_task_is_told_of_a_run() -> None:
+    made = RunResult("r", "codex", is_error=True, error_category="rate_limited", error_message="try\nlater")
+    assert result_text(made) == "rate_limited: try later; it passes, and the same work may be dispatched again"
+    assert result_text(made._replace(retry_not_before=0.5)).endswith("after 1970-01-01T00:00:00Z")
+    assert result_text(RunResult("r", "codex", output=" fine ")) == "fine"
+    assert result_text(RunResult("r", "codex"))
+    assert len(result_text(RunResult("r", "codex", output="x" * 40000))) == 30000
+
+
+def test_what_a_harness_is_asked(ground: Ground, lead: dict) -> None:
+    given = assignment(ground, lead, "t1", "true", run={"model": "m", "mode": "read-only", "timeout_seconds": 5.0})
+    row = {"id": "t1", "type": "fix", "title": "T", "description": None, "files": None, "depends_on": ["t0"]}
+    query = brief(given, Process(), row, None, "half")
+    assert (query.model, query.mode, query.timeout_seconds, query.task_id) == ("m", "read-only", 5.0, "t1")
+    assert query.env["SWARM_WAKE_REASON"] == "task_resumed" and query.env["SWARM_LINKED_TASK_IDS"] == "t0"
+    assert "half" in query.prompt and "Do it" in query.prompt
+    assert brief(given, Process(), row).env["SWARM_WAKE_REASON"] == "task_assigned"
+
+
+# ----------------------------------------------------------------- a person at a terminal
+
+
+def at_terminal(ground: Ground, *argv: str, **env: str) -> tuple[int, str, list[dict]]:
+    """The command with a terminal for its standard error: exit code, output, and the shells that are registered."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", '"$@"; echo "ended $?"; read wait', "sh", *SWARM, *argv], cwd=ground.repo,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, **env},
+            start_new_session=True,
+        )  # fmt: skip
+        out = b""
+        while b"ended" not in out:
+            out += os.read(process.stdout.fileno(), 65536)
+        shells = ground.sql("SELECT * FROM instances WHERE label LIKE '%origin:terminal%'")
+        process.communicate(b"\n", timeout=60)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    said, _, code = out.decode().rpartition("ended ")
+    return int(code), said, shells
+
+
+def test_the_shell_of_a_person_is_a_gateway_as_long_as_it_lives(ground: Ground) -> None:
+    peer = ground.session("claude", "role:reviewer origin:claude-code")
+    code, out, shells = at_terminal(ground, "dispatch", "Do it", "--no-spawn", "--json")
+    answer = json.loads(out)
+    (shell,) = shells
+    assert (code, answer["status"], shell["label"]) == (0, "no_worker", "mode:gateway origin:terminal")
+    assert task(ground, answer)["requester"] == shell["id"]
+    with ground.store() as store:
+        assert store.instances.live(shell["id"]) is None, "the shell has ended"
+        assert [row["id"] for row in store.instances.in_scope(ground.scope)] == [peer["id"]]
+
+
+@pytest.mark.parametrize("env", [{"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "x"}])
+def test_an_agents_shell_is_no_person(ground: Ground, env: dict) -> None:
+    ground.session("claude", "role:reviewer")
+    ground.session("codex", "role:reviewer")
+    code, _, shells = at_terminal(ground, "dispatch", "Do it", "--no-spawn", **env)
+    assert (code, shells) == (1, [])
+
+
+def test_without_a_terminal_nobody_is_registered(ground: Ground) -> None:
+    done = ground.process("dispatch", "Do it", "--no-spawn", stdin=subprocess.DEVNULL)
+    assert done.code == 1 and "no session is registered" in done.err
+    assert ground.sql("SELECT * FROM instances") == []
+
+
+def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, lead: dict) -> None:
+    pretender = ground.session("p", "mode:gateway origin:terminal")
+    person = ground.session("shell", "mode:gateway origin:terminal", runtime="terminal")
+    with ground.store() as store:
+        for row, may in ((lead, False), (pretender, False), (person, True)):
+            assert may_go_wild(store.instances.live(row["id"])) is may
+
+
+@pytest.mark.parametrize(
+    "mode, given, words",
+    [
+        ("read-only", {}, "of mode edit"),
+        ("read-only", {"mode": "yolo"}, "of mode yolo"),
+        ("read-only", {"mode": "read-only", "harness": "process"}, "nothing would keep it from writing"),
+        ("read-only", {"spawner": "herdr"}, "of mode edit"),
+        ("edit", {"mode": "yolo"}, "of mode yolo"),
+        ("edit", {"command": "id"}, "which command"),
+        ("read-only", {"mode": "read-only"}, ""),
+        ("edit", {}, ""),
+        ("yolo", {"mode": "yolo", "command": "true"}, ""),
+    ],
+)
+def test_a_worker_starts_none_that_may_more(
+    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch, mode: str, given: dict, words: str
+) -> None:
+    """It need only call itself a gateway to dispatch; what its workers may is held to what it may."""
+    monkeypatch.setenv("SWARM_ALLOW_YOLO", "1")
+    monkeypatch.setenv("SWARM_HARNESS_PROCESS", "true")
+    worker = ground.session("worker", "mode:gateway role:implementer")
+    record = ground.repo.parent / "record.jsonl"
+    record.write_text(json.dumps({"type": "metadata", "mode": mode}) + "\n{}\n")
+    spec = {"id": "r1", "scope": ground.scope, "instance_id": worker["id"], "harness": "process", "cwd": "/"}
+    given = {"harness": "claude", "spawner": "process", "force_spawn": True, **given}
+    with ground.store() as store:
+        store.runs.begin({**spec, "record": str(record)})
+        if words.startswith("nothing"):
+            with pytest.raises(Refused, match=words):
+                Handover(worker, Order("In turn", **given))
+            return
+        handover = Handover(worker, Order("In turn", **given))
+        if not words:
+            monkeypatch.setattr(Handover, "_spawn", lambda self, store: self._answered("spawned"))
+            assert handover.advance(store)["status"] == "spawned"
+            return
+        with pytest.raises(Refused, match=words):
+            handover.advance(store)
+        assert store.rows("SELECT id FROM tasks") == []
+
+
+def test_nobody_gives_work_to_a_persons_shell(ground: Ground, lead: dict) -> None:
+    ground.session("shell", "mode:gateway origin:terminal", runtime="terminal")
+    assert dispatch(ground, lead, spawn=False)["status"] == "no_worker"
+
+
+def test_a_supervisor_wants_an_assignment(ground: Ground) -> None:
+    for text in (b"", b"{", b"[]", b'{"scope": 1}', b"\xff"):
+        done = ground.process("work", input=text)
+        assert done.code == 1 and "assignment" in done.err and "Traceback" not in done.err
+    done = ground.process("work", "--from", str(ground.folder / "none"))
+    assert done.code == 1 and "assignment cannot be read" in done.err
+    assert not Path(ground.database).exists()

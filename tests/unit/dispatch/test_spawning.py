@@ -1,0 +1,505 @@
+"""Starting workers: one at a time, through whichever spawner, and mending what a killed dispatch leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import threading
+import time
+from pathlib import Path
+
+from support import many_processes as crowd
+import pytest
+from support.fixtures import BARE_PYTHON, Ground, Sleeper, time_limit, wait_for
+
+from swarm_mcp.dispatch.dispatch import Handover, carry_out
+from swarm_mcp.dispatch.request import Order
+from swarm_mcp.dispatch.spawners import SPAWNERS, SpawnFailed, spawner
+from swarm_mcp.dispatch.ui_shells import UiShells
+from swarm_mcp.store import spawn_locks
+
+GATEWAY = "identity:p mode:gateway role:planner origin:codex"
+
+# Answers as the real command does (0.7 to 0.9).
+HERDR = """
+import json, os, sys
+folder = {folder!r}
+words = sys.argv[1:]
+with open(os.path.join(folder, "calls.jsonl"), "a") as log:
+    print(json.dumps([words, os.environ.get("HERDR_SOCKET_PATH", "")]), file=log)
+trouble = json.load(open(os.path.join(folder, "trouble.json"))).get(" ".join(words[:2]))
+if trouble is not None:
+    print(trouble, file=sys.stderr)
+    sys.exit(1)
+if words[:2] == ["pane", "split"]:
+    print(json.dumps({{"id": "x", "result": {{"pane": {{"pane_id": "w1:p7"}}, "type": "pane_info"}}}}))
+elif words[1:2] == ["create"]:
+    print(json.dumps({{"id": "x", "result": {{"root_pane": {{"pane_id": "w2:p1"}}, "tab": {{}}}}}}))
+"""
+
+
+class Herdr:
+    """The scripted command: how it was called."""
+
+    def __init__(self, folder: Path):
+        folder.mkdir()
+        self.folder = folder
+        self.program = folder / "herdr"
+        words = shlex.join(BARE_PYTHON)
+        (folder / "herdr.py").write_text(HERDR.format(folder=str(folder)))
+        self.program.write_text(f"#!/bin/sh\nexec {words} '{folder}/herdr.py' \"$@\"\n")
+        self.program.chmod(0o755)
+        self.trouble()
+
+    def trouble(self, **verbs: str) -> None:
+        """Let these fail: ``pane_split="why"``."""
+        named = {verb.replace("_", " "): why for verb, why in verbs.items()}
+        (self.folder / "trouble.json").write_text(json.dumps(named))
+
+    def calls(self) -> list[list[str]]:
+        path = self.folder / "calls.jsonl"
+        return [json.loads(line)[0] for line in path.read_text().splitlines()] if path.exists() else []
+
+    def sockets(self) -> set[str]:
+        return {json.loads(line)[1] for line in (self.folder / "calls.jsonl").read_text().splitlines()}
+
+
+@pytest.fixture
+def herdr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Herdr:
+    made = Herdr(tmp_path / "herdr")
+    monkeypatch.setenv("SWARM_HERDR_BIN", str(made.program))
+    return made
+
+
+@pytest.fixture
+def lead(ground: Ground) -> dict:
+    return ground.session("lead", GATEWAY, pane={"pane_id": "w1:p1", "workspace_id": "w1"})
+
+
+def dispatch(ground: Ground, requester: dict, title: str = "Do it", **given) -> dict:
+    given.setdefault("spawner", "ui")
+    given.setdefault("wait_seconds", 0)
+    with ground.store() as store:
+        return carry_out(store, requester, Order(title, **given))
+
+
+def orders(ground: Ground) -> list[dict]:
+    return ground.sql("SELECT * FROM ui_commands ORDER BY id")
+
+
+def mutexes(ground: Ground) -> list[dict]:
+    return ground.sql("SELECT * FROM context WHERE file LIKE '/\\_\\_swarm/%' ESCAPE '\\'")
+
+
+def settle(ground: Ground, status: str, result: dict | None = None, error: str | None = None) -> None:
+    """What a user interface does with the last order."""
+    ground.sql(
+        "UPDATE ui_commands SET status = ?, result = ?, error = ?, claimed_by = 'ui', started_at = 1,"
+        " completed_at = CASE WHEN ? IN ('done', 'failed') THEN 2 END WHERE id = (SELECT max(id) FROM ui_commands)",
+        status, json.dumps(result) if result else None, error, status,
+    )  # fmt: skip
+
+
+def arrive(ground: Ground, instance_id: str, label: str = "identity:p role:implementer") -> dict:
+    """The started worker registers, as its hooks would."""
+    return ground.session(f"worker-{instance_id}", label, preassigned_id=instance_id)
+
+
+# ---------------------------------------------------------------- one at a time
+
+
+def test_an_order_to_the_user_interface(ground: Ground, lead: dict) -> None:
+    answer = dispatch(ground, lead, message="Mind the tests", label="x:y", name="Worker", placement={"tab": "new"})
+    (order,) = orders(ground)
+    (lock,) = mutexes(ground)
+    assert list(answer) == [
+        "status", "task_id", "task", "spawner", "ui_command_id", "instance_id", "ui_command", "spawn_lock", "promotion",
+    ]  # fmt: skip
+    assert (answer["status"], answer["spawner"]) == ("spawn_in_flight", "swarm-ui")
+    assert answer["ui_command_id"] == order["id"]
+    payload = json.loads(order["payload"])
+    assert payload == {
+        "cwd": ground.scope, "harness": "codex", "role": "implementer", "task_id": answer["task_id"],
+        "instance_id": answer["instance_id"], "label": "x:y", "name": "Worker", "message": "Mind the tests",
+        "placement": {"tab": "new"},
+    }  # fmt: skip
+    assert (order["kind"], order["scope"], order["created_by"]) == ("spawn_shell", ground.scope, lead["id"])
+    assert answer["ui_command"]["payload"] == payload and answer["ui_command"]["status"] == "pending"
+    key = hashlib.sha256(answer["task"]["idempotency_key"].encode()).hexdigest()[:16]
+    assert answer["spawn_lock"] == lock["file"] == f"/__swarm/spawn/implementer/{key}"
+    assert (lock["instance_id"], lock["task_id"], lock["type"]) == (lead["id"], answer["task_id"], "lock")
+    (event,) = ground.sql("SELECT * FROM events WHERE type = 'context.lock_acquired'")
+    assert event["subject"] == lock["file"]
+    assert ground.swarm("locks", "--json").json == [], "no file is locked"
+
+
+def test_a_second_dispatch_meets_the_first(ground: Ground, lead: dict) -> None:
+    dispatch(ground, lead)
+    (lock,) = mutexes(ground)
+    other = ground.session("lead2", GATEWAY)
+    for requester in (lead, other):
+        answer = dispatch(ground, requester)
+        assert list(answer) == ["status", "task_id", "task", "lock"]
+        assert (answer["status"], answer["lock"]["id"]) == ("spawn_in_flight", lock["id"])
+        assert answer["lock"]["owner"]["id"] == lead["id"]
+    assert len(orders(ground)) == 1
+    assert dispatch(ground, lead, "Other work")["ui_command_id"] == 2
+
+
+def test_the_same_key_elsewhere_is_another_spawn(ground: Ground, lead: dict) -> None:
+    place = ground.folder / "other"
+    (place / ".git").mkdir(parents=True)
+    there = ground.session("there", GATEWAY, directory=str(place))
+    dispatch(ground, lead, idempotency_key="k")
+    assert "ui_command_id" in dispatch(ground, there, idempotency_key="k")
+    assert len({lock["file"] for lock in mutexes(ground)}) == 1 and len(mutexes(ground)) == 2
+
+
+def test_eight_dispatches_at_once_start_one_worker(ground: Ground, lead: dict) -> None:
+    body = """
+from swarm_mcp.dispatch.dispatch import carry_out
+from swarm_mcp.dispatch.request import Order
+with Store() as store:
+    lead = store.instances.live(arguments)
+    gate()
+    answer = carry_out(store, lead, Order("Do it", spawner="ui", wait_seconds=0))
+    report([answer["status"], answer["task_id"], "ui_command_id" in answer])
+"""
+    members = crowd.run(body, [lead["id"]] * 8)
+    assert [member.err for member in members if member.code] == []
+    found = [member.reports[0] for member in members]
+    assert {status for status, *_ in found} == {"spawn_in_flight"}
+    assert len({task_id for _, task_id, _ in found}) == 1
+    assert sum(own for *_, own in found) == 1
+    assert len(orders(ground)) == len(mutexes(ground)) == len(ground.sql("SELECT 1 FROM tasks")) == 1
+
+
+def test_eight_dispatches_at_once_open_one_pane(ground: Ground, lead: dict, herdr: Herdr) -> None:
+    body = """
+from swarm_mcp.dispatch.dispatch import carry_out
+from swarm_mcp.dispatch.request import Order
+with Store() as store:
+    lead = store.instances.live(arguments)
+    gate()
+    report(carry_out(store, lead, Order("Do it", spawner="herdr", wait_seconds=0.1))["status"])
+"""
+    members = crowd.run(body, [lead["id"]] * 8)
+    assert [member.err for member in members if member.code] == []
+    assert {member.reports[0] for member in members} == {"spawn_in_flight"}
+    assert [words[:2] for words in herdr.calls()] == [["pane", "split"], ["pane", "run"]]
+
+
+# --------------------------------------------------------------- how it ends
+
+
+def test_a_worker_that_comes_up_gets_the_task(ground: Ground, lead: dict) -> None:
+    def ui() -> None:
+        order = wait_for(lambda: orders(ground))[0]
+        settle(ground, "running")
+        arrive(ground, json.loads(order["payload"])["instance_id"])
+
+    thread = threading.Thread(target=ui)
+    thread.start()
+    answer = dispatch(ground, lead, message="Mind the tests", wait_seconds=20)
+    thread.join()
+    assert list(answer) == [
+        "status", "task_id", "task", "spawner", "ui_command_id", "instance_id", "ui_command", "spawn_lock", "promotion",
+    ]  # fmt: skip
+    assert (answer["status"], answer["task"]["status"]) == ("spawned", "claimed")
+    assert answer["task"]["assignee"] == answer["instance_id"]
+    sent = ground.sql("SELECT content FROM messages WHERE recipient = ?", answer["instance_id"])
+    assert [row["content"] for row in sent] == [f"[task:{answer['task_id']}] Mind the tests"]
+    assert mutexes(ground) == []
+    again = dispatch(ground, lead)
+    assert (again["status"], again["recipient"]) == ("dispatched", answer["instance_id"])
+    assert len(orders(ground)) == 1
+
+
+def test_an_interface_that_is_done_but_names_nobody(ground: Ground, lead: dict) -> None:
+    thread = threading.Thread(target=lambda: wait_for(lambda: orders(ground)) and settle(ground, "done", {"pty": 3}))
+    thread.start()
+    answer = dispatch(ground, lead, wait_seconds=20)
+    thread.join()
+    assert (answer["status"], answer["task"]["status"]) == ("spawned", "open")
+    assert answer["ui_command"]["result"] == {"pty": 3}
+    assert len(mutexes(ground)) == 1, "until the task ends, or the worker does not come"
+    assert dispatch(ground, lead)["status"] == "spawn_in_flight"
+
+
+def test_an_interface_that_names_another_worker(ground: Ground, lead: dict) -> None:
+    worker = ground.session("w", "identity:p role:other")
+    thread = threading.Thread(
+        target=lambda: wait_for(lambda: orders(ground)) and settle(ground, "done", {"instance_id": worker["id"]})
+    )
+    thread.start()
+    answer = dispatch(ground, lead, wait_seconds=20)
+    thread.join()
+    assert (answer["status"], answer["instance_id"]) == ("spawned", worker["id"])
+    assert answer["task"]["assignee"] == worker["id"]
+
+
+def test_a_failed_spawn_can_be_tried_again(ground: Ground, lead: dict) -> None:
+    thread = threading.Thread(
+        target=lambda: wait_for(lambda: orders(ground)) and settle(ground, "failed", error="no space left")
+    )
+    thread.start()
+    begun = time.monotonic()
+    answer = dispatch(ground, lead, wait_seconds=20, completion_wait_seconds=20)
+    thread.join()
+    assert time.monotonic() - begun < time_limit(10), "nobody is coming, so nothing is waited for"
+    assert (answer["status"], answer["error"], answer["task"]["status"]) == ("spawn_failed", "no space left", "open")
+    assert mutexes(ground) == []
+    assert dispatch(ground, lead)["ui_command_id"] == 2
+
+
+def test_one_that_fails_after_its_dispatch_has_left_can_be_tried_again(ground: Ground, lead: dict) -> None:
+    dispatch(ground, lead)
+    settle(ground, "failed", error="late")
+    assert dispatch(ground, lead)["ui_command_id"] == 2
+    assert len(mutexes(ground)) == 1
+
+
+def test_a_worker_that_comes_late_gets_the_task_from_the_next_dispatch(ground: Ground, lead: dict) -> None:
+    reserved = dispatch(ground, lead)["instance_id"]
+    worker = arrive(ground, reserved, "identity:p role:of-its-own")
+    answer = dispatch(ground, lead)
+    assert (answer["status"], answer["recipient"]) == ("dispatched", worker["id"])
+    assert answer["task"]["assignee"] == worker["id"]
+    assert len(orders(ground)) == 1
+
+
+def test_a_worker_that_never_comes_is_replaced(ground: Ground, lead: dict) -> None:
+    dispatch(ground, lead)
+    settle(ground, "done", {"pty": 3})
+    late = spawn_locks.ARRIVAL_SECONDS + 1
+    ground.sql("UPDATE context SET created_at = created_at - ?", late - 60)
+    assert dispatch(ground, lead)["status"] == "spawn_in_flight"
+    assert len(orders(ground)) == 1
+    ground.sql("UPDATE context SET created_at = created_at - 60")
+    assert dispatch(ground, lead)["ui_command_id"] == 2
+
+
+def test_a_waiting_order_is_not_doubled_however_old(ground: Ground, lead: dict) -> None:
+    dispatch(ground, lead)
+    ground.sql("UPDATE context SET created_at = created_at - 80000")
+    assert "lock" in dispatch(ground, lead)
+    assert len(orders(ground)) == 1
+
+
+def test_the_lock_goes_with_its_holder(ground: Ground, lead: dict) -> None:
+    dispatch(ground, lead)
+    other = ground.session("lead2", GATEWAY)
+    ground.sql("UPDATE ui_commands SET status = 'failed', claimed_by = 'ui', started_at = 1, completed_at = 1")
+    with ground.store() as store:
+        store.instances.remove(lead["id"])
+    assert mutexes(ground) == []
+    assert "ui_command_id" in dispatch(ground, other)
+
+
+# ------------------------------------------------------ killed at the worst time
+
+
+def test_a_dispatch_killed_before_it_had_started_anybody(ground: Ground, lead: dict) -> None:
+    with Sleeper() as dispatcher, ground.store() as store:
+        task = store.tasks.request(lead, {"type": "implement", "title": "x", "idempotency_key": "k"})["task"]
+        name = spawn_locks.name_of("implementer", "k")
+        with store.writing():
+            row = spawn_locks.take(store, lead, name, task["id"], "reserved")
+        content = json.loads(row["content"])
+        content["by"] = [store.here, *dispatcher.identity]
+        ground.sql("UPDATE context SET content = ?", json.dumps(content))
+        assert "lock" in dispatch(ground, lead, idempotency_key="k")
+        dispatcher.end()
+        assert "ui_command_id" in dispatch(ground, lead, idempotency_key="k")
+    assert len(mutexes(ground)) == len(orders(ground)) == 1
+    released = ground.sql("SELECT payload FROM events WHERE type = 'context.lock_released'")
+    assert [json.loads(row["payload"])["reason"] for row in released] == ["spawn_void"]
+
+
+def test_a_dispatch_killed_right_after_its_order(ground: Ground, lead: dict) -> None:
+    first = dispatch(ground, lead)
+    with Sleeper() as dispatcher, ground.store() as store:
+        note = {"stage": "starting", "instance_id": first["instance_id"], "by": [store.here, *dispatcher.identity]}
+        ground.sql("UPDATE context SET content = ?", json.dumps(note))
+        dispatcher.end()
+        again = dispatch(ground, lead)
+    assert (again["ui_command_id"], again["instance_id"]) == (first["ui_command_id"], first["instance_id"])
+    assert len(orders(ground)) == 1
+
+
+def test_another_programs_spawn_lock_is_honoured(ground: Ground, lead: dict) -> None:
+    task_id = dispatch(ground, lead, spawn=False, idempotency_key="k")["task_id"]
+    stranger = ground.stranger("foreign")
+    name = spawn_locks.name_of("implementer", "k")
+    for content in ("", "spawning", "[1]", '{"stage": "starting"}', '{"stage": "starting", "by": [1, 2, 3]}'):
+        ground.sql("DELETE FROM context")
+        ground.add(
+            "context", id="c", scope=ground.scope, instance_id=stranger, file=name, type="lock", content=content,
+            task_id=task_id,
+        )  # fmt: skip
+        assert dispatch(ground, lead, idempotency_key="k", role="implementer", force_spawn=True)["lock"]["id"] == "c"
+    assert orders(ground) == []
+
+
+# ------------------------------------------------------------------------ herdr
+
+
+def test_a_pane_beside_the_requesters(
+    ground: Ground, lead: dict, herdr: Herdr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_HARNESS_CODEX", "codex --model 'a b'")
+    monkeypatch.setenv("SWARM_DISPATCH_SPAWNER", "herdr")
+    answer = dispatch(ground, lead, spawner="", label="x:y", wait_seconds=0.1)
+    split, start = herdr.calls()
+    assert split == ["pane", "split", "w1:p1", "--direction", "right", "--cwd", ground.scope, "--no-focus"]
+    assert start[:3] == ["pane", "run", "w1:p7"] and len(start) == 4
+    assert shlex.split(start[3]) == [
+        "env", f"SWARM_MCP_INSTANCE_ID={answer['instance_id']}", f"SWARM_MCP_SCOPE={ground.scope}",
+        "SWARM_MCP_LABEL=identity:p role:implementer x:y", "SWARM_AGENT_ROLE=implementer", "AGENT_IDENTITY=p",
+        "codex", "--model", "a b",
+    ]  # fmt: skip
+    assert (answer["status"], answer["spawner"], answer["pane_id"]) == ("spawn_in_flight", "herdr", "w1:p7")
+    assert answer["spawn_lock"] == mutexes(ground)[0]["file"]
+    assert herdr.sockets() == {""}
+
+
+def test_a_worker_that_comes_up_in_its_pane(ground: Ground, lead: dict, herdr: Herdr) -> None:
+    def agent() -> None:
+        words = wait_for(lambda: herdr.calls()[1:])[0]
+        variables = dict(word.split("=", 1) for word in shlex.split(words[3]) if "=" in word)
+        arrive(ground, variables["SWARM_MCP_INSTANCE_ID"], variables["SWARM_MCP_LABEL"])
+
+    thread = threading.Thread(target=agent)
+    thread.start()
+    answer = dispatch(ground, lead, spawner="herdr", wait_seconds=None)
+    thread.join()
+    assert (answer["status"], answer["task"]["assignee"]) == ("spawned", answer["instance_id"])
+    assert mutexes(ground) == []
+
+
+@pytest.mark.parametrize(
+    ("placement", "opened", "ignored"),
+    [
+        ({"parent_pane_id": "w3:p3", "split_direction": "down"}, ["pane", "split", "w3:p3", "--direction", "down"], []),
+        ({"workspace": "new"}, ["workspace", "create"], []),
+        ({"tab": "new"}, ["tab", "create", "--workspace", "w1"], []),
+        ({"tab": "new", "workspace": "w9"}, ["tab", "create", "--workspace", "w9"], []),
+        ({"group": "g", "layout": {"kind": "balance"}}, ["pane", "split", "w1:p1", "--direction", "right"],
+         ["group", "layout"]),
+    ],
+)  # fmt: skip
+def test_where_a_pane_is_placed(
+    ground: Ground, lead: dict, herdr: Herdr, placement: dict, opened: list[str], ignored: list[str]
+) -> None:
+    answer = dispatch(ground, lead, spawner="herdr", placement=placement, name="W")
+    named = ["--label", "W"] if "create" in opened else []
+    assert herdr.calls()[0] == [*opened, "--cwd", ground.scope, "--no-focus", *named]
+    assert answer["pane_id"] == ("w2:p1" if named else "w1:p7")
+    assert answer.get("placement_ignored", []) == ignored
+
+
+def test_without_a_pane_of_its_own_a_requester_gets_a_workspace(ground: Ground, herdr: Herdr) -> None:
+    lead = ground.session("lead", "mode:gateway")
+    folder = ground.repo / "sub"
+    folder.mkdir()
+    dispatch(ground, lead, spawner="herdr", cwd="sub", harness="claude")
+    opened, start = herdr.calls()
+    assert opened == ["workspace", "create", "--cwd", str(folder), "--no-focus"]
+    assert "AGENT_IDENTITY" not in start[3] and start[3].endswith(" claude")
+
+
+def test_the_socket_of_a_published_pane_or_of_the_profile(
+    ground: Ground, herdr: Herdr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pane = {"pane_id": "w1:p1", "socket_path": "/run/published"}
+    dispatch(ground, ground.session("lead", "identity:p mode:gateway", pane=pane), spawner="herdr")
+    assert herdr.sockets() == {"/run/published"}
+    monkeypatch.setenv("SWARM_MCP_PROFILE_DIR", str(tmp_path))
+    (tmp_path / "q.env").write_text("HERDR_SOCKET_PATH=/run/profile\n")
+    dispatch(ground, ground.session("lead2", "identity:q mode:gateway"), spawner="herdr")
+    assert herdr.sockets() == {"/run/published", "/run/profile"}
+
+
+def test_without_herdr_the_task_is_there_and_the_command_says_why(
+    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWARM_HERDR_BIN", str(ground.folder / "no-herdr"))
+    monkeypatch.setenv("SWARM_DISPATCH_SPAWNER", "herdr")
+    done = ground.swarm("dispatch", "Do it", "--as", lead["id"], "--json")
+    answer = done.json
+    assert (done.code, answer["status"], answer["task"]["status"]) == (0, "spawn_failed", "open")
+    assert "no-herdr" in answer["error"] and "SWARM_HERDR_BIN" in answer["error"]
+    done = ground.swarm("dispatch", "Do it", "--as", lead["id"])
+    assert done.code == 0 and "no worker could be started: herdr cannot be used" in done.out
+    assert mutexes(ground) == []
+
+
+@pytest.mark.parametrize("verb", ["pane_split", "pane_run"])
+def test_what_herdr_refuses_is_passed_on(ground: Ground, lead: dict, herdr: Herdr, verb: str) -> None:
+    herdr.trouble(**{verb: "no such pane\nmore"})
+    answer = dispatch(ground, lead, spawner="herdr")
+    name = verb.replace("_", " ")
+    assert (answer["status"], answer["error"]) == ("spawn_failed", f"herdr {name} failed: no such pane")
+    closed = [words for words in herdr.calls() if words[:2] == ["pane", "close"]]
+    assert closed == ([["pane", "close", "w1:p7"]] if verb == "pane_run" else [])
+    assert mutexes(ground) == []
+    herdr.trouble()
+    assert dispatch(ground, lead, spawner="herdr")["status"] == "spawn_in_flight"
+
+
+@pytest.mark.parametrize("said", ["print('nonsense')", "print('{\"result\": {}}')", "pass"])
+def test_herdr_that_names_no_pane(ground: Ground, lead: dict, herdr: Herdr, said: str) -> None:
+    (herdr.folder / "herdr.py").write_text(said)
+    answer = dispatch(ground, lead, spawner="herdr")
+    assert (answer["status"], answer["error"]) == ("spawn_failed", "herdr pane split did not say which pane it opened")
+
+
+def test_a_pane_that_is_called_like_a_flag(ground: Ground, lead: dict, herdr: Herdr) -> None:
+    answer = dispatch(ground, lead, spawner="herdr", placement={"parent_pane_id": "--help"})
+    assert answer["status"] == "spawn_failed" and herdr.calls() == []
+
+
+# -------------------------------------------------------------------- the rest
+
+
+def test_every_spawner_can_be_loaded() -> None:
+    assert {name: spawner(name).patience for name in SPAWNERS} == {
+        "process": 30.0, "tmux": 30.0, "herdr": 30.0, "swarm-ui": 5.0,
+    }  # fmt: skip
+
+
+def test_an_order_that_has_vanished_is_a_failure(ground: Ground, lead: dict) -> None:
+    with ground.store() as store, pytest.raises(SpawnFailed, match="7"):
+        UiShells().look(store, {"ui_command_id": 7, "instance_id": "i"})
+
+
+def test_a_fault_in_a_spawner_does_not_block_the_next_dispatch(
+    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_anything) -> dict:
+        raise RuntimeError("bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(UiShells, "start", fault)
+        with pytest.raises(RuntimeError):
+            dispatch(ground, lead)
+    assert mutexes(ground) == []
+    assert "ui_command_id" in dispatch(ground, lead)
+
+
+def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict) -> None:
+    task_id = dispatch(ground, lead)["task_id"]
+    with ground.store() as store:
+        store.tasks.end(lead, task_id, "cancelled")
+        for lock in mutexes(ground):
+            assert spawn_locks.is_void(store, lock)
+
+
+def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict) -> None:
+    burnt = time.process_time()
+    with ground.store() as store:
+        handover = Handover(lead, Order("Do it", spawner="ui", wait_seconds=None))
+        assert handover.advance(store) is None and 4.5 < handover.left() <= 5
+    dispatch(ground, lead, "Other", wait_seconds=0.7)
+    assert time.process_time() - burnt < 0.4

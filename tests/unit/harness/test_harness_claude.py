@@ -1,0 +1,523 @@
+"""The harness `claude`: recorded streams, flags and private files, error codes, checks. No client is started."""
+
+from __future__ import annotations
+
+import json
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness import registry
+from swarm_mcp.harness.claude import launch
+from swarm_mcp.harness.checks import status_of
+from swarm_mcp.harness.events import KINDS
+from swarm_mcp.harness.outcome import ERRORS, Ending
+from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
+from swarm_mcp.harness.usage import cost_of, priced
+
+CLAUDE = registry.get("claude")
+GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "claude"
+EXPECTED = json.loads((GOLDEN / "expected.json").read_text())
+SESSION = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10"
+SECRET = "tok-4f9d2c77aa31e05b66"
+
+
+def replay(lines: list[str]) -> list:
+    state: dict = {}
+    return [event for line in lines for event in CLAUDE.parse(line, state)] + CLAUDE.finish(state)
+
+
+def ending(events: list, exit_code: int, stderr: str = "") -> Ending:
+    results = [event.data for event in events if event.kind == "result"]
+    errors = tuple(event.data for event in events if event.kind == "error")
+    return Ending(exit_code, max(0, -exit_code), results[-1] if results else None, errors, stderr)
+
+
+def of_kind(events: list, kind: str) -> list[dict]:
+    return [event.data for event in events if event.kind == kind]
+
+
+# ---------------------------------------------------------------- recorded streams
+
+
+def test_every_recording_is_expected() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.jsonl")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("case", sorted(EXPECTED))
+def test_recording(case: str) -> None:
+    wanted, meta = EXPECTED[case], json.loads((GOLDEN / f"{case}.meta.json").read_text())
+    events = replay((GOLDEN / f"{case}.jsonl").read_text().splitlines())
+    found = CLAUDE.error_of(ending(events, meta["rc"], meta["stderr"]))
+    assert (found and found[0]) == wanted["code"]
+    assert found is None or (found[1] and "\n" not in found[1])
+    assert [event.data["name"] if event.kind == "custom" else event.kind for event in events] == wanted["events"]
+    assert [[data["tool_name"], data["is_error"]] for data in of_kind(events, "tool_end")] == wanted["tools"]
+    open_calls = [data["tool_call_id"] for data in of_kind(events, "tool_start")]
+    for data in of_kind(events, "tool_end"):
+        open_calls.remove(data["tool_call_id"])
+    assert open_calls == wanted["unclosed"]
+    results = of_kind(events, "result")
+    assert (results[-1]["output"] if results else None) == wanted["output"]
+    assert (results[-1]["cost"] if results else None) == wanted["cost"]
+    json.dumps([event.to_dict() for event in events])
+
+
+def test_how_long_the_api_wants_to_be_left_alone() -> None:
+    """Retry-After was 30: the client waits so long and a random part more. Of its own rule nothing is told."""
+    events = replay((GOLDEN / "retry_after.jsonl").read_text().splitlines())
+    (again,) = [data["data"] for data in of_kind(events, "custom") if data["name"] == "claude.api_retry"]
+    for told in (again, of_kind(events, "result")[-1]):
+        assert 25 < told["retry_not_before"] - time.time() < 38
+    assert again["category"] == "rate_limited" and "429" in again["message"]
+    for case in ("rate_limit", "overloaded", "unreachable"):
+        events = replay((GOLDEN / f"{case}.jsonl").read_text().splitlines())
+        assert "retry_not_before" not in str(of_kind(events, "custom")) + str(of_kind(events, "result"))
+
+
+def test_only_the_session_that_was_asked_for_is_unknown() -> None:
+    for case in EXPECTED:
+        meta = json.loads((GOLDEN / f"{case}.meta.json").read_text())
+        events = replay((GOLDEN / f"{case}.jsonl").read_text().splitlines())
+        unknown = CLAUDE.unknown_session(ending(events, meta["rc"], meta["stderr"]))
+        assert unknown == (case in ("resume_unknown", "resume_not_uuid")), case
+
+
+def test_the_table_reckons_what_the_client_does() -> None:
+    """Where a run is a session's only one, its cost by our list is the client's own."""
+    alone = [case for case in EXPECTED if not case.startswith(("resume", "compact"))]
+    costs = {case: cost_of(EXPECTED[case]["cost"]) for case in alone}
+    costs = {case: cost for case, cost in costs.items() if cost.total_cost_usd}
+    assert len(costs) > 15
+    for case, cost in costs.items():
+        ours = priced(cost._replace(total_cost_usd=None), CLAUDE.prices, cost.model).total_cost_usd
+        assert ours == pytest.approx(cost.total_cost_usd), case
+
+
+def test_what_a_session_is_told_of() -> None:
+    lines = (GOLDEN / "success_write.jsonl").read_text().splitlines()
+    (init,) = of_kind(replay(lines), "session_init")
+    assert init["model"] == "claude-opus-5-5" and "Write" in init["tools"] and init["cwd"] == "<cwd>"
+    usage = of_kind(replay(lines), "context_usage")
+    assert usage[-1] == {
+        "context_used_tokens": 132, "context_total_tokens": 1_000_000, "output_tokens": 20, "context_percent": 0.01,
+    }  # fmt: skip
+    (compaction,) = of_kind(replay((GOLDEN / "compact.jsonl").read_text().splitlines()), "compaction")
+    assert compaction == {
+        "pre_compact_tokens": 132, "compact_trigger": "manual", "context_total_tokens": 1_000_000,
+    }  # fmt: skip
+    (failed,) = [e for e in replay((GOLDEN / "mcp_tool.jsonl").read_text().splitlines()) if e.kind == "custom"]
+    assert failed.data["name"] == "claude.mcp_failed" and failed.data["data"][0]["name"] == "bad"
+
+
+def test_a_sub_agents_doings_are_marked() -> None:
+    events = replay((GOLDEN / "sub_agent.jsonl").read_text().splitlines())
+    (call,) = [data["tool_call_id"] for data in of_kind(events, "tool_start") if data["tool_name"] == "Agent"]
+    write = [d for k in ("tool_start", "tool_end") for d in of_kind(events, k) if d["tool_name"] == "Write"]
+    assert [data["parent_tool_call_id"] for data in write] == [call, call]
+    said = [data["content"] for data in of_kind(events, "message") if data.get("parent_tool_call_id") == call]
+    assert said == ["The script sub is over."]
+
+
+def test_a_structured_answer() -> None:
+    (result,) = of_kind(replay((GOLDEN / "structured_output.jsonl").read_text().splitlines()), "result")
+    assert result["structured"] == {"a": "hi"}
+    (result,) = of_kind(replay((GOLDEN / "json_schema.jsonl").read_text().splitlines()), "result")
+    assert "structured" not in result  # the model never gave one
+
+
+def test_a_structured_answer_stays_where_a_sub_agent_in_the_background_wakes_the_model_once_more() -> None:
+    lines = (GOLDEN / "structured_output.jsonl").read_text().splitlines()
+    again = {"type": "result", "subtype": "success", "is_error": False, "result": "The sub-agent is done, too."}
+    results = of_kind(replay([*lines, json.dumps(again)]), "result")
+    assert [result["structured"] for result in results] == [{"a": "hi"}] * 2
+
+
+# ---------------------------------------------------------------- lines of our own
+
+
+def assistant(*content: dict, **more: object) -> str:
+    return json.dumps({"type": "assistant", "message": {"id": "m", "content": list(content)}, **more})
+
+
+def test_thinking_is_told_apart() -> None:
+    line = assistant({"type": "thinking", "thinking": "hm", "signature": "x"}, {"type": "text", "text": "Yes."})
+    assert [event.data for event in replay([line])] == [
+        {"role": "assistant", "content": "hm", "thinking": True}, {"role": "assistant", "content": "Yes."},
+    ]  # fmt: skip
+    assert replay([assistant({"type": "thinking", "thinking": ""}, {"type": "text", "text": "  "})]) == []
+
+
+def test_a_refused_sign_in_is_final_at_the_second_attempt() -> None:
+    retry = {"type": "system", "subtype": "api_retry", "attempt": 1, "error_status": 401}
+    assert [event.kind for event in replay([json.dumps(retry)])] == ["custom"]
+    lines = [json.dumps({**retry, "attempt": count}) for count in (1, 2, 3)]
+    (error,) = of_kind(replay(lines), "error")
+    assert error["final"] is True and error["category"] == "auth_failed"
+    busy = [json.dumps({**retry, "error_status": 529, "attempt": count}) for count in (1, 2, 3)]
+    assert of_kind(replay(busy), "error") == []
+
+
+def test_a_limit_says_when_it_is_over() -> None:
+    limit = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1795342248}}
+    text = "You've hit your session limit"
+    end = {"type": "result", "subtype": "success", "is_error": True, "result": text, "api_error_status": 429}
+    (result,) = of_kind(replay([json.dumps(limit), json.dumps(end)]), "result")
+    assert (result["error_category"], result["retry_not_before"]) == ("rate_limited", 1795342248.0)
+    allowed = json.dumps({**limit, "rate_limit_info": {"status": "allowed", "resetsAt": 1795342248}})
+    (result,) = of_kind(replay([allowed, json.dumps(end)]), "result")
+    assert "retry_not_before" not in result
+
+
+def test_the_result_tells_the_window_of_a_model_that_we_do_not_know() -> None:
+    init = {"type": "system", "subtype": "init", "session_id": SESSION, "model": "own-model"}
+    end = {"type": "result", "subtype": "success", "modelUsage": {"own-model": {"contextWindow": 4000}}}
+    said = assistant({"type": "text", "text": "Yes."}).replace('"content"', '"usage": {"input_tokens": 90}, "content"')
+    before, after = of_kind(replay([json.dumps(init), said, json.dumps(end)]), "context_usage")
+    assert (before["context_total_tokens"], before["context_percent"]) == (None, None)
+    assert (after["context_total_tokens"], after["context_percent"]) == (4000, 2.25)
+
+
+def test_an_error_is_told_once() -> None:
+    events = replay((GOLDEN / "max_retries.jsonl").read_text().splitlines())
+    assert [data["category"] for data in of_kind(events, "error")] == ["auth_failed"]
+    assert of_kind(events, "message") == []  # it is the client speaking, not the model
+
+
+def test_unknown_lines_are_kept_and_others_ignored() -> None:
+    (event,) = replay(['{"type": "hologram", "x": 1}'])
+    assert event.data == {"name": "claude.hologram", "data": {"type": "hologram", "x": 1}}
+    (event,) = replay(['{"type": "assistant", "message": 7}'])
+    assert event.data["name"] == "claude.assistant"
+    (event,) = replay(['{"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "never"}]}}'])
+    assert event.data["name"] == "claude.tool_result"
+    assert replay(["", "plain words", "[1]", "7", '"x"', "{", "[" * 5000, '{"a": NaN']) == []
+
+
+LINES = sorted({line for path in GOLDEN.glob("*.jsonl") for line in path.read_text().splitlines() if len(line) < 3000})
+WORDS = ("type", "subtype", "message", "content", "usage", "session_id", "tool_use_id", "text", "id", "errors")
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=6,
+)
+
+
+@st.composite
+def mangled(draw: st.DrawFn) -> str:
+    """A recorded line, cut, or with a member replaced somewhere."""
+    line = draw(st.sampled_from(LINES))
+    if draw(st.booleans()):
+        at = draw(st.integers(0, len(line)))
+        return line[:at] + draw(st.text(max_size=3)) + line[at + draw(st.integers(0, 9)) :]
+    tree = json.loads(line)
+    place: object = tree
+    for _ in range(draw(st.integers(0, 3))):
+        inner = [v for v in (place.values() if isinstance(place, dict) else place) if isinstance(v, (dict, list)) and v]
+        place = draw(st.sampled_from(inner)) if inner else place
+    if isinstance(place, dict):
+        place[draw(st.sampled_from(sorted(place)))] = draw(VALUES)
+    elif isinstance(place, list):
+        place[draw(st.integers(0, len(place) - 1))] = draw(VALUES)
+    return json.dumps(tree)
+
+
+@given(st.lists(mangled() | VALUES.map(lambda value: json.dumps({"type": "result", "num_turns": value})), max_size=8))
+def test_nothing_makes_the_parser_raise(lines: list[str]) -> None:
+    events = replay(lines)
+    json.dumps([event.to_dict() for event in events])
+    assert {event.kind for event in events} <= set(KINDS)
+    assert len(of_kind(events, "session_init")) <= 1
+    for data in of_kind(events, "error"):
+        assert data["category"] in ERRORS
+    found = CLAUDE.error_of(ending(events, 1))
+    assert found is None or found[0] in ERRORS
+
+
+# ---------------------------------------------------------------- how a run ended
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "code"),
+    [
+        (0, "", "process_crashed"),  # SIGINT leaves 0 and no result
+        (143, "", "process_crashed"),
+        (-9, "", "process_crashed"),
+        (1, "error: unknown option '--x'\n", "process_crashed"),
+        (1, "No conversation found with session ID: x", "session_not_found"),
+        (1, "Error: Session ID 1-2 is already in use.", "session_in_use"),
+        (1, "Invalid API key · Please run /login", "auth_failed"),
+        (1, "API Error: 529 Overloaded", "rate_limited"),
+    ],
+)
+def test_no_result_means_failure(exit_code: int, stderr: str, code: str) -> None:
+    found = CLAUDE.error_of(ending([], exit_code, stderr))
+    assert found is not None and found[0] == code and found[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "code"),
+    [
+        ("Prompt is too long", 400, "context_overflow"),
+        ("Credit balance is too low", 400, "budget"),
+        ("API Error: 500 Internal server error", 500, "rate_limited"),
+        ("OAuth token revoked · Please run /login", 403, "auth_failed"),
+        ("No conversation found with session ID: rate limit login", None, "session_not_found"),
+        ("something else", 400, "unknown"),
+        ("out of order", 503, "rate_limited"),
+        ("no", 401, "auth_failed"),
+    ],
+)
+def test_failed_results(text: str, status: int | None, code: str) -> None:
+    line = {"type": "result", "subtype": "success", "is_error": True, "result": text, "api_error_status": status}
+    assert CLAUDE.error_of(ending(replay([json.dumps(line)]), 1)) == (code, text)
+
+
+def test_a_run_killed_between_two_results_has_failed() -> None:
+    events = replay((GOLDEN / "sub_agent.jsonl").read_text().splitlines()[:-1])
+    assert CLAUDE.error_of(ending(events, 0)) is None
+    for exit_code in (-15, 143):
+        found = CLAUDE.error_of(ending(events, exit_code))
+        assert found is not None and found[0] == "process_crashed"
+
+
+# ---------------------------------------------------------------- flags and files
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for the bundle, which takes a while to write."""
+    folder = tmp_path / "plugin"
+    skill = folder / "skills" / "swarm-mcp"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("ours")
+    monkeypatch.setattr(launch, "plugin_folder", lambda: folder)
+    return folder
+
+
+class Start:
+    """A launch of a query, with its files as they are then."""
+
+    def __init__(self, tmp_path: Path, **query: object):
+        self.folder = tmp_path / "private"
+        self.folder.mkdir(mode=0o700)
+        self.cwd = tmp_path / "checkout"
+        self.cwd.mkdir(exist_ok=True)
+        self.launch = CLAUDE.launch(HarnessQuery("do it", str(self.cwd), **query), self.folder)  # type: ignore[arg-type]
+        self.argv = list(self.launch.argv)
+        self.servers = json.loads((self.folder / "mcp.json").read_text())["mcpServers"]
+
+    def after(self, flag: str) -> str:
+        return self.argv[self.argv.index(flag) + 1]
+
+
+def test_the_plainest_run(plugin: Path, tmp_path: Path) -> None:
+    made = Start(tmp_path)
+    assert made.argv == [
+        "claude", "-p", "--output-format", "stream-json", "--verbose", "--plugin-dir", str(plugin),
+        "--mcp-config", str(made.folder / "mcp.json"), "--permission-mode", "acceptEdits",
+        "--allowedTools", "mcp__swarm__*,mcp__plugin_swarm_swarm__*",
+    ]  # fmt: skip
+    assert made.launch.stdin == "do it"
+    assert not [word for word in made.argv if "dangerous" in word or word == "--bare"]
+    assert list(made.cwd.iterdir()) == []
+
+
+def test_everything_that_a_query_can_say(plugin: Path, tmp_path: Path) -> None:
+    made = Start(
+        tmp_path, model="opus-5.5", effort="high", system_prompt="be\nbrief", append_system_prompt="and kind",
+        additional_directories=("/a", "/b"), resume_session_id=SESSION, fork_session=True, max_turns=7,
+        output_schema={"type": "object"}, max_cost_usd=0.5, additional_args=("--chrome", "x y"),
+        command=("env", "claude"),
+    )  # fmt: skip
+    assert made.argv[:3] == ["env", "claude", "-p"] and made.argv[-2:] == ["--chrome", "x y"]
+    assert made.after("--model") == "claude-opus-5-5" and made.after("--effort") == "high"
+    assert Path(made.after("--system-prompt-file")).read_text() == "be\nbrief"
+    assert Path(made.after("--append-system-prompt-file")).read_text() == "and kind"
+    assert made.after("--system-prompt-snapshot") == "off"
+    assert made.after("--resume") == SESSION and "--fork-session" in made.argv
+    where = made.argv.index("--add-dir")
+    assert made.argv[where + 1 : where + 3] == ["/a", "/b"]
+    assert json.loads(made.after("--json-schema")) == {"type": "object"}
+    assert (made.after("--max-budget-usd"), made.after("--max-turns")) == ("0.5", "7")
+    for path in made.folder.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_models(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [("", "", None), ("", "sonnet-5.5", "claude-sonnet-5-5"), ("opus", "haiku", "opus"), ("own", "", "own")]
+    for number, (asked, default, wanted) in enumerate(cases):
+        monkeypatch.setenv("CLAUDE_DEFAULT_MODEL", default)
+        place = tmp_path / str(number)
+        place.mkdir()
+        made = Start(place, model=asked)
+        assert (made.after("--model") if "--model" in made.argv else None) == wanted
+    listed = {model["short"]: model for model in CLAUDE.listed_models()}
+    assert listed["haiku-4.5"] == {"name": "claude-haiku-4-5", "short": "haiku-4.5", "context_tokens": 200_000}
+    assert {price.dated for price in CLAUDE.prices.values()} == {"2026-10-10"}
+
+
+def test_secrets_are_in_the_environment_alone(plugin: Path, tmp_path: Path) -> None:
+    servers = {
+        "a.b": McpServer("tool", ("--flag",), {"API_TOKEN": SECRET, "MODE": 'x ${HOME} "y"'}, cwd="/some where"),
+        "a_b": McpServer("tool", (), {"API_TOKEN": "other"}),
+        "web": McpServer(url="http://127.0.0.1:1/mcp", headers={"Authorization": f"Bearer {SECRET}"}),
+    }
+    made = Start(tmp_path, mcp_servers=servers)
+    config = (made.folder / "mcp.json").read_text()
+    assert SECRET not in config and not [word for word in made.argv if SECRET in word]
+    env = made.launch.env
+
+    def value(reference: str) -> str:
+        assert reference.startswith("${SWARM_CHILD") and reference.endswith("}")
+        return env[reference[2:-1]]
+
+    first, second, web = made.servers["a.b"], made.servers["a_b"], made.servers["web"]
+    assert {name: value(text) for name, text in first["env"].items()} == servers["a.b"].env
+    assert value(second["env"]["API_TOKEN"]) == "other"
+    assert value(web["headers"]["Authorization"]) == f"Bearer {SECRET}"
+    assert (web["type"], web["url"]) == ("http", "http://127.0.0.1:1/mcp")
+    # A scrubber goes by how a variable's name ends.
+    assert all(name.endswith("_TOKEN") for name, text in env.items() if SECRET in text)
+    assert first["command"] == "/bin/sh" and first["args"][-3:] == ["/some where", "tool", "--flag"]
+    assert (second["command"], second["args"]) == ("tool", [])
+    assert "mcp__a_b__*" in made.after("--allowedTools").split(",")
+
+
+def test_a_reader_has_no_tool_that_writes(plugin: Path, tmp_path: Path) -> None:
+    servers = {"swarm": McpServer("s"), "client_tools": McpServer(url="http://127.0.0.1:1"), "files": McpServer("f")}
+    made = Start(tmp_path, mode=READ_ONLY, mcp_servers=servers)
+    assert made.after("--permission-mode") == "dontAsk" and "--strict-mcp-config" in made.argv
+    tools = made.after("--tools").split(",")
+    assert not {"Write", "Edit", "NotebookEdit", "Bash", "Monitor", "Workflow", "EnterWorktree"} & set(tools)
+    assert list(made.servers) == ["swarm", "client_tools"]
+    assert "mcp__swarm__dispatch" in made.after("--disallowedTools")
+
+
+def test_yolo_is_what_it_says(plugin: Path, tmp_path: Path) -> None:
+    made = Start(tmp_path, mode=YOLO)
+    assert "--dangerously-skip-permissions" in made.argv and "--permission-mode" not in made.argv
+    assert "--plugin-dir" in made.argv
+
+
+def test_what_a_checkout_brings_along_is_not_allowed_for_it(
+    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from swarm_mcp.harness.servers import servers_for
+
+    cwd = tmp_path / "checkout"
+    cwd.mkdir()
+    (cwd / ".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "deploy"}}}')
+    given = HarnessQuery("x", str(cwd), mcp_servers={"given": McpServer("g")})
+    monkeypatch.setenv("SWARM_HARNESS_CLAUDE_ALLOW", "Bash(make *),WebFetch")
+    made = Start(tmp_path, mcp_servers=servers_for(given))
+    allowed = made.after("--allowedTools")
+    assert "mcp__given__*" in allowed and "theirs" not in allowed and allowed.endswith(",Bash(make *),WebFetch")
+    assert "theirs" in made.servers and "--strict-mcp-config" not in made.argv
+    monkeypatch.setenv("SWARM_HARNESS_PROJECT_SERVERS", "0")
+    (tmp_path / "again").mkdir()
+    assert "--strict-mcp-config" in Start(tmp_path / "again").argv
+
+
+def test_skills_are_links_outside_the_checkout(plugin: Path, tmp_path: Path) -> None:
+    for name, text in (("boats", "fold"), ("swarm-mcp", "ours")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").write_text(text)
+    made = Start(tmp_path, skills=(str(tmp_path / "boats"), str(tmp_path / "swarm-mcp")))
+    home = Path(made.after("--add-dir")) / ".claude" / "skills"
+    assert [path.name for path in home.iterdir()] == ["boats"]  # the plugin brings the other
+    assert (home / "boats").is_symlink() and (home / "boats" / "SKILL.md").read_text() == "fold"
+    assert made.folder in home.parents
+
+
+def test_a_schema_that_no_command_line_can_hold_is_refused(plugin: Path, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="too long"):
+        Start(tmp_path, output_schema={"enum": ["x" * 140_000]})
+
+
+def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
+    """The real one: its server runs the same command as ours, which is why the client starts only one of them."""
+    from swarm_mcp.harness.servers import servers_for
+    from swarm_mcp.harness.skills import skill_folders
+
+    query = HarnessQuery("x", str(tmp_path))
+    made = Start(tmp_path, mcp_servers=servers_for(query), skills=skill_folders(query))
+    folder = Path(made.after("--plugin-dir"))
+    (brought,) = json.loads((folder / "integrations/claude-code/mcp.json").read_text())["mcpServers"].values()
+    ours = made.servers["swarm"]
+    assert (ours["command"], ours["args"]) == (brought["command"], brought["args"])
+    assert "--add-dir" not in made.argv and (folder / "skills/swarm-mcp/SKILL.md").is_file()
+
+
+# ---------------------------------------------------------------- sessions, checks, words
+
+
+def test_can_resume(home: Path) -> None:
+    place = home / ".claude" / "projects" / "-some-where"
+    assert CLAUDE.can_resume(SESSION, "/x") is False  # no folder at all
+    place.mkdir(parents=True)
+    (place / f"{SESSION}.jsonl").write_text("{}\n")
+    assert CLAUDE.can_resume(SESSION, "/x") is True
+    (home / ".claude" / "x.jsonl").write_text("{}\n")
+    for other in ("", "x", "--resume", "../../x", SESSION.replace("0", "1"), SESSION + "\n"):
+        assert CLAUDE.can_resume(other, "/x") is False
+
+
+def codes(**config: object) -> dict[str, str]:
+    return {check.code: check.level for check in CLAUDE.checks(config)}
+
+
+def test_sign_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    (lacking,) = [check for check in CLAUDE.checks({}) if check.code == "claude_not_signed_in"]
+    assert lacking.level == "error"
+    for way in ("/login", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "apiKeyHelper"):
+        assert way in lacking.hint
+    key = CLAUDE.checks({"env": {"ANTHROPIC_API_KEY": SECRET}})
+    assert {check.code: check.level for check in key}["claude_api_key"] == "warn" and status_of(key) == "warn"
+    assert SECRET not in str(key)
+    assert codes(env={"CLAUDE_CODE_OAUTH_TOKEN": "x"})["claude_signed_in"] == "info"
+    folder = home / ".claude"
+    folder.mkdir()
+    (folder / ".credentials.json").write_text("{}")
+    assert codes()["claude_signed_in"] == "info"
+    (folder / ".credentials.json").unlink()
+    (folder / ".claude.json").write_text('{"oauthAccount": {"emailAddress": "a@b"}}')
+    assert codes()["claude_signed_in"] == "info"
+    (folder / ".claude.json").write_text("[")
+    (folder / "settings.json").write_text('{"apiKeyHelper": "x"}')
+    assert codes()["claude_signed_in"] == "info"
+
+
+def test_settings_that_matter(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, project = home / ".claude", tmp_path / ".claude"
+    folder.mkdir()
+    project.mkdir()
+    assert codes()["claude_plugin_missing"] == "info"
+    (folder / "settings.json").write_text('{"enabledPlugins": {"swarm@swarm": true}}')
+    before = sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*"))
+    assert codes()["claude_plugin"] == "info"
+    assert sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*")) == before
+    (project / "settings.json").write_text('{"disableAllHooks": true}')
+    assert codes(cwd=str(tmp_path))["claude_hooks_off"] == "warn"
+    assert "claude_hooks_off" not in codes()
+    assert codes(additional_args=["--bare"])["claude_hooks_off"] == "warn"
+    monkeypatch.delenv("IS_SANDBOX", raising=False)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert codes(mode="yolo")["claude_root"] == "warn"
+    assert "claude_root" not in {**codes(), **codes(mode="yolo", env={"IS_SANDBOX": "1"})}
+    (project / "settings.json").write_text("{oops")
+    assert codes(cwd=str(tmp_path))["claude_settings_unreadable"] == "warn"
+
+
+def test_words() -> None:
+    assert "Use when" in CLAUDE.doc and "Do not use when" in CLAUDE.doc
+    assert CLAUDE.format_command("swarm-mcp") == "/swarm-mcp"
+    assert CLAUDE.cumulative == {"cost"}

@@ -1,0 +1,303 @@
+"""The commands run, runs, logs and harness: answers, exit codes, what the store and the record say of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wait_for
+
+from swarm_mcp.cli.output import show, show_with_list
+from swarm_mcp.harness import registry
+from swarm_mcp.store import Store
+
+PYTHON = shlex.quote(sys.executable)
+SAY = f"{PYTHON} -S -c"
+
+
+def command(code: str) -> str:
+    return f"{SAY} {shlex.quote(code)}"
+
+
+def rows(ground: Ground) -> list[dict]:
+    return ground.swarm("runs", "--json").json
+
+
+# -- run ---------------------------------------------------------------------------------------------
+
+
+def test_it_prints_the_answer_and_leaves_nobody_behind(ground: Ground) -> None:
+    look = "import os, sys; print(sys.stdin.read(), os.environ['SWARM_MCP_INSTANCE_ID'], os.environ['EXTRA'])"
+    flags = ("--harness", "process", "--command", command(look), "--env", "EXTRA=a=b")
+    done = ground.swarm("run", *flags, "hello", "there")
+    (row,) = rows(ground)
+    assert (done.code, done.err) == (0, "") and done.out == f"hello there {row['instance_id']} a=b\n"
+    assert row["state"] == "ended" and row["harness"] == "process" and row["cwd"] == ground.scope
+    assert row["result"]["output"] == done.out.strip() and row["cost_usd"] is None
+    assert ground.swarm("instances", "--json").json == []
+    assert "EXTRA" not in os.environ and sorted(path.name for path in ground.repo.iterdir()) == [".git"]
+
+
+def test_while_it_runs_it_is_a_session_like_any_other(ground: Ground) -> None:
+    look = f"import subprocess; print(subprocess.run({[*SWARM, 'instances', '--json']!r}, stdout=-1).stdout.decode())"
+    done = ground.swarm(
+        "run", "--harness", "process", "--command", command(look), "--label", "team:x", "--role", "tester"
+    )
+    (seen,) = json.loads(done.out)
+    assert seen["id"] == rows(ground)[0]["instance_id"] and seen["scope"] == ground.scope
+    assert set(seen["label"].split()) >= {"role:tester", "origin:process", "team:x"}
+
+
+@pytest.mark.parametrize(("code", "flags", "exit_code", "said"), [
+    ("import sys; sys.exit('no paint left')", (), 1, "process_crashed: no paint left"),
+    ("import time; time.sleep(30)", ("--timeout", "0.3", "--grace", "1"), 124, "timeout: "),
+])  # fmt: skip
+def test_a_failure_is_one_line_with_its_code(
+    ground: Ground, code: str, flags: tuple, exit_code: int, said: str
+) -> None:
+    done = ground.swarm("run", "--harness", "process", "--command", command(code), *flags, "x")
+    assert done.code == exit_code and done.out == ""
+    assert done.err.startswith(f"swarm-mcp run: {said}") and done.err.count("\n") == 1
+    assert f"(swarm-mcp logs {rows(ground)[0]['id'][:8]})" in done.err
+    shown = ground.swarm("run", "--harness", "process", "--command", command(code), *flags, "--json", "x")
+    assert shown.code == exit_code and shown.err == "" and shown.json["is_error"]
+
+
+def test_words_from_standard_input_and_json(ground: Ground) -> None:
+    argv = [
+        "run",
+        "--harness",
+        "process",
+        "--command",
+        command("import sys; print(sys.stdin.read()[::-1])"),
+        "--json",
+        "-",
+    ]
+    done = ground.process(*argv, input=b"olleh")
+    result = json.loads(done.out)
+    assert (done.code, result["output"], result["exit_code"]) == (0, "hello", 0)
+    assert set(result) >= {
+        "exit_code", "signal", "timed_out", "error_message", "usage", "session_id", "session_params",
+        "session_display_id", "provider", "model", "cost_usd", "result_json", "summary", "clear_session",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "why"), [
+    ((), "missing the prompt"), (("--harness", "nope", "x"), 'Unknown HARNESS_PROVIDER: "nope". Supported: claude'),
+    (("--mode", "wild", "x"), "unknown mode 'wild'"), (("--effort", "huge", "x"), "unknown effort"),
+    (("--directory", "/none/such", "x"), "no such folder"), (("--env", "secret", "x"), "--env wants KEY=VALUE"),
+    (("--schema", "/none/such", "x"), "cannot be read"), (("--role", "a b", "x"), "is not a role"),
+    (("--skill", "/none/such", "--harness", "loop", "x"), "no SKILL.md"),
+    (("--harness", "process", "x"), "needs a command"), (("--command", "'", "x"), "cannot be split"),
+    (("--resume", "--evil", "x"), "neither a run here nor a session of claude"),
+    (("--timeout", "soon", "x"), "wants seconds"),
+])  # fmt: skip
+def test_what_cannot_be_meant_is_refused_in_one_line(ground: Ground, argv: tuple, why: str) -> None:
+    done = ground.swarm("run", *argv)
+    assert done.code == 1 and done.out == "" and why in done.err and done.err.count("\n") == 1
+    assert "secret" not in done.err and ground.swarm("instances", "--json").json == []
+
+
+def test_a_session_of_another_harness_is_not_gone_on_with(ground: Ground) -> None:
+    params = {"harness": "codex", "session_id": "s", "cwd": ground.scope}
+    with ground.store() as store:
+        spec = {"scope": ground.scope, "instance_id": "i", "harness": "codex", "cwd": ground.scope, "state": "ended"}
+        store.runs.begin({"id": "abc-1", **spec, "session_params": params})
+        store.runs.begin({"id": "def-1", **spec})
+    assert "add --harness codex" in ground.swarm("run", "--resume", "abc", "x").err
+    assert "no session that could be gone on with" in ground.swarm("run", "--resume", "def", "x").err
+
+
+@pytest.mark.usefixtures("usual_signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_agent_with_all_it_has_started(ground: Ground, number: int) -> None:
+    code = "import subprocess, time; c = subprocess.Popen(['sleep', '60']); print(c.pid, flush=True); time.sleep(60)"
+    argv = [*SWARM, "run", "--harness", "process", "--watch", "--grace", "2", "--command", command(code), "x"]
+    process = subprocess.Popen(
+        argv, cwd=ground.repo, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    pid = int(process.stdout.readline())
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and err.startswith(f"swarm-mcp run: aborted: ended by {number.name}")
+    wait_for(lambda: not _alive(pid))
+    assert not _alive(pid) and rows(ground)[0]["result"]["error_category"] == "aborted"
+    assert ground.swarm("instances", "--json").json == []
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_whoever_asks_for_it_cancels_it(ground: Ground) -> None:
+    argv = [*SWARM, "run", "--harness", "process", "--grace", "1", "--command", "sleep 60", "x"]
+    process = subprocess.Popen(argv, cwd=ground.repo, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: any(row["state"] == "running" for row in _runs(ground)))
+    with ground.store() as store:
+        (row,) = store.runs.live()
+        store.runs.ask(row["id"], "cancel")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and "aborted: cancelled" in err
+
+
+def _runs(ground: Ground) -> list[dict]:
+    if not os.path.exists(ground.database):
+        return []
+    with Store(ground.database, read_only=True) as store:
+        return store.runs.recent()
+
+
+# -- runs and logs -----------------------------------------------------------------------------------
+
+
+def test_runs_and_their_logs(ground: Ground) -> None:
+    assert ground.swarm("runs").out == "(no runs)\n"
+    say = command("import sys; print('one'); print('careful', file=sys.stderr); print('two')")
+    for text in ("first", "second"):
+        assert ground.swarm("run", "--harness", "process", "--command", say, text).code == 0
+    assert ground.swarm("run", "--harness", "process", "--command", "false", "x").code == 1
+    listed = ground.swarm("runs").out.splitlines()
+    assert "[failed: process_crashed]  process  task=-" in listed[0] and "cost=unknown" in listed[0]
+    assert ["[done]" in line for line in listed] == [False, True, True]
+    assert ground.swarm("runs", "--limit", "1").out.splitlines() == listed[:1]
+    assert ground.swarm("runs", "--state", "running").out == "(no runs)\n"
+    assert "did you mean" in ground.swarm("runs", "--state", "endet").err
+    row = rows(ground)[1]
+    done = ground.swarm("logs", row["id"][:8])
+    assert done.code == 0 and {"one", "two", "stderr: careful", "done"} <= set(done.out.splitlines())
+    assert done.out.splitlines()[-1] == f"run {row['id']} (process, ended), record: {row['record']}"
+    shown = ground.swarm("logs", row["id"], "--json").json
+    assert shown["record"] == row["record"] and {"stdout", "stderr", "result"} <= {
+        e["kind"] for e in shown["transcript"]
+    }
+    lines = ground.swarm("logs", row["id"], "-f", "--json").out.splitlines()
+    assert [json.loads(line) for line in lines] == shown["transcript"]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="only Linux says how much memory a process had")
+@pytest.mark.parametrize("flags", [[], ["-f"], ["--json"]], ids=" ".join)
+def test_a_large_record_is_not_read_into_memory(ground: Ground, flags: list[str]) -> None:
+    record = ground.folder / "r" / "20260101T000000Z-r.jsonl"
+    record.parent.mkdir()
+    line = json.dumps({"type": "raw_log", "content": "some words of output\n" * 3000, "timestamp": 1.0}) + "\n"
+    number = 24 * 1024 * 1024 // len(line)
+    record.write_text(line * number)
+    with ground.store() as store:
+        spec = {"id": "r", "scope": ground.scope, "instance_id": "i", "harness": "process", "cwd": ground.scope}
+        store.runs.begin({**spec, "record": str(record)})
+        store.runs.update("r", state="ended", result={})
+    tell = "sys.stderr.write(open('/proc/self/status').read()); sys.exit(code)"
+    code = f"import sys; sys.path[:0] = {FOLDERS!r}; from swarm_mcp.cli.main import main; code = main(); {tell}"
+    with open(ground.folder / "out", "wb") as out:
+        done = subprocess.run(
+            [*BARE_PYTHON, "-c", code, "logs", "r", *flags], cwd=ground.repo, stdout=out, stderr=subprocess.PIPE,
+            text=True, timeout=60, check=True,
+        )  # fmt: skip
+    (peak,) = (int(said.split()[1]) for said in done.stderr.splitlines() if said.startswith("VmHWM:"))
+    assert peak < 45_000, f"{peak} kB"
+    if flags == ["--json"]:
+        shown = json.loads((ground.folder / "out").read_text())
+        assert list(shown) == ["run", "record", "transcript"] and len(shown["transcript"]) == number
+
+
+def test_logs_as_json_of_nothing_and_of_one_entry(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    for items in ([], [{"kind": "x"}], [{"a": [1, {"b": []}]}, {}]):
+        show_with_list({"run": {"id": 1}}, "transcript", iter(items))
+        streamed = capsys.readouterr().out
+        show({"run": {"id": 1}, "transcript": items})
+        assert streamed == capsys.readouterr().out
+
+
+def test_logs_follow_until_the_run_has_ended(ground: Ground) -> None:
+    gate = ground.folder / "gate"
+    wait = f"while not os.path.exists({str(gate)!r}): time.sleep(0.05)"
+    code = f"import os, time\nprint('begun', flush=True)\n{wait}\nprint('over')"
+    run = subprocess.Popen(
+        [*SWARM, "run", "--harness", "process", "--command", command(code), "x"], cwd=ground.repo,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for(lambda: any(row["state"] == "running" for row in _runs(ground)))
+    reader = subprocess.Popen(
+        [*SWARM, "logs", _runs(ground)[0]["id"], "--follow"], cwd=ground.repo, stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout.readline() == "begun\n" and reader.poll() is None
+    began = time.monotonic()
+    gate.touch()
+    rest, _ = reader.communicate(timeout=60)
+    assert reader.returncode == 0 and "over" in rest and time.monotonic() - began < time_limit(10)
+    assert run.communicate(timeout=60)[0] == "begun\nover\n"
+
+
+def test_logs_of_what_is_not_there(ground: Ground) -> None:
+    with ground.store() as store:
+        spec = {"scope": ground.scope, "instance_id": "i", "harness": "pi", "cwd": ground.scope}
+        store.runs.begin({"id": "abc-1", "task_id": "t-1", **spec})
+    assert "no record yet; --follow waits" in ground.swarm("logs", "t-1").err
+    assert "no run here has 'zzz'" in ground.swarm("logs", "zzz").err
+    assert "missing the task or the run" in ground.swarm("logs", "-f").err
+    assert "one run at a time" in ground.swarm("logs", "a", "b").err
+
+
+# -- harness -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    """A machine with a codex of some version, and nothing else."""
+    folder = ground.folder / "bin"
+    folder.mkdir()
+    (folder / "codex").write_text("#!/bin/sh\necho codex-cli 9.9\n")
+    (folder / "codex").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return ground
+
+
+def test_harness_list(installed: Ground) -> None:
+    listed = {one["name"]: one for one in installed.swarm("harness", "list", "--json").json}
+    assert set(listed) == set(registry.ADAPTERS)
+    assert listed["codex"]["installed"] and listed["codex"]["version"] == "codex-cli 9.9"
+    assert not listed["claude"]["installed"] and listed["process"]["installed"]
+    assert listed["codex"]["capabilities"] == registry.get("codex").capabilities._asdict()
+    lines = installed.swarm("harness", "list").out.splitlines()
+    assert any(line.startswith("  codex  [codex-cli 9.9]  resume") for line in lines)
+    assert any(line.startswith("  claude  [not installed]") for line in lines)
+
+
+def test_harness_doctor(installed: Ground) -> None:
+    done = installed.swarm("harness", "doctor", "codex", "--json")
+    assert done.json["adapter_type"] == "codex" and "version" in [check["code"] for check in done.json["checks"]]
+    assert done.code == (done.json["status"] == "fail")
+    assert installed.swarm("harness", "doctor", "process").out.startswith("process: pass\n")
+    done = installed.swarm("harness", "doctor", "claude")
+    assert done.code == 1 and "[ERROR] command_missing: there is no command claude on PATH" in done.out
+    done = installed.swarm("harness", "doctor", "process", "--directory", "/none/such")
+    assert done.code == 1 and "cwd_missing" in done.out
+    reports = installed.swarm("harness", "doctor", "--json").json
+    assert "claude" not in [report["adapter_type"] for report in reports]
+    assert {"codex", "process"} <= {report["adapter_type"] for report in reports}
+
+
+def test_harness_models(installed: Ground) -> None:
+    models = installed.swarm("harness", "models", "claude", "--json").json
+    assert models == registry.get("claude").listed_models() and all(model["name"] for model in models)
+    assert set(installed.swarm("harness", "models", "--json").json) == set(registry.ADAPTERS)
+    assert "  claude  " in installed.swarm("harness", "models").out
+
+
+def test_a_harness_that_cannot_be_loaded_hides_no_other(installed: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.ADAPTERS, "broken", ("swarm_mcp.harness.adapters.none", "X"))
+    done = installed.swarm("harness", "list")
+    assert done.code == 0 and "  codex  " in done.out and "broken cannot be loaded" in done.err
+    assert "choose from list, doctor, models" in installed.swarm("harness", "lst").err

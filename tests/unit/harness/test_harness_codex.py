@@ -1,0 +1,273 @@
+"""What the harness codex makes of what Codex says: recorded streams, errors, its own record, costs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_mcp.harness import events, registry
+from swarm_mcp.harness.codex import errors as codex_errors
+from swarm_mcp.harness.codex import models
+from swarm_mcp.harness.codex import record as codex_record
+from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.replay import replay
+from swarm_mcp.harness.usage import cost_of, priced
+
+GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "codex"
+CASES = sorted(path.name[: -len(".jsonl")] for path in GOLDEN.glob("*.jsonl"))
+EXPECTED = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))
+SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
+
+codex = registry.get("codex")
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No codex on PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def replayed(case: str) -> tuple[list[events.Event], Ending]:
+    lines = (GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()
+    meta = json.loads((GOLDEN / f"{case}.meta.json").read_text(encoding="utf-8"))
+    state: dict = {}
+    found = [event for line in lines for event in codex.parse(line, state)]
+    found += [event for line in meta["stderr"].splitlines() for event in codex.parse_stderr(line, state)]
+    found += codex.finish(state)
+    results = [event.data for event in found if event.kind == events.RESULT]
+    errors = tuple(event.data for event in found if event.kind == events.ERROR)
+    code = meta["rc"]
+    return found, Ending(code, max(0, -code), results[-1] if results else None, errors, meta["stderr"])
+
+
+# --------------------------------------------------------------------------------------------- the stream
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_recorded_streams_become_the_expected_events(case: str) -> None:
+    found, ending = replayed(case)
+    kinds = [event.kind + (f":{event.data['name']}" if event.kind == "custom" else "") for event in found]
+    shown = {
+        "events": kinds,
+        "tools": [[event.data["tool_name"], event.data["is_error"]] for event in found if event.kind == "tool_end"],
+        "output": (ending.result or {}).get("output"),
+        "input_tokens": ((ending.result or {}).get("cost") or {}).get("input_tokens"),
+        "error": list(codex.error_of(ending) or []),
+        "unknown_session": codex.unknown_session(ending),
+    }
+    assert shown == EXPECTED[case]
+    for event in found:
+        assert json.loads(json.dumps(event.to_dict()))["type"] == event.kind
+
+
+def test_every_recorded_stream_is_expected() -> None:
+    assert sorted(EXPECTED) == CASES and len(CASES) == 39
+
+
+def test_how_long_the_api_wants_to_be_left_alone_is_in_its_log() -> None:
+    found, _ = replayed("retry_after")
+    told = [event.data["data"] for event in found if event.kind == "custom"]
+    waits = [data["retry_not_before"] - time.time() for data in told if "retry_not_before" in data]
+    assert len(waits) == 3 and all(25 < wait <= 30 for wait in waits)
+    assert {data["category"] for data in told} == {"rate_limited"}
+    state: dict = {}
+    for line in json.loads((GOLDEN / "retry_after.meta.json").read_text())["stderr"].splitlines():
+        codex.parse_stderr(line, state)
+    text = "exceeded retry limit, last status: 429 Too Many Requests"
+    line = json.dumps({"type": "error", "message": f"Reconnecting... 4/5 ({text})"})
+    (again,) = codex.parse(line, state)
+    assert 25 < again.data["data"]["retry_not_before"] - time.time() <= 30
+    *_, ended = codex.parse(json.dumps({"type": "turn.failed", "error": {"message": text}}), state)
+    assert 25 < ended.data["retry_not_before"] - time.time() <= 30
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_recorded_runs_come_to_one_result(case: str) -> None:
+    meta = json.loads((GOLDEN / f"{case}.meta.json").read_text(encoding="utf-8"))
+    found = replay(codex, (GOLDEN / f"{case}.jsonl").read_bytes(), meta["stderr"].encode(), meta["rc"])
+    kinds = [event.kind for event in found.events]
+    assert kinds.count(events.RESULT) == 1 and kinds[-1] == events.RESULT
+    assert kinds.count(events.TOOL_START) == kinds.count(events.TOOL_END)
+    assert kinds.count(events.SESSION_INIT) <= 1
+    code = (EXPECTED[case]["error"] or [None])[0]
+    assert (found.result.is_error, found.result.error_category) == (code is not None, code)
+    assert bool(found.result.error_message) is found.result.is_error
+
+
+LINES = [line for case in CASES for line in (GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+TYPES = ("thread.started", "turn.completed", "turn.failed", "error", "item.started", "item.updated", "item.completed")
+ITEMS = ("command_execution", "file_change", "mcp_tool_call", "web_search", "agent_message", "todo_list", "error", "x")
+FIELDS = ("message", "usage", "error", "thread_id", "text", "changes", "result", "arguments", "id", "status", "query")
+
+
+@st.composite
+def mangled(draw: st.DrawFn) -> str:
+    line = draw(st.sampled_from(LINES))
+    at, to = sorted((draw(st.integers(0, len(line))), draw(st.integers(0, len(line)))))
+    return line[:at] + draw(st.text(max_size=4)) + line[to:]
+
+
+@st.composite
+def strange(draw: st.DrawFn) -> str:
+    item = {"type": draw(st.sampled_from(ITEMS)), **draw(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=6))}
+    native = {"item": item, **draw(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4))}
+    return json.dumps({**native, "type": draw(st.sampled_from(TYPES))})
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(LINES) | mangled() | strange() | st.text(), max_size=12))
+def test_no_line_makes_the_parser_raise(lines: list[str]) -> None:
+    state: dict = {}
+    found = [event for line in lines for event in (*codex.parse(line, state), *codex.parse_stderr(line, state))]
+    begun: set = set()
+    for event in found + codex.finish(state):
+        assert event.kind in events.KINDS
+        json.dumps(event.to_dict())
+        if event.kind == events.TOOL_START:
+            begun.add(event.data["tool_call_id"])
+        if event.kind == events.TOOL_END:
+            assert event.data["tool_call_id"] in begun
+    assert sum(event.kind == events.SESSION_INIT for event in found) <= 1
+
+
+@settings(max_examples=30)
+@given(st.lists(st.sampled_from(LINES) | mangled() | strange(), max_size=12), st.sampled_from([0, 1, -15]))
+def test_whatever_was_written_there_is_one_result(lines: list[str], code: int) -> None:
+    kinds = [event.kind for event in replay(codex, "\n".join(lines).encode("utf-8", "replace"), b"", code).events]
+    assert kinds.count(events.RESULT) == 1 and kinds[-1] == events.RESULT
+    assert kinds.count(events.TOOL_START) == kinds.count(events.TOOL_END)
+
+
+def test_what_is_new_becomes_custom() -> None:
+    (found,) = codex.parse('{"type": "thread.renamed", "name": "x"}', {})
+    assert found.data == {"name": "codex.thread.renamed", "data": {"type": "thread.renamed", "name": "x"}}
+    (item,) = codex.parse('{"type": "item.completed", "item": {"id": "1", "type": "hologram"}}', {})
+    assert item.data["name"] == "codex.hologram"
+
+
+def test_a_denial_is_read_from_standard_error() -> None:
+    line = (
+        "2026-11-22T10:17:38Z ERROR codex_core::tools::router: error=Command blocked by PreToolUse hook: swarm lock "
+        "blocked apply_patch for /x/a. Command: b.md: held by lead. Command: *** Begin Patch"
+    )
+    (found,) = codex.parse_stderr(line, {})
+    assert found.data["name"] == "lock_denied"
+    assert found.data["data"]["message"] == "swarm lock blocked apply_patch for /x/a. Command: b.md: held by lead"
+    (other,) = codex.parse_stderr("x: Tool call blocked by PreToolUse hook: not on Fridays. Tool: mcp__a__b", {})
+    assert (other.data["name"], other.data["data"]["call"]) == ("codex.hook_denied", "mcp__a__b")
+    assert codex.parse_stderr("ERROR something else", {}) == []
+
+
+# ------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Codex ran out of room in the model's context window. Start a new thread", "context_overflow"),
+        ("Your access token could not be refreshed. Please log out and sign in again.", "auth_failed"),
+        ("unexpected status 503 Service Unavailable", "rate_limited"),
+        ("Error: thread/fork: thread/fork failed: no rollout found for thread id x (code -32600)", "session_not_found"),
+        ("something quite different", "unknown"),
+    ],
+)
+def test_messages_have_codes(text: str, code: str) -> None:
+    assert codex_errors.category_of(text) == code
+
+
+def test_only_a_completed_turn_is_a_success() -> None:
+    good = {"output": "x", "is_error": False}
+    assert codex.error_of(Ending(0, result=good)) is None
+    assert codex.error_of(Ending(1, result=good)) == ("process_crashed", "codex exited 1")
+    assert codex.error_of(Ending(0))[0] == "unknown"
+    assert codex.error_of(Ending(-9, 9)) == ("process_crashed", "codex was ended by signal 9")
+    # An error that was got over is no failure.
+    assert codex.error_of(Ending(0, result=good, errors=({"message": "429"},))) is None
+
+
+def test_when_to_try_again() -> None:
+    now = time.mktime((2026, 11, 22, 15, 0, 0, 0, 0, -1))
+    assert codex_errors.not_before("or try again at Nov 23rd, 2026 3:30 PM.", now) == now + 86400 + 1800
+    assert codex_errors.not_before("try again at 4:00 PM.", now) == now + 3600
+    assert codex_errors.not_before("try again at 2:00 PM.", now) == now + 23 * 3600
+    assert codex_errors.not_before("Please try again in 1 day 2 hours 5 minutes.", now) == now + 93900
+    assert codex_errors.not_before("try again in 1.5s", now) == now + 1.5
+    assert codex_errors.not_before("try again later", now) is None
+    state: dict = {}
+    (line,) = [text for text in (GOLDEN / "quota.jsonl").read_text().splitlines() if "turn.failed" in text]
+    assert codex.parse(line, state)[-1].data["retry_not_before"] == time.mktime((2100, 1, 1, 0, 0, 0, 0, 0, -1))
+
+
+# -------------------------------------------------------------------------------------- record and costs
+
+
+def record(home: Path, cwd: str, *lines: dict) -> Path:
+    path = home / "sessions/2026/11/22" / f"rollout-2026-11-22T10-10-06-{SESSION}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = {"type": "session_meta", "payload": {"id": SESSION, "cwd": cwd}}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (first, *lines)) + "torn {", encoding="utf-8")
+    return path
+
+
+def count(total: int) -> dict:
+    info = {"last_token_usage": {"total_tokens": total}, "model_context_window": 258400}
+    return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+
+def test_the_record_tells_model_and_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "wrong"))
+    home = tmp_path / "home"
+    empty = {"type": "event_msg", "payload": {"type": "token_count", "info": None}}
+    record(home, "/x", {"type": "turn_context", "payload": {"model": "gpt-6-sol"}}, count(55), empty, count(25840))
+    query = HarnessQuery("x", "/x", env={"CODEX_HOME": str(home)}, output_schema={})
+    state: dict = {"query": query, "folder": str(tmp_path)}
+    usage = {"input_tokens": 1_000_000, "cached_input_tokens": 400_000, "cache_write_input_tokens": 100_000,
+             "output_tokens": 10_000}  # fmt: skip
+    for native in ({"type": "thread.started", "thread_id": SESSION}, {"type": "turn.completed", "usage": usage}):
+        codex.parse(json.dumps(native), state)
+    (tmp_path / "answer.json").write_text('{"a": 1}')
+    context, result = codex.finish(state)
+    assert context.data == {"context_used_tokens": 25840, "context_total_tokens": 258400, "context_percent": 10.0,
+                            "output_tokens": 10_000}  # fmt: skip
+    assert result.data["structured"] == {"a": 1} and result.data["model"] == "gpt-6-sol"
+    cost = cost_of(result.data["cost"])
+    assert (cost.input_tokens, cost.cache_read_tokens, cost.cache_write_tokens) == (500_000, 400_000, 100_000)
+    # 0.5 M at $2, 0.4 M at $0.20, 0.1 M at $2.50, 0.01 M at $10.
+    assert priced(cost, codex.prices, None).total_cost_usd == pytest.approx(1.0 + 0.08 + 0.25 + 0.10)
+    assert priced(cost._replace(model="gpt-99"), codex.prices, None).total_cost_usd is None
+
+
+def test_only_a_session_of_this_folder_can_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "ho[m]e"))
+    record(tmp_path / "ho[m]e", str(tmp_path))
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert codex.can_resume(SESSION, str(tmp_path)) and codex.can_resume(SESSION, str(tmp_path / "link"))
+    assert codex.can_resume(SESSION, "")
+    for session, cwd in ((SESSION, "/"), (SESSION[:-1] + "4", ""), ("", ""), ("*", ""), ("--last", ""), ("../x", "")):
+        assert codex.can_resume(session, cwd) is False
+
+
+def test_a_record_that_is_no_record_tells_nothing(tmp_path: Path) -> None:
+    path = record(tmp_path, "/x", {"type": "turn_context", "payload": []}, {"type": "token_count"})
+    assert codex_record.told(str(path)) == codex_record.Told()
+    path.write_text('{"type": "event_msg"')
+    assert codex_record.folder_of(str(path)) is None
+
+
+def test_models_and_prices_agree() -> None:
+    assert set(codex.models.values()) <= set(codex.prices) == set(models.WINDOWS)
+    for price in codex.prices.values():
+        assert time.strptime(price.dated, "%Y-%m-%d") and price.cached < price.input < price.output
+    listed = {entry["name"]: entry for entry in codex.listed_models()}  # no codex on PATH
+    assert listed["gpt-6.1-sol"] == {"name": "gpt-6.1-sol", "short": "sol", "context_tokens": 272_000}

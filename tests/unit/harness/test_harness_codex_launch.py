@@ -1,0 +1,303 @@
+"""How the harness codex starts Codex: argv, what never may be in argv, trust in hooks, prompts, looks."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.toml_reader import reader
+
+from swarm_mcp.runtimes.bundle import plugin_source
+from swarm_mcp.errors import Refused
+from swarm_mcp.harness import plugin, registry
+from swarm_mcp.harness.codex import hooks as codex_hooks
+from swarm_mcp.harness.codex import prompt as codex_prompt
+from swarm_mcp.harness.codex.servers import configured, rendered
+from swarm_mcp.harness.query import HarnessQuery, McpServer
+
+SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
+SECRET = "hunter2-hunter2-hunter2"
+
+codex = registry.get("codex")
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No codex on PATH, and the hooks of the checkout."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.setenv("PATH", str(empty))
+    monkeypatch.setattr(plugin, "plugin_folder", plugin_source)
+
+
+def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
+    folder = tmp_path / "run"
+    folder.mkdir(exist_ok=True)
+    return codex.launch(HarnessQuery(prompt, str(tmp_path), **wanted), folder)
+
+
+def said_in(argv: tuple[str, ...]) -> dict:
+    """What the ``-c`` values say, read as TOML."""
+    toml = reader()
+    found: dict = {}
+    for before, value in zip(argv, argv[1:], strict=False):
+        if before == "-c":
+            path, _, text = value.partition("=")
+            *parents, last = path.split(".")
+            table = found
+            for name in parents:
+                table = table.setdefault(name, {})
+            table.update({last: toml.loads(f"x = {text}")["x"]})
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ argv
+
+def test_argv_says_everything_before_resume(tmp_path: Path) -> None:
+    launch = launched(tmp_path, resume_session_id=SESSION, additional_directories=("/a", "/b"), model="sol")
+    argv = launch.argv
+    assert argv[:9] == ("codex", "exec", "--json", "--skip-git-repo-check", "-s", "workspace-write", "-C",
+                        str(tmp_path), "--add-dir")  # fmt: skip
+    assert argv[9:14] == ("/a", "--add-dir", "/b", "-m", "gpt-6.1-sol")
+    assert argv[-3:] == ("resume", SESSION, "-") and launch.stdin == "hello"
+    fork = launched(tmp_path, resume_session_id=SESSION, fork_session=True).argv
+    assert fork[-3:] == ("fork", SESSION, "-")
+    assert launched(tmp_path, additional_args=("--ephemeral",)).argv[-2:] == ("--ephemeral", "-")
+    assert launched(tmp_path, command=("npx", "codex")).argv[:3] == ("npx", "codex", "exec")
+
+
+@pytest.mark.parametrize("name", ["not-a-session", "--last", "../x", SESSION + "x", SESSION.upper()])
+def test_a_name_that_is_no_id_never_gets_there(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Refused, match="is no session id of codex"):
+        launched(tmp_path, resume_session_id=name)
+
+
+@pytest.mark.parametrize(
+    ("mode", "sandbox"), [("read-only", "read-only"), ("edit", "workspace-write"), ("yolo", "danger-full-access")]
+)
+def test_modes_are_sandboxes_and_nothing_is_ever_asked(tmp_path: Path, mode: str, sandbox: str) -> None:
+    argv = launched(tmp_path, mode=mode).argv
+    assert argv[argv.index("-s") + 1] == sandbox
+    assert said_in(argv)["approval_policy"] == "never"
+    assert not [word for word in argv if word.startswith("--dangerously")]
+
+
+def test_settings_for_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_DEFAULT_MODEL", "luna")
+    schema = {"type": "object", "additionalProperties": False}
+    launch = launched(tmp_path, effort="max", system_prompt="Only\nthis", append_system_prompt='"quoted"\\\n\tü',
+                      output_schema=schema)  # fmt: skip
+    said = said_in(launch.argv)
+    assert launch.argv[launch.argv.index("-m") + 1] == "gpt-6-luna"
+    assert said["model_reasoning_effort"] == "max" and said["developer_instructions"] == '"quoted"\\\n\tü'
+    assert Path(said["model_instructions_file"]).read_text() == "Only\nthis"
+    assert json.loads(Path(launch.argv[launch.argv.index("--output-schema") + 1]).read_text()) == schema
+    assert launch.argv[launch.argv.index("-o") + 1] == str(tmp_path / "run" / "answer.json")
+    assert launch.env["RUST_LOG"].startswith("error,"), "a user who silences it would silence denials too"
+    assert said_in(launched(tmp_path, effort="max", model="gpt-5.5").argv)["model_reasoning_effort"] == "xhigh"
+
+
+def test_nothing_secret_is_in_argv(tmp_path: Path) -> None:
+    servers = {
+        "db": McpServer("run-db", ("--x",), {"DB_PASSWORD": SECRET, "PATH": "/elsewhere"}, "/srv"),
+        "web": McpServer(url="https://x/mcp", headers={"Authorization": f"Bearer {SECRET}", "X-Agent-ID": "a-1"}),
+    }
+    launch = launched(tmp_path, prompt=f"the key is {SECRET}", mcp_servers=servers)
+    assert SECRET not in "\0".join(launch.argv) and "/elsewhere" not in "\0".join(launch.argv)
+    found = said_in(launch.argv)["mcp_servers"]
+    db, web = found["db"], found["web"]
+    assert launch.env[web["bearer_token_env_var"]] == SECRET
+    assert {header: launch.env[name] for header, name in web["env_http_headers"].items()} == {"X-Agent-ID": "a-1"}
+    assert [launch.env[name] for name in db["env_vars"]] == [SECRET, "/elsewhere"]
+    assert (db["command"], db["cwd"], db["args"][2:]) == ("/bin/sh", "/srv", ["run-db", "--x"])
+    # What is secret is called so, and kept from the agent's own commands; a folder's name is not.
+    secret, path = db["env_vars"]
+    assert secret.endswith("_SECRET") and path.endswith("_VALUE")
+    assert set(said_in(launch.argv)["shell_environment_policy"]["set"]) == {secret, web["bearer_token_env_var"]}
+
+
+def test_the_shell_gives_a_server_its_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+    odd = "a 'b' \"c\" $HOME `x` \\ \n end"
+    servers = rendered({"s": McpServer("/usr/bin/env", ("-0",), {"ONE": odd, "TWO_KEY": "2"})}, True, {})
+    table = reader().loads(servers.overrides[0])["mcp_servers"]["s"]
+    done = subprocess.run([table["command"], *table["args"]], env=servers.env, capture_output=True, check=True)
+    found = dict(entry.split("=", 1) for entry in done.stdout.decode().split("\0") if entry)
+    assert (found["ONE"], found["TWO_KEY"]) == (odd, "2")
+    assert not [name for name in found if name.startswith("SWARM_RUN_")]
+
+
+def test_servers_are_approved_and_named_as_the_run_needs(tmp_path: Path) -> None:
+    servers = {"swarm": McpServer("a"), "odd name.é": McpServer("b"), "web": McpServer(url="http://x")}
+    taken = {"web": "command", "swarm": "command"}
+    tables = reader().loads(rendered(servers, False, taken).overrides[0])["mcp_servers"]
+    assert list(tables) == ["swarm", "odd_name__", "web_run"]
+    assert [table.get("default_tools_approval_mode") for table in tables.values()] == ["approve", None, None]
+    tables = reader().loads(rendered(servers, True, {}).overrides[0])["mcp_servers"]
+    assert {table["default_tools_approval_mode"] for table in tables.values()} == {"approve"}
+    with pytest.raises(Refused, match="cannot have a variable called 'A-B'"):
+        rendered({"s": McpServer("a", env={"A-B": "x"})}, True, {})
+
+
+def test_names_in_the_users_settings_are_seen(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[mcp_servers.a]\ncommand = "x"\n[mcp_servers."b c"]\nurl = "y"\n[mcp_servers.b.env]\nurl = "z"\n')
+    assert configured(str(file), str(tmp_path / "none")) == {"a": "command", "b c": "url"}
+
+
+# ----------------------------------------------------------------------------------------------- hooks
+
+def test_hashes_are_what_codex_said_they_are() -> None:
+    """Recorded from `hooks/list` of codex 0.169."""
+    patch = {"type": "command", "command": 'python3 "/a b/é.py"; exit 0', "timeout": 5}
+    start = {"type": "command", "command": "true", "timeout": 10}
+    before = {"matcher": "^(apply_patch|Bash)$", "hooks": [patch]}
+    hooks = {"PreToolUse": [before], "SessionStart": [{"hooks": [start]}]}
+    source = "/<session-flags>/config.toml"
+    assert codex_hooks.hashes(hooks) == {
+        f"{source}:pre_tool_use:0:0": "sha256:9caa663907994a7885a99d97c3a6a7a03b1aba9e0b6295121d47f5ce46d8b7a1",
+        f"{source}:session_start:0:0": "sha256:edffedc1093fd0f2494bf54a767de01445ade4b5411eee0867184ff7aa065d48",
+    }
+
+
+def test_our_hooks_and_only_ours_are_trusted(tmp_path: Path) -> None:
+    said = said_in(launched(tmp_path).argv)
+    hooks = said["hooks"]
+    state = hooks.pop("state")
+    assert set(hooks) == set(json.loads((plugin_source() / "integrations/codex/hooks.json").read_text())["hooks"])
+    assert {key: entry["trusted_hash"] for key, entry in state.items()} == codex_hooks.hashes(hooks)
+    assert said["plugins"] == {"swarm@swarm": {"enabled": False}} and said["features"] == {"hooks": True}
+    command = hooks["PreToolUse"][0]["hooks"][0]["command"]
+    assert str(plugin_source()) in command and "PLUGIN_ROOT" not in command
+
+
+def test_a_folder_with_odd_signs_stays_one_word(tmp_path: Path) -> None:
+    folder = tmp_path / 'a "b" $c `d`'
+    (folder / "integrations/codex").mkdir(parents=True)
+    hook = {"type": "command", "command": f'echo "{codex_hooks.ROOT}/y"', "timeout": 5}
+    (folder / "integrations/codex/hooks.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
+    command = codex_hooks.wired(folder)["Stop"][0]["hooks"][0]["command"]
+    said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
+    assert said == f"{folder}/y\n"
+
+
+STAND_IN = """#!{python} -S
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    hooks = [{{"key": key, "currentHash": "sha256:other"}} for key in {keys}]
+    if "id" in asked:
+        print(json.dumps({{"id": asked["id"], "result": {{"data": [{{"hooks": hooks}}]}}}}), flush=True)
+        open({log!r}, "a").write(asked["method"] + "\\n")
+"""
+
+
+def test_each_build_is_asked_once(tmp_path: Path) -> None:
+    hooks = codex_hooks.wired(plugin_source())
+    ours, log = codex_hooks.hashes(hooks), tmp_path / "log"
+    log.touch()
+    program = tmp_path / "codex"
+
+    def write(keys: list[str]) -> None:
+        program.write_text(STAND_IN.format(python=sys.executable, keys=keys, log=str(log)))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+    write(list(ours))
+    assert set(codex_hooks.trust_for(str(program), hooks).values()) == {"sha256:other"}
+    assert set(codex_hooks.trust_for(str(program), hooks).values()) == {"sha256:other"}
+    assert log.read_text().split() == ["initialize", "hooks/list"]
+    write([])  # another build, which does not answer as it should
+    assert codex_hooks.trust_for(str(program), hooks) == ours
+    assert codex_hooks.trust_for(str(tmp_path / "none"), hooks) == ours
+
+
+# ---------------------------------------------------------------------------------------------- skills
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    user = ".codex/skills"
+    for place, name, text in (("run", "tidy", "TIDY"), (user, "mine", "MINE"), (user, "tidy", "NO")):
+        folder = tmp_path / place / name
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: How to {name}\n---\n{text}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("prompt", "begins", "notes"),
+    [
+        ("/tidy the desk", "---\nname: tidy", 0),
+        ("$tidy the desk", "---\nname: tidy", 0),
+        ("/mine now", "---\nname: mine", 0),
+        ("$mine now", "$mine now", 0),  # Codex knows it
+        ("/tmp is full", "/tmp is full", 1),
+        ("/usr/bin is full", "/usr/bin is full", 0),
+        ("look at /tidy", "look at /tidy", 0),
+        ("/../tidy x", "/../tidy x", 0),
+    ],
+)
+def test_a_prompt_that_begins_with_a_skill_has_its_text(skills: Path, prompt: str, begins: str, notes: int) -> None:
+    found = codex_prompt.resolved(prompt, (str(skills / "run/tidy"),), [str(skills / ".codex/skills")])
+    assert found.text.startswith(begins) and len(found.notes) == notes
+    if begins.startswith("---"):
+        assert found.text.endswith(f"User request: {prompt.partition(' ')[2]}") and "NO" not in found.text
+
+
+def test_the_model_is_told_of_skills_that_codex_does_not_find(skills: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(skills / "nothing"))
+    before = sorted(str(path) for path in skills.rglob("*"))
+    launch = launched(skills, append_system_prompt="Mark", skills=(str(skills / "run/tidy"),))
+    said = said_in(launch.argv)["developer_instructions"]
+    assert said.startswith("Mark\n\n") and f"- tidy: How to tidy (file: {skills}/run/tidy/SKILL.md)" in said
+    assert "TIDY" not in said
+    monkeypatch.setenv("CODEX_HOME", str(skills / ".codex"))
+    assert "developer_instructions" not in said_in(launched(skills, skills=(str(skills / "run/tidy"),)).argv)
+    assert sorted(str(path) for path in skills.rglob("*")) == before
+    assert codex.format_command("tidy") == "/tidy"
+    assert "no skill called 'nope'" in launched(skills, prompt="/nope x").notes[0]
+
+
+# ---------------------------------------------------------------------------------------------- checks
+
+def test_looks_change_nothing_and_never_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "codex"
+    home.mkdir()
+    monkeypatch.setenv("CODEX_HOME", str(home))
+    for name in ("OPENAI_API_KEY", "CODEX_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def codes(**config: object) -> dict[str, str]:
+        return {check.code: check.level for check in codex.checks({"cwd": str(tmp_path), **config})}
+
+    assert codes() == {"codex_signed_out": "warn", "codex_plugin_missing": "info"}
+    (home / "config.toml").write_text('[model_providers.x]\nenv_key = "X_KEY"\n[mcp_servers.swarm]\nurl = "http://x"\n')
+    before = sorted(os.walk(tmp_path))
+    found = codes(env={"X_KEY": "k"})
+    assert found["codex_provider_key"] == "info" and found["codex_server_renamed"] == "warn"
+    assert "codex_key" in codes(env={"CODEX_API_KEY": "k"})
+    assert sorted(os.walk(tmp_path)) == before
+    (home / "auth.json").write_text("{}")
+    assert "codex_signed_in" in codes(command="no-such-codex")
+    assert codes(env={"CODEX_HOME": str(tmp_path / "none")}) == {"codex_home_missing": "error"}
+
+
+def test_hooks_that_would_not_run_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    program = tmp_path / "codex"
+    some = [f"{codex_hooks.SOURCE}:stop:0:0"]
+    program.write_text(STAND_IN.format(python=sys.executable, keys=some, log="/dev/null"))
+    program.chmod(0o755)
+    found = {check.code: check for check in codex.checks({"cwd": str(tmp_path), "command": [str(program)]})}
+    assert found["codex_hooks_missing"].level == "warn" and found["codex_hooks_missing"].hint
+    program.write_text(f"#!{sys.executable} -S\n")
+    found = {check.code: check for check in codex.checks({"cwd": str(tmp_path), "command": [str(program)]})}
+    assert found["codex_hooks_unknown"].level == "warn"
+
+
+def test_the_doc_says_when() -> None:
+    assert "\nUse when " in codex.doc and "\nDo not use when " in codex.doc

@@ -1,0 +1,331 @@
+"""The order of events, loops, errors, figures, and sessions: whatever a harness says, or fails to say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from swarm_mcp.harness import events, outcome, registry, resumption, usage
+from swarm_mcp.harness.adapter import Price
+from swarm_mcp.harness.errors_of import error_of
+from swarm_mcp.harness.ledger import LONGEST_OUTPUT, Ledger
+from swarm_mcp.harness.loop_guard import LoopGuard
+from swarm_mcp.harness.outcome import Cost, Ending
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.replay import replay
+
+GOLDEN = Path(__file__).parents[2] / "data" / "golden"
+
+
+def admitted(*given: events.Event) -> list[events.Event]:
+    ledger = Ledger("test")
+    return [event for one in given for event in ledger.admit(one)] + list(ledger.close())
+
+
+# ------------------------------------------------------------------------------ order
+
+WORDS = st.sampled_from(["a", "b", ""])
+EVENTS = st.lists(
+    st.one_of(
+        st.builds(events.session_init, WORDS),
+        st.builds(events.message, st.sampled_from(["assistant", "user"]), WORDS),
+        st.builds(events.tool_start, WORDS, WORDS, st.none()),
+        st.builds(events.tool_end, WORDS, WORDS, WORDS),
+        st.builds(events.result, WORDS),
+        st.builds(events.error, WORDS, WORDS),
+        st.builds(lambda kind: events.Event(kind, {}), st.sampled_from(events.KINDS)),
+    )
+)
+
+
+@settings(max_examples=60)
+@given(EVENTS)
+def test_every_order_becomes_the_right_one(given_events):
+    found = admitted(*given_events)
+    names = kinds(found)
+    spoken = [at for at, name in enumerate(names) if name in ("message", "tool_start", "tool_end")]
+    assert names.count("session_init") <= 1 and "result" not in names
+    assert not spoken or names.index("session_init") < spoken[0]
+    open_calls: set = set()
+    for event in found:
+        call = event.data.get("tool_call_id")
+        if event.kind == "tool_start":
+            assert call and call not in open_calls
+            open_calls.add(call)
+        elif event.kind == "tool_end":
+            assert event.data["tool_name"]
+            open_calls.remove(call)
+    assert not open_calls
+
+
+def test_a_session_that_is_named_late_is_known_all_the_same():
+    ledger = Ledger("test")
+    told = [*ledger.admit(events.message("assistant", "hi")), *ledger.admit(events.session_init("s1"))]
+    assert [event.kind for event in told] == ["session_init", "message", "custom"]
+    assert told[0].data["session_id"] is None and told[2].data["name"] == "test.session" and ledger.session_id == "s1"
+
+
+def test_what_stands_in_for_an_answer():
+    ledger = Ledger("test")
+    for event in (
+        events.message("assistant", "first"), events.message("user", "no"), events.message("assistant", "  "),
+        events.message("assistant", "hm", thinking=True), events.message("assistant", "sub", parent_tool_call_id="t"),
+    ):  # fmt: skip
+        list(ledger.admit(event))
+    assert ledger.output == "first"
+    list(ledger.admit(events.message("assistant", "x" * 2 * LONGEST_OUTPUT)))
+    assert len(ledger.output) == LONGEST_OUTPUT
+    list(ledger.admit(events.result("")))
+    assert ledger.output.startswith("x")
+    list(ledger.admit(events.result("the answer")))
+    assert ledger.output == "the answer"
+
+
+# ------------------------------------------------------------------------------ streams that were cut and mixed up
+
+
+def streams() -> list[tuple[str, bytes, dict]]:
+    found = []
+    for path in sorted(GOLDEN.glob("*/*.jsonl")):
+        meta = path.with_suffix("").with_suffix(".meta.json")
+        about = json.loads(meta.read_text()) if meta.exists() else {}
+        if path.parent.name in registry.names():
+            found.append((path.parent.name, path.read_bytes(), about))
+    return found
+
+
+STREAMS = streams()
+assert {name for name, _, _ in STREAMS} >= {"claude", "codex", "pi"}
+
+
+def lasting(found) -> None:
+    """What holds of every run, whatever was in it."""
+    names = [event.kind for event in found.events]
+    assert names.count("result") == 1 and names[-1] == "result" and names.count("session_init") <= 1
+    starts = [e.data["tool_call_id"] for e in found.events if e.kind == "tool_start"]
+    ends = [e.data["tool_call_id"] for e in found.events if e.kind == "tool_end"]
+    assert sorted(starts) == sorted(ends)
+    assert all(event.kind in events.KINDS for event in found.events)
+    assert not any(str(e.data.get("name", "")).endswith(".not_understood") for e in found.events), "a parser raised"
+    assert found.result.error_category in (None, *outcome.ERRORS)
+    assert bool(found.result.error_message) == found.result.is_error
+    json.dumps([event.to_dict() for event in found.events] + [found.result.to_dict()], allow_nan=False)
+
+
+@pytest.mark.parametrize("number", range(len(STREAMS)))
+def test_recorded_streams_whole_and_cut_off(number):
+    name, stream, about = STREAMS[number]
+    adapter = registry.get(name)
+    whole = replay(adapter, stream, str(about.get("stderr") or "").encode(), int(about.get("rc") or 0))
+    lasting(whole)
+    assert [e.kind for e in whole.events].count("raw_log") == len(stream.decode().splitlines())
+    pieces = [stream[at : at + 7] for at in range(0, len(stream), 7)]
+    assert kinds(replay(adapter, b"", exit_code=whole.ending.exit_code or 0, pieces=pieces).events, "error") == kinds(
+        replay(adapter, stream, exit_code=whole.ending.exit_code or 0).events, "error"
+    )
+    lines = stream.splitlines(keepends=True)
+    for end in {0, len(lines) // 2, max(0, len(lines) - 1)}:
+        lasting(replay(adapter, b"".join(lines[:end]) + b'{"type":"resu', exit_code=-9))
+
+
+# As JSON, so that no two examples share a list.
+ODD_TEXTS = (
+    "null", "[]", "{}", "0", "-1", "1e400", "NaN", "true", '""', '"x"', "[null]", '{"type": 5}', "[[{}]]",
+    '{"a": null}',
+)  # fmt: skip
+ODD = st.sampled_from(ODD_TEXTS).map(json.loads)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, len(STREAMS) - 1), st.randoms(use_true_random=False), st.binary())
+def test_mangled_lines_never_make_a_parser_raise(number, chance, noise):
+    name, stream, _ = STREAMS[number]
+    lines = stream.splitlines()
+    mangled = []
+    for line in chance.sample(lines, min(len(lines), 12)):
+        mangled.append(_mangled(line, chance))
+        if chance.random() < 0.2:
+            mangled += [noise, line[: chance.randrange(len(line) + 1)], line]
+    lasting(replay(registry.get(name), b"\n".join(mangled), noise, chance.choice([0, 1, -15])))
+
+
+def _mangled(line: bytes, chance) -> bytes:
+    """The same object with some of its values changed, or left out."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return line
+    for _ in range(chance.randrange(4)):
+        place = found
+        while isinstance(place, (dict, list)) and place:
+            key = chance.choice(list(place)) if isinstance(place, dict) else chance.randrange(len(place))
+            inner = place[key]
+            if not isinstance(inner, (dict, list)) or not inner or chance.random() < 0.4:
+                if isinstance(place, dict) and chance.random() < 0.3:
+                    del place[key]
+                else:
+                    place[key] = json.loads(chance.choice(ODD_TEXTS))
+                break
+            place = inner
+    return json.dumps(found).encode()
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(["claude", "codex", "pi", "process"]),
+    st.lists(st.text() | st.recursive(ODD, st.lists).map(json.dumps)),
+)
+def test_no_line_at_all_makes_a_parser_raise(name, lines):
+    query = HarnessQuery("p", "/", run_id="r", resume_session_id=SESSION)
+    lasting(replay(registry.get(name), "\n".join(lines).encode("utf-8", "replace"), query=query))
+
+
+# ------------------------------------------------------------------------------ loops
+
+
+def told(calls) -> list[tuple[int, str]]:
+    guard = LoopGuard()
+    found = [(number, guard.saw(*call)) for number, call in enumerate(calls, 1)]
+    return [(number, answer[0]) for number, answer in found if answer][:2]
+
+
+def test_when_a_loop_is_one():
+    same, other = ("Read", {"a": 1, "b": {"c": 1, "d": 2}}), ("Read", {"b": {"d": 2, "c": 1}, "a": 1})
+    assert told([same, other] * 10) == [(8, "warn"), (15, "stop")], "the order of keys makes no difference"
+    assert told([("Read", {"a": 1}), ("Bash", {"a": 1})] * 10) == [(6, "warn"), (12, "stop")]
+    change, command = ("file_change", {"path": "a"}), ("Bash", {"c": 1})
+    assert told([change] * 30) == [(16, "warn"), (24, "stop")]
+    assert told([change, command] * 20)[:2] == [(12, "warn"), (16, "warn")]
+    assert told([("Read", {"a": number}) for number in range(100)]) == []
+    assert told([("Read", {"a": number % 3}) for number in range(20)]) == []
+    spread = [("Read", {"a": 0} if number % 6 == 0 else {"a": number}) for number in range(200)]
+    assert told(spread) == [], "seven in forty are no loop"
+    assert told([("Odd", {1: object()})] * 8)[0][1] == "warn"
+
+
+# ------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    "ending, code",
+    [
+        (Ending(0), None),
+        (Ending(0, result={"is_error": False}), None),
+        (Ending(0, errors=({"message": "it went on", "category": "rate_limited"},)), None),
+        (Ending(1), "process_crashed"),
+        (Ending(-9, 9), "process_crashed"),
+        (Ending(1, stderr="Error: thread/resume failed: no rollout found for thread id x"), "session_not_found"),
+        (Ending(1, stderr="No conversation found with session ID: x"), "session_not_found"),
+        (Ending(1, stderr="Error: Session ID x is already in use."), "session_in_use"),
+        (Ending(0, result={"is_error": True, "output": "Credit balance is too low"}), "budget"),
+        (Ending(0, result={"is_error": True, "output": "Overloaded"}), "rate_limited"),
+        (Ending(1, result={"is_error": True, "error_category": "auth_failed"}), "auth_failed"),
+        (Ending(1, errors=({"message": "hm", "category": "context_overflow"},)), "context_overflow"),
+        (Ending(1, errors=({"message": None, "category": "made up"},)), "process_crashed"),
+        (Ending(1, result={"is_error": True}), "unknown"),
+    ],
+)
+def test_codes(ending, code):
+    found = error_of(ending)
+    assert (found and found[0]) == code
+    assert found is None or (found[1] and "\n" not in found[1])
+
+
+# ------------------------------------------------------------------------------ figures
+
+PRICES = {"m-1": Price(2, 0.5, 8, "2026-11-01"), "m-1-mini": Price(1, 0, 4, "2026-11-01", cache_write=3)}
+
+
+@pytest.mark.parametrize("name", ["m-1", "m-1-high", "m-1:low", "vendor/m-1", "m-1-20260101", "m-1 (max)", "m-1[1m]"])
+def test_the_price_of_a_model_by_any_of_its_names(name):
+    assert usage.price_of(PRICES, name) is PRICES["m-1"]
+
+
+def test_dollars():
+    assert usage.price_of(PRICES, "m-1-mini-high") is PRICES["m-1-mini"]
+    assert usage.price_of(PRICES, "m-2") is usage.price_of(PRICES, "") is usage.price_of(PRICES, None) is None
+    tokens = Cost(input_tokens=10, output_tokens=10, cache_read_tokens=10, cache_write_tokens=10)
+    assert usage.priced(tokens, PRICES, "m-1").total_cost_usd == pytest.approx(125e-6)
+    assert usage.priced(tokens, PRICES, "m-1-mini").total_cost_usd == pytest.approx(80e-6)
+    assert usage.priced(tokens, PRICES, "m-2").total_cost_usd is None
+    assert usage.priced(Cost(output_tokens=3), PRICES, "m-1").total_cost_usd is None, "half of it is not known"
+    assert usage.priced(tokens._replace(total_cost_usd=0.0), PRICES, "m-1").total_cost_usd == 0.0
+
+
+def test_own_part():
+    counted, before = Cost(1.5, 30, 20, None, 5), Cost(1.0, 10, 25, 1, None)
+    assert usage.own_part(counted, before, frozenset({"cost"})) == counted._replace(total_cost_usd=0.5)
+    assert usage.own_part(counted, before, frozenset({"tokens"})) == Cost(1.5, 20, 20, None, 5)
+    assert usage.own_part(counted, Cost(), frozenset({"cost", "tokens"})) == counted
+
+
+@settings(max_examples=40)
+@given(st.dictionaries(st.sampled_from([*Cost._fields, "x"]), ODD) | ODD)
+def test_figures_are_figures_or_unknown(found):
+    cost = usage.cost_of(found)
+    assert all(value is None or (isinstance(value, (int, float)) and value >= 0) for value in cost[:-1])
+    assert usage.cost_of(cost) == cost == usage.cost_of(cost.to_dict())
+
+
+# ------------------------------------------------------------------------------ sessions
+
+
+CLEAN = st.characters(exclude_characters="\0", codec="utf-8")
+
+
+@settings(max_examples=40)
+@given(st.text(min_size=1, max_size=20), st.text(CLEAN, min_size=1, max_size=200), st.text(CLEAN), st.floats(0, 1e6))
+def test_what_is_kept_of_a_session_comes_back(harness, session_id, cwd, dollars):
+    session = resumption.Session(harness, session_id, cwd, Cost(dollars))
+    kept = resumption.serialize(session)
+    assert resumption.deserialize(kept) == session == resumption.deserialize(json.dumps(kept))
+    assert resumption.display_id(kept) == session_id
+
+
+@settings(max_examples=40)
+@given(st.recursive(ODD | st.text() | st.binary(), lambda inner: st.dictionaries(
+    st.sampled_from(["harness", "session_id", "cwd", "cost"]), inner)))  # fmt: skip
+def test_what_is_no_session_is_none(found):
+    session = resumption.deserialize(found)
+    assert session is None or (session.harness and session.session_id and isinstance(session.cost, Cost))
+
+
+@pytest.mark.parametrize(
+    "session_id",
+    ["--dangerously-skip-permissions", "../../x", "", "x" * 500, f"{SESSION}\n", f" {SESSION}", "-" + SESSION[1:]],
+)
+def test_what_does_not_fit_never_reaches_argv(session_id):
+    found = resumption.decide(Scripted(), HarnessQuery("p", "/", resume_session_id=session_id))
+    assert found.session_id == "" and bool(found.refused) is bool(session_id)
+
+
+def test_which_session_is_continued(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    kept = resumption.serialize(resumption.Session("scripted", SESSION, str(link), Cost(1.0)))
+    decide = resumption.decide
+    plain = HarnessQuery("p", str(tmp_path))
+    assert decide(Scripted(), plain, kept) == resumption.Resumption(SESSION, before=Cost(1.0))
+    named = HarnessQuery("p", str(tmp_path), resume_session_id=OTHER)
+    assert decide(Scripted(), named, kept) == resumption.Resumption(OTHER), "what the other one cost is of no use"
+    assert decide(Scripted(), HarnessQuery("p", "/"), None) == resumption.Resumption()
+    assert decide(registry.get("process"), HarnessQuery("p", "/", resume_session_id=SESSION)).refused
+
+    class Elsewhere(Scripted):
+        def can_resume(self, session_id, cwd):
+            return not cwd
+
+    found = decide(Elsewhere(), named)
+    assert found.refused and not found.session_id and not found.forget, "it may be continued where it is at home"
+    assert decide(Elsewhere(), named._replace(env={"CODEX_HOME": "/x"})).session_id == OTHER, "only trying tells"
+
+    class Raising(Scripted):
+        def can_resume(self, session_id, cwd):
+            raise OSError
+
+    assert decide(Raising(), plain, kept).session_id == SESSION

@@ -1,0 +1,190 @@
+"""Events as a transcript, as envelopes, and read back from records."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.sessions import ROOT
+
+from swarm_mcp.harness import events, registry
+from swarm_mcp.harness.envelope import to_envelope
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.playback import event_of, events_in, files_of
+from swarm_mcp.harness.record import Record
+from swarm_mcp.harness.transcript import KINDS, to_transcript, transcript
+
+GOLDEN = ROOT / "tests/data/golden"
+STREAMS = sorted(path for name in ("claude", "codex", "pi") for path in (GOLDEN / name).glob("*.jsonl"))
+FIELDS = {
+    "init": {"session_id", "model"},
+    "assistant": {"text"},
+    "thinking": {"text"},
+    "user": {"text"},
+    "tool_call": {"id", "name", "input"},
+    "tool_result": {"id", "name", "content", "is_error"},
+    "result": {
+        "text", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "subtype", "is_error", "errors",
+    },
+    "stderr": {"text"},
+    "system": {"name", "text"},
+    "stdout": {"text"},
+}  # fmt: skip
+
+
+def replayed(path: Path) -> list[Event]:
+    """What a harness's stream makes: each line as it came, then its events."""
+    adapter, state, told = registry.get(path.parent.name), {}, []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        told.append(Event(events.RAW_LOG, {"content": line}, 1.0))
+        told += [event._replace(at=1.0) for event in adapter.parse(line, state)]
+    return told + adapter.finish(state)
+
+
+@pytest.mark.parametrize("path", STREAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_recorded_stream_has_a_transcript(path: Path) -> None:
+    told = replayed(path)
+    entries = list(transcript(told))
+    for entry in entries:
+        assert set(entry) == {"kind", "ts", *FIELDS[entry["kind"]]}
+    json.dumps(entries)
+    calls = [entry["id"] for entry in entries if entry["kind"] == "tool_call"]
+    assert len(calls) == sum(event.kind == events.TOOL_START for event in told)
+    spoken = [event.data["content"] for event in told if event.kind == events.MESSAGE and event.data["content"]]
+    shown = [entry["text"] for entry in entries if entry["kind"] in ("assistant", "user", "thinking")]
+    assert [text for text in shown if text in spoken] == spoken
+    json.dumps([to_envelope(event) for event in told])
+
+
+def test_the_recorded_streams_are_there() -> None:
+    assert len(STREAMS) > 40 and set(FIELDS) == set(KINDS)
+
+
+@pytest.mark.parametrize(("event", "entry"), [
+    (events.session_init("s", model="m"), {"kind": "init", "session_id": "s", "model": "m"}),
+    (events.message("assistant", "hi"), {"kind": "assistant", "text": "hi"}),
+    (events.message("assistant", "hm", thinking=True), {"kind": "thinking", "text": "hm"}),
+    (events.message("user", "do"), {"kind": "user", "text": "do"}),
+    (events.tool_start("1", "Bash", {"a": 1}), {"kind": "tool_call", "id": "1", "name": "Bash", "input": {"a": 1}}),
+    (events.tool_end("1", "Bash", "no", True),
+     {"kind": "tool_result", "id": "1", "name": "Bash", "content": "no", "is_error": True}),
+    (events.error("slow down", "rate_limited"), {"kind": "system", "name": "error", "text": "rate_limited: slow down"}),
+    (events.custom("claude.x", {"a": 1}), {"kind": "system", "name": "claude.x", "text": '{"a": 1}'}),
+    (Event("raw_stderr", {"content": "oops"}), {"kind": "stderr", "text": "oops"}),
+    (Event("raw_log", {"content": "plain"}), {"kind": "stdout", "text": "plain"}),
+    (Event("raw_log", {"content": "{broken"}), {"kind": "stdout", "text": "{broken"}),
+    (Event("compaction", {"pre_compact_tokens": 9, "compact_trigger": "manual"}),
+     {"kind": "system", "name": "compaction", "text": "manual at 9 tokens"}),
+    (Event("context_usage", {"context_used_tokens": 5, "context_total_tokens": 10}),
+     {"kind": "system", "name": "context_usage", "text": "5 of 10 tokens"}),
+    (Event("later_kind", {"a": 1}), {"kind": "system", "name": "later_kind", "text": '{"a": 1}'}),
+])  # fmt: skip
+def test_each_kind(event: Event, entry: dict) -> None:
+    assert to_transcript(event._replace(at=2.0)) == [{**entry, "ts": 2.0}]
+
+
+def test_a_line_that_was_understood_is_told_by_its_events() -> None:
+    assert to_transcript(Event("raw_log", {"content": '{"type": "x"}'})) == []
+    assert to_transcript(Event("raw_log", {"content": "  "})) == []
+    assert to_transcript(Event("context_usage", {"context_used_tokens": None})) == []
+
+
+def test_a_result_says_what_it_took_and_never_nought_for_unknown() -> None:
+    (entry,) = to_transcript(events.result("ok", cost=Cost(0.5, 10, 2, 3)))
+    assert (entry["cost_usd"], entry["input_tokens"], entry["output_tokens"], entry["cached_tokens"]) == (0.5, 10, 2, 3)
+    assert entry["subtype"] == "success" and entry["errors"] == []
+    (entry,) = to_transcript(events.result("", True, "timeout", error_message="too long"))
+    assert entry["cost_usd"] is None and entry["subtype"] == "timeout" and entry["errors"] == ["too long"]
+
+
+VALUE = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
+NAMES = st.sampled_from(
+    ["content", "role", "session_id", "cost", "tool_name", "args", "result", "name", "data", "message"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from([*events.KINDS, "new"]), st.dictionaries(NAMES, VALUE, max_size=4))
+def test_no_data_breaks_it(kind: str, data: dict) -> None:
+    for entry in to_transcript(Event(kind, data)):
+        assert set(entry) == {"kind", "ts", *FIELDS[entry["kind"]]}
+    to_envelope(Event(kind, data))
+
+
+# -- envelopes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("event", "made"), [
+    (Event("raw_log", {"content": '{"a": 1}'}), {"type": "message", "message": {"a": 1}}),
+    (Event("raw_log", {"content": "x"}), {"type": "message", "message": "x"}),
+    (events.session_init("s"), {"type": "session_started", "session_id": "s"}),
+    (events.result("o", True, "budget", cost={"input_tokens": 1}),
+     {"type": "complete", "output": "o", "is_error": True, "code": "budget", "usage": {"input_tokens": 1}}),
+    (events.error("m", "timeout"), {"type": "error", "error": "m", "code": "timeout"}),
+    (Event("raw_stderr", {"content": "e"}), {"type": "stderr", "data": "e"}),
+])  # fmt: skip
+def test_envelopes(event: Event, made: dict) -> None:
+    assert to_envelope(event._replace(at=3.0)) == {**made, "timestamp": 3.0}
+
+
+def test_what_the_native_lines_have_said_has_no_envelope() -> None:
+    assert (
+        to_envelope(events.message("assistant", "x")) is None and to_envelope(events.tool_start("1", "x", {})) is None
+    )
+
+
+# -- records -----------------------------------------------------------------------------------------
+
+TOLD = [
+    events.session_init("s")._replace(at=1.5), Event("raw_stderr", {"content": "e\u2028é"}, 2.0),
+    events.tool_start("1", "Bash", {"x": [1, None]})._replace(at=3.0), events.result("ok")._replace(at=4.0),
+]  # fmt: skip
+
+
+def recorded(folder: Path, run_id: str, told: list[Event]) -> Record:
+    record = Record(str(folder), run_id, "task")
+    getattr(record, "open", lambda: None)()
+    record.metadata({"run_id": run_id})
+    for event in told:
+        record.event(event)
+    record.flush()
+    return record
+
+
+def test_a_record_gives_back_what_was_told(tmp_path: Path) -> None:
+    record = recorded(tmp_path, "r1", TOLD)
+    record.close()
+    assert list(events_in(record.path)) == TOLD
+    with open(record.path, "a") as file:
+        file.write("garbage\n[1]\n" + "{" * 5 + '\n{"type": 3}\n{"type": "message", "content": "last"}')
+    assert list(events_in(record.path))[len(TOLD) :] == [Event("message", {"content": "last"}, 0.0)]
+    assert event_of({"type": "metadata"}) is None and list(events_in("/none/such/r.jsonl")) == []
+
+
+def test_it_is_followed_into_the_next_attempt_until_the_run_is_over(tmp_path: Path) -> None:
+    record = recorded(tmp_path, "r1", TOLD[:1])
+    alive, seen = threading.Event(), []
+    alive.set()
+    reader = threading.Thread(target=lambda: seen.extend(events_in(record.path, alive.is_set)))
+    reader.start()
+    record.event(TOLD[1])
+    record.close()
+    second = recorded(tmp_path, "r1", TOLD[2:3])
+    second.event(TOLD[3])
+    second.close()
+    alive.clear()
+    reader.join(60)
+    assert not reader.is_alive() and seen == TOLD
+    assert files_of(record.path) == [record.path, second.path]
+
+
+def test_attempts_of_one_second_stay_in_order(tmp_path: Path) -> None:
+    made = ["1Z-task", "1Z-task-2", "1Z-task-10", "2Z-task"]
+    for name in made:
+        (tmp_path / f"{name}.jsonl").touch()
+    assert [Path(path).stem for path in files_of(str(tmp_path / "any.jsonl"))] == made

@@ -1,0 +1,197 @@
+"""The decision all runtimes share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
+from swarm_hook_core.decision import Denial, decide, duration
+from swarm_hook_core.paths import key_of
+from swarm_hook_core.lookup.sqlite import Held, Session
+
+CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write", "Edit"}, paths_under_keys("file_path"))
+CODEX = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, paths_in_patch)
+ME = Session("me", "identity:work claude-code platform:cli", "/repo", "/repo", "/repo")
+NOW = 1_800_000_000
+
+
+def lock(file: str, by: str = "peer", label: str = "identity:work codex", note: str = "", age: int = 60) -> Held:
+    return Held(file, by, label, note, NOW - age)
+
+
+def among(*held: Held) -> Callable[..., list[Held]]:
+    """A store of these locks, which also refuses nonsense questions."""
+
+    def locks_on(keys: list[str], over: list[str] = ()) -> list[Held]:
+        asked = [*keys, *over]
+        assert keys and len(set(asked)) == len(asked)
+        return [one for one in held if key_of(one.file) in asked]
+
+    return locks_on
+
+
+def decide_write(path: str, *held: Held, session: Session = ME, cwd: str = "/repo") -> Denial | None:
+    denial = decide(CLAUDE, session, "Write", {"file_path": path}, cwd, among(*held), NOW)
+    assert denial is None or isinstance(denial, Denial)
+    return denial
+
+
+def reason_for(*, mine: str, theirs: str, note: str = "", age: int = 60) -> str:
+    session = Session("me", mine, "/repo", "/repo", "/repo")
+    denial = decide_write("/repo/f", lock("/repo/f", "peer-instance", theirs, note, age), session=session)
+    assert denial
+    return str(denial.reason)
+
+
+def patch(*hunks: str) -> dict[str, str]:
+    return {"command": "*** Begin Patch\n" + "".join(hunks) + "*** End Patch\n"}
+
+
+def test_a_free_file_may_be_written() -> None:
+    assert decide_write("/repo/f") is None
+    assert decide_write("/repo/f", lock("/repo/g")) is None
+
+
+def test_a_peer_s_lock_denies() -> None:
+    denial = decide_write("/repo/f", lock("/repo/f"))
+    assert denial and denial.path == "/repo/f" and denial.held.instance_id == "peer"
+
+
+def test_one_s_own_lock_lets_pass() -> None:
+    assert decide_write("/repo/f", lock("/repo/f", by="me")) is None
+    assert decide_write("/repo/f", lock("/repo/f", by="me"), lock("/repo/f", by="peer")), "another scope's lock, say"
+
+
+def test_a_path_is_taken_from_the_payload_s_folder() -> None:
+    assert decide_write("f", lock("/repo/sub/f"), cwd="/repo/sub")
+    assert decide_write("f", lock("/repo/f"), cwd="/repo/sub") is None
+    assert decide_write("../f", lock("/repo/f"), cwd="/repo/sub")
+
+
+def test_nothing_is_decided_about_tools_that_do_not_write() -> None:
+    def unasked(keys: list[str]) -> list[Held]:
+        raise AssertionError("no reason to look for locks")
+
+    for tool, tool_input in (("Read", {"file_path": "/repo/f"}), ("Bash", {"command": "echo > f"}), ("", None)):
+        assert decide(CLAUDE, ME, tool, tool_input, "/repo", unasked, NOW) is None
+
+
+@pytest.mark.parametrize("tool_input", [None, [], "x", {}, {"file_path": ""}, {"file_path": 3}, {"path": "/repo/f"}])
+def test_a_write_whose_paths_cannot_be_read_is_an_error(tool_input: Any) -> None:
+    with pytest.raises(ValueError):
+        decide(CLAUDE, ME, "Write", tool_input, "/repo", among(), NOW)
+
+
+@pytest.mark.parametrize("tool_input", [None, [], "", "*** Begin", {}, {"command": 3}, {"command": "rm x"}])
+def test_a_patch_that_cannot_be_read_is_an_error(tool_input: Any) -> None:
+    with pytest.raises(ValueError):
+        decide(CODEX, ME, "apply_patch", tool_input, "/repo", among(), NOW)
+
+
+@pytest.mark.parametrize("locked", ["a", "b", "c", "d"])
+def test_every_file_of_a_patch_counts(locked: str) -> None:
+    call = patch("*** Add File: a\n+x\n", "*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n", "*** Delete File: d\n")
+    denial = decide(CODEX, ME, "apply_patch", call, "/repo", among(lock(f"/repo/{locked}")), NOW)
+    assert denial and denial.path == f"/repo/{locked}"
+    assert decide(CODEX, ME, "apply_patch", call, "/repo", among(lock("/repo/e")), NOW) is None
+
+
+def test_the_first_locked_file_of_a_patch_is_named() -> None:
+    call = patch("*** Add File: a\n+x\n", "*** Add File: b\n+x\n", "*** Add File: c\n+x\n")
+    denial = decide(CODEX, ME, "apply_patch", call, "/repo", among(lock("/repo/c"), lock("/repo/b")), NOW)
+    assert denial and denial.path == "/repo/b"
+
+
+@pytest.mark.parametrize("odd", [chr(0xDCFF), chr(0xD800), "a\0b", "x" * 5000])
+def test_a_name_that_no_file_can_have_does_not_shield_the_next(odd: str) -> None:
+    call = patch(f"*** Add File: {odd}\n+x\n", "*** Add File: b\n+x\n")
+    denial = decide(CODEX, ME, "apply_patch", call, "/repo", among(lock("/repo/b")), NOW)
+    assert denial and denial.path == "/repo/b"
+
+
+@pytest.mark.parametrize("config", [CLAUDE, CODEX])
+def test_a_shell_call_that_is_a_patch_is_one(config: RuntimeConfig) -> None:
+    command = "cd sub && apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: n\n+x\n*** End Patch\nEOF\n"
+    assert decide(config, ME, "Bash", {"command": command}, "/repo", among(lock("/repo/sub/n")), NOW)
+    assert decide(config, ME, "Bash", {"command": command}, "/repo", among(lock("/repo/n")), NOW) is None
+
+
+def test_a_worktree_s_lock_is_found_where_its_files_really_are() -> None:
+    me = Session("me", "", "/wt", "/wt", "/main")
+    assert decide_write("/wt/f", lock("/main/f"), session=me, cwd="/wt")
+    assert decide_write("f", lock("/main/f"), session=me, cwd="/wt")
+    assert decide_write("/wt/..f", lock("/main/..f"), session=me, cwd="/wt")
+    assert decide_write("/wt/f", lock("/wt/f"), session=me, cwd="/wt"), "its own place counts as well"
+    assert decide_write("/elsewhere/f", lock("/main/f"), session=me, cwd="/wt") is None
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("")
+    (tmp_path / "ln").symlink_to("real")
+    assert decide_write(str(tmp_path / "ln"), lock(str(tmp_path / "real")), cwd=str(tmp_path))
+    assert decide_write(str(tmp_path / "real"), lock(str(tmp_path / "ln")), cwd=str(tmp_path))
+
+
+# -- the reason ------------------------------------------------------------------------------------
+
+
+def test_the_reason_tells_a_model_what_it_needs() -> None:
+    text = reason_for(mine="identity:work a", theirs="identity:work codex role:x", note="renumbering\nit", age=720)
+    assert text.startswith("swarm lock blocked Write for /repo/f: held by identity:work codex role:x (")
+    assert 'note: "renumbering it"' in text
+    assert "locked 12 min ago" in text
+    assert "peer-instance" in text, "whom to message"
+    for way in ("work on something else", "message the holder", "wait"):
+        assert way in text
+    assert "\n" not in text
+
+
+def test_a_long_note_is_cut() -> None:
+    text = reason_for(mine="", theirs="", note="n" * 5000)
+    assert len(text) < 700 and "nnn…" in text
+
+
+@pytest.mark.parametrize("label", ["", None])
+def test_a_nameless_holder_is_named_by_its_instance(label: Any) -> None:
+    assert "held by instance peer-instance (" in reason_for(mine="", theirs=label)
+
+
+secrets = st.text("abcXYZ0189", min_size=12, max_size=20)
+
+
+@given(secrets, secrets, secrets, secrets, st.integers(0, 10**7))
+def test_identities_hide_who_and_why_never_whether(mine: str, theirs: str, word: str, note: str, age: int) -> None:
+    if mine == theirs:
+        return
+    text = reason_for(mine=f"identity:{mine} x", theirs=f"codex identity:{theirs} role:{word}", note=note, age=age)
+    assert text.startswith("swarm lock blocked Write for /repo/f: held by ")
+    for secret in (theirs, word, note, "peer-instance", "codex"):
+        assert secret not in text.replace("/repo/f", "")
+    assert f"locked {duration(age)} ago" in text
+
+
+@given(
+    st.sampled_from([("", ""), ("", "identity:b "), ("identity:a ", ""), ("identity:a ", "identity:a ")]),
+    secrets,
+    secrets,
+)
+def test_where_identities_do_not_differ_all_is_said(circle: tuple[str, str], word: str, note: str) -> None:
+    text = reason_for(mine=circle[0] + "x", theirs=f"{circle[1]}codex role:{word}", note=note)
+    assert f"held by {circle[1]}codex role:{word} (" in text and f'note: "{note}"' in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0 s"), (0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"),
+        (172799, "47 h"), (172800, "2 days"), (10**7, "115 days"), (1.9, "1 s"),
+    ],
+)  # fmt: skip
+def test_a_span_in_words(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

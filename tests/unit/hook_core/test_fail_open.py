@@ -1,0 +1,483 @@
+"""Whatever goes wrong on our side, the call passes: soon, silently, and with a line for the doctor."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.fixtures import time_limit, without_privileges
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.sessions import (
+    ROOT,
+    RUNTIMES,
+    Ran,
+    argv,
+    captured,
+    fault_lines,
+    hooks_folder,
+    new_session,
+    peer_locks,
+    ready_store,
+    run,
+    start,
+    write,
+    write_payload,
+)
+
+from swarm_hook_core.command_on_path import MODULE
+
+HOOKS = ("session_start", "turn", "pre_tool_use", "session_end")
+SOON = 1.5  # seconds; the hook allows itself 0.25 beside the interpreter's start, the rest is for a busy machine
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def assert_passed(ran: Ran, within: float = SOON) -> None:
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert ran.took < time_limit(within)
+
+
+@pytest.fixture(scope="module")
+def cores() -> Iterator[list[Any]]:
+    """The HookCore of each plugin, as its own _common.py makes it."""
+    path, found = list(sys.path), []
+    for name in RUNTIMES:
+        sys.path.insert(0, str(hooks_folder(name)))
+        sys.modules.pop("_common", None)
+        import _common  # type: ignore[import-not-found]
+
+        found.append(_common.core)
+    sys.modules.pop("_common", None)
+    yield found
+    sys.path[:] = path
+
+
+# -- the coordinator -------------------------------------------------------------------------------
+
+
+def coordinator(folder: Path, body: str) -> dict[str, str]:
+    """An environment in which `swarm-mcp` is this shell script, or nothing."""
+    folder.mkdir()
+    if body:
+        (folder / "swarm-mcp").write_text(body if body.startswith("\0") else f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
+        (folder / "swarm-mcp").chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+BROKEN = {
+    "missing": "",
+    "hangs": "exec /bin/sleep 30",
+    "fails": "echo it broke >&2; exit 1",
+    "dies": "kill -9 $$",
+    "says nothing": "exit 0",
+    "says nonsense": "echo '<html>'",
+    "says another shape": "echo '[1, 2]'",
+    "says an object without an id": "echo '{\"id\": 3}'",
+    "says no text": "printf '\\377\\376'",
+    "nests deeply": "exec /usr/bin/head -c 200000 /dev/zero | /usr/bin/tr '\\000' '['",
+    "floods": "exec /usr/bin/yes",
+    "is no program": "\0\0\0",
+}
+
+
+@pytest.mark.parametrize("body", BROKEN.values(), ids=list(BROKEN))
+def test_a_write_passes_without_a_working_coordinator(runtime: str, body: str, tmp_path: Path) -> None:
+    env = coordinator(tmp_path / "bin", body)
+    me = new_session()
+    assert_passed(write(runtime, me, tmp_path, "f", **env))
+    assert len(fault_lines()) == 1 and fault_lines()[0]["runtime"] == runtime
+    assert_passed(write(runtime, me, tmp_path, "f", **env))
+    if body in (BROKEN["hangs"], BROKEN["floods"]):
+        return  # the other hooks wait longer; told below
+    assert_passed(run(runtime, "turn", {**captured(runtime, "Stop", tmp_path), "session_id": me}, env))
+    assert fault_lines()[-1]["hook"] == "turn"
+    assert_passed(run(runtime, "session_end", {**captured(runtime, "SessionEnd", tmp_path), "session_id": me}, env))
+    if body in (BROKEN["missing"], BROKEN["fails"], BROKEN["dies"], BROKEN["is no program"]):
+        assert fault_lines()[-1]["hook"] == "session_end"
+
+
+def test_a_coordinator_that_hangs_at_the_end_costs_a_bounded_time_and_leaves_no_process(tmp_path: Path) -> None:
+    env = coordinator(tmp_path / "bin", f"echo $$ >> {tmp_path / 'pids'}; /bin/sleep 30")
+    assert_passed(run("codex", "session_end", captured("codex", "SessionEnd", tmp_path), env), within=2.0)
+    assert fault_lines()[-1]["hook"] == "session_end"
+    time.sleep(0.05)
+    (pid,) = (tmp_path / "pids").read_text().split()
+    assert not os.path.exists(f"/proc/{pid}/exe"), "its whole group is ended"
+
+
+@pytest.mark.parametrize(("hook", "limit"), [("session_start", "START_SECONDS"), ("turn", "TURN_SECONDS")])
+def test_a_coordinator_that_hangs_has_no_more_than_its_time(
+    hook: str,
+    limit: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cores: list[Any],
+) -> None:
+    monkeypatch.setenv("PATH", coordinator(tmp_path / "bin", "exec /bin/sleep 30")["PATH"])
+    monkeypatch.setattr(f"swarm_hook_core.lifecycle.{limit}", 0.3)  # in place of seconds, to save them here
+    payload = captured("codex", {"session_start": "SessionStart.startup", "turn": "Stop"}[hook], tmp_path)
+    begun = time.monotonic()
+    assert getattr(cores[1], f"run_{hook}_hook")(io.StringIO(json.dumps(payload))) == 0
+    assert 0.25 < time.monotonic() - begun < time_limit(SOON)
+    said = capsys.readouterr().out
+    assert said == "" if hook == "turn" else "could not be registered" in said
+    assert fault_lines()[-1]["hook"] == hook
+
+
+def test_a_hook_s_own_deadline_is_within_its_client_s(runtime: str) -> None:
+    from swarm_hook_core import core, lifecycle
+
+    wired = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())["hooks"]
+    given_seconds = {event: groups[0]["hooks"][0]["timeout"] for event, groups in wired.items()}
+    assert core.DEADLINE_SECONDS <= 0.25
+    assert lifecycle.START_SECONDS < given_seconds["SessionStart"]
+    assert lifecycle.TURN_SECONDS < given_seconds["Stop"] == given_seconds["UserPromptSubmit"]
+    assert lifecycle.END_SECONDS < given_seconds["SessionEnd"]
+    # Claude Code cancels a SessionEnd hook after 1.5 s in all, whatever its hooks.json asks for.
+    assert lifecycle.END_SECONDS <= 1.0
+
+
+@pytest.mark.parametrize("setting", ["'unbalanced", '"', "/not/there", "a\\", "'' ''", "  "])
+def test_a_bad_choice_of_coordinator_switches_nothing_off(runtime: str, setting: str, tmp_path: Path) -> None:
+    ready_store()
+    peer_locks(tmp_path, tmp_path / "f")
+    me = new_session()
+    start(runtime, me, tmp_path, SWARM_MCP_BIN=setting)
+    assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=setting).reason
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+def other_implementation(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.executescript("CREATE TABLE strangers (a, b); INSERT INTO strangers VALUES (1, 2);")
+    connection.close()
+
+
+def newer(path: Path) -> None:
+    ready_store()
+    with sqlite3.connect(path) as connection:
+        connection.executescript("DROP TABLE context; DROP TABLE swarm_sessions; PRAGMA user_version = 2;")
+    connection.close()
+
+
+def cut_short(path: Path) -> None:
+    ready_store()
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def scrambled(path: Path) -> None:
+    ready_store()
+    data = bytearray(path.read_bytes())
+    data[4096:] = os.urandom(len(data) - 4096)
+    path.write_bytes(bytes(data))
+
+
+STORES: dict[str, Callable[[Path], Any]] = {
+    "a folder": lambda path: path.mkdir(),
+    "garbage": lambda path: path.write_bytes(os.urandom(20_000)),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut short": cut_short,
+    "scrambled": scrambled,
+    "a link to nothing": lambda path: path.symlink_to("nothing"),
+    "a link to another store": lambda path: (shutil.copy(ready_store(), path.with_name("other")), path.unlink(),
+                                             path.symlink_to("other")),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "newer than us": newer,
+    "somebody else's": other_implementation,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
+def test_a_write_passes_where_the_store_cannot_be_read(
+    runtime: str, make: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    path = Path(os.environ["SWARM_DB_PATH"])
+    path.parent.mkdir(exist_ok=True)
+    make(path)
+    me = new_session()
+    # The coordinator is real here: it may mend a store that is merely empty, and must refuse the others.
+    for _ in range(2):
+        assert_passed(write(runtime, me, tmp_path, "f"))
+    mendable = make in (STORES["empty"], STORES["somebody else's"])
+    deadline = time.monotonic() + 5
+    while mendable and not registered(path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert registered(path) or fault_lines()
+    assert mendable or fault_lines()
+
+
+def registered(path: Path) -> bool:
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            found = connection.execute("SELECT count(*) FROM swarm_sessions").fetchone()[0] > 0
+        connection.close()
+        return bool(found)
+    except sqlite3.Error:
+        return False
+
+
+def test_tables_of_another_implementation_are_kept(tmp_path: Path) -> None:
+    path = Path(os.environ["SWARM_DB_PATH"])
+    path.parent.mkdir()
+    other_implementation(path)
+    assert start("codex", new_session(), tmp_path).context
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT * FROM strangers").fetchall() == [(1, 2)]
+    connection.close()
+
+
+@pytest.fixture
+def locked_store(tmp_path: Path) -> Iterator[Path]:
+    """A store that another process has locked for itself alone."""
+    path = ready_store()
+    script = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "c.execute('PRAGMA journal_mode = DELETE'); c.execute('BEGIN EXCLUSIVE'); print('held', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout and holder.stdout.readline() == b"held\n"
+        yield path
+        holder.kill()
+
+
+def test_a_write_passes_where_somebody_keeps_the_store_locked(runtime: str, locked_store: Path, tmp_path: Path) -> None:
+    assert_passed(write(runtime, new_session(), tmp_path, "f"))
+    assert "locked" in fault_lines()[0]["fault"]
+
+
+def test_a_writer_at_work_does_not_hide_a_lock(runtime: str, tmp_path: Path) -> None:
+    path = ready_store()
+    me = new_session()
+    start(runtime, me, tmp_path)
+    peer_locks(tmp_path, tmp_path / "f")
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE instances SET heartbeat = heartbeat + 1")
+    try:
+        assert write(runtime, me, tmp_path, tmp_path / "f").reason
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
+
+
+def test_a_write_passes_where_the_store_may_not_be_read(runtime: str, tmp_path: Path) -> None:
+    path = ready_store()
+    path.chmod(0)
+    path.parent.chmod(0)
+    try:
+        done = subprocess.run(
+            argv(runtime, "pre_tool_use"), input=json.dumps(write_payload(runtime, new_session(), tmp_path, "f")).encode(),
+            capture_output=True, check=False, preexec_fn=without_privileges,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert fault_lines()
+    finally:
+        path.parent.chmod(0o700)
+        path.chmod(0o600)
+
+
+# -- what a client might send ----------------------------------------------------------------------
+
+INPUTS = {
+    "nothing": b"",
+    "a blank": b" \n",
+    "no JSON": b"hello",
+    "a list": b"[]",
+    "null": b"null",
+    "a number": b"3",
+    "half an object": b'{"session_id": "x", "tool_',
+    "invalid UTF-8": b"\xff\xfe{}",
+    "null bytes": b"\0" * 100,
+    "deep lists": b"[" * 100_000,
+    "deep lists, closed": b"[" * 100_000 + b"]" * 100_000,
+    "a deep object": b'{"tool_input":' * 100_000,
+    "two objects": b"{}{}",
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("data", INPUTS.values(), ids=list(INPUTS))
+def test_input_that_is_no_payload_is_a_recorded_fault(hook: str, data: bytes) -> None:
+    assert_passed(run("codex", hook, data))
+    (fault,) = fault_lines()
+    assert (fault["runtime"], fault["hook"]) == ("codex", hook) and fault["fault"]
+
+
+def odd_payloads(runtime: str, cwd: Path) -> dict[str, bytes]:
+    """Objects that are odd inside; whether one is a fault is the hook's to say."""
+    whole = write_payload(runtime, new_session(), cwd, str(cwd / "f"))
+    tool_input = json.dumps(whole["tool_input"]).encode()
+    text = json.dumps(whole).encode()
+    big = {**whole, "tool_input": {**whole["tool_input"], "content": "x" * 5_000_000}}
+    kinds: dict[str, Any] = {"null": None, "list": [[]], "number": 3, "empty": ""}
+    swapped = {
+        f"{name} {kind}": json.dumps({**whole, name: value}).encode()
+        for name in ("session_id", "cwd", "tool_name", "tool_input", "hook_event_name")
+        for kind, value in kinds.items()
+    }
+    return {
+        "an empty object": b"{}",
+        "five megabytes": json.dumps(big).encode(),
+        "five megabytes of patch": text.replace(
+            tool_input, json.dumps({"command": "*** Begin Patch\n" + "*** Add" * 700_000}).encode()
+        ),
+        "input nested a little too deep": text.replace(tool_input, b'{"a":' * 900 + b"1" + b"}" * 900),
+        "input nested far too deep": text.replace(tool_input, b"[" * 100_000 + b"]" * 100_000),
+        "bytes that are no text": text.replace(b"/f", b"/\xff\xfe"),
+        "a null byte in the path": text.replace(b"/f", b"/\\u0000f"),
+        "a null byte in the folder": json.dumps({**whole, "cwd": "/tmp\0/x"}).encode(),
+        "a folder that is not there": json.dumps({**whole, "cwd": "/not/there"}).encode(),
+        "half a character": text.replace(b"/f", b"/\\ud800"),
+        **swapped,
+    }
+
+
+def test_odd_payloads_pass(runtime: str, tmp_path: Path) -> None:
+    ready_store()
+    for name, data in odd_payloads(runtime, tmp_path).items():
+        ran = run(runtime, "pre_tool_use", data)
+        assert (ran.code, ran.out, ran.err) == (0, "", ""), name
+        assert ran.took < time_limit(3), name
+
+
+HOSTILE_IDS = [
+    "../../../evil",
+    "/etc/evil",
+    "..",
+    "a/b",
+    "a\0b",
+    "x" * 10_240,
+    "\ud800",
+    "-h",
+    "--json",
+    "$(touch evil)",
+    "a\nb",
+]
+
+
+@pytest.mark.parametrize("session_id", HOSTILE_IDS, ids=[ascii(name[:12]) for name in HOSTILE_IDS])
+def test_a_hostile_session_id_touches_nothing_outside(session_id: str, home: Path, tmp_path: Path) -> None:
+    ready_store()
+    (home / "evil").mkdir()
+    (home / "evil" / "precious").write_text("kept")
+    before = {
+        path for path in home.rglob("*") if home / "state" not in path.parents and home / "store" not in path.parents
+    }
+    for hook, event in (
+        ("session_start", "SessionStart.startup"), ("pre_tool_use", "PreToolUse.apply_patch"),
+        ("turn", "Stop"), ("session_end", "SessionEnd"),
+    ):  # fmt: skip
+        payload = {**captured("codex", event, tmp_path), "session_id": session_id}
+        ran = run("codex", hook, payload, {"SWARM_MCP_BIN": "swarm-mcp"}, cwd=home)
+        assert ran.code == 0 and ran.err == ""
+    after = {
+        path for path in home.rglob("*") if home / "state" not in path.parents and home / "store" not in path.parents
+    }
+    assert after - {home / "state", home / "store"} == before - {home / "state", home / "store"}
+    assert (home / "evil" / "precious").read_text() == "kept"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_survived(runtime: str, closed: str, tmp_path: Path) -> None:
+    ready_store()
+    me = new_session()
+    start(runtime, me, tmp_path)
+    peer_locks(tmp_path, tmp_path / "f")
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(argv(runtime, 'pre_tool_use'))} {closed}"],
+        input=json.dumps(write_payload(runtime, me, tmp_path, str(tmp_path / "f"))).encode(), capture_output=True, check=False)  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"" if closed != "2>&-" else b"deny" in done.stdout
+
+
+@pytest.mark.parametrize("place", ["/dev/null/nowhere", "/proc/nowhere"])
+def test_a_home_that_cannot_be_written_stops_no_tool_call(runtime: str, place: str, tmp_path: Path) -> None:
+    env = {"HOME": place, "SWARM_STATE_DIR": f"{place}/state", "SWARM_DB_PATH": f"{place}/swarm.db"}
+    assert_passed(write(runtime, new_session(), tmp_path, "f", **env))
+    ran = start(runtime, new_session(), tmp_path, **env)
+    assert ran.code == 0 and ran.err == "" and "could not be registered" in ran.context
+
+
+def test_a_working_folder_that_has_gone_stops_no_tool_call(runtime: str, tmp_path: Path) -> None:
+    ready_store()
+    me = new_session()
+    start(runtime, me, tmp_path)
+    peer_locks(tmp_path, tmp_path / "f")
+    (tmp_path / "doomed").mkdir()
+    payload = tmp_path / "payload.json"
+    for spelled, denied in ((str(tmp_path / "f"), True), ("g", False)):
+        payload.write_text(json.dumps({**write_payload(runtime, me, tmp_path, spelled), "cwd": ""}))
+        (tmp_path / "doomed").mkdir(exist_ok=True)
+        script = f"cd {tmp_path}/doomed && rmdir {tmp_path}/doomed && {shlex.join(argv(runtime, 'pre_tool_use'))} < {payload}"
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert ("deny" in done.stdout) is denied, spelled
+
+
+# -- anything at all, in process -------------------------------------------------------------------
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(exclude_categories=[]), max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+TOOLS = st.sampled_from(["Write", "Edit", "NotebookEdit", "apply_patch", "Bash", "shell", "Read", ""]) | anything
+INPUT = (
+    anything
+    | st.fixed_dictionaries(
+        {}, optional={key: anything for key in ("file_path", "notebook_path", "path", "command", "input", "patch")}
+    )
+    | st.text("*** BeginAddUpdateMovetoFile: Patch\n+-@ab/.", max_size=120).map(
+        lambda text: {"command": "*** Begin Patch\n" + text + "\n*** End Patch"}
+    )
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    payload=st.fixed_dictionaries(
+        {"tool_name": TOOLS, "tool_input": INPUT},
+        optional={"session_id": anything, "cwd": anything, "hook_event_name": anything},
+    )
+    | anything,
+    hook=st.sampled_from(HOOKS),
+)
+def test_no_payload_breaks_a_hook(cores: list[Any], payload: Any, hook: str) -> None:
+    data = json.dumps(payload).encode()
+    for core in cores:
+        out, before = io.StringIO(), len(fault_lines())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdout", out)
+            patch.setenv("PATH", "/nowhere")
+            code = getattr(core, f"run_{hook}_hook")(io.TextIOWrapper(io.BytesIO(data)))
+        assert code == 0
+        if hook != "session_start":
+            assert out.getvalue() == ""
+        if not isinstance(payload, dict):
+            assert len(fault_lines()) == before + 1

@@ -1,0 +1,231 @@
+"""The shell in front of the hooks: it finds an interpreter that can run them, or says that there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sessions import (
+    RUNTIMES,
+    captured,
+    mistakes,
+    new_session,
+    peer_locks,
+    ready_store,
+    wired_command,
+    write_payload,
+)
+
+from swarm_mcp.runtimes import bundle
+
+REAL = bundle.interpreter()
+TOOLS = ("sh", "cat", "mkdir", "mv", "dd")  # what the launcher itself needs
+
+
+both = pytest.mark.parametrize("runtime", RUNTIMES)
+
+
+class Machine:
+    """A PATH of one's own, with nothing on it but a few tools."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.state = folder / "state of mine"
+        self.env = {**os.environ, "PATH": str(folder / "bin"), "SWARM_STATE_DIR": str(self.state)}
+        (folder / "bin").mkdir()
+        for name in TOOLS:
+            (folder / "bin" / name).symlink_to(shutil.which(name, path="/usr/bin:/bin") or "/missing")
+
+    def program(self, name: str, body: str) -> Path:
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    def python(self, name: str) -> Path:
+        """A command of this name that runs this very Python, and notes each start."""
+        return self.program(name, f'echo {name} >>"{self.folder}/starts"\nexec {REAL} "$@"')
+
+    def starts(self) -> list[str]:
+        path = self.folder / "starts"
+        found = path.read_text().split() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return found
+
+    def remembered(self) -> str | None:
+        path = self.state / "python"
+        return path.read_text() if path.exists() else None
+
+    def plugin(self) -> list[Path]:
+        return sorted(path for path in (self.folder / "plugin").rglob("*") if "__pycache__" not in path.parts)
+
+    def run(self, runtime: str, event: str, payload: dict[str, Any]) -> str:
+        """What the wired hook says; it must leave nothing on standard error, and end well."""
+        command = wired_command(runtime, event)
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], input=json.dumps(payload), capture_output=True, text=True, env=self.env,
+            timeout=30,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def start(self, runtime: str, session: str) -> dict[str, str]:
+        """What a session's start tells the user, and the model."""
+        payload = {**captured(runtime, "SessionStart.startup", self.folder), "session_id": session}
+        answer = json.loads(self.run(runtime, "SessionStart", payload))
+        assert set(answer) <= {"systemMessage", "hookSpecificOutput"}
+        inner = answer["hookSpecificOutput"]
+        assert set(inner) == {"hookEventName", "additionalContext"} and inner["hookEventName"] == "SessionStart"
+        return {"user": answer.get("systemMessage", ""), "model": inner["additionalContext"]}
+
+    def write(self, runtime: str, session: str) -> str:
+        """What is said of a write to the file ``f``."""
+        return self.run(runtime, "PreToolUse", write_payload(runtime, session, self.folder, str(self.folder / "f")))
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    ready_store()
+    made = Machine(tmp_path)
+    # A copy of the plugin whose launcher looks into no place but PATH.
+    copy = tmp_path / "plugin"
+    bundle.write(copy)
+    launcher = copy / bundle.HOOK
+    text = launcher.read_text()
+    assert "/usr/bin/python3" in text
+    launcher.write_text(text.replace("/usr/bin/python3 /usr/local/bin/python3 /opt/homebrew/bin/python3", ""))
+    monkeypatch.setattr("sessions.ROOT", copy)
+    return made
+
+
+@both
+def test_an_interpreter_is_looked_for_once(machine: Machine, runtime: str) -> None:
+    machine.python("python3")
+    me, plugin = new_session(), machine.plugin()
+    machine.start(runtime, me)
+    assert machine.remembered() == f"{REAL}\n" and machine.starts() == ["python3"]
+    peer_locks(machine.folder, machine.folder / "f")
+    assert "swarm lock blocked" in machine.write(runtime, me)
+    assert machine.start(runtime, me) and machine.starts() == [], "the real interpreter is started at once"
+    assert oct(machine.state.stat().st_mode & 0o777) == "0o700"
+    assert machine.plugin() == plugin, "a client distrusts a plugin that changes, but for compiled modules"
+
+
+@pytest.mark.parametrize(
+    "first",
+    {
+        "too old": 'case "$*" in *version_info*) exit 0 ;; esac; exit 1',
+        "a stub": "echo 'xcode-select: note: no developer tools were found' >&2; exit 1",
+        "Python 2": "echo SyntaxError >&2; exit 1",
+        "says something else": "echo /nowhere/python",
+    }.items(),
+    ids=lambda pair: pair[0],
+)
+def test_what_cannot_run_the_hooks_is_passed_over(first: tuple[str, str], machine: Machine) -> None:
+    machine.program("python3", first[1])
+    machine.python("python3.11")
+    me = new_session()
+    peer_locks(machine.folder, machine.folder / "f")
+    assert "swarm lock blocked" in machine.write("codex", me), "also where no session's start has looked"
+    assert machine.remembered() == f"{REAL}\n"
+    assert "registered" in machine.start("codex", me)["model"]
+
+
+def test_the_interpreter_of_our_own_command_serves_as_well(machine: Machine) -> None:
+    path = machine.folder / "bin" / "swarm-mcp"
+    path.write_text(f"#!{sys.executable}\nimport swarm_mcp.cli.main\n")
+    path.chmod(0o755)
+    machine.start("codex", new_session())
+    assert machine.remembered() == f"{REAL}\n"
+
+
+@both
+def test_without_any_interpreter_user_and_model_are_told_and_writes_pass(machine: Machine, runtime: str) -> None:
+    machine.program("python3", "exit 1")
+    me = new_session()
+    told = machine.start(runtime, me)
+    for words in told.values():
+        assert "NOT enforced" in words and "Python 3.9" in words and "install" in words
+    assert "Tell the user" in told["model"] and machine.remembered() == "\n"
+    peer_locks(machine.folder, machine.folder / "f")
+    assert machine.write(runtime, me) == ""
+    for event in ("UserPromptSubmit", "Stop", "PostToolUse", "SessionEnd"):
+        payload = captured(runtime, event.replace("PostToolUse", "PreToolUse.Bash"), machine.folder)
+        assert machine.run(runtime, event, {**payload, "session_id": me}) == ""
+    # Somebody installs one: the next session has it.
+    machine.python("python3.12")
+    assert machine.write(runtime, me) == "" and machine.starts() == [], "and no write pays for looking again"
+    assert "registered" in machine.start(runtime, new_session())["model"]
+    assert "swarm lock blocked" in machine.write(runtime, me) and mistakes() == []
+
+
+def test_a_remembered_interpreter_that_is_gone_is_looked_for_anew(machine: Machine) -> None:
+    machine.python("python3")
+    machine.state.mkdir()
+    (machine.state / "python").write_text("/nowhere/python3.11\n")
+    peer_locks(machine.folder, machine.folder / "f")
+    assert "swarm lock blocked" in machine.write("codex", new_session())
+    assert machine.remembered() == f"{REAL}\n"
+    broken = machine.program("broken", "echo 'cannot load library' >&2; exit 127")
+    (machine.state / "python").write_text(f"{broken}\n")
+    assert "registered" in machine.start("codex", new_session())["model"]
+    assert machine.remembered() == f"{REAL}\n"
+
+
+def test_a_state_folder_that_cannot_be_made_costs_a_search_and_nothing_else(machine: Machine) -> None:
+    machine.python("python3")
+    machine.env["SWARM_STATE_DIR"] = "/dev/null/nowhere"
+    peer_locks(machine.folder, machine.folder / "f")
+    assert "swarm lock blocked" in machine.write("codex", new_session())
+    assert machine.starts() == ["python3"]
+
+
+def test_an_interpreter_is_found_where_path_is_unset(machine: Machine) -> None:
+    """The shell then has a PATH of its own, and a Python that it starts by a bare name cannot say where it is."""
+    if not subprocess.run(["/bin/sh", "-c", "command -v python3"], env={}, capture_output=True).stdout:
+        pytest.skip("no python3 where a shell looks by itself")
+    del machine.env["PATH"]
+    peer_locks(machine.folder, machine.folder / "f")
+    assert "swarm lock blocked" in machine.write("codex", new_session())
+    assert os.path.isfile((machine.remembered() or "").strip())
+
+
+@both
+def test_a_payload_is_read_where_path_has_no_tools(machine: Machine, runtime: str) -> None:
+    machine.env["PATH"] = "/nowhere"
+    assert machine.write(runtime, new_session()) == ""
+    assert "NOT enforced" in machine.start(runtime, new_session())["user"]
+
+
+@pytest.mark.parametrize("kind", ["gone", "broken"])
+def test_an_installed_plugin_whose_interpreter_has_gone_says_so(kind: str, machine: Machine) -> None:
+    machine.python("python3")  # is not asked: the check before a write starts the one that was installed
+    bundle.write(machine.folder / "plugin", local=True, force=True)
+    real = machine.program("uninstalled", "exit 127")
+    if kind == "gone":
+        real.unlink()
+    wiring = machine.folder / "plugin" / "integrations" / "codex" / "hooks.json"
+    wiring.write_text(wiring.read_text().replace(REAL, str(real)))
+    told = machine.start("codex", new_session())
+    assert all("NOT enforced" in words and "swarm-mcp install" in words for words in told.values())
+    assert str(real) in told["user"] and machine.starts() == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash", "busybox", "zsh"])
+def test_any_shell_will_do(shell: str, machine: Machine) -> None:
+    found = shutil.which(shell)
+    if not found:
+        pytest.skip(f"no {shell} on this machine")
+    machine.python("python3")
+    (machine.folder / "bin" / "sh").unlink()
+    started = f"{found} sh " if shell == "busybox" else f"{found} "
+    command = wired_command("codex", "SessionStart").replace("/bin/sh ", started)
+    payload = json.dumps({**captured("codex", "SessionStart.startup", machine.folder), "session_id": new_session()})
+    done = subprocess.run(["/bin/sh", "-c", command], input=payload, capture_output=True, text=True, env=machine.env)
+    assert (done.returncode, done.stderr) == (0, "") and "registered" in done.stdout

@@ -1,0 +1,672 @@
+"""The plugins' own hook processes against a real store, from a session's start to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.fixtures import time_limit
+from support.fixtures import wait_for
+from support.sessions import (
+    FOLDERS,
+    PAYLOADS,
+    ROOT,
+    RUNTIMES,
+    argv,
+    captured,
+    fault_lines,
+    hooks_folder,
+    instances,
+    join,
+    mistakes,
+    new_session,
+    peer_locks,
+    ready_store,
+    run,
+    start,
+    wired_command,
+    write,
+    write_payload,
+)
+
+from swarm_hook_core.process import start_time
+from swarm_mcp.store import Store
+
+SOURCES = ("startup", "resume", "clear", "compact", "fork")
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def store() -> Path:
+    return ready_store()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "sub").mkdir()
+    return tmp_path / "repo"
+
+
+def only_instance() -> dict[str, Any]:
+    (row,) = instances()
+    return row
+
+
+# -- the start -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_registers_the_session(runtime: str, source: str, repo: Path) -> None:
+    me = new_session()
+    ran = start(runtime, me, repo / "sub", source)
+    assert (ran.code, ran.err) == (0, "")
+    row = only_instance()
+    assert (row["runtime"], row["session_id"], row["directory"]) == (runtime, me, str(repo / "sub"))
+    assert row["scope"] == str(repo), "the git root of the payload's folder"
+    assert row["label"] == f"{runtime} platform:cli origin:{runtime} session:{me[:8]}"
+    assert (row["client_pid"], row["client_start"]) == (os.getpid(), start_time(os.getpid()))
+    assert row["lease_seconds"] == 86400
+    for said in (
+        row["id"],
+        row["label"],
+        row["scope"],
+        "lock_file",
+        "unlock_file",
+        "swarm-mcp",
+        "No other session",
+        "Nothing is locked",
+    ):
+        assert said in ran.context, said
+    assert mistakes() == []
+
+
+def test_a_session_has_one_instance_whatever_happens_to_it(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    first = only_instance()["id"]
+    with Store() as store:
+        store.locks.acquire(store.instances.get(first) or {}, str(repo / "mine"), "keep me")
+    for source in ("compact", "clear", "resume"):
+        assert first in start(runtime, me, repo, source).context
+    assert run(runtime, "turn", {**captured(runtime, "UserPromptSubmit", repo), "session_id": me}).out == ""
+    assert only_instance()["id"] == first
+    with Store() as store:
+        assert len(store.locks.on(str(repo / "mine"))) == 1, "and keeps its locks"
+
+
+def test_two_sessions_that_share_eight_digits_are_two(runtime: str, repo: Path) -> None:
+    one, other = "01a20081-270c-7251-afea-bde51fc291c9", "01a20081-2c6b-7500-8749-eca81103b0b4"
+    start(runtime, one, repo)
+    start(runtime, other, repo)
+    first, second = instances()
+    assert first["id"] != second["id"] and first["label"] == second["label"]
+    with Store() as store:
+        store.locks.acquire(store.instances.get(first["id"]) or {}, str(repo / "f"), "")
+    assert write(runtime, one, repo, "f" if runtime == "codex" else repo / "f").reason == ""
+    assert write(runtime, other, repo, repo / "f").reason
+    run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": other})
+    assert only_instance()["id"] == first["id"], "and the end of one is not the end of the other"
+
+
+def test_one_id_in_two_runtimes_is_two_sessions(runtime: str, repo: Path) -> None:
+    me = new_session()
+    for name in RUNTIMES:
+        start(name, me, repo)
+    assert sorted(row["runtime"] for row in instances()) == sorted(RUNTIMES)
+
+
+def test_sessions_that_start_at_once_are_all_there(runtime: str, repo: Path, store: Path) -> None:
+    store.unlink()  # so that they also race to make the store
+    ids = [new_session() for _ in range(2)] * 2
+    with ThreadPoolExecutor(4) as pool:
+        ran = list(pool.map(lambda session_id: start(runtime, session_id, repo), ids))
+    assert all("is registered as" in one.context for one in ran), fault_lines()
+    assert sorted(row["session_id"] for row in instances()) == sorted(set(ids))
+
+
+def test_the_start_tells_of_peers_and_locks_in_scope(runtime: str, repo: Path, tmp_path: Path) -> None:
+    peer_locks(repo, repo / "schema.sql", "renumbering", "identity:work codex role:dba")
+    peer_locks(tmp_path / "elsewhere", tmp_path / "elsewhere" / "x", "far away", "far")
+    context = start(runtime, new_session(), repo).context
+    assert "identity:work codex role:dba" in context and "schema.sql" in context and "renumbering" in context
+    assert "far" not in context.replace("before", "")
+
+
+def test_the_start_keeps_another_identity_s_secrets(runtime: str, repo: Path) -> None:
+    peer_locks(repo, repo / "schema.sql", "our takeover bid", "identity:client codex role:dba")
+    context = start(runtime, new_session(), repo, AGENT_IDENTITY="work").context
+    assert "identity:work" in context and "schema.sql" in context
+    assert "client" not in context and "takeover" not in context
+
+
+def test_settings_reach_the_registration(runtime: str, repo: Path, tmp_path: Path) -> None:
+    prefix = {"claude-code": "CC", "codex": "CODEX"}[runtime]
+    (repo / ".swarm-role").write_text("reviewer\n")
+    start(
+        runtime, new_session(), repo, AGENT_IDENTITY="personal", **{f"SWARM_{prefix}_SCOPE": str(tmp_path)},
+        SWARM_MCP_FILE_ROOT=str(tmp_path / "main"), SWARM_LEASE_SECONDS="77",
+    )  # fmt: skip
+    row = only_instance()
+    assert (row["scope"], row["file_root"], row["lease_seconds"]) == (str(tmp_path), str(tmp_path / "main"), 77)
+    assert row["label"].startswith(f"identity:personal {runtime} platform:cli role:reviewer origin:{runtime} session:")
+
+
+def test_the_payload_s_folder_counts_not_the_process_s(runtime: str, repo: Path, tmp_path: Path) -> None:
+    payload = {**captured(runtime, "SessionStart.startup", repo), "session_id": new_session()}
+    away = {"SWARM_MCP_DIRECTORY": str(tmp_path), "TERMINAL_CWD": str(tmp_path), "PWD": str(tmp_path)}
+    run(runtime, "session_start", payload, away, cwd=tmp_path)
+    assert only_instance()["directory"] == str(repo)
+
+
+def test_a_failed_start_says_so_and_how_to_mend_it(runtime: str, repo: Path, store: Path) -> None:
+    store.unlink()
+    store.mkdir()
+    ran = start(runtime, new_session(), repo)
+    assert ran.code == 0 and "could not be registered" in ran.context and "swarm-mcp doctor" in ran.context
+    (fault,) = fault_lines()
+    assert (fault["runtime"], fault["hook"]) == (runtime, "session_start") and "swarm.db" in str(fault["fault"])
+
+
+def test_as_typed_from_the_hooks_folder(runtime: str, repo: Path) -> None:
+    me = new_session()
+    line = json.dumps({"session_id": me, "cwd": str(repo), "source": "startup"})
+    typed = f"echo '{line}' | AGENT_IDENTITY=personal HERDR_PANE_ID=p_5 python3 session_start.py"
+    done = subprocess.run(typed, shell=True, cwd=hooks_folder(runtime), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    row = only_instance()
+    assert row["session_id"] == me and row["label"].startswith(f"identity:personal {runtime} ")
+    assert json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"].count(row["id"]) == 1
+    with Store() as store:
+        value = json.loads((store.kv.get(row["scope"], f"identity/workspace/herdr/{row['id']}") or {})["value"])
+    assert (value["pane_id"], value["handle"], value["backend"]) == ("p_5", "p_5", "herdr")
+
+
+def test_the_paths_of_a_call_as_typed_from_the_hooks_folder(runtime: str, repo: Path) -> None:
+    patch = "*** Begin Patch\n*** Add File: a b\n+x\n*** Update File: c\n*** Move to: d\n@@\n-x\n+y\n*** End Patch\n"
+    tool, name = {"codex": ("apply_patch", "{'input': patch}"), "claude-code": ("Edit", "{'file_path': 'c'}")}[runtime]
+    typed = f"patch = {patch!r}; import _common; print(_common.write_paths_for_tool('{tool}', {name}))"
+    folder = hooks_folder(runtime)
+    done = subprocess.run(["python3", "-c", typed], cwd=folder, capture_output=True, text=True, check=True)
+    wanted = ["a b", "c", "d"] if runtime == "codex" else ["c"]
+    assert done.stdout == f"{[str(folder / path) for path in wanted]}\n"
+
+
+# -- turns -----------------------------------------------------------------------------------------
+
+
+def test_a_turn_renews_the_session(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    for event, state in (("UserPromptSubmit", "working"), ("Stop", "idle")):
+        with Store() as store, store.writing():
+            store.change("UPDATE swarm_sessions SET last_seen = 1000")
+            store.change("UPDATE instances SET heartbeat = 1000, lease_until = 1001")
+        before = int(time.time())
+        ran = run(runtime, "turn", {**captured(runtime, event, repo), "session_id": me})
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        row = only_instance()
+        assert row["state"] == state
+        assert row["last_seen"] >= before and row["heartbeat"] >= before and row["lease_until"] >= before + 86400
+
+
+def test_a_turn_never_ends_a_session_nor_frees_its_locks(runtime: str, repo: Path) -> None:
+    me, other = new_session(), new_session()
+    start(runtime, me, repo)
+    with Store() as store:
+        store.locks.acquire(only_instance(), str(repo / "f"), "")
+    run(runtime, "turn", {**captured(runtime, "Stop", repo), "session_id": me})
+    start(runtime, other, repo)
+    assert write(runtime, other, repo, repo / "f").reason
+
+
+def test_a_turn_brings_back_a_session_that_was_reclaimed(runtime: str, repo: Path) -> None:
+    me = new_session()
+    run(runtime, "turn", {**captured(runtime, "UserPromptSubmit", repo), "session_id": me})
+    assert only_instance()["session_id"] == me
+
+
+# -- the end ---------------------------------------------------------------------------------------
+
+
+def test_the_end_leaves_nothing(runtime: str, repo: Path, home: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo, HERDR_PANE_ID="p_9", SWARM_MCP_BIN="swarm-mcp")
+    row = only_instance()
+    key = f"identity/workspace/herdr/{row['id']}"
+    with Store() as store:
+        assert store.kv.get(row["scope"], key)
+        store.locks.acquire(row, str(repo / "f"), "")
+    kept = list((home / "state").rglob("meta.json"))
+    assert len(kept) == 1, "told which coordinator to use, the hook keeps its instance at hand"
+    ran = run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me})
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert instances() == []
+    with Store() as store:
+        assert store.kv.get(row["scope"], key) is None
+        assert store.locks.on(str(repo / "f")) == []
+    assert list((home / "state").rglob("meta.json")) == [] and mistakes() == []
+    assert write(runtime, new_session(), repo, repo / "f").reason == ""
+
+
+def test_the_end_of_a_session_nobody_knows_is_no_fault(runtime: str, repo: Path) -> None:
+    ran = run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": new_session()})
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert instances() == [] and mistakes() == []
+
+
+# -- the check -------------------------------------------------------------------------------------
+
+
+def test_a_denial_is_the_one_object_and_nothing_else(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    holder = peer_locks(repo, repo / "f", "half way\nthrough", "identity:work codex role:dba")
+    ran = write(runtime, me, repo, repo / "f")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.count("\n") == 1 and ran.out.endswith("}\n") and ran.out.startswith("{")
+    tool = {"claude-code": "Write", "codex": "apply_patch"}[runtime]
+    assert ran.reason.startswith(f"swarm lock blocked {tool} for {repo / 'f'}: held by identity:work codex role:dba (")
+    assert "half way through" in ran.reason and holder["id"] in ran.reason
+    assert not (repo / "f").exists() and mistakes() == []
+
+
+def test_whatever_is_not_locked_passes_without_a_word(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f")
+    with Store() as store:
+        store.locks.acquire(store.instances.of_session(runtime, me) or {}, str(repo / "mine"), "")
+    for free in ("g", "mine", "sub/f"):
+        ran = write(runtime, me, repo, repo / free)
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert mistakes() == []
+
+
+def test_a_session_nobody_knows_is_registered_in_passing_and_then_checked(runtime: str, repo: Path) -> None:
+    peer_locks(repo, repo / "f")
+    me = new_session()
+    assert write(runtime, me, repo, repo / "f").reason
+    # On a busy machine the registration outlasts the check, which does not wait for it for ever.
+    end = time.monotonic() + 10
+    while len(instances()) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert sorted(row["session_id"] == me for row in instances()) == [False, True]
+    assert all("no answer within" in line["fault"] for line in fault_lines())
+
+
+@pytest.mark.parametrize("coordinator", ["slow", "broken"])
+def test_a_session_that_cannot_be_registered_is_checked_all_the_same(
+    runtime: str, coordinator: str, repo: Path, tmp_path: Path
+) -> None:
+    # Whoever is not registered holds nothing, so every live lock is a peer's.
+    peer_locks(repo, repo / "f")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "swarm-mcp").write_text("#!/bin/sh\n: swarm_mcp.cli.main\n" + {"slow": "exec /bin/sleep 3", "broken": "exit 3"}[coordinator])
+    (folder / "swarm-mcp").chmod(0o755)
+    me = new_session()
+    for _ in range(2):  # the second within the pause that follows a failure
+        ran = write(runtime, me, repo, repo / "f", PATH=str(folder))
+        assert ran.reason and ran.took < time_limit(1.5)
+        assert write(runtime, me, repo, repo / "g", PATH=str(folder)).reason == ""
+    assert fault_lines()
+
+
+def test_the_very_first_check_of_all_makes_the_store(runtime: str, repo: Path, store: Path) -> None:
+    store.unlink()
+    ran = write(runtime, new_session(), repo, repo / "f")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    deadline = time.monotonic() + 10
+    while not (store.exists() and instances()):
+        assert time.monotonic() < deadline, "a first registration outlasts the check, and is left to finish"
+        time.sleep(0.05)
+
+
+def test_joining_in_passing_survives_a_state_folder_that_cannot_be_written(
+    runtime: str, repo: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    peer_locks(repo, repo / "f")
+    places = {"SWARM_STATE_DIR": str(tmp_path / "file"), "SWARM_MCP_BIN": "swarm-mcp"}
+    assert write(runtime, new_session(), repo, repo / "f", **places).reason
+
+
+def test_a_lock_holds_from_any_folder_scope_and_spelling(runtime: str, repo: Path, tmp_path: Path) -> None:
+    peer_locks(repo, repo / "f", scope=str(tmp_path / "a scope of its own"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "ln").symlink_to(repo)
+    me = new_session()
+    start(runtime, me, tmp_path / "other", SWARM_MCP_SCOPE=str(tmp_path / "other"))
+    for spelled in ("../repo/f", "ln/f", "ln//sub/../f", f"{repo}/sub/../f", "../repo/f "):
+        assert write(runtime, me, tmp_path / "other", spelled).reason, spelled
+    assert write(runtime, me, tmp_path / "other", "f").reason == ""
+    assert write(runtime, me, repo / "sub", "../f").reason, "from the folder that this very call names"
+
+
+def test_a_write_through_a_configured_file_root_is_found(runtime: str, repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "tree" / ".git").mkdir(parents=True)
+    peer_locks(repo, repo / "f")
+    me = new_session()
+    start(runtime, me, tmp_path / "tree", SWARM_MCP_FILE_ROOT=str(repo))
+    assert write(runtime, me, tmp_path / "tree", "f").reason
+    assert write(runtime, me, tmp_path / "tree", tmp_path / "tree" / "f").reason
+    assert write(runtime, me, tmp_path / "tree", "g").reason == ""
+
+
+def test_another_identity_s_lock_is_a_lock_without_a_name(runtime: str, repo: Path) -> None:
+    holder = peer_locks(repo, repo / "f", "our takeover bid", "identity:client codex role:dba")
+    me = new_session()
+    start(runtime, me, repo, AGENT_IDENTITY="work")
+    reason = write(runtime, me, repo, repo / "f").reason
+    assert reason
+    for secret in ("client", "takeover", "dba", holder["id"]):
+        assert secret not in reason
+
+
+def test_a_subagent_is_its_session(runtime: str, repo: Path) -> None:
+    name = {"claude-code": "PreToolUse.Write.subagent", "codex": "PreToolUse.apply_patch.subagent"}[runtime]
+    payload = captured(runtime, name, repo)
+    start(runtime, payload["session_id"], repo)
+    with Store() as store:
+        (own,) = store.instances.of_session_id(payload["session_id"])
+        store.locks.acquire(own, str(repo / "sa.md"), "")
+    assert run(runtime, "pre_tool_use", payload).reason == ""
+    assert run(runtime, "pre_tool_use", {**payload, "session_id": new_session()}).reason
+
+
+# -- who has gone ----------------------------------------------------------------------------------
+
+
+def client(runtime: str, session_id: str, cwd: Path) -> subprocess.Popen[bytes]:
+    """A process that starts a session's hook as its child, like a client, and stays."""
+    payload = json.dumps({**captured(runtime, "SessionStart.startup", cwd), "session_id": session_id})
+    script = (
+        "import json, subprocess, sys, time\n"
+        "command, payload = json.loads(sys.stdin.readline())\n"
+        "subprocess.run(command, input=payload.encode(), stdout=subprocess.DEVNULL, check=True)\n"
+        "print('started', flush=True)\ntime.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin and child.stdout
+    child.stdin.write(json.dumps([argv(runtime, "session_start"), payload]).encode() + b"\n")
+    child.stdin.flush()
+    assert child.stdout.readline() == b"started\n"
+    return child
+
+
+def test_a_killed_client_s_locks_stop_blocking_at_once(runtime: str, repo: Path) -> None:
+    peer, me = new_session(), new_session()
+    start(runtime, me, repo)
+    with client(runtime, peer, repo) as child:
+        try:
+            with Store() as store:
+                row = store.instances.of_session(runtime, peer) or {}
+                assert row["pid"] == child.pid
+                store.locks.acquire(row, str(repo / "f"), "")
+            assert write(runtime, me, repo, repo / "f").reason
+            os.kill(child.pid, signal.SIGSTOP)
+            assert write(runtime, me, repo, repo / "f").reason, "a stopped client only looks quiet"
+        finally:
+            child.kill()
+        wait_for(lambda: start_time(child.pid) == "-")
+        assert write(runtime, me, repo, repo / "f").reason == "", "not even reaped yet"
+    assert write(runtime, me, repo, repo / "f").reason == ""
+    with Store() as store:
+        store.locks.acquire(store.instances.of_session(runtime, me) or {}, str(repo / "f"), "now mine")
+
+
+def age(instance_id: str, seconds: int) -> None:
+    with Store() as store, store.writing():
+        store.change(
+            "UPDATE swarm_sessions SET last_seen = last_seen - ? WHERE instance_id = ?", (seconds, instance_id)
+        )
+        store.change(
+            "UPDATE instances SET heartbeat = heartbeat - ?, lease_until = lease_until - ? WHERE id = ?",
+            (seconds, seconds, instance_id),
+        )
+
+
+def test_a_quiet_but_live_client_keeps_its_locks_all_day(runtime: str, repo: Path) -> None:
+    holder = peer_locks(repo, repo / "f")
+    age(holder["id"], 86000)
+    me = new_session()
+    start(runtime, me, repo)
+    assert write(runtime, me, repo, repo / "f").reason
+
+
+def test_a_lease_ends_even_where_the_process_lives_on(runtime: str, repo: Path) -> None:
+    # As with a daemon that outlives the terminals it serves.
+    holder = peer_locks(repo, repo / "f", lease_seconds=600)
+    me = new_session()
+    start(runtime, me, repo)
+    age(holder["id"], 550)
+    assert write(runtime, me, repo, repo / "f").reason
+    age(holder["id"], 60)
+    assert write(runtime, me, repo, repo / "f").reason == ""
+
+
+def test_without_a_lease_only_death_ends_a_session(runtime: str, repo: Path) -> None:
+    holder = peer_locks(repo, repo / "f", lease_seconds=0)
+    age(holder["id"], 10**7)
+    me = new_session()
+    assert write(runtime, me, repo, repo / "f").reason
+
+
+def test_a_client_nobody_could_name_is_alive_for_its_lease(runtime: str, repo: Path) -> None:
+    holder = peer_locks(repo, repo / "f", client=(0, ""))
+    assert write(runtime, new_session(), repo, repo / "f").reason
+    age(holder["id"], 86401)
+    assert write(runtime, new_session(), repo, repo / "f").reason == ""
+
+
+def test_a_lock_of_another_implementation_counts_under_its_spelling(
+    runtime: str, repo: Path, tmp_path: Path, store: Path
+) -> None:
+    (tmp_path / "ln").symlink_to(repo)
+    me = new_session()
+    start(runtime, me, repo)
+    now = int(time.time())
+    connection = sqlite3.connect(store)  # not our Store, which gives such rows a key when it opens the file
+    with connection:
+        connection.execute(
+            "INSERT INTO instances (id, scope, directory, pid, label, heartbeat) VALUES ('o', '/', '/', 1, 'other', ?)",
+            (now,),
+        )
+        for number, file in enumerate((tmp_path / "ln" / "f", tmp_path / "ln" / "sub" / ".." / "g")):
+            connection.execute(
+                "INSERT INTO context (id, scope, instance_id, file, type, content) VALUES (?, '/', 'o', ?, 'lock', 'theirs')",
+                (f"x{number}", str(file)),
+            )
+    for spelled in (repo / "f", tmp_path / "ln" / "f", "f", "sub/../g"):
+        assert "theirs" in write(runtime, me, repo, spelled).reason, spelled
+    assert write(runtime, me, repo, repo / "sub" / "f").reason == ""
+    with connection:
+        connection.execute("UPDATE instances SET heartbeat = ? WHERE id = 'o'", (now - 3600,))
+    connection.close()
+    assert write(runtime, me, repo, repo / "f").reason == "", "such a session is gone after a minute without a sign"
+
+
+def test_notes_and_kinds_that_are_no_locks_do_not_block(runtime: str, repo: Path) -> None:
+    with Store() as store:
+        row = join(store, repo)
+        with store.writing():
+            store.change(
+                "INSERT INTO context (id, scope, instance_id, file, type, content) VALUES ('x', ?, ?, ?, 'note', 'n')",
+                (row["scope"], row["id"], str(repo / "f")),
+            )
+    assert write(runtime, new_session(), repo, repo / "f").reason == ""
+
+
+# -- calls as the real clients make them -----------------------------------------------------------
+
+WRITES = {
+    "claude-code": {
+        "PreToolUse.Write": ["w.md"],
+        "PreToolUse.Write.subagent": ["sa.md"],
+        "PreToolUse.Edit": ["notes.md"],
+        "PreToolUse.NotebookEdit": ["n.ipynb"],
+        "PreToolUse.Bash.heredoc": ["b.md"],
+        "PreToolUse.mcp__plugin_probe_probe__write_file": ["m.txt"],
+    },
+    "codex": {
+        "PreToolUse.apply_patch": ["one.md"],
+        "PreToolUse.apply_patch.move": ["notes.md", "moved.md"],
+        "PreToolUse.apply_patch.subagent": ["sa.md"],
+        "PreToolUse.Bash.heredoc": ["hd.md"],
+        "PreToolUse.mcp__probe__write_file": ["m.txt"],
+    },
+}
+
+
+def test_every_captured_call_passes_alone_and_is_denied_where_a_peer_holds_its_file(runtime: str, repo: Path) -> None:
+    names = sorted(path.stem for path in (PAYLOADS / FOLDERS[runtime]).glob("PreToolUse.*.json"))
+    assert set(WRITES[runtime]) < set(names)
+    with Store() as store:
+        for session_id in {captured(runtime, name, repo)["session_id"] for name in names}:
+            join(store, repo, "me", runtime=runtime, session_id=session_id)
+        peer = join(store, repo)
+        for name in names:
+            payload = captured(runtime, name, repo)
+            ran = run(runtime, "pre_tool_use", payload)
+            assert (ran.code, ran.out, ran.err) == (0, "", ""), name
+            for path in WRITES[runtime].get(name, []):
+                store.locks.acquire(peer, str(repo / path), name)
+                reason = run(runtime, "pre_tool_use", payload).reason
+                assert str(repo / path) in reason and payload["tool_name"] in reason, name
+                store.locks.release(peer, str(repo / path))
+        for path in ("m.txt", "b.md", "n.ipynb"):
+            store.locks.acquire(peer, str(repo / path), "")
+        for name in set(names) - set(WRITES[runtime]):
+            assert run(runtime, "pre_tool_use", captured(runtime, name, repo)).reason == "", name
+    assert mistakes() == []
+
+
+@pytest.mark.parametrize("locked", ["from", "to"])
+def test_both_ends_of_a_move_count(runtime: str, locked: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / locked)
+    patch = "*** Begin Patch\n*** Update File: from\n*** Move to: to\n@@\n-a\n+b\n*** End Patch\n"
+    payload = write_payload(runtime, me, repo, "x")
+    payload["tool_name"], payload["tool_input"] = "Bash", {"command": f"apply_patch <<'EOF'\n{patch}EOF\n"}
+    assert str(repo / locked) in run(runtime, "pre_tool_use", payload).reason
+    if runtime == "codex":
+        payload["tool_name"], payload["tool_input"] = "apply_patch", {"command": patch}
+        assert str(repo / locked) in run(runtime, "pre_tool_use", payload).reason
+
+
+def test_a_patch_in_a_shell_s_here_document_is_a_patch(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "sub" / "f")
+    patch = "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch\n"
+    payload = write_payload(runtime, me, repo, "x")
+    payload["tool_name"] = "Bash"
+    for command, denied in (
+        (f"cd sub && apply_patch <<'EOF'\n{patch}EOF\n", True),
+        (f"apply_patch <<'EOF'\n{patch}EOF\n", False),
+        (f"cat > note <<'EOF'\n{patch}EOF\n", False),
+    ):
+        payload["tool_input"] = {"command": command}
+        assert bool(run(runtime, "pre_tool_use", payload).reason) is denied, command
+
+
+def test_every_file_of_a_call_is_looked_up(repo: Path) -> None:
+    me = new_session()
+    start("codex", me, repo)
+    peer_locks(repo, repo / "f7")
+    assert str(repo / "f7") in write("codex", me, repo, *(f"f{n}" for n in range(10))).reason
+    assert write("codex", me, repo, *(f"g{n}" for n in range(300))).reason == ""
+
+
+@pytest.mark.parametrize("odd", [b"\\ud800", b"\xff\xfe", b"a\\u0000b"])
+def test_a_name_no_file_can_have_does_not_shield_the_next(odd: bytes, repo: Path) -> None:
+    me = new_session()
+    start("codex", me, repo)
+    peer_locks(repo, repo / "f")
+    payload = json.dumps(write_payload("codex", me, repo, "ODD", "f")).encode().replace(b"ODD", odd)
+    assert run("codex", "pre_tool_use", payload).reason
+
+
+def test_names_that_sql_would_mind_are_names(runtime: str, repo: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    for name in ("it's", 'a"b', "100%", "a_b", "x;--", "é%2e", "*", "a\\b"):
+        (repo / name).touch()  # a name with a star in it is a pattern otherwise
+        peer_locks(repo, repo / name)
+        assert write(runtime, me, repo, repo / name).reason, name
+        assert write(runtime, me, repo, repo / f"{name}x").reason == ""
+
+
+# -- how it is wired -------------------------------------------------------------------------------
+
+
+def test_the_wired_commands_do_what_the_scripts_do(runtime: str, repo: Path) -> None:
+    me = new_session()
+    peer_locks(repo, repo / "f")
+
+    def wired(event: str, payload: dict[str, Any]) -> str:
+        done = subprocess.run(
+            ["sh", "-c", wired_command(runtime, event)], input=json.dumps({**payload, "session_id": me}), text=True,
+            capture_output=True, cwd=repo, check=False)  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    assert "is registered as" in wired("SessionStart", captured(runtime, "SessionStart.startup", repo))
+    mine = next(row for row in instances() if row["session_id"] == me)
+    assert mine["client_pid"] == os.getpid(), "the client is found behind the shell it starts hooks with"
+    assert wired("UserPromptSubmit", captured(runtime, "UserPromptSubmit", repo)) == ""
+    assert '"deny"' in wired("PreToolUse", write_payload(runtime, me, repo, str(repo / "f")))
+    assert wired("Stop", captured(runtime, "Stop", repo)) == ""
+    assert wired("SessionEnd", captured(runtime, "SessionEnd", repo)) == ""
+    assert [row["session_id"] == me for row in instances()] == [False]
+
+
+def test_post_tool_use_does_nothing_where_nothing_is_watched(runtime: str, repo: Path, home: Path) -> None:
+    script = hooks_folder(runtime) / "post_tool_use.py"
+    before = sorted(home.rglob("*"))
+    payload = json.dumps(write_payload(runtime, new_session(), repo, "f")).encode()
+    for data, faults in ((payload, 0), (b"", 1), (b"not json", 2)):
+        done = subprocess.run([sys.executable, "-E", "-s", "-S", script], input=data, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert len(fault_lines()) == faults
+        assert faults or sorted(home.rglob("*")) == before
+
+
+def test_nothing_is_written_into_the_checkout_or_the_plugin(runtime: str, repo: Path) -> None:
+    before = sorted(str(path) for path in repo.rglob("*"))
+    plugin = sorted(str(path) for path in (ROOT / "integrations").rglob("*"))
+    me = new_session()
+    start(runtime, me, repo)
+    write(runtime, me, repo, repo / "f")
+    run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me})
+    assert sorted(str(path) for path in repo.rglob("*")) == before
+    assert sorted(str(path) for path in (ROOT / "integrations").rglob("*")) == plugin
+
+
+def test_a_check_reads_and_writes_nothing(runtime: str, repo: Path, store: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f")
+    with sqlite3.connect(store) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        before = list(connection.iterdump())
+    connection.close()
+    assert write(runtime, me, repo, repo / "f").reason
+    with sqlite3.connect(store) as connection:
+        assert list(connection.iterdump()) == before
+    connection.close()

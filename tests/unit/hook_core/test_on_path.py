@@ -1,0 +1,162 @@
+"""``swarm-mcp`` on PATH, told from other programs of that name before any is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import time_limit
+from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, run, start, write, write_payload
+
+from swarm_hook_core import coordinator
+from swarm_hook_core import command_on_path
+from swarm_hook_core.state import state_dir
+
+INSTALLED = Path(sys.executable).with_name("swarm-mcp")  # as pip makes it
+STRANGER = f"""\
+#!{sys.executable}
+import sys
+from swarm_mcp.server import main
+if __name__ == "__main__":
+    open(sys.argv[0] + ".started", "a").write(" ".join(sys.argv[1:]))
+    sys.exit(main())
+"""
+SPEAKS_LIKE_US = 'case "$1" in --version) echo "swarm-mcp 9.9.9" ;; *) echo >"$0.started" ;; esac'
+
+
+def script(folder: Path, text: str, name: str = "swarm-mcp") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def serving(path: str) -> subprocess.CompletedProcess[str]:
+    """The plugin's server, started as a client does on this PATH, with a client that says nothing."""
+    launcher = ["/bin/sh", str(ROOT / "integrations" / "coordinator.sh"), "serve"]
+    tools = f"{path}:/usr/bin:/bin"
+    assert not shutil.which("swarm-mcp", path="/usr/bin:/bin")
+    env = {**os.environ, "PATH": tools}
+    return subprocess.run(launcher, input="", env=env, capture_output=True, text=True, timeout=60)
+
+
+def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "run", None)  # nothing is started
+    assert command_on_path.is_ours(str(INSTALLED))
+    (tmp_path / "swarm-mcp").symlink_to(INSTALLED)  # as pipx and uv do
+    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
+    assert coordinator.command() == [str(tmp_path / "swarm-mcp")]
+
+
+def test_another_program_is_passed_over_and_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stranger = script(tmp_path / "a", STRANGER)
+    monkeypatch.setenv("PATH", str(tmp_path / "a"))
+    assert command_on_path.find() == ("", str(stranger)) and coordinator.command() == []
+    monkeypatch.setenv("PATH", f"{tmp_path / 'a'}:{INSTALLED.parent}")
+    assert command_on_path.find() == (str(INSTALLED), str(stranger))
+    done = serving(f"{tmp_path / 'a'}:{INSTALLED.parent}")
+    assert done.returncode == 0, done.stderr
+    done = serving(str(tmp_path / "a"))
+    assert done.returncode == 1 and done.stdout == "" and f"{stranger} is another program of that name" in done.stderr
+    assert "not on PATH" in serving(str(tmp_path / "nothing")).stderr
+    assert not list(tmp_path.rglob("*.started"))
+
+
+def test_a_pipe_of_that_name_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "swarm-mcp", 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{INSTALLED.parent}")
+    monkeypatch.setattr(command_on_path, "is_ours", INSTALLED.samefile)  # to open the other one would hang
+    assert command_on_path.find() == (str(INSTALLED), "")
+
+
+@pytest.mark.parametrize("way", ["python", "sh"])
+def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version manager's stand-in has the same text whatever it leads to."""
+    ours = script(tmp_path / "ours", f'echo >>"$0.asked"; exec {INSTALLED} "$@"')
+    other = script(tmp_path / "other", SPEAKS_LIKE_US)
+    if way == "sh":
+        assert serving(str(ours.parent)).returncode == 0 and serving(str(other.parent)).returncode == 1
+    else:
+        for _ in range(3):
+            assert command_on_path.is_ours(str(ours))
+        assert (tmp_path / "ours" / "swarm-mcp.asked").read_text() == "\n", "once"
+        os.utime(ours)
+        assert command_on_path.is_ours(str(ours))
+        assert (tmp_path / "ours" / "swarm-mcp.asked").read_text() == "\n\n", "and again where the file has changed"
+        assert not command_on_path.is_ours(str(other))
+        old = time.time() - 2 * command_on_path.REFUSED_SECONDS
+        script(tmp_path / "other", f'exec {INSTALLED} "$@"')
+        os.utime(other, (1, 1))
+        (Path(state_dir()) / "command").write_text(f"other {other.stat().st_mtime_ns} {other.stat().st_size} {other}\n")
+        assert not command_on_path.is_ours(str(other))
+        os.utime(Path(state_dir()) / "command", (old, old))
+        assert command_on_path.is_ours(str(other)), "what was refused is asked again some time later"
+    assert not list(tmp_path.rglob("*.started"))
+
+
+def test_a_stand_in_that_hangs_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_on_path, "SECONDS", 0.2)
+    hangs = script(tmp_path / "a", "exec sleep 30")
+    begun = time.monotonic()
+    assert not command_on_path.is_ours(str(hangs)) and not command_on_path.is_ours(str(hangs))
+    assert time.monotonic() - begun < time_limit(5)
+
+
+def told(ran: Ran) -> str:
+    """What a session's start tells the user; the model hears the same."""
+    answer = json.loads(ran.out)
+    assert answer["systemMessage"] in answer["hookSpecificOutput"]["additionalContext"]
+    return str(answer["systemMessage"])
+
+
+@pytest.mark.parametrize("command", ["missing", "another program"])
+def test_a_session_s_start_says_what_works_without_our_command(command: str, tmp_path: Path) -> None:
+    ready_store()
+    peer_locks(tmp_path, tmp_path / "f")
+    if command != "missing":
+        script(tmp_path / "bin", STRANGER)
+    me, env = new_session(), {"PATH": str(tmp_path / "bin")}
+    words = told(start("claude-code", me, tmp_path, **env))
+    assert "could not be registered" in words and "pipx install" in words
+    assert ("was not found" if command == "missing" else "is another program of that name") in words
+    # The interpreter of the tests' hooks has no grammar on its own path.
+    assert "file tools write is checked" in words and "shell commands write is NOT" in words
+    assert "swarm lock blocked" in write("claude-code", me, tmp_path, tmp_path / "f", **env).reason
+    shell = write_payload("claude-code", me, tmp_path, "f")
+    shell = {**shell, "tool_name": "Bash", "tool_input": {"command": "echo > f"}}
+    assert "could not be checked" in run("claude-code", "pre_tool_use", shell, env).out
+    assert not list(tmp_path.rglob("*.started"))
+
+
+def test_a_session_s_start_says_so_where_nothing_is_enforced(tmp_path: Path) -> None:
+    path = ready_store()
+    path.write_bytes(b"no database" * 1000)
+    words = told(start("codex", new_session(), tmp_path))
+    assert "locks are NOT enforced" in words and "swarm-mcp doctor" in words
+
+
+def test_the_hook_of_the_pre_commit_framework_leaves_it_alone(tmp_path: Path) -> None:
+    ready_store()
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "f").write_text("x\n")
+    subprocess.run(["git", "add", "f"], cwd=tmp_path, check=True)
+    peer_locks(tmp_path, tmp_path / "f")
+    script(tmp_path / "a", STRANGER)
+    guard = str(ROOT / "integrations" / "git" / "guard.sh")
+
+    def commits(path: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PATH": f"{path}:/usr/bin:/bin"}
+        return subprocess.run([guard], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+
+    done = commits(str(tmp_path / "a"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    refused = commits(f"{tmp_path / 'a'}:{INSTALLED.parent}")
+    assert refused.returncode == 1 and refused.stderr.startswith("swarm guard: ")
+    assert not list(tmp_path.rglob("*.started"))

@@ -1,0 +1,569 @@
+"""What apply_patch texts would write: examples from the real Codex's behaviour, and properties of any text at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from typing import Any
+
+import pytest
+from support.fixtures import time_limit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_hook_core.patch import PatchUnreadable, patch_paths, patch_texts, shell_patches
+
+ADD = "*** Add File: n\n+hi\n"
+UPDATE = "*** Update File: f\n@@\n-x\n+z\n"
+
+
+def envelope(*hunks: str) -> str:
+    return "*** Begin Patch\n" + "".join(hunks) + "*** End Patch\n"
+
+
+PATCH = envelope(ADD)
+
+
+# -- the grammar ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hunks", "paths"),
+    [
+        (ADD, ["n"]),
+        (UPDATE, ["f"]),
+        ("*** Delete File: g\n", ["g"]),
+        ("*** Update File: f\n*** Move to: d/m\n@@\n-x\n+z\n", ["f", "d/m"]),
+        ("*** Update File: f\n*** End of File\n*** Move to: m\n@@\n-x\n+z\n", ["f", "m"]),
+        ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n", ["f"]),
+        ("*** Move File: a -> b\n", ["a", "b"]),
+        ("*** Move File: a\n", ["a"]),
+        ("*** Environment ID: local\n" + ADD, ["n"]),
+        (ADD + UPDATE + UPDATE + "*** Delete File: n\n", ["n", "f"]),
+    ],
+)
+def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> None:
+    assert patch_paths(envelope(hunks)) == paths
+
+
+@pytest.mark.parametrize(
+    ("spelled", "path"),
+    [
+        ("a b \t\u2003", "a b"),
+        ("  a", "  a"),  # one blank belongs to the header, the others to the name
+        ("/abs/./x//y/../z", "/abs/./x//y/../z"),
+        ("~/n", "~/n"),
+        ("$HOME/%41?q#h", "$HOME/%41?q#h"),
+        ("a\tb\rc", "abc"),  # Codex loses both on its way to the file system
+        ("a\x1f", "a\x1f"),  # a blank to Python, not to Codex
+        ("a\u2028b", "a\u2028b"),
+        ("n -> m", "n -> m"),
+        ("*** Add File: x", "*** Add File: x"),
+    ],
+)
+def test_a_path_is_what_codex_makes_of_its_spelling(spelled: str, path: str) -> None:
+    assert patch_paths(envelope(f"*** Add File: {spelled}\n+1\n")) == [path]
+
+
+def test_a_path_that_no_file_can_have_is_left_out() -> None:
+    assert patch_paths(envelope("*** Add File: a\0b\n+1\n", ADD)) == ["n"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PATCH.replace("\n", "\r\n"),
+        PATCH.replace("\n", "\r\r\n"),
+        "\n \t\n" + PATCH + "\n\n",
+        "  *** Begin Patch \u00a0\n\t*** Add File: n\n+hi\n \u3000*** End Patch\t",
+        "<<EOF\n" + PATCH + "EOF",
+        "<<'EOF'\n" + PATCH + "EOF\n",
+        '<<"EOF"\r\n' + PATCH.replace("\n", "\r\n") + "EOF",
+        "apply_patch <<'X'\n" + PATCH + "X\n",
+        "here is the patch:\n```\n" + PATCH + "```\n",
+        PATCH.removesuffix("*** End Patch\n"),
+    ],
+    ids=["crlf", "crcrlf", "blank-lines", "padded", "heredoc", "quoted", "double", "command", "fenced", "cut-short"],
+)
+def test_wrapping_and_padding_do_not_hide_the_patch(text: str) -> None:
+    assert patch_paths(text) == ["n"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "+*** Add File: t",
+        "-*** Delete File: t",
+        " *** Update File: t",
+        "  *** Add File: t",
+        "\t*** Add File: t",
+        "@@ *** Add File: t",
+        " *** Move to: t",
+        "+*** End Patch",
+        " *** End Patch",
+        "+*** Begin Patch",
+        " *** Begin Patch",
+        "+x\r*** Add File: t",
+        "+x\u2028*** Add File: t",
+        "+x\x0b*** Add File: t",
+        "*** add file: t",
+        "*** Add File:t",
+        "***  Add File: t",
+    ],
+)
+def test_a_line_that_looks_like_a_header_inside_an_update_is_text(line: str) -> None:
+    assert patch_paths(envelope(UPDATE + line + "\n", ADD)) == ["f", "n"]
+
+
+@pytest.mark.parametrize("indent", [" ", "   ", "\t", "\u00a0\u2003"])
+@pytest.mark.parametrize("before", [ADD, "*** Delete File: g\n", "*** Environment ID: e\n", ""])
+def test_an_indented_header_is_a_header_where_there_is_no_context_to_be(indent: str, before: str) -> None:
+    assert patch_paths(envelope(before, indent + "*** Delete File: t\n"))[-1] == "t"
+
+
+def test_several_envelopes_are_all_read_and_what_stands_between_is_not() -> None:
+    text = envelope(ADD) + "*** Add File: between\n+1\n" + envelope(UPDATE)
+    assert patch_paths(text) == ["n", "f"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", ADD, "+*** Begin Patch\n" + ADD, "*** begin patch\n" + ADD, "\0", "\ud800"]
+)
+def test_a_text_without_an_envelope_is_unreadable(text: str) -> None:
+    with pytest.raises(PatchUnreadable):
+        patch_paths(text)
+
+
+@pytest.mark.parametrize("body", ["*** Copy File: a -> b\n", "hello\n", "*** Add File:\n+1\n"])
+def test_an_envelope_that_names_no_file_is_unreadable(body: str) -> None:
+    with pytest.raises(PatchUnreadable):
+        patch_paths(envelope(body))
+
+
+def test_an_empty_envelope_writes_nothing() -> None:
+    assert patch_paths(envelope()) == []
+
+
+# -- where a patch is in a tool input ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        PATCH,
+        *({key: PATCH} for key in ("command", "input", "patch", "text", "arguments")),
+        {"arguments": json.dumps({"input": PATCH})},
+        {"arguments": {"patch": PATCH}},
+        json.dumps(PATCH),
+        ["apply_patch", PATCH],
+        ["/opt/bin/applypatch", PATCH],
+        {"command": ["apply_patch", PATCH]},
+        {"command": json.dumps(["apply_patch", PATCH])},
+        {"command": ["bash", "-lc", "apply_patch <<'EOF'\n" + PATCH + "EOF\n"]},
+        [PATCH],
+        {"command": 3, "input": None, "patch": PATCH},
+    ],
+)
+def test_the_patch_is_found_in_every_shape_of_input(tool_input: object) -> None:
+    assert [patch_paths(text) for text in patch_texts(tool_input)] == [["n"]]
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        None,
+        7,
+        True,
+        "",
+        "hello",
+        [],
+        {},
+        {"other": PATCH},
+        ["echo", PATCH],
+        ["bash", "-lc", "cat > x <<E\n" + PATCH + "E\n"],
+    ],
+)
+def test_other_inputs_hold_no_patch(tool_input: object) -> None:
+    assert patch_texts(tool_input) == []
+
+
+def test_input_nested_without_end_is_let_go() -> None:
+    tool_input: dict[str, Any] = {}
+    tool_input["command"] = tool_input
+    assert patch_texts(tool_input) == []
+    assert patch_texts('{"command":' * 100_000 + '"*** Begin Patch"') != ["*** Begin Patch"]
+
+
+# -- patches that a shell command applies -----------------------------------------------------------
+
+HERE = "<<'EOF'\n" + PATCH + "EOF\n"
+
+
+def applied(command: str) -> list[tuple[str | None, list[str]]]:
+    return [(directory, patch_paths(text)) for directory, text in shell_patches(command)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "apply_patch " + HERE,
+        "applypatch " + HERE,
+        "apply_patch<<EOF\n" + PATCH + "EOF",
+        "apply_patch <<\\EOF\n" + PATCH + "EOF\n",
+        "apply_patch <<'E OF'\n" + PATCH + "E OF\n",
+        "apply_patch <<-EOF\n\t" + PATCH.replace("\n", "\n\t") + "EOF\n",
+        ("apply_patch " + HERE).replace("\n", "\r\n"),
+        "apply_patch <<'EOF'\n" + PATCH,
+        "apply_patch <<'EOF'\n" + PATCH + "  EOF\n",
+        "\n\n A=1 B=$(x) apply_patch \\\n - 2>&1 " + HERE,
+        "# why\napply_patch " + HERE + "echo done",
+        "set -e; apply_patch " + HERE,
+        "apply_patch '" + PATCH + "'",
+        'apply_patch "' + PATCH + '"',
+        "apply_patch $'" + PATCH.replace("\n", "\\n") + "'",
+        "apply_patch <<< '" + PATCH + "'",
+        "apply_patch < <(printf %s '" + PATCH + "')",
+        "printf '%s\\n' '" + PATCH + "' | apply_patch",
+        "printf '" + PATCH.replace("\n", "\\n") + "' | apply_patch",
+        "printf '%s\\n' '*** Begin Patch' '*** Add File: n' '+hi' '*** End Patch' | apply_patch",
+        "cat <<'EOF' | apply_patch\n" + PATCH + "EOF\n",
+        'apply_patch "$(cat ' + HERE + ')"',
+        "P='" + PATCH + '\'; apply_patch "$P"',
+        "cat > /tmp/p " + HERE + "apply_patch < /tmp/p",
+        'bash -lc "apply_patch ' + HERE + '"',
+        "sh <<'X'\napply_patch " + HERE + "X\n",
+        'bash -c \'eval "$1"\' _ "apply_patch ' + HERE + '"',
+        "sudo -u someone /usr/bin/apply_patch " + HERE,
+        "codex --codex-run-as-apply-patch '" + PATCH + "'",
+        "f() { apply_patch " + HERE + "}; f",
+        "if true; then apply_patch " + HERE + "fi",
+        "case x in x) apply_patch " + HERE + ";; esac",
+        "(apply_patch <<'EOF')\n" + PATCH + "EOF\n",
+        "{ apply_patch; } " + HERE,
+        "echo `apply_patch " + HERE + "`",
+        "echo $((1<<2)); apply_patch " + HERE,
+        "(cd elsewhere && ls); apply_patch " + HERE,
+        "cd elsewhere || apply_patch " + HERE,
+        "cd elsewhere | apply_patch " + HERE,
+    ],
+)
+def test_a_patch_that_a_command_applies_in_its_own_folder(command: str) -> None:
+    assert applied(command) == [(None, ["n"])]
+
+
+@pytest.mark.parametrize(
+    ("before", "directory"),
+    [
+        ("cd sub && ", "sub"),
+        ("cd sub; ", "sub"),
+        ("cd sub\n", "sub"),
+        ("cd sub&&\n", "sub"),
+        ("cd 'a b' && ", "a b"),
+        ('cd "a b" && ', "a b"),
+        ("cd -- sub && ", "sub"),
+        ("cd /abs/../x && ", "/abs/../x"),
+        ("cd ln/.. && ", "ln/.."),
+        ("cd a && cd b; cd ../c\n", "a/b/../c"),
+        ("cd a && cd /b && ", "/b"),
+        ("cd a || exit 1\n", "a"),
+        ("pushd a > /dev/null && ", "a"),
+        ("X=1 cd a && Y=2 ", "a"),
+        ('cd "~/x" && ', "~/x"),
+    ],
+)
+def test_a_patch_lands_where_the_cds_before_it_lead(before: str, directory: str) -> None:
+    assert applied(before + "apply_patch " + HERE) == [(directory, ["n"])]
+
+
+@pytest.mark.parametrize(
+    ("argument", "directories"),
+    [
+        ("~", ["~", "/home/me"]),
+        ("~/x", ["~/x", "/home/me/x"]),
+        ("a\\ b", ["a\\ b", "a b"]),
+        ('"$HOME/x"', ["/x", "/home/me/x"]),
+        ('"sub$UNKNOWN/deep"', ["sub", None]),
+        ('"$UNKNOWN/x${Y}z"', ["/x", None]),
+        ('"$(git rev-parse)/x"', ["/x", None]),
+        ('"$UNKNOWN"', [None]),
+        ("$UNKNOWN", [None]),
+    ],
+)
+def test_a_directory_that_codex_and_a_shell_read_differently_counts_both_ways(
+    argument: str, directories: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("UNKNOWN", raising=False)
+    found = shell_patches(f"cd {argument} && apply_patch " + HERE)
+    assert [directory for directory, _ in found] == directories
+
+
+@pytest.mark.parametrize(
+    "before", ["true || cd a; ", "cd a || echo no; ", "cd a || { echo no; exit 1; }; ", "cd a || x | y\n"]
+)
+def test_a_cd_that_may_not_have_happened_counts_both_ways(before: str) -> None:
+    assert applied(before + "apply_patch " + HERE) == [("a", ["n"]), (None, ["n"])]
+
+
+def test_each_of_several_patches_keeps_its_own_folder() -> None:
+    other = "applypatch <<X\n" + envelope(UPDATE) + "X\n"
+    assert applied("(cd a; apply_patch " + HERE + ")\n" + other) == [("a", ["n"]), (None, ["f"])]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "ls",
+        PATCH,
+        "cat > x " + HERE,
+        "cat > x " + HERE + "echo apply_patch",
+        "cat > t.sh <<'X'\napply_patch " + HERE + "X\n",
+        'bash -lc "cat > x ' + HERE + '" # apply_patch',
+        "grep apply_patch x; tee y " + HERE,
+        "git commit -m 'apply_patch " + PATCH + "'",
+        "# apply_patch " + PATCH.replace("\n", "\n# "),
+        "which apply_patch",
+        "apply_patch < patch.txt",
+    ],
+)
+def test_a_patch_that_is_only_talked_about_is_none(command: str) -> None:
+    assert shell_patches(command) == []
+
+
+def test_an_unreadable_patch_does_not_hide_its_neighbour() -> None:
+    command = "apply_patch <<A\n*** Begin Patch\nnonsense\n*** End Patch\nA\napply_patch " + HERE
+    assert applied(command) == [(None, ["n"])]
+
+
+def test_a_command_whose_only_patch_is_unreadable_is_handed_on_to_be_reported() -> None:
+    ((_, text),) = shell_patches("apply_patch <<A\n*** Begin Patch\nnonsense\n*** End Patch\nA\n")
+    with pytest.raises(PatchUnreadable):
+        patch_paths(text)
+
+
+# -- any text at all --------------------------------------------------------------------------------
+
+BLANKS = st.text(" \t\u00a0\u2003\u3000\x85\x0b\x0c", max_size=3)
+NAMES = (
+    st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\n\r\t\0"), min_size=1, max_size=12)
+    .filter(lambda name: name == name.strip() and " -> " not in name)
+    .filter(lambda name: not name[-1].isspace())
+)
+CONTENT = st.one_of(
+    st.text(st.characters(blacklist_characters="\n"), max_size=20),
+    st.sampled_from(
+        ["*** Add File: t", "*** End Patch", "*** Begin Patch", "*** Move to: t", "*** Delete File: t", "EOF"]
+    ),
+)
+SOUP = st.sampled_from(
+    [
+        "*** Begin Patch",
+        "*** End Patch",
+        "*** Add File: ",
+        "*** Update File: a",
+        "*** Move to: b",
+        "*** Move File: a -> b",
+        "*** ",
+    ]
+    + [
+        "\n",
+        "\r\n",
+        " ",
+        "\t",
+        "+",
+        "-",
+        "@@",
+        "\0",
+        "\ud800",
+        "x",
+        "apply_patch ",
+        "<<EOF\n",
+        "\nEOF\n",
+        "cd a && ",
+        "'",
+        '"',
+    ]
+    + [
+        "$(",
+        ")",
+        "`",
+        "bash -c ",
+        "\\",
+        "#",
+        ";",
+        "|",
+        "<",
+        "&",
+        "{",
+        "(",
+        "$'",
+        "<<-X",
+        "cd ",
+        "||",
+        "~",
+        "$HOME",
+        "((",
+        "<<<",
+    ]
+)
+TEXTS = st.one_of(st.text(), st.lists(SOUP, max_size=40).map("".join))
+
+
+@st.composite
+def hunks(draw: st.DrawFn) -> tuple[str, list[str], bool]:
+    """A hunk without its indentation, the paths it names, and whether an indented line after it would be context."""
+    kind, name, pad = draw(st.sampled_from(["add", "delete", "update", "move", "old"])), draw(NAMES), draw(BLANKS)
+    lines = draw(st.lists(CONTENT, max_size=4))
+    if kind == "add":
+        return f"*** Add File: {name}{pad}\n" + "".join(f"+{line}\n" for line in lines), [name], False
+    if kind == "delete":
+        return f"*** Delete File: {name}{pad}\n", [name], False
+    other = draw(NAMES)
+    if kind == "old":
+        return f"*** Move File: {name} -> {other}{pad}\n", [name, other], False
+    body = "@@ " + "".join(draw(CONTENT)) + "\n" + "".join(draw(st.sampled_from(" +-")) + line + "\n" for line in lines)
+    if kind == "update":
+        return f"*** Update File: {name}{pad}\n{body}", [name], True
+    return f"*** Update File: {name}{pad}\n*** Move to: {other}{pad}\n{body}", [name, other], True
+
+
+@given(st.lists(hunks(), min_size=1, max_size=6), st.data())
+@settings(deadline=None)
+def test_a_generated_patch_names_exactly_its_paths(
+    parts: list[tuple[str, list[str], bool]], data: st.DataObject
+) -> None:
+    text, after_update = data.draw(BLANKS) + "*** Begin Patch" + data.draw(BLANKS) + "\n", False
+    for hunk, _, is_update in parts:
+        text += ("" if after_update else data.draw(BLANKS)) + hunk
+        after_update = is_update
+    text += "*** End Patch" + data.draw(BLANKS)
+    if data.draw(st.booleans()):
+        text = text.replace("\n", "\r\n")
+    opening, closing = data.draw(
+        st.sampled_from([("", ""), ("<<EOF\n", "\nEOF"), ("\n\n", "\n\n"), ("apply_patch <<'E'\n", "\nE\n")])
+    )
+    expected = list(dict.fromkeys(path for _, paths, _ in parts for path in paths))
+    assert patch_paths(opening + text + closing) == expected
+
+
+@given(TEXTS)
+@settings(deadline=None, max_examples=300)
+def test_no_text_makes_the_parser_fail_in_another_way(text: str) -> None:
+    try:
+        paths = patch_paths(text)
+    except PatchUnreadable:
+        return
+    assert len(set(paths)) == len(paths)
+    assert not any(char in path for path in paths for char in "\0\n\r\t")
+
+
+@given(
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=4),
+            st.dictionaries(
+                st.one_of(st.sampled_from(["command", "input", "patch", "text", "arguments"]), st.text()),
+                inner,
+                max_size=4,
+            ),
+        ),
+    )
+)
+@settings(deadline=None)
+def test_no_tool_input_makes_the_search_fail(tool_input: object) -> None:
+    assert all("*** Begin Patch" in text for text in patch_texts(tool_input))
+
+
+@given(TEXTS)
+@settings(deadline=None, max_examples=500)
+def test_no_command_makes_the_scan_fail(command: str) -> None:
+    for directory, text in shell_patches(command):
+        assert directory is None or isinstance(directory, str)
+        assert "*** Begin Patch" in text
+
+
+@given(
+    st.lists(hunks(), min_size=1, max_size=3),
+    st.lists(NAMES, max_size=3),
+    st.sampled_from(["argument", "here", "shell", "pipe"]),
+)
+@settings(deadline=None)
+def test_any_patch_is_found_in_any_quoting(
+    parts: list[tuple[str, list[str], bool]], folders: list[str], form: str
+) -> None:
+    text = envelope(*(hunk for hunk, _, _ in parts))
+    command = {
+        "argument": "apply_patch " + shlex.quote(text),
+        "here": "apply_patch <<'_END_'\n" + text + "_END_\n",
+        "shell": "bash -lc " + shlex.quote("apply_patch <<'_END_'\n" + text + "_END_\n"),
+        "pipe": "cat <<'_END_' | apply_patch\n" + text + "_END_\n",
+    }[form]
+    command = "".join(f"cd -- {shlex.quote(folder)}; " for folder in folders) + command
+    folders = [folder for folder in folders if not folder.startswith("-")]
+    expected = list(dict.fromkeys(path for _, paths, _ in parts for path in paths))
+    assert applied(command) == [(os.path.join(*folders) if folders else None, expected)]
+
+
+# -- time -------------------------------------------------------------------------------------------
+
+MANY = 300_000
+SLOWEST = 10.0  # seconds; what is linear takes a tenth of it on a busy machine, what is not takes hours
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*** Add File: a\n" * MANY,
+        "*** \n" * MANY,
+        " *** Add File: x" * MANY,
+        " " * MANY * 10 + "*** Add File: a",
+        "*** Begin Patch\n" * MANY,
+        "+*** x\n" * MANY,
+    ],
+    ids=["headers", "stars", "one-line", "indent", "begins", "text"],
+)
+def test_time_grows_with_the_size_and_no_faster(text: str) -> None:
+    started = time.perf_counter()
+    patch_paths("*** Begin Patch\n*** Delete File: d\n" + text)
+    assert time.perf_counter() - started < time_limit(SLOWEST)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a ",
+        "$( ",
+        "`",
+        "(",
+        "<<A ",
+        "'",
+        '"$(',
+        "cd a;",
+        "cd ~ &&",
+        "cat<<A\nA\n",
+        "\tEOF ",
+        "bash -c 'apply_patch';",
+        "\\",
+        "$'",
+    ],
+)
+def test_a_hostile_command_takes_no_longer_than_its_size_allows(piece: str) -> None:
+    started = time.perf_counter()
+    shell_patches(piece * MANY + "\napply_patch " + HERE)
+    assert time.perf_counter() - started < time_limit(SLOWEST)
+
+
+def test_a_large_patch_is_read_in_passing() -> None:
+    body = "".join(f" context {n}\n-removed {n}\n+added {n}\n" for n in range(120_000))
+    text = envelope(UPDATE, "@@\n", body, ADD)
+    assert len(text) > 4_000_000
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        assert patch_paths(text) == ["f", "n"]
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.1

@@ -1,0 +1,671 @@
+"""What a call does to locked files without anybody seeing it beforehand is noticed afterwards, told, and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.fixtures import time_limit, wait_for
+from support.sessions import (
+    ROOT,
+    RUNTIMES,
+    captured,
+    fault_lines,
+    mistakes,
+    new_session,
+    peer_locks,
+    ready_store,
+    run,
+    start,
+    wired_command,
+    write,
+)
+
+from swarm_hook_core.lookup.sqlite import Held
+from swarm_hook_core.watching import kept, records, snapshot, watch
+from swarm_mcp.store import Store
+
+
+class Config:
+    """All that watching wants to know of a runtime."""
+
+    runtime_name, env_prefix = "codex", "CODEX"
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    ready_store()
+    folder = tmp_path.resolve() / "repo"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "f").write_text("theirs\n")
+    return folder
+
+
+@pytest.fixture
+def state() -> Path:
+    return Path(os.environ["SWARM_STATE_DIR"])
+
+
+def shell(runtime: str, me: str, cwd: Path, command: str) -> dict[str, Any]:
+    """The payload before a shell call."""
+    payload = captured(runtime, "PreToolUse.Bash", cwd)
+    return {**payload, "session_id": me, "tool_input": {"command": command}, "tool_use_id": "call-1"}
+
+
+def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **more: Any) -> str:
+    """What the wired hook says after the call of `payload`; empty for nothing."""
+    command = wired_command(runtime, event).replace(".py\"", f".py\" {shlex.quote(sys.executable)}")
+    assert sys.executable in command
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], input=json.dumps({**payload, "hook_event_name": event, **more}), text=True,
+        capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    if not done.stdout:
+        return ""
+    inner = json.loads(done.stdout)["hookSpecificOutput"]
+    assert set(inner) == {"hookEventName", "additionalContext"} and inner["hookEventName"] == event
+    return str(inner["additionalContext"])
+
+
+def begun(runtime: str, me: str, repo: Path, command: str = "make gen", tool: str = "PowerShell") -> dict[str, Any]:
+    """A shell call that the real hook has let pass; its payload.
+
+    By default of a language that nobody here reads: to read another, this interpreter has to ask the coordinator.
+    """
+    payload = {**shell(runtime, me, repo, command), "tool_name": tool}
+    ran = run(runtime, "pre_tool_use", payload)
+    assert '"deny"' not in ran.out and mistakes() == []
+    return payload
+
+
+def mail_of(row: dict[str, Any]) -> list[str]:
+    with Store() as store:
+        return [message["content"] for message in store.messages.peek(row)]
+
+
+def alterations() -> list[dict[str, Any]]:
+    with Store() as store:
+        return store.rows("SELECT * FROM swarm_alterations")
+
+
+def events() -> list[dict[str, Any]]:
+    with Store() as store:
+        return store.rows("SELECT * FROM events WHERE type = 'context.lock_breached'")
+
+
+# -- hooks, as clients run them ------------------------------------------------------------------------
+
+
+def test_an_opaque_command_that_writes_a_locked_file_is_noticed(runtime: str, repo: Path, state: Path) -> None:
+    me = new_session()
+    assert start(runtime, me, repo).context
+    holder = peer_locks(repo, repo / "f", "renumbering")
+    payload = begun(runtime, me, repo, tool="Bash")
+    (repo / "f").write_text("mine\n")
+    said = after(runtime, payload)
+    for words in (str(repo / "f"), "renumbering", holder["id"], "Stop", "make gen", f"swarm-mcp restore {repo / 'f'}"):
+        assert words in said, said
+    (row,) = wait_for(alterations)
+    assert Path(row["kept"]).read_text() == "theirs\n"
+    assert row["path_key"] == str(repo / "f")
+    assert (row["file"], row["kind"], row["holder_id"]) == (str(repo / "f"), "changed", holder["id"])
+    (text,) = mail_of(holder)
+    assert "ran `make gen` (Bash)" in text and row["kept"] in text and f"restore {repo / 'f'} --id {row['id']}" in text
+    (event,) = events()
+    told = json.loads(event["payload"])
+    assert (event["actor"], event["subject"]) == (row["writer_id"], str(repo / "f"))
+    assert told == {
+        "holder": holder["id"], "lock": told["lock"], "note": "renumbering", "key": str(repo / "f"),
+        "writer_label": row["writer_label"], "tool": "Bash", "command": "make gen", "kind": "changed",
+        "kept": row["kept"], "altered_at": row["altered_at"], "alteration": row["id"],
+    }  # fmt: skip
+    assert not (state / "watched").exists() and mistakes() == []
+
+
+def test_a_command_that_leaves_locked_files_alone_costs_no_word(runtime: str, repo: Path, state: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    peer_locks(repo, repo / "f")
+    payload = begun(runtime, me, repo)
+    assert (state / "watched" / me).is_dir()
+    os.utime(repo / "f")
+    (repo / "g").write_text("mine\n")
+    assert after(runtime, payload) == ""
+    assert alterations() == [] and not (state / "watched").exists()
+
+
+def test_a_link_that_takes_the_file_s_place_does_not_hide_what_is_kept(repo: Path, state: Path) -> None:
+    me = new_session()
+    assert start("codex", me, repo).context
+    peer_locks(repo, repo / "f")
+    (repo / "g").write_text("another\n")
+    payload = begun("codex", me, repo)
+    (repo / "f").unlink()
+    (repo / "f").symlink_to("g")
+    assert f"swarm-mcp restore {repo / 'f'}" in after("codex", payload)
+    (row,) = wait_for(alterations)
+    assert (row["file"], row["path_key"]) == (str(repo / "f"), str(repo / "f"))
+    assert Path(row["kept"]).read_text() == "theirs\n"
+
+
+def test_a_failed_call_is_compared_as_well(repo: Path) -> None:
+    me = new_session()
+    start("claude-code", me, repo)
+    peer_locks(repo, repo / "f")
+    payload = begun("claude-code", me, repo)
+    (repo / "f").unlink()
+    said = after("claude-code", payload, "PostToolUseFailure", error="Exit code 2")
+    assert "f was removed" in said
+    assert wait_for(alterations)[0]["kind"] == "removed"
+
+
+def test_a_client_that_is_killed_is_asked_at_its_next_hook(runtime: str, repo: Path, state: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    holder = peer_locks(repo, repo / "f")
+    payload = begun(runtime, me, repo)
+    # The command goes on, its client is gone: nothing ever tells its end.
+    writer = subprocess.Popen(["/bin/sh", "-c", f"echo mine > {repo}/f; sleep 60"])
+    wait_for(lambda: (repo / "f").read_text() == "mine\n")
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.wait()
+    back = start(runtime, me, repo, "resume")
+    assert "is registered as" in back.context and f"{repo / 'f'} changed" in back.context
+    assert wait_for(alterations)[0]["holder_id"] == holder["id"]
+    assert not (state / "watched").exists()
+    assert after(runtime, payload) == ""
+
+
+def test_the_end_of_a_session_settles_what_is_left(runtime: str, repo: Path, state: Path) -> None:
+    me = new_session()
+    start(runtime, me, repo)
+    holder = peer_locks(repo, repo / "f")
+    begun(runtime, me, repo)
+    (repo / "f").write_text("mine\n")
+    run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me})
+    wait_for(alterations)
+    assert len(mail_of(holder)) == 1 and not (state / "watched").exists()
+
+
+def test_a_background_command_is_watched_beyond_its_start(repo: Path, state: Path) -> None:
+    me = new_session()
+    start("claude-code", me, repo)
+    peer_locks(repo, repo / "f")
+    payload = begun("claude-code", me, repo)
+    assert after("claude-code", payload, tool_response={"backgroundTaskId": "b1", "stdout": ""}) == ""
+    turn = {**captured("claude-code", "Stop", repo), "session_id": me}
+    assert run("claude-code", "turn", turn).out == "" and (state / "watched" / me).is_dir()
+    (repo / "f").write_text("mine\n")
+    ran = run("claude-code", "turn", {**captured("claude-code", "UserPromptSubmit", repo), "session_id": me})
+    inner = json.loads(ran.out)["hookSpecificOutput"]
+    assert inner["hookEventName"] == "UserPromptSubmit" and "since your command began" in inner["additionalContext"]
+    wait_for(alterations)
+
+
+def test_a_holder_of_another_identity_stays_unnamed(repo: Path) -> None:
+    me = new_session()
+    start("codex", me, repo, SWARM_CODEX_IDENTITY="p")
+    holder = peer_locks(repo, repo / "f", "secret-note", "identity:q secret-name")
+    payload = begun("codex", me, repo, "make secret-command")
+    (repo / "f").write_text("mine\n")
+    said = after("codex", payload)
+    assert "another identity" in said and "secret-n" not in said and holder["id"] not in said
+    wait_for(alterations)
+    (text,) = mail_of(holder)
+    assert "another identity" in text and "secret-command" not in text and str(repo / "f") in text
+
+
+def test_what_the_holder_does_itself_is_not_held_against_the_peer(runtime: str, repo: Path) -> None:
+    me, holding = new_session(), new_session()
+    start(runtime, me, repo)
+    start(runtime, holding, repo)
+    for name in ("f", "g"):
+        peer_locks(repo, repo / name, runtime=runtime, session_id=holding)
+    (repo / "g").write_text("theirs too\n")
+    payload = begun(runtime, me, repo)
+    assert write(runtime, holding, repo, repo / "f").reason == ""
+    (repo / "f").write_text("the holder's\n")
+    (repo / "g").write_text("the peer's\n")
+    said = after(runtime, payload)
+    assert str(repo / "g") in said and f"{repo / 'f'} " not in said
+
+
+def test_a_lock_given_up_before_the_change_is_none(repo: Path) -> None:
+    me = new_session()
+    start("codex", me, repo)
+    holder = peer_locks(repo, repo / "f")
+    payload = begun("codex", me, repo)
+    with Store() as store:
+        store.locks.release(holder, str(repo / "f"))
+    time.sleep(1.1)  # events have whole seconds
+    (repo / "f").write_text("mine\n")
+    assert after("codex", payload) == ""
+    time.sleep(1)  # nobody waits for the command that would have told
+    assert alterations() == []
+
+
+# -- the shell in front of the hook ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", ["SWARM_STATE_DIR", "XDG_STATE_HOME", "HOME"])
+def test_python_is_started_only_while_something_is_watched(setting: str, tmp_path: Path) -> None:
+    below = {"SWARM_STATE_DIR": "", "XDG_STATE_HOME": "swarm-mcp", "HOME": ".local/state/swarm-mcp"}[setting]
+    if setting == "HOME" and sys.platform == "darwin":
+        below = "Library/Application Support/swarm-mcp"
+        (tmp_path / "Library").mkdir()
+    env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", setting: str(tmp_path)}
+    hook = tmp_path / "post_tool_use.py"
+    hook.write_text("import sys; print(len(sys.stdin.read()))")
+    script = ["/bin/sh", str(ROOT / "integrations" / "hook.sh"), str(hook), sys.executable]
+
+    def ran() -> str:
+        with subprocess.Popen(script, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin and process.stdout
+            # More than a pipe holds: Codex calls a hook failed that leaves some of it unread.
+            process.stdin.write(b"x" * 300_000)
+            process.stdin.close()
+            return process.stdout.read().decode().strip()
+
+    assert ran() == ""
+    place = tmp_path / below / "watched"
+    place.mkdir(parents=True)
+    assert ran() == "300000"
+    env[setting] = "~/somewhere"
+    if setting == "SWARM_STATE_DIR":
+        assert ran() == "300000", "what only Python understands is left to Python"
+
+
+def test_a_missing_script_denies_nothing(runtime: str, tmp_path: Path) -> None:
+    command = wired_command(runtime, "PostToolUse").replace(str(ROOT), str(tmp_path))
+    done = subprocess.run(["/bin/sh", "-c", command], input="{}", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+# -- one call and another -------------------------------------------------------------------------------
+
+
+class Calls:
+    """Calls of one session that go ahead while a peer holds `files`, without any process."""
+
+    def __init__(self, *files: Path, session: str = "s-1"):
+        self.held = [Held(str(file), "holder", "peer", "note", 0, None, (str(file), str(file))) for file in files]
+        self.session = session
+
+    def payload(self, call: str, event: str = "PostToolUse", **more: Any) -> dict[str, Any]:
+        given = {"session_id": self.session, "tool_name": "Bash", "tool_input": {"command": "make"}}
+        return {**given, "tool_use_id": call, "hook_event_name": event, **more}
+
+    def begin(self, call: str = "", **more: Any) -> None:
+        watch.begin(Config, self.payload(call, **more), self.held, time.time())
+
+    def finish(self, call: str = "", **more: Any) -> list[tuple[str, str]]:
+        return seen(watch.finish(Config, self.payload(call, **more), time.time()))
+
+    def settle(self, event: str, now: float = 0.0) -> list[tuple[str, str]]:
+        return seen(watch.settle(Config, self.payload("", event), now or time.time()))
+
+
+def seen(changes: list[Any]) -> list[tuple[str, str]]:
+    return [(os.path.basename(change.file), change.kind) for change in changes]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    made = [tmp_path.resolve() / name for name in ("a", "b", "c")]
+    for file in made:
+        file.write_text(f"{file.name} of the holder\n")
+    return made
+
+
+def test_calls_alike_are_told_apart_by_their_id_or_by_their_order(files: list[Path], state: Path) -> None:
+    calls = Calls(*files)
+    calls.begin("1")
+    files[0].write_text("x")
+    calls.begin("2")
+    files[1].write_text("x")
+    assert calls.finish("2") == [("b", "changed")]
+    assert calls.finish("1") == [("a", "changed"), ("b", "changed")]
+    assert calls.finish("1") == [] and not (state / "watched").exists()
+    calls.begin("")  # the server's way of asking carries no id
+    files[2].write_text("x")
+    calls.begin("")
+    assert sorted(calls.finish("3") + calls.finish("4")) == [("c", "changed")]
+
+
+def test_many_at_once_lose_nothing(files: list[Path], state: Path) -> None:
+    calls = Calls(*files)
+    for _ in range(8):
+        calls.begin("")
+    files[0].write_text("x")
+    found: list[list[tuple[str, str]]] = []
+    threads = [threading.Thread(target=lambda: found.append(calls.finish(""))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[("a", "changed")]] * 8
+    assert not (state / "watched").exists() and mistakes() == []
+
+
+def test_the_order_of_keys_and_the_way_of_numbers_make_no_other_call(files: list[Path]) -> None:
+    calls = Calls(files[0])
+    calls.begin("", tool_input={"command": "make", "timeout": 5, "x": {"b": 1, "a": [2]}})
+    files[0].write_text("x")
+    assert calls.finish("", tool_input=json.dumps({"x": {"a": [2.0], "b": 1}, "timeout": 5.0, "command": "make"}))
+
+
+def test_a_call_that_is_running_is_not_settled_away(files: list[Path]) -> None:
+    calls = Calls(*files)
+    calls.begin("1")
+    files[0].write_text("x")
+    later = time.time() + 5
+    assert calls.settle("PreToolUse", later) == [("a", "changed")]
+    files[1].write_text("x")
+    assert calls.settle("Stop", later) == [("b", "changed")], "a shell's command may outlive its turn"
+    files[2].write_text("x")
+    compacted = calls.payload("", "SessionStart", source="compact")
+    assert seen(watch.settle(Config, compacted, later)) == [("c", "changed")] and records.is_watching()
+    assert calls.finish("1") == [], "each file is told once for each call"
+    calls.begin("2", tool_name="mcp__x__y")
+    assert calls.settle("Stop", later) == []
+    files[2].write_text("y")
+    assert calls.finish("2", tool_name="mcp__x__y") == [], "a tool's call does not"
+
+
+def test_records_do_not_stay_for_ever(files: list[Path], state: Path) -> None:
+    calls, gone = Calls(*files), Calls(*files, session="s-2")
+    gone.begin("")
+    folder = state / "watched" / "s-2"
+    os.utime(folder, (time.time() - 90000,) * 2)
+    for number in range(records.RECORDS_AT_ONCE + 5):
+        calls.begin(str(number))
+    assert not folder.exists()
+    assert len(list((state / "watched" / "s-1").iterdir())) == records.RECORDS_AT_ONCE
+    assert calls.settle("Stop", time.time() + watch.UNTOLD_SECONDS + 1) == []
+    assert not (state / "watched").exists()
+
+
+def test_a_hook_that_is_killed_while_it_compares_leaves_the_record_to_the_next(files: list[Path], state: Path) -> None:
+    calls = Calls(*files)
+    calls.begin("1")
+    (name,) = records.names_of("s-1")
+    assert records.take("s-1", name) is not None  # and no more is heard of it
+    files[0].write_text("x")
+    assert calls.finish("1") == [] and calls.settle("Stop") == []
+    assert calls.settle("Stop", time.time() + 120) == [("a", "changed")]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"locks": 3}', b"\xff\xfe"])
+def test_a_torn_record_is_dropped(content: bytes, files: list[Path], state: Path) -> None:
+    calls = Calls(*files)
+    calls.begin("1")
+    (record,) = (state / "watched" / "s-1").iterdir()
+    record.write_bytes(content)
+    assert calls.finish("1") == [] and not (state / "watched").exists()
+
+
+# -- whose doing it was ---------------------------------------------------------------------------------
+
+
+def test_marks_of_the_holder_s_own_calls(files: list[Path], state: Path) -> None:
+    watch.note_own("holder", [str(files[0])])
+    assert not (state / "watched").exists(), "nobody is watched: nothing to note"
+    calls = Calls(*files)
+    calls.begin("1")
+    watch.note_own("holder", [str(files[0])])
+    watch.note_own("else", [str(files[1])])
+    for file in files[:2]:
+        file.write_text("x")
+    assert calls.finish("1") == [("b", "changed")]
+
+
+def test_a_call_of_the_holder_s_that_may_write_anything_counts_while_it_runs(files: list[Path]) -> None:
+    calls, theirs = Calls(*files), Calls(session="holding")
+    calls.begin("0")  # something is being watched
+    own = {**theirs.payload("x"), "tool_input": {"command": "pytest"}}
+    watch.note_own("holder", (), Config, own)
+    calls.begin("1")
+    files[0].write_text("x")
+    assert watch.finish(Config, own, time.time()) == []
+    time.sleep(0.1)
+    files[1].write_text("x")
+    assert calls.finish("1") == [("b", "changed")]
+
+
+# -- what is looked at, and what is kept ----------------------------------------------------------------
+
+
+def kept_files(state: Path) -> list[Path]:
+    return sorted((state / "kept").iterdir())
+
+
+def test_a_content_is_kept_once(files: list[Path], state: Path) -> None:
+    calls = Calls(*files)
+    for file in files:
+        os.utime(file, (1e9, 1e9))
+    for call in "123":
+        calls.begin(call)
+        calls.finish(call)
+    assert sorted(path.read_text() for path in kept_files(state)) == [f"{n} of the holder\n" for n in "abc"]
+    assert {path.stat().st_mode & 0o777 for path in kept_files(state)} == {0o600}
+    assert (state / "kept").stat().st_mode & 0o777 == 0o700
+
+
+def test_two_writes_within_one_tick_are_two_contents(files: list[Path], state: Path) -> None:
+    calls, times = Calls(files[0]), (time.time(),) * 2
+    for text in ("one", "two"):
+        files[0].write_text(text)
+        os.utime(files[0], times)
+        calls.begin(text)
+        calls.finish(text)
+    assert {path.read_text() for path in kept_files(state)} >= {"two"}
+    calls.begin("3")
+    files[0].write_text("mine")
+    (change,) = watch.finish(Config, calls.payload("3"), time.time())
+    assert Path(change.kept).read_text() == "two"
+
+
+@pytest.mark.parametrize(
+    ("deed", "kind"),
+    [
+        (lambda file: file.write_text("x"), "changed"),
+        (lambda file: file.chmod(0o600), "changed"),
+        (lambda file: os.utime(file), ""),
+        (lambda file: os.link(file, f"{file}2"), ""),
+        (lambda file: file.unlink(), "removed"),
+        (lambda file: (file.unlink(), file.mkdir()), "replaced"),
+        (lambda file: (file.unlink(), os.mkfifo(file)), "replaced"),
+        (lambda file: (file.unlink(), file.symlink_to("/etc/passwd")), "replaced"),
+        (lambda file: (Path(f"{file}2").write_text("x"), os.replace(f"{file}2", file)), "replaced"),
+        (lambda file: (Path(f"{file}2").write_text(file.read_text()), os.replace(f"{file}2", file)), ""),
+    ],
+)
+def test_kinds_of_change(deed: Any, kind: str, files: list[Path]) -> None:
+    calls = Calls(files[0])
+    files[0].chmod(0o644)
+    calls.begin("1")
+    deed(files[0])
+    assert calls.finish("1") == ([("a", kind)] if kind else [])
+
+
+def test_a_locked_name_that_appears(files: list[Path], tmp_path: Path) -> None:
+    calls = Calls(tmp_path / "new")
+    calls.begin("1")
+    (tmp_path / "new").write_text("x")
+    (change,) = watch.finish(Config, calls.payload("1"), time.time())
+    assert (change.kind, change.kept, change.why) == ("created", "", "there was no such file")
+
+
+def test_what_is_no_plain_file_is_never_opened(tmp_path: Path, state: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    target.write_text("x")
+    link.symlink_to(target)
+    calls = Calls(pipe, link, Path("/dev/zero"))
+    begun_at = time.monotonic()
+    calls.begin("1")
+    assert time.monotonic() - begun_at < time_limit(1)
+    assert [path.read_text() for path in kept_files(state)] == ["x"], "what a locked link leads to is watched"
+    target.write_text("y")
+    assert calls.finish("1") == [("target", "changed")]
+
+
+def test_a_file_that_cannot_be_read_is_watched_all_the_same(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, limit: int = 0) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(kept, "read", refuse)
+    monkeypatch.setattr(snapshot, "read", refuse)
+    _changes_without_content(files[0], "Permission denied")
+
+
+def test_a_large_file_is_watched_and_not_kept(files: list[Path], state: Path) -> None:
+    files[0].write_bytes(b"x" * (kept.FILE_BYTES + 1))
+    _changes_without_content(files[0], "larger than 1024 KiB")
+
+
+def _changes_without_content(file: Path, why: str) -> None:
+    calls = Calls(file)
+    calls.begin("1")
+    assert calls.finish("1") == []
+    calls.begin("2")
+    file.chmod(0o600)
+    file.write_text("short")
+    (change,) = watch.finish(Config, calls.payload("2"), time.time())
+    assert change.kept == "" and why in change.why
+
+
+def test_a_content_with_the_earlier_size_and_time_is_another_one(files: list[Path], state: Path) -> None:
+    file = files[0]
+    then = time.time() - 100
+    file.write_text("earlier\n")
+    os.utime(file, (then, then))
+    earlier = kept.Kept(time.time()).keep(str(file), str(file))
+    file.write_text("another\n")
+    os.utime(file, (then, then))
+    Path(earlier.path).rename(earlier.path.rpartition("-")[0] + f"-{int(time.time()) - 50}")
+    keeper = kept.Kept(time.time())
+    assert keeper.version_of(str(file), snapshot.glance(str(file))) is None
+    keeper.keep(str(file), str(file))
+    found = kept.Kept(time.time()).of(str(file))
+    assert [kept.content_of(one) for one in found] == [b"another\n", b"earlier\n"], "both are there to be restored"
+    assert kept.Kept(time.time() + kept.AGE_SECONDS + 10).prune() == 2 and kept_files(state) == []
+
+
+def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "TOTAL_BYTES", 40)  # two of them
+    now = time.time()
+    for age, file in zip((300, 200, 100), files):
+        kept.Kept(now - age).keep(str(file), str(file))
+    assert [path.read_text()[0] for path in sorted(kept_files(state), key=lambda path: path.read_text())] == ["b", "c"]
+    for file in files:
+        file.write_text("x" * 30)
+    calls = Calls(*files)
+    calls.begin("1")
+    for file in files:
+        file.write_text("y" * 30)
+    found = watch.finish(Config, calls.payload("1"), time.time())
+    assert [bool(change.kept) for change in found] == [True, False, False]
+    assert "no room" in found[1].why
+    assert sum(path.stat().st_size for path in kept_files(state)) <= 40
+
+
+def test_what_is_old_goes(files: list[Path], state: Path) -> None:
+    now = time.time()
+    kept.Kept(now - kept.AGE_SECONDS - 10).keep("k", str(files[0]))
+    kept.Kept(now).keep("k", str(files[1]))
+    assert len(kept_files(state)) == 1
+    assert kept.Kept(now + kept.AGE_SECONDS + 10).prune() == 1 and kept_files(state) == []
+
+
+def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    state.mkdir(mode=0o700, exist_ok=True)
+    (state / "kept").symlink_to(folder)
+    calls = Calls(files[0])
+    calls.begin("1")
+    assert list(folder.iterdir()) == [], "a folder that is a link is somebody else's"
+    files[0].write_text("x")
+    (change,) = watch.finish(Config, calls.payload("1"), time.time())
+    assert change.kept == "" and "could not be kept" in change.why
+    (state / "kept").unlink()
+    version = kept.Kept(time.time()).keep(str(files[0]), str(files[0]))
+    os.remove(version.path)
+    os.symlink(victim, version.path)
+    with pytest.raises(OSError):
+        kept.content_of(version)
+    again = kept.Kept(time.time()).keep(str(files[0]), str(files[0]))
+    assert victim.read_text() == "precious" and again.name.rsplit("-", 1)[0] == version.name.rsplit("-", 1)[0]
+
+
+def test_a_kept_content_that_was_tampered_with_is_none(files: list[Path]) -> None:
+    version = kept.Kept(time.time()).keep("k", str(files[0]))
+    Path(version.path).write_text("something else")
+    with pytest.raises(OSError, match="has been changed"):
+        kept.content_of(version)
+
+
+def test_a_locked_folder_is_watched_file_by_file_within_bounds(tmp_path: Path, state: Path) -> None:
+    folder = tmp_path.resolve() / "src"
+    (folder / "deep" / ".git").mkdir(parents=True)
+    for name in ("a", "b", "deep/c", "deep/.git/index"):
+        (folder / name).write_text(name)
+    calls = Calls(folder)
+    calls.begin("1")
+    (folder / "a").write_text("x")
+    (folder / "deep" / "c").unlink()
+    (folder / "deep" / "new").write_text("x")
+    (folder / "deep" / ".git" / "index").write_text("x")
+    assert sorted(calls.finish("1")) == [("a", "changed"), ("c", "removed"), ("new", "created")]
+    for number in range(watch.FILES_IN_FOLDER + 20):
+        (folder / f"n{number:03}").write_text("x")
+    calls.begin("2")
+    (folder / "n000").write_text("y")
+    (folder / "n000a").write_text("y")
+    (folder / "n219").write_text("y")  # beyond the bound
+    assert sorted(calls.finish("2")) == [("n000", "changed"), ("n000a", "created")]
+
+
+def test_a_locked_repository_is_watched_by_its_refs(tmp_path: Path) -> None:
+    folder = tmp_path.resolve() / ".git"
+    (folder / "refs" / "heads").mkdir(parents=True)
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "index").write_text("x")
+    calls = Calls(folder)
+    calls.begin("1")
+    (folder / "index").write_text("y")  # as `git status` does
+    (folder / "refs" / "heads" / "main").write_text("0" * 40)
+    assert calls.finish("1") == [("main", "created")]
+
+
+def test_nothing_that_goes_wrong_costs_the_call(files: list[Path], state: Path) -> None:
+    calls = Calls(files[0])
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "watched").write_text("a file in the place of the folder")
+    calls.begin("1")
+    assert calls.finish("1") == [] and calls.settle("Stop") == []
+    assert "watch" in {line["hook"] for line in fault_lines()}
+    odd = [Held(value, "h", None, None, None, None, ()) for value in ("", "\ud800", "a\0b", "/" + "x/" * 3000)]
+    os.remove(state / "watched")
+    watch.begin(Config, calls.payload("2"), odd, time.time())
+    watch.finish(Config, calls.payload("2"), time.time())

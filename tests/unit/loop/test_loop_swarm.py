@@ -1,0 +1,209 @@
+"""The loop among other sessions: registered, checked before it writes, given the swarm's tools; and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool
+from support.sessions import instances, peer_locks
+
+from swarm_mcp.cli.main import main
+from swarm_mcp.store import Store
+
+WRITE = ("write_file", {"path": "held.txt", "content": "mine"})
+
+
+@pytest.mark.parametrize("way", [(ANTHROPIC, "1"), (OPENAI, "0")], ids=["anthropic-stream", "openai-whole"])
+def test_a_locked_file_stays_as_it_is_and_the_model_is_told(
+    model: Model, project: Path, monkeypatch: pytest.MonkeyPatch, way: tuple[str, str]
+) -> None:
+    monkeypatch.setenv("HARNESS_PROVIDER", way[0])
+    monkeypatch.setenv("HARNESS_STREAM", way[1])
+    held = project / "held.txt"
+    held.write_text("theirs")
+    peer = peer_locks(project, held, "in the middle of it", "peer-label")
+    edit = ("edit_file", {"path": str(held), "edits": [{"old_str": "theirs", "new_str": "mine"}]})
+    replace = ("str_replace", {"path": "./sub/../held.txt", "old_str": "theirs", "new_str": "mine"})
+    shell = ("bash", {"command": "echo mine > held.txt"})
+    free = ("write_file", {"path": "free.txt", "content": "mine"})
+    model.script = [Say("", (WRITE, edit, replace, shell, free)), Say("Done.")]
+    assert loop("go").code == 0
+    assert held.read_text() == "theirs" and (project / "free.txt").read_text() == "mine"
+    *denied, wrote = model.told()
+    assert len(denied) == 4 and wrote.startswith("wrote")
+    for text in denied:
+        assert text.startswith("swarm lock blocked ") and "peer-label" in text and "in the middle of it" in text
+    assert [row["id"] for row in instances()] == [peer["id"]], "the session has left"
+
+
+def test_a_session_is_registered_while_it_runs(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_LOOP_AGENT_ROLE", "implementer")
+    model.script = [Say("", (("bash", {"command": "swarm-mcp whoami --json; swarm-mcp lock mine.txt"}),)), Say("Done.")]
+    seen = []
+    original = model.next
+    model.next = lambda *given: (seen.append(instances()), original(*given))[1]  # type: ignore[method-assign]
+    ran = loop("go", "--json")
+    (row,) = seen[0]
+    assert row["label"].startswith("loop platform:cli role:implementer origin:loop session:")
+    assert (row["runtime"], row["session_id"]) == ("loop", ran.events[0]["session_id"])
+    assert (row["client_pid"], row["directory"]) == (os.getpid(), str(project))
+    assert row["id"] in model.system() and row["id"] in model.told()[0]
+    assert instances() == []
+    with Store() as store:
+        assert store.rows("SELECT * FROM context WHERE type = 'lock'") == []
+
+
+def test_a_command_that_nobody_can_read_is_watched(model: Model, project: Path) -> None:
+    held = project / "held.txt"
+    held.write_text("theirs")
+    executable(project / "build", "#!/usr/bin/awk -f\nBEGIN { print \"mine\" > \"held.txt\" }\n")
+    peer_locks(project, held, label="peer-label")
+    model.script = [Say("", (("bash", {"command": "./build"}),)), Say("Done.")]
+    assert loop("go").code == 0
+    assert held.read_text() == "mine\n", model.told()
+    notice, change = model.told()[0].removeprefix("(no output)\n").split("\n", 1)
+    assert "(`build`: " in notice and "held.txt" in notice and "peer-label" in change and "changed" in change
+
+
+def test_own_locks_do_not_hinder(model: Model, project: Path) -> None:
+    lock = ("bash", {"command": "swarm-mcp lock held.txt"})
+    model.script = [Say("", (lock,)), Say("", (WRITE,)), Say("Done.")]
+    assert loop("go").code == 0
+    assert (project / "held.txt").read_text() == "mine"
+
+
+def test_a_store_out_of_reach_lets_the_run_go_on(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = project.parent / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("SWARM_DB_PATH", str(blocked / "swarm.db"))
+    model.script = [Say("", (WRITE,)), Say("Done.")]
+    assert loop("go").code == 0
+    assert (project / "held.txt").exists() and "could not be registered" in model.system()
+
+
+def test_a_guarding_plugin_is_left_to_it(model: Model, project: Path) -> None:
+    """Where the harness plugin is there, its tools check; ours neither register nor check again."""
+    plugin = Path(os.environ["HARNESS_HOME"]) / "plugins" / "swarm"
+    executable(plugin / "hooks.d" / "tool_exec" / "05-swarm-lock", "#!/bin/sh\ncat\n")
+    tool(plugin, "write_file", "cat > /dev/null; echo passed on")
+    peer = peer_locks(project, project / "held.txt")
+    model.script = [Say("", (WRITE,)), Say("Done.")]
+    assert loop("go").code == 0
+    assert model.told() == ["passed on"]
+    assert [row["id"] for row in instances()] == [peer["id"]]
+
+
+def test_a_server_that_does_not_come_up_is_left_out(model: Model, project: Path) -> None:
+    servers = {"gone": {"command": "/no/such/program"}, "dumb": {"command": "false"}, "far": {"url": "http://127.0.0.1:9/"}}
+    Path(os.environ["SWARM_LOOP_CONFIG"]).write_text(json.dumps({"mcp_servers": servers}))
+    ran = loop("go", "--json")
+    assert ran.code == 0
+    failed = [event["data"]["server"] for event in ran.events if event["type"] == "custom"]
+    assert failed == ["dumb", "far", "gone"]
+
+
+def test_python_functions_over_http(model: Model, project: Path) -> None:
+    from swarm_mcp.harness.client_tools import ToolServer
+
+    def double(number: int) -> int:
+        """Twice a number."""
+        return 2 * number
+
+    with ToolServer((double,)) as served:
+        server = served.server
+        config = {"mcp_servers": {"client_tools": {"url": server.url, "headers": dict(server.headers)}}}
+        Path(os.environ["SWARM_LOOP_CONFIG"]).write_text(json.dumps(config))
+        model.script = [Say("", (("mcp__client_tools__double", {"number": 21}),)), Say("Done.")]
+        assert loop("go").code == 0
+    assert model.told() == ["42"]
+
+
+def test_read_only(model: Model, project: Path) -> None:
+    packs = Path(os.environ["HARNESS_HOME"])
+    tool(packs, "sneaky", "touch sneaked")
+    (project / "a.txt").write_text("text")
+    calls = (WRITE, ("bash", {"command": "touch b"}), ("sneaky", {}), ("read_file", {"path": "a.txt"}))
+    model.script = [Say("", calls), Say("Done.")]
+    assert loop("go", "--mode", "read-only").code == 0
+    assert sorted(path.name for path in project.iterdir()) == [".git", "a.txt"]
+    assert model.tools() == ["agent", "list_dir", "read_file", "skill"]
+    *refused, read = model.told()
+    assert all("read-only" in text for text in refused) and read == "     1\ttext"
+
+
+def test_an_agent_of_its_own(model: Model, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", "11111111-2222-4333-8444-555555555555")
+    seen = []
+
+    def answer(body: dict, headers: dict):
+        seen.append((json.dumps(body["messages"]), instances()))
+        if "the small task" in seen[-1][0] and "toolu" not in seen[-1][0]:
+            return Say("small answer")
+        return Say("Done.") if "small answer" in seen[-1][0] else Say("", (("agent", {"prompt": "the small task"}),))
+
+    model.next = answer  # type: ignore[method-assign]
+    ran = loop("the large task", "--json")
+    assert ran.code == 0, ran.err
+    end = next(event for event in ran.events if event["type"] == "tool_end")
+    assert (end["result"], end["is_error"]) == ("small answer", False)
+    during = next(rows for text, rows in seen if "the small task" in text and "toolu" not in text)
+    assert len(during) == 2 and len({row["session_id"] for row in during}) == 2
+    assert {row["id"] for row in during} > {"11111111-2222-4333-8444-555555555555"}
+    (session,) = sessions()
+    (child,) = (session / ".harness" / "sessions").iterdir()
+    assert f"parent={session.name}" in (child / "session.conf").read_text()
+    assert instances() == []
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            return False
+        return not os.path.isdir("/proc/self")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["TERM", "KILL"])
+def test_nothing_outlives_it(model: Model, project: Path, number: int) -> None:
+    command = "sleep 300 & echo $! > pid; trap '' TERM; wait"
+    model.script = [Say("", (("bash", {"command": command}),)), Say("Done.")]
+    program = [sys.executable, "-c", MAIN, "loop", "--json"]
+    child = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert child.stdin
+    child.stdin.write(b"go")
+    child.stdin.close()
+    reader_lines: list[bytes] = []
+    assert child.stdout
+    reader = threading.Thread(target=lambda: reader_lines.extend(child.stdout), daemon=True)  # type: ignore[arg-type]
+    reader.start()
+    end = time.monotonic() + 15
+    while not ((project / "pid").exists() and (project / "pid").read_text().strip()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    pid = int((project / "pid").read_text())
+    child.send_signal(number)
+    code = child.wait(60)
+    reader.join(60)
+    child.stdout.close()
+    end = time.monotonic() + 8
+    while _alive(pid):
+        assert time.monotonic() < end, "its command runs on"
+        time.sleep(0.05)
+    if number == signal.SIGTERM:
+        assert code == 143
+        last = json.loads(reader_lines[-1])
+        assert (last["type"], last["error_category"]) == ("result", "aborted")
+    assert main(["cleanup"]) == 0
+    assert instances() == []

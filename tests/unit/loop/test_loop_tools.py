@@ -1,0 +1,134 @@
+"""The built-in tools, and what every tool has to put up with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.loop_fixtures import Model, Say, loop
+
+from swarm_mcp.loop import messages
+from swarm_mcp.loop.tools import files
+
+
+def use(name: str, folder: Path, **given: object) -> tuple[str, bool]:
+    return files.run(name, given, str(folder))
+
+
+def test_reading(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+    assert use("read_file", tmp_path, path="a.txt", start_line=2) == ("     2\ttwo\n     3\tthree", False)
+    assert use("read_file", tmp_path, path="a.txt", start_line=2, end_line=2) == ("     2\ttwo", False)
+    assert use("read_file", tmp_path, path="a.txt", start_line=9) == (f"error: {tmp_path}/a.txt has 3 lines", True)
+    (tmp_path / "b").write_bytes(b"\0\1")
+    (tmp_path / "d").mkdir()
+    for path, why in (("b", "is no text"), ("d", "is a folder"), ("no", "not found"), ("", "name of a file")):
+        text, error = use("read_file", tmp_path, path=path)
+        assert error and why in text
+    assert use("list_dir", tmp_path) == ("a.txt\nb\nd/", False)
+    assert use("list_dir", tmp_path, path="d") == ("(empty)", False)
+
+
+def test_replacing(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"x = 1\r\ny = '\xff'\r\nx = 2\r\n")
+    assert use("str_replace", tmp_path, path="a.py", old_str="y =", new_str="z =")[1] is False
+    assert path.read_bytes() == b"x = 1\r\nz = '\xff'\r\nx = 2\r\n", "bytes that are no text stay"
+    for old, why in (("x =", "occurs 2 times"), ("q", "not found"), ("", "must not be empty")):
+        text, error = use("str_replace", tmp_path, path="a.py", old_str=old, new_str="")
+        assert error and why in text
+    before = path.read_bytes()
+    edits = [{"old_str": "x = 1", "new_str": "a"}, {"old_str": "nowhere", "new_str": "b"}]
+    text, error = use("edit_file", tmp_path, path="a.py", edits=edits)
+    assert error and "edit 2" in text and path.read_bytes() == before
+    edits[1]["old_str"] = "x = 2"
+    assert use("edit_file", tmp_path, path="a.py", edits=edits)[1] is False
+    assert path.read_bytes() == b"a\r\nz = '\xff'\r\nb\r\n"
+
+
+def test_writing(tmp_path: Path) -> None:
+    assert use("write_file", tmp_path, path="x/y", content="é") == (f"wrote 2 bytes to {tmp_path}/x/y", False)
+    (tmp_path / "link").symlink_to(tmp_path / "x" / "y")
+    assert use("write_file", tmp_path, path="link", content="new")[1] is False
+    assert (tmp_path / "x" / "y").read_text() == "new" and (tmp_path / "link").is_symlink()
+    for wrong in ({"path": 3, "content": "x"}, {"path": "x", "content": "x"}, {"path": "z", "content": None}):
+        text, error = use("write_file", tmp_path, **wrong)
+        assert error and text.startswith("error: ")
+
+
+def test_commands(model: Model, project: Path) -> None:
+    calls = [
+        ("bash", {"command": "echo out; echo err >&2; exit 3"}),
+        ("bash", {"command": "pwd"}),
+        ("bash", {"command": "true"}),
+        ("bash", {"command": "echo begun; sleep 60", "timeout": 0.3}),
+        ("bash", {"command": "(sleep 60 &) ; echo $! gone on"}),
+        ("bash", {"command": ["ls"]}),
+        ("bash", {}),
+        ("bash", {"command": "head -c 300000 /dev/zero | tr '\\0' x"}),
+    ]
+    model.script = [Say("", tuple(calls)), Say("Done.")]
+    ran = loop("go", "--json")
+    assert ran.code == 0
+    failed = [event["is_error"] for event in ran.events if event["type"] == "tool_end"]
+    assert failed == [True, False, False, True, False, True, True, False]
+    told = model.told()
+    assert told[:4] == [
+        "out\nerr\n[exit code 3]", str(project), "(no output)", "begun\n[ended after 0.3 s: that was its time limit]",
+    ]  # fmt: skip
+    assert told[4].endswith("gone on") and "must be a text" in told[5] and "needs command" in told[6]
+    assert len(told[7]) < 110_000 and "characters left out" in told[7]
+
+
+def test_answers_by_schema(model: Model) -> None:
+    import json
+    import os
+
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    Path(os.environ["SWARM_LOOP_CONFIG"]).write_text(json.dumps({"mcp_servers": {}, "output_schema": schema}))
+    model.script = [Say("Seven."), Say('{"n": "seven"}'), Say('```json\n{"n": 7}\n```')]
+    ran = loop("how many?", "--json")
+    assert ran.events[-1]["structured"] == {"n": 7} and len(model.asked) == 3
+    assert "no JSON" in model.asked[1]["messages"][-1]["content"][0]["text"]
+    assert "required" in model.system(0)
+
+
+BLOCKS = st.lists(
+    st.one_of(
+        st.builds(lambda text: messages.Block("text", text), st.text().filter(str.strip)),
+        st.builds(
+            lambda name, given: messages.Block("tool_call", call=messages.call("c1", name, given)),
+            st.text(),
+            st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.booleans(), st.none())),
+        ),
+        st.builds(lambda text: messages.Block("thinking", text, "c2ln"), st.text()),
+    ),
+    max_size=5,
+)
+
+
+@settings(max_examples=50)
+@given(BLOCKS)
+def test_what_is_written_is_read_again(blocks: list[messages.Block]) -> None:
+    text = messages.render({"role": "assistant", "seq": "0001"}, messages.written(blocks))
+    found = messages.blocks_of(messages.parse(text))
+    assert [block.call for block in found if block.call] == [block.call for block in blocks if block.call]
+    thoughts = [(block.text, block.signature) for block in blocks if block.kind == "thinking"]
+    assert [(block.text, block.signature) for block in found if block.kind == "thinking"] == thoughts
+
+
+@settings(max_examples=50)
+@given(st.text())
+def test_any_text_is_a_message(text: str) -> None:
+    message = messages.parse(text)
+    messages.blocks_of(message)
+    messages.turns([message])
+    head = {"role": "tool_result", "call_id": "x"}
+    assert messages.parse(messages.render(head, text)).text == text
+
+
+@pytest.mark.parametrize("given", [None, [], "", "{", "[1]", 7, '{"a": 1}'])
+def test_arguments_of_any_kind(given: object) -> None:
+    assert isinstance(messages.call("c", "n", given).input, dict)

@@ -1,0 +1,390 @@
+"""The marketplace folder: whole, current, self-sufficient, and gone without a trace."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import venv
+from pathlib import Path
+
+import pytest
+from support.fixtures import FOLDERS, Ground
+
+import swarm_hook_core
+import swarm_mcp
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.errors import SwarmError
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+HOOKS = ("session_start", "session_end", "pre_tool_use", "post_tool_use", "turn")
+RUNTIMES = ("claude-code", "codex", "pi")
+ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugin by, else CLAUDE_PLUGIN_ROOT
+EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
+FAILED, SUBAGENTS = {"PostToolUseFailure"}, {"SubagentStart", "SubagentStop"}
+# Codex has no event for a call that failed, pi has no subagents.
+MORE = {"claude-code": FAILED | SUBAGENTS, "codex": SUBAGENTS, "pi": FAILED}
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below `folder`, compiled modules aside."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def commands(folder: Path, runtime: str) -> dict[str, str]:
+    """The shell command of each event."""
+    wired = json.loads((folder / "integrations" / runtime / "hooks.json").read_text())["hooks"]
+    return {event: groups[0]["hooks"][0]["command"] for event, groups in wired.items()}
+
+
+def server(folder: Path, runtime: str) -> dict:
+    return json.loads((folder / "integrations" / runtime / "mcp.json").read_text())["mcpServers"]["swarm"]
+
+
+@pytest.fixture(params=[False, True], ids=["portable", "local"])
+def bundled(request, tmp_path: Path, compiled_once: None) -> Path:
+    """A bundle outside of everything."""
+    folder = tmp_path / "a bundle"
+    assert bundle.write(folder, local=request.param) is True
+    return folder
+
+
+# -- contents ---------------------------------------------------------------------------------------
+
+
+def test_a_bundle_is_whole(bundled: Path):
+    files = set(tree(bundled))
+    source = Path(swarm_hook_core.__file__).parent
+    core = {f"swarm_hook_core/{path.relative_to(source).as_posix()}" for path in source.rglob("*.py")}
+    scripts = {f"integrations/{runtime}/hooks/{hook}.py" for runtime in RUNTIMES for hook in (*HOOKS, "_common")}
+    scripts |= {f"integrations/{runtime}/hooks/subagent.py" for runtime in RUNTIMES if SUBAGENTS <= MORE[runtime]}
+    rest = {f"integrations/{runtime}/{name}.json" for runtime in RUNTIMES for name in ("hooks", "mcp")}
+    manifests = {
+        ".claude-plugin/marketplace.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json",
+        ".agents/plugins/marketplace.json", "package.json",
+    }  # fmt: skip
+    manifests |= {f"integrations/pi/{name}.ts" for name in ("index", "hooks", "servers", "wire")}
+    harness = [path for path in (CHECKOUT / bundle.HARNESS).rglob("*") if path.is_file()]
+    manifests |= {path.relative_to(CHECKOUT).as_posix() for path in harness if "__pycache__" not in path.parts}
+    skills = {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "skills").rglob("*") if path.is_file()}
+    assert any(name.endswith("/SKILL.md") for name in skills)
+    record = bundle.read_record(bundled)
+    launcher = {"bin/swarm-mcp"} if "python" in record else set()
+    launcher |= {bundle.HOOK, bundle.COORDINATOR}
+    assert files == core | scripts | rest | manifests | skills | launcher | {"LICENSE", "install.json"}
+    assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)
+    assert sorted([*record["files"], "install.json"]) == sorted(files)
+
+
+def test_manifests_point_at_what_is_there(bundled: Path):
+    for manifest in (".claude-plugin/plugin.json", ".codex-plugin/plugin.json"):
+        told = json.loads((bundled / manifest).read_text())
+        assert (told["name"], told["version"]) == ("swarm", swarm_mcp.__version__)
+        named = [value for value in told.values() if isinstance(value, str) and value.startswith("./")]
+        named += [item for value in told.values() if isinstance(value, list) for item in value if str(item).startswith("./")]
+        assert named and all((bundled / path).exists() for path in named), named
+    package = json.loads((bundled / "package.json").read_text())
+    assert package["version"] == swarm_mcp.__version__ and not package.get("dependencies")
+    assert all((bundled / path).exists() for paths in package["pi"].values() for path in paths)
+    for marketplace in (".claude-plugin/marketplace.json", ".agents/plugins/marketplace.json"):
+        told = json.loads((bundled / marketplace).read_text())
+        assert told["name"] == "swarm" and [plugin["name"] for plugin in told["plugins"]] == ["swarm"]
+
+
+def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: Path):
+    for runtime in RUNTIMES:
+        wired = commands(bundled, runtime)
+        assert set(wired) == EVENTS | MORE[runtime]
+        for event, command in wired.items():
+            names = [part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]]
+            assert names and all((bundled / name).is_file() for name in names)
+            direct = bool(bundle.read_record(bundled).get("python")) and event == "PreToolUse"
+            assert (names[0] == bundle.HOOK) is not direct, "the check before a write starts python at once where it can"
+            assert command.endswith("; exit 0")
+
+
+def test_no_links_and_nothing_but_files(bundled: Path):
+    for path in bundled.rglob("*"):
+        assert not path.is_symlink() and (path.is_file() or path.is_dir()), path
+    assert not [path for path in bundled.rglob("*") if path.name.endswith(".tmp")]
+
+
+def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_path: Path):
+    folder = tmp_path / "portable"
+    bundle.write(folder)
+    for runtime in RUNTIMES:
+        assert all(command.endswith('.py"; exit 0') for command in commands(folder, runtime).values())
+        launcher, *words = server(folder, runtime)["args"]
+        assert (server(folder, runtime)["command"], words) == ("/bin/sh", ["serve"]) and launcher.endswith(bundle.COORDINATOR)
+    mine = [str(CHECKOUT), sys.executable, os.path.realpath(sys.executable), str(tmp_path), os.path.expanduser("~")]
+    mine += ["/home/", "/Users/", "/root/"]
+    # An ordinary word, as the sources use it themselves, may be a prefix (/usr) or a machine's or a person's name.
+    sources = b"".join(path.read_bytes() for path in CHECKOUT.glob("*/**/*") if path.suffix in (".py", ".md", ".json", ".sh"))
+    names = [sys.prefix, sys.base_prefix, socket.gethostname(), f"/{getpass.getuser()}/"]
+    mine += [name for name in names if name.encode() not in sources]
+    for name, content in tree(folder).items():
+        found = [word for word in mine if len(word) > 3 and word.encode() in content]
+        assert not found, f"{name} names {found}"
+    assert not list(folder.rglob("__pycache__"))
+
+
+def test_the_local_one_names_real_paths(tmp_path: Path):
+    folder = tmp_path / "local"
+    bundle.write(folder, local=True)
+    record = bundle.read_record(folder)
+    real = record["python"]
+    assert os.path.isabs(real) and os.access(real, os.X_OK) and os.path.realpath(real) == real
+    for runtime in RUNTIMES:
+        wired = commands(folder, runtime)
+        assert wired.pop("PreToolUse").startswith(f"{real} -E -s -S ")
+        assert all(command.endswith(f'.py" {real}; exit 0') for command in wired.values())
+        told = server(folder, runtime)
+        assert os.access(told["command"], os.X_OK) and told["args"][-1] == "serve"
+    for program in (record["coordinator"], [str(folder / "bin" / "swarm-mcp")]):
+        told = subprocess.run([*program, "--version"], capture_output=True, text=True, cwd="/", env={}, timeout=60)
+        assert told.stdout == f"swarm-mcp {swarm_mcp.__version__}\n", told
+    python = [path for path in folder.rglob("*.py") if path.parent.name != "hooks" or path.name == "_common.py"]
+    assert all(list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) for path in python)
+
+
+def test_two_bundles_are_the_same_bytes(tmp_path: Path):
+    for local in (False, True):
+        left, right = tmp_path / f"l{local}", tmp_path / f"r{local}"
+        bundle.write(left, local)
+        bundle.write(right, local)
+        assert tree(left) == tree(right)
+
+
+# -- it works alone ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, runtime: str):
+    session = ground.session("mine", "me", runtime=runtime)
+    ground.lock(ground.session("peer", "peer"), "held.py", "because")
+    moved = ground.folder / "moved"
+    shutil.copytree(bundled, moved, ignore=shutil.ignore_patterns("__pycache__"))  # as a client copies it
+    tool = {"claude-code": ("Write", {"file_path": f"{ground.scope}/held.py", "content": "x"}),
+            "codex": ("apply_patch", {"command": "*** Begin Patch\n*** Add File: held.py\n+x\n*** End Patch\n"}),
+            "pi": ("write", {"path": "@held.py", "content": "x"})}[runtime]  # fmt: skip
+    payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": "PreToolUse", "tool_name": tool[0],
+               "tool_input": tool[1]}  # fmt: skip
+    environment = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], "SWARM_DB_PATH": ground.database,
+                   "SWARM_STATE_DIR": os.environ["SWARM_STATE_DIR"], ROOTS.get(runtime, "CLAUDE_PLUGIN_ROOT"): str(moved),
+                   "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+
+    def run(event: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["/bin/sh", "-c", commands(moved, runtime)[event]], input=json.dumps(payload), text=True,
+                              capture_output=True, cwd="/", env=environment, timeout=60)  # fmt: skip
+
+    denied = run("PreToolUse")
+    assert denied.returncode == 0 and denied.stderr == "", denied
+    answer = json.loads(denied.stdout)["hookSpecificOutput"]
+    assert answer["permissionDecision"] == "deny" and "because" in answer["permissionDecisionReason"]
+    ground.backdate(session, 100)
+    assert run("Stop").stdout == ""
+    (seen,) = ground.sql("SELECT last_seen FROM swarm_sessions WHERE instance_id = ?", session["id"])
+    assert seen["last_seen"] > time.time() - 60
+    where = "import sys; sys.path.insert(0, sys.argv[1]); import _common, swarm_hook_core; print(swarm_hook_core.__file__)"
+    hooks = str(moved / "integrations" / runtime / "hooks")
+    told = subprocess.run(["python3", "-E", "-s", "-S", "-c", where, hooks], capture_output=True, text=True, env=environment)
+    assert told.stdout.strip().startswith(str(moved)), told
+    faults = Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl")
+    assert not faults.exists(), faults.read_text()
+
+
+# -- writing again ----------------------------------------------------------------------------------
+
+
+def test_writing_again_changes_nothing(bundled: Path):
+    local = "python" in bundle.read_record(bundled)
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"}
+    assert bundle.write(bundled, local=local) is False
+    assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"} == {
+        path: stamp for path, stamp in before.items()
+    } or local
+    assert set(before) == {path for path in bundled.rglob("*") if path.suffix != ".pyc"}
+
+
+def test_an_upgrade_brings_what_is_new_and_drops_what_is_not_part_of_it(bundled: Path):
+    wanted = tree(bundled)
+    record = bundle.read_record(bundled)
+    local = "python" in record
+    (bundled / "swarm_hook_core/core.py").write_text("old")
+    (bundled / "swarm_hook_core/dropped.py").write_text("was part of an older one")
+    (bundled / "notes.txt").write_text("a person's own")
+    (bundled / "LICENSE").unlink()
+    record["files"].append("swarm_hook_core/dropped.py")
+    (bundled / "install.json").write_text(json.dumps(record))
+    assert bundle.write(bundled, local=local) is True
+    assert tree(bundled) == {**wanted, "notes.txt": b"a person's own"}
+
+
+def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypatch):
+    wanted, local = tree(bundled), "python" in bundle.read_record(bundled)
+    for name in ("swarm_hook_core/core.py", "skills/swarm-mcp/SKILL.md"):
+        (bundled / name).write_text("old")
+    real, calls = bundle._replace, []
+
+    def dying(path: Path, content: bytes) -> bool:
+        calls.append(path)
+        if len(calls) > 20:
+            raise KeyboardInterrupt
+        return real(path, content)
+
+    monkeypatch.setattr(bundle, "_replace", dying)
+    with pytest.raises(KeyboardInterrupt):
+        bundle.write(bundled, local=local)
+    monkeypatch.undo()
+    bundle.write(bundled, local=local)
+    assert tree(bundled) == wanted
+
+
+def test_there_is_no_moment_without_a_script(tmp_path: Path):
+    folder = tmp_path / "running"
+    bundle.write(folder, local=True)
+    watched = [path for path in folder.rglob("*") if path.suffix in (".py", ".json") and path.name != "install.json"]
+    missing, stop, rounds = [], threading.Event(), [0]
+
+    def watch() -> None:
+        while not stop.is_set():
+            for path in watched:
+                try:
+                    if not path.read_bytes():
+                        missing.append(f"{path} was empty")
+                except OSError as error:
+                    missing.append(str(error))
+            rounds[0] += 1
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for turn in range(6):
+            for path in watched:
+                scratch = path.with_name("scratch")
+                scratch.write_bytes(path.read_bytes() + b" ")
+                os.replace(scratch, path)
+            assert bundle.write(folder, local=turn % 2 == 0) is True
+    finally:
+        stop.set()
+        watcher.join()
+    assert not missing and rounds[0] > 3, missing[:5]
+
+
+# -- other people's files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "install.json", "swarm_hook_core/core.py"])
+def test_foreign_files_are_refused_whole(tmp_path: Path, name: str):
+    folder = tmp_path / "theirs"
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text('{"mine": 1}')
+    with pytest.raises(SwarmError) as error:
+        bundle.write(folder)
+    assert name in str(error.value)
+    assert tree(folder) == {name: b'{"mine": 1}'}
+    assert bundle.remove(folder) is False and tree(folder) == {name: b'{"mine": 1}'}
+    assert bundle.write(folder, force=True) is True
+
+
+def test_other_files_in_the_folder_are_left_alone(tmp_path: Path):
+    folder = tmp_path / "theirs"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref")
+    (folder / "README").write_text("r")
+    bundle.write(folder)
+    assert bundle.remove(folder) is True
+    assert tree(folder) == {".git/HEAD": b"ref", "README": b"r"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    ['{"name": "swarm", "files": ["../victim"]}', '{"name": "swarm", "files": ["%s"]}', '{"files": 5}', '{"name": "swarm", "files": [5, null]}',
+     '{"name": "swarm", "files": ["a/../../victim"]}', "[]", "{", '{"name": "swarm", "files": ["/victim"]}', '{"name": "swarm", "files": [""]}'],
+)  # fmt: skip
+def test_a_record_cannot_reach_outside_the_folder(ground: Ground, record: str):
+    folder, victim = ground.folder / "bundle", ground.folder / "victim"
+    folder.mkdir()
+    victim.write_text("v")
+    (folder / "install.json").write_text(record.replace("%s", str(victim)))
+    done = ground.swarm("bundle", str(folder), "--force")
+    assert done.code in (0, 1) and "internal error" not in done.err, done
+    (folder / "install.json").write_text(record.replace("%s", str(victim)))
+    bundle.remove(folder)
+    assert victim.read_text() == "v"
+
+
+def test_links_in_the_way_are_not_followed(tmp_path: Path):
+    folder, outside = tmp_path / "bundle", tmp_path / "outside"
+    bundle.write(folder)
+    outside.write_text("o")
+    (folder / "LICENSE").unlink()
+    (folder / "LICENSE").symlink_to(outside)
+    bundle.write(folder, force=True)
+    assert outside.read_text() == "o" and not (folder / "LICENSE").is_symlink()
+
+
+def test_removal_leaves_nothing(bundled: Path):
+    assert bundle.remove(bundled) is True
+    assert not bundled.exists()
+    assert bundle.remove(bundled) is False
+
+
+def test_the_command_writes_one(ground: Ground):
+    done = ground.swarm("bundle", "rel/b", "--json")
+    assert done.json["changed"] is True and done.json["directory"] == f"{ground.scope}/rel/b"
+    assert sorted([*done.json["files"], "install.json"]) == sorted(tree(ground.repo / "rel" / "b"))
+    assert "already current" in ground.swarm("bundle", "rel/b").out
+    (ground.repo / "file").write_text("")
+    (ground.repo / "odd" / "LICENSE").mkdir(parents=True)
+    for target in ("file", "file/b", "odd", "", "/proc/nowhere"):
+        refused = ground.swarm("bundle", target)
+        assert refused.code == 1 and refused.err.count("\n") == 1, refused
+
+
+# -- what users install -----------------------------------------------------------------------------
+
+
+def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):
+    wheels, place = tmp_path / "wheels", tmp_path / "venv"
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns("__pycache__", ".git", "tests")
+    shutil.copytree(CHECKOUT, source, ignore=ignored)  # a build must not touch the checkout
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
+    done = subprocess.run([*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", str(source), "-w", str(wheels)],
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(source)
+    (wheel,) = wheels.glob("swarm_mcp-*.whl")
+    venv.create(place, with_pip=False)
+    done = subprocess.run([*pip, "--python", str(place), "install", "--no-deps", "--no-index", str(wheel)],
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (site,) = place.glob("lib/python*/site-packages")
+    dependencies = [folder for folder in FOLDERS if (Path(folder) / "sqlite_utils").is_dir()]
+    (site / "dependencies.pth").write_text("\n".join(dependencies) + "\n")
+
+    def installed(*argv: str) -> subprocess.CompletedProcess:
+        return subprocess.run([place / "bin" / "swarm-mcp", *argv], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+
+    where = [place / "bin" / "python", "-c", "import swarm_mcp, swarm_hook_core; print(swarm_mcp.__file__, swarm_hook_core.__file__)"]
+    told = subprocess.run(where, capture_output=True, text=True, cwd=tmp_path, timeout=60).stdout
+    assert told.count(str(site)) == 2, told
+    done = installed("bundle", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert tree(tmp_path / "out") == bundle.contents(local=False)
+    assert installed("bundle", str(tmp_path / "out"), "--local").returncode == 0
+    record = bundle.read_record(tmp_path / "out")
+    told = subprocess.run([*record["coordinator"], "register", "--json"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert told.returncode == 0 and json.loads(told.stdout)["id"], told
+    assert str(CHECKOUT) not in json.dumps(record)

@@ -1,0 +1,376 @@
+"""The doctor: what it looks at, in which order, and that it tells a lock that holds from one that does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground, Sleeper
+
+import swarm_mcp
+from swarm_hook_core import faults
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
+
+CONTRACT = [
+    "binary", "database", "scope", "live_instances", "stale_instances", "skill_discovery", "plugin_discovery", "env",
+]  # fmt: skip
+
+FAKE_CLAUDE = """
+import json, os, sys
+state = json.load(open({state!r}))
+words = [word for word in sys.argv[1:] if word != "--json"]
+if words[:2] == ["plugin", "list"]:
+    print(json.dumps(state["plugins"]))
+elif words[:3] == ["plugin", "marketplace", "list"]:
+    print("[]")
+else:
+    sys.exit("unexpected: " + " ".join(words))
+"""
+FAKE_CODEX = """
+import json, sys
+state = json.load(open({state!r}))
+if sys.argv[1:] != ["app-server"]:
+    sys.exit("unexpected: " + " ".join(sys.argv[1:]))
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request:
+        hooks = state["hooks"] if request["method"] == "hooks/list" else []
+        result = {{"data": [{{"hooks": hooks, "warnings": [], "errors": []}}]}}
+        print(json.dumps({{"id": request["id"], "result": result}}), flush=True)
+"""
+
+
+def checks(ground: Ground, *argv: str) -> dict[str, dict]:
+    """Every check by its name; the exit code is held against them."""
+    done = ground.swarm("doctor", "--json", *argv)
+    report = done.json
+    failed = [check for check in report["checks"] if check["status"] == "fail"]
+    assert done.code == int(bool(failed)) and report["ok"] is not bool(failed) and report["failed"] == len(failed)
+    assert all(check["status"] in ("ok", "info", "warn", "fail") for check in report["checks"])
+    return {check["name"]: check for check in report["checks"]}
+
+
+@pytest.fixture
+def alone(monkeypatch, tmp_path: Path) -> Path:
+    """A PATH on which no agent client is; the folder where one can be put."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
+    return folder
+
+
+# -- this installation ------------------------------------------------------------------------------
+
+
+def test_the_contracts_checks_come_first_and_in_order(ground: Ground, alone):
+    found = checks(ground)
+    assert list(found)[:8] == CONTRACT
+    assert {"sqlite", "faults"} <= set(found)
+    assert found["clients"]["status"] == "info"
+    assert list(checks(ground, "--no-clients"))[:8] == CONTRACT
+
+
+def test_a_new_house_is_in_order_and_looking_builds_nothing(ground: Ground, alone):
+    found = checks(ground)
+    assert not [check for check in found.values() if check["status"] in ("fail", "warn")]
+    assert found["database"]["status"] == "info" and not os.path.exists(os.path.dirname(ground.database))
+    assert swarm_mcp.__version__ in found["binary"]["message"]
+
+
+def test_text_has_a_line_for_each_and_the_mending_of_what_is_wrong(ground: Ground, alone):
+    Path(ground.database).parent.mkdir()
+    Path(ground.database).write_text("no database")
+    done = ground.swarm("doctor")
+    assert done.code == 1 and done.err == ""
+    lines = done.out.splitlines()
+    for name in CONTRACT:
+        assert [line for line in lines if line.split("] ")[-1].startswith(f"{name}: ")], name
+    at = next(number for number, line in enumerate(lines) if "[FAIL] database: " in line)
+    assert lines[at + 1].strip().startswith("mend: ") and ground.database in lines[at + 1]
+    assert "failed" in lines[-1]
+
+
+def test_the_database_check_tells_readable_from_writable(ground: Ground, alone):
+    ground.session("s")
+    check = checks(ground)["database"]
+    assert check["status"] == "ok" and check["details"]["path"] == ground.database
+    assert check["details"]["size_bytes"] == os.path.getsize(ground.database)
+    ground.sql("PRAGMA user_version = 2")
+    check = checks(ground)["database"]
+    assert check["status"] == "fail" and "version 2" in check["message"]
+
+
+def test_scope_says_where_it_comes_from(ground: Ground, alone, monkeypatch):
+    def source(*argv: str) -> str:
+        return checks(ground, *argv)["scope"]["details"]["scope_source"]
+
+    assert source() == "git_root"
+    monkeypatch.setenv("SWARM_MCP_SCOPE", "/env")
+    assert source() == "env"
+    assert source("--scope", "/flag") == "flag"
+    monkeypatch.delenv("SWARM_MCP_SCOPE")
+    outside = ground.folder / "outside"
+    outside.mkdir()
+    told = {check["name"]: check for check in ground.swarm("doctor", "--json", cwd=outside).json["checks"]}["scope"]
+    assert (told["status"], told["details"]["scope_source"], told["details"]["git_root"]) == ("warn", "cwd_fallback", None)
+
+
+def test_live_quiet_and_gone_sessions_are_told_apart(ground: Ground, alone):
+    live = ground.session("live", "one")
+    ground.stranger("quiet", heartbeat=int(time.time()) - 45)
+    with Sleeper() as client:
+        gone = ground.session("gone", "two", client=client.identity)
+    found = checks(ground)
+    assert found["live_instances"]["details"]["count"] == 2
+    assert {row["id"] for row in found["live_instances"]["details"]["instances"]} == {live["id"], "quiet"}
+    stale = found["stale_instances"]
+    assert (stale["status"], stale["details"]["count"], stale["details"]["gone"]) == ("warn", 1, [gone["id"]])
+    assert stale["mend"] == "swarm-mcp cleanup"
+    ground.backdate(live, 3600)
+    ground.swarm("cleanup")
+    ground.sql("DELETE FROM instances WHERE id = 'quiet'")
+    found = checks(ground)
+    assert found["stale_instances"]["status"] == "ok" and found["live_instances"]["details"]["count"] == 1
+
+
+def test_recorded_faults_are_shown(ground: Ground, alone):
+    assert checks(ground)["faults"]["status"] == "ok"
+    faults.record("codex", "pre_tool_use", "first\nfault")
+    faults.record("claude-code", "turn", "second fault")
+    check = checks(ground)["faults"]
+    assert check["status"] == "warn" and "second fault" in check["message"] and "claude-code" in check["message"]
+    assert check["details"]["log"] == faults.fault_log() and "2 " in check["message"]
+    assert "second fault" in ground.swarm("doctor").out
+
+
+def test_old_faults_are_history(ground: Ground, alone):
+    faults.record("codex", "turn", "long ago")
+    path = Path(faults.fault_log())
+    row = json.loads(path.read_text())
+    path.write_text(json.dumps({**row, "at": row["at"] - 2 * 86400}) + "\n")
+    assert checks(ground)["faults"]["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"at":"x","runtime":1,"hook":2,"fault":3}', b"[]", b"{", b"\xff\xfe", b'{"at":null}', b'{"at":1e400}', b"", b"[" * 5000,
+     b'{"at": 99999999999, "runtime": ["x"], "hook": null, "fault": {"a": 1}}'],
+)  # fmt: skip
+def test_an_odd_fault_log_does_not_make_the_doctor_ill(ground: Ground, alone, line: bytes):
+    faults.record("codex", "turn", "real fault")
+    with open(faults.fault_log(), "ab") as log:
+        log.write(line + b"\n")
+    assert checks(ground)["faults"]["status"] in ("ok", "warn")
+
+
+def test_the_environment_is_shown(ground: Ground, alone, monkeypatch):
+    monkeypatch.setenv("AGENT_IDENTITY", "work")
+    check = checks(ground)["env"]
+    assert check["status"] == "info" and check["details"]["AGENT_IDENTITY"] == "work"
+    assert check["details"]["SWARM_DB_PATH"] == ground.database
+
+
+def test_an_installed_folder_that_differs_is_told(ground: Ground, alone):
+    assert checks(ground)["plugin_discovery"]["status"] == "info"
+    bundle.write(marketplace_folder(), local=True)
+    assert checks(ground)["plugin_discovery"]["status"] == "ok"
+    (marketplace_folder() / "LICENSE").write_text("changed")
+    check = checks(ground)["plugin_discovery"]
+    assert (check["status"], check["mend"], check["details"]["different"]) == ("warn", "swarm-mcp install", ["LICENSE"])
+
+
+# -- proof of enforcement ---------------------------------------------------------------------------
+
+
+class Fakes:
+    """Stand-ins for the two clients, with the plugin installed from the real marketplace folder."""
+
+    def __init__(self, bin_folder: Path, folder: Path):
+        self.bin, self.folder = bin_folder, folder
+        bundle.write(marketplace_folder(), local=True)
+
+    def put(self, name: str, program: str, state: dict) -> None:
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(state))
+        script = self.bin / name
+        script.write_text(f"#!{sys.executable} -IS\n" + program.format(state=str(path)))
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+
+    def claude(self, **changes) -> Path:
+        """Claude Code, which runs the plugin in place; the plugin's root."""
+        plugin = {"id": "swarm@swarm", "version": swarm_mcp.__version__, "enabled": True, "errors": [],
+                  "readFromFolder": str(marketplace_folder())}  # fmt: skip
+        self.put("claude", FAKE_CLAUDE, {"plugins": [{**plugin, **changes}] if changes.get("id", "x") else []})
+        return marketplace_folder()
+
+    def codex(self, trust: str = "trusted") -> Path:
+        """Codex, which runs its own copy; the copy's root."""
+        import shutil
+
+        copy = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm", swarm_mcp.__version__)
+        if not copy.exists():
+            shutil.copytree(marketplace_folder(), copy)
+        wired = json.loads((copy / "integrations/codex/hooks.json").read_text())["hooks"]
+        hooks = [
+            {"key": event, "pluginId": "swarm@swarm", "eventName": event[0].lower() + event[1:], "enabled": True,
+             "trustStatus": trust, "currentHash": "h",
+             "command": groups[0]["hooks"][0]["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(copy))}
+            for event, groups in wired.items()
+        ]  # fmt: skip
+        self.put("codex", FAKE_CODEX, {"hooks": hooks})
+        return copy
+
+
+@pytest.fixture
+def fakes(alone: Path, tmp_path: Path, compiled_once: None) -> Fakes:
+    return Fakes(alone, tmp_path)
+
+
+HOOK = "integrations/{}/hooks/pre_tool_use.py"
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str):
+    root = fakes.claude() if name == "claude-code" else fakes.codex()
+    found = checks(ground)
+    assert found[f"{name} plugin"]["status"] == "ok", found
+    proof = found[f"{name} enforcement"]
+    assert proof["status"] == "ok" and "ms" in proof["message"], proof
+    assert "pre_tool_use.py" in proof["details"]["command"] and proof["details"]["milliseconds"] > 0
+    assert (root / HOOK.format(name)).exists() and not os.path.exists(ground.database)
+
+
+DENY_ALL = (
+    'print(\'{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny",'
+    ' "permissionDecisionReason": "swarm lock blocked everything"}}\')'
+)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+@pytest.mark.parametrize(
+    "tampered",
+    [
+        "", "import sys; sys.exit(2)", "raise RuntimeError('broken hook')", "print('swarm lock blocked')",
+        DENY_ALL, DENY_ALL.replace('{"hookSpecificOutput"', '{"decision": "block", "hookSpecificOutput"'),
+        DENY_ALL.replace('"deny"', '"allow"'), "print('{\"hookSpecificOutput\": 5}')", "print('[1]')", "print('{}')",
+        "print('log line'); " + DENY_ALL, "import sys; sys.stdout.buffer.write(b'\\xff\\xfe')",
+    ],
+)  # fmt: skip
+def test_a_tampered_hook_is_found_out(ground: Ground, fakes: Fakes, name: str, tampered: str):
+    root = fakes.claude() if name == "claude-code" else fakes.codex()
+    (root / HOOK.format(name)).write_text(tampered)
+    proof = checks(ground)[f"{name} enforcement"]
+    assert proof["status"] == "fail" and proof["mend"] == f"swarm-mcp install --client {name}", proof
+
+
+def test_a_hook_that_is_not_there_is_found_out(ground: Ground, fakes: Fakes):
+    root = fakes.claude()
+    (root / HOOK.format("claude-code")).unlink()
+    assert checks(ground)["claude-code enforcement"]["status"] == "fail"
+    (root / "integrations/claude-code/hooks.json").write_text('{"hooks": {}}')
+    assert checks(ground)["claude-code enforcement"]["status"] == "fail"
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", '{"hooks": 5}', '{"hooks": {"PreToolUse": [{"matcher": "x"}]}}'])
+def test_a_broken_hooks_file_is_a_finding_and_no_bug(ground: Ground, fakes: Fakes, text: str | None):
+    path = fakes.claude() / "integrations/claude-code/hooks.json"
+    path.unlink() if text is None else path.write_text(text)
+    done = ground.swarm("doctor", "--json")
+    assert done.code == 1 and done.err == "", done
+    assert [check for check in done.json["checks"] if check["status"] == "fail" and check["name"].startswith("claude-code")]
+
+
+def test_untrusted_disabled_and_missing_plugins_are_told(ground: Ground, fakes: Fakes):
+    fakes.codex(trust="untrusted")
+    found = checks(ground)
+    assert found["codex hooks"]["status"] == "fail" and "untrusted" in found["codex hooks"]["message"]
+    fakes.claude(enabled=False)
+    assert checks(ground)["claude-code plugin"]["status"] == "fail"
+    fakes.claude(id="")
+    found = checks(ground)
+    assert found["claude-code plugin"]["message"] == "not installed" and "claude-code enforcement" not in found
+
+
+def test_a_client_that_does_not_answer_is_a_finding(ground: Ground, fakes: Fakes):
+    fakes.put("claude", "import sys; sys.exit('cannot start')", {})
+    fakes.put("codex", "import sys; sys.exit('cannot start')", {})
+    found = checks(ground)
+    assert "fail" in {found["claude-code plugin"]["status"]}
+    assert all("Traceback" not in check["message"] for check in found.values())
+
+
+def test_the_proof_leaves_nothing_behind(ground: Ground, fakes: Fakes, monkeypatch, tmp_path: Path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    fakes.claude()
+    ground.session("s")
+    before = ground.sql("SELECT * FROM instances"), ground.sql("SELECT * FROM events")
+    assert checks(ground)["claude-code enforcement"]["status"] == "ok"
+    assert list(scratch.iterdir()) == []
+    assert before == (ground.sql("SELECT * FROM instances"), ground.sql("SELECT * FROM events"))
+
+
+def test_a_missing_grammar_is_told(ground: Ground, alone, monkeypatch):
+    from swarm_hook_core.shell import grammar
+
+    assert checks(ground)["grammar"]["status"] == "ok"
+
+    def nowhere(_script):
+        raise grammar.GrammarMissing("not installed for this interpreter")
+
+    monkeypatch.setattr(grammar, "parse", nowhere)
+    check = checks(ground)["grammar"]
+    assert check["status"] == "warn" and "pip install tree-sitter" in check["mend"], check
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_a_hook_that_cannot_read_shell_commands_is_found_out(ground: Ground, fakes: Fakes, name: str):
+    root = fakes.claude() if name == "claude-code" else fakes.codex()
+    record = json.loads((root / "install.json").read_text())
+    (root / "install.json").write_text(json.dumps({**record, "grammar": None}))
+    proof = checks(ground)[f"{name} enforcement"]
+    assert proof["status"] == "warn" and "asks swarm-mcp" in proof["message"], proof
+    (root / "install.json").write_text(json.dumps({**record, "grammar": None, "coordinator": None}))
+    proof = checks(ground)[f"{name} enforcement"]
+    assert proof["status"] == "fail" and "shell commands cannot be read" in proof["message"], proof
+
+
+# -- broken libraries -------------------------------------------------------------------------------
+
+LIBRARIES = ("mcp", "mcp_types", "platformdirs", "sqlite_utils", "tree_sitter", "tree_sitter_bash", "pysqlite3")
+
+
+@pytest.mark.parametrize("kind", ["missing", "broken", "something else"])
+def test_without_its_libraries_it_still_says_what_is_wrong(kind: str, ground: Ground, fakes: Fakes, tmp_path: Path):
+    fakes.claude()
+    ground.session("s")
+    folders = [str(Path(__file__).resolve().parents[3])]
+    if kind != "missing":
+        for name in LIBRARIES:
+            (tmp_path / "broken" / name).mkdir(parents=True)
+            text = "raise ImportError('cannot open shared object file')" if kind == "broken" else ""
+            (tmp_path / "broken" / name / "__init__.py").write_text(text)
+        folders.insert(0, str(tmp_path / "broken"))
+    code = f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())"
+    done = subprocess.run(
+        [bundle.interpreter(), "-I", "-S", "-B", "-c", code, "doctor", "--json"], capture_output=True, text=True,
+        cwd=ground.scope, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, ""), done
+    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert list(found)[:8] == CONTRACT
+    assert "internal error" not in done.stdout and "Traceback" not in done.stdout
+    libraries = found["libraries"]
+    assert libraries["status"] == "fail" and "again" in libraries["mend"], libraries
+    assert all(name in libraries["message"] for name in ("sqlite-utils", "platformdirs", "mcp"))
+    assert found["grammar"]["status"] == "warn" and found["binary"]["status"] == "ok"
+    assert found["database"]["status"] == "ok", "an existing store needs none of them"
+    assert found["claude-code enforcement"]["status"] == "fail"

@@ -1,0 +1,194 @@
+"""`init`: a project's own files are added to, and nothing of anybody else's in them is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes import mcp_file
+from swarm_mcp.errors import SwarmError
+
+ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
+SKILLS = ("swarm-mcp", "swarm")
+
+
+def config(ground: Ground) -> Path:
+    return ground.repo / ".mcp.json"
+
+
+def test_a_bare_project_gets_the_server_and_the_skills(ground: Ground):
+    done = ground.swarm("init")
+    assert done.code == 0 and done.err == ""
+    assert json.loads(config(ground).read_text()) == {"mcpServers": {"swarm": ENTRY}}
+    source = bundle.plugin_source() / "skills"
+    for name in SKILLS:
+        copy = ground.repo / ".claude" / "skills" / name
+        for path in (source / name).rglob("*.md"):
+            assert (copy / path.relative_to(source / name)).read_bytes() == path.read_bytes()
+    for path in (".mcp.json", ".claude/skills/swarm-mcp"):
+        assert f"  wrote {ground.repo / path}\n" in done.out
+    assert not [path for path in ground.repo.rglob("*.tmp")]
+
+
+def test_a_second_time_nothing_changes(ground: Ground):
+    ground.swarm("init")
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in ground.repo.rglob("*") if path.is_file()}
+    steps = ground.swarm("init", "--json").json["steps"]
+    assert [step["action"] for step in steps] == ["skipped"] * 3
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in before} == before
+
+
+def test_dir_is_made_and_skills_can_be_left_out(ground: Ground):
+    for flag in ("--no-skills", "--no-skill"):
+        done = ground.swarm("init", "--dir", f"new/{flag}", flag, "--json")
+        folder = ground.repo / "new" / flag
+        assert done.json == {
+            "directory": str(folder), "steps": [{"action": "wrote", "path": str(folder / ".mcp.json")}]
+        }  # fmt: skip
+        assert os.listdir(folder) == [".mcp.json"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            '{\n    "other": 1.50,\n    "mcpServers": {\n        "a": {"command": "x"}\n    }\n}\n',
+            '{\n    "other": 1.50,\n    "mcpServers": {\n        "a": {"command": "x"},\n        "swarm": {\n'
+            '            "command": "swarm-mcp",\n            "args": [\n                "serve"\n            ]\n'
+            "        }\n    }\n}\n",
+        ),
+        ('{"x":1}', '{"x":1, "mcpServers": {"swarm": {"command": "swarm-mcp", "args": ["serve"]}}}'),
+        (
+            '{\r\n\t"x": "\\u00e9é"\r\n}\r\n',
+            '{\r\n\t"x": "\\u00e9é",\r\n\t"mcpServers": {\r\n\t\t"swarm": {\r\n\t\t\t"command": "swarm-mcp",\r\n'
+            '\t\t\t"args": [\r\n\t\t\t\t"serve"\r\n\t\t\t]\r\n\t\t}\r\n\t}\r\n}\r\n',
+        ),
+        (
+            '{\n  "mcpServers": {}\n}',
+            '{\n  "mcpServers": {\n    "swarm": {\n      "command": "swarm-mcp",\n      "args": [\n        "serve"\n'
+            "      ]\n    }\n  }\n}",
+        ),
+        (
+            '{\n  "mcpServers": {"swarm": {"command": "npx", "env": {"A": "1"}}, "z": 1e2}\n}',
+            '{\n  "mcpServers": {"swarm": {"command": "swarm-mcp", "env": {"A": "1"}, "args": ["serve"]}, "z": 1e2}\n}',
+        ),
+    ],
+)
+def test_every_other_byte_stays(ground: Ground, before: str, after: str):
+    config(ground).write_bytes(before.encode())
+    step = ground.swarm("init", "--no-skills", "--json").json["steps"][0]
+    assert config(ground).read_bytes().decode() == after
+    assert step["action"] == "updated"
+
+
+def test_byte_order_mark_mode_and_link_stay(ground: Ground):
+    real = ground.folder / "shared.json"
+    real.write_bytes(mcp_file.BYTE_ORDER_MARK + b'{"a": 1}')
+    real.chmod(0o640)
+    config(ground).symlink_to(real)
+    assert ground.swarm("init", "--no-skills").code == 0
+    assert config(ground).is_symlink() and real.stat().st_mode & 0o777 == 0o640
+    raw = real.read_bytes()
+    assert raw.startswith(mcp_file.BYTE_ORDER_MARK) and json.loads(raw[3:])["mcpServers"]["swarm"] == ENTRY
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"[]", b"null", b'{"mcpServers": []}', b'{"mcpServers": null}', b'{"a": 1,}', b"{} // note", b"\xff\xfe",
+     b'{"a": NaN}', b"[" * 100_000, b'{"mcpServers": {"swarm": {"type": "http", "url": "u"}}}',
+     b'{"mcpServers": {"swarm": "x"}}'],
+)  # fmt: skip
+def test_what_cannot_be_merged_is_refused_and_untouched(ground: Ground, content: bytes):
+    config(ground).write_bytes(content)
+    done = ground.swarm("init")
+    assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and ".mcp.json" in done.err, done
+    assert config(ground).read_bytes() == content
+    assert sorted(os.listdir(ground.repo)) == [".git", ".mcp.json"]
+
+
+def test_force_replaces_a_server_of_another_kind(ground: Ground):
+    config(ground).write_text('{"mcpServers": {"swarm": {"type": "http", "url": "u"}}}')
+    assert ground.swarm("init", "--no-skills", "--force").code == 0
+    assert json.loads(config(ground).read_text()) == {"mcpServers": {"swarm": ENTRY}}
+
+
+def test_skills_that_are_there_are_kept_unless_forced(ground: Ground):
+    mine = ground.repo / ".claude" / "skills" / "swarm" / "SKILL.md"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    (mine.parent / "notes.md").write_text("mine too")
+    steps = ground.swarm("init", "--json").json["steps"]
+    assert [step["action"] for step in steps] == ["wrote", "wrote", "skipped"] and mine.read_text() == "mine"
+    steps = ground.swarm("init", "--force", "--json").json["steps"]
+    assert [step["action"] for step in steps] == ["skipped", "skipped", "updated"]
+    assert mine.read_text() != "mine" and (mine.parent / "notes.md").read_text() == "mine too"
+
+
+def test_a_linked_skill_is_not_written_through(ground: Ground):
+    elsewhere = ground.folder / "elsewhere"
+    elsewhere.mkdir()
+    skill = ground.repo / ".claude" / "skills" / "swarm"
+    skill.parent.mkdir(parents=True)
+    skill.symlink_to(elsewhere)
+    assert ground.swarm("init").code == 0
+    assert ground.swarm("init", "--force").code == 1
+    assert os.listdir(elsewhere) == []
+
+
+def test_a_file_in_the_way_is_one_line(ground: Ground):
+    (ground.repo / "file").write_text("x")
+    done = ground.swarm("init", "--dir", "file")
+    assert done.code == 1 and done.err.count("\n") == 1 and (ground.repo / "file").read_text() == "x"
+
+
+def test_a_failed_write_leaves_the_old_file(ground: Ground, monkeypatch):
+    config(ground).write_text('{"a": 1}')
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = ground.swarm("init", "--no-skills")
+    assert done.code == 1 and "No space left" in done.err
+    assert config(ground).read_text() == '{"a": 1}' and sorted(os.listdir(ground.repo)) == [".git", ".mcp.json"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+SERVERS = st.dictionaries(st.text(), JSON, max_size=3)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    tree=st.dictionaries(st.text(), JSON, max_size=3), servers=st.none() | SERVERS,
+    indent=st.sampled_from([None, 0, 1, 2, 8, "\t"]), ascii_only=st.booleans(), last=st.booleans(),
+)  # fmt: skip
+def test_any_file_is_the_same_afterwards_but_for_the_entry(
+    tmp_path: Path, tree: dict, servers: dict | None, indent, ascii_only: bool, last: bool
+):
+    tree.pop("mcpServers", None)
+    (servers or {}).pop("swarm", None)
+    ours = {} if servers is None else {"mcpServers": servers}
+    before = {**tree, **ours} if last else {**ours, **tree}
+    path = tmp_path / ".mcp.json"
+    text = json.dumps(before, indent=indent, ensure_ascii=ascii_only)
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    try:
+        mcp_file.add_server(path)
+    except SwarmError as error:
+        assert "not UTF-8" in str(error)
+        return
+    after = json.loads(path.read_text(encoding="utf-8"))
+    assert after == {**before, "mcpServers": {**(servers or {}), "swarm": ENTRY}}
+    assert list(after) == [*before, *(["mcpServers"] if servers is None else [])]
+    assert mcp_file.add_server(path) == "skipped"

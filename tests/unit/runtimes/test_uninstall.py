@@ -1,0 +1,101 @@
+"""`swarm-mcp uninstall`: what swarm keeps for itself goes, what is the user's stays and is named."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground
+
+import swarm_hook_core
+import swarm_mcp
+from swarm_mcp import state_folder
+from swarm_mcp.harness import plugin
+from swarm_mcp.harness.codex import hooks
+
+
+@pytest.fixture
+def state(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder with an entry of each kind, and a PATH without clients."""
+    folder = ground.folder / "swarm-mcp"
+    monkeypatch.setenv("SWARM_STATE_DIR", str(folder))
+    monkeypatch.setenv("PATH", os.defpath)
+    for name in [*state_folder.OURS, *state_folder.THEIRS]:
+        made = folder / name.replace("*", "x")
+        if "." in name or name == "config-fault":
+            made.parent.mkdir(parents=True, exist_ok=True)
+            made.write_text("ours")
+        else:
+            made.mkdir(parents=True)
+            (made / "content").write_text("ours")
+    (folder / "somebody's").write_text("not ours")
+    return folder
+
+
+def test_what_is_ours_goes_and_what_stays_is_named(ground: Ground, state: Path):
+    ground.session("me")
+    done = ground.swarm("uninstall")
+    assert done.code == 0
+    assert sorted(path.name for path in state.iterdir()) == ["kept", "runs", "somebody's"]
+    assert (state / "kept" / "content").read_text() == "ours"
+    for path in (ground.database, state / "kept", state / "runs", state / "somebody's"):
+        assert f"left, for you to keep or to remove: {path}" in done.out
+    assert ground.swarm("uninstall", "--json").json["left"] == [
+        ground.database, *(str(state / name) for name in ("kept", "runs", "somebody's")),
+    ]  # fmt: skip
+
+
+def test_an_empty_state_folder_goes_too(ground: Ground, state: Path):
+    for name in ("kept", "runs"):
+        (state / name / "content").unlink()
+        (state / name).rmdir()
+    (state / "somebody's").unlink()
+    assert ground.swarm("uninstall").code == 0 and not state.exists()
+
+
+def test_a_dry_run_and_one_client_leave_the_state_folder_alone(ground: Ground, state: Path):
+    there = sorted(state.iterdir())
+    ground.swarm("uninstall", "--dry-run")
+    ground.swarm("uninstall", "--client", "codex")
+    assert sorted(state.iterdir()) == there
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(ground: Ground, state: Path):
+    (ground.folder / "elsewhere").mkdir()
+    (ground.folder / "elsewhere" / "mine").write_text("mine")
+    (state / "work" / "content").unlink()
+    (state / "work").rmdir()
+    (state / "work").symlink_to(ground.folder / "elsewhere")
+    assert ground.swarm("uninstall").code == 0
+    assert not (state / "work").is_symlink() and (ground.folder / "elsewhere" / "mine").read_text() == "mine"
+
+
+def test_a_folder_of_another_name_that_a_setting_chose_is_not_emptied(
+    ground: Ground, state: Path, monkeypatch: pytest.MonkeyPatch
+):
+    chosen = state.rename(ground.folder / "projects")
+    monkeypatch.setenv("SWARM_STATE_DIR", str(chosen))
+    done = ground.swarm("uninstall")
+    assert (chosen / "work" / "content").exists() and str(chosen / "work") in done.out
+
+
+def test_while_workers_run_the_state_folder_stays(ground: Ground, state: Path):
+    me = ground.session("me")
+    with ground.store() as store:
+        run = {"id": "r", "scope": ground.scope, "instance_id": me["id"], "harness": "process", "cwd": ground.scope}
+        store.runs.begin(run)
+    done = ground.swarm("uninstall")
+    assert (state / "slots").exists() and "workers are running" in done.out
+
+
+def test_every_name_that_the_code_gives_is_known():
+    known = [*state_folder.OURS, *state_folder.THEIRS]
+    names = {plugin.FOLDER, f"{plugin.FOLDER}.lock", hooks._REMEMBERED, "swarm-cc", "faults.jsonl.1"}
+    for package in (swarm_hook_core, swarm_mcp):
+        for path in Path(package.__path__[0]).rglob("*.py"):
+            names |= set(re.findall(r"state_dir\(\), f?\"([^\"{]+)", path.read_text(encoding="utf-8")))
+    unknown = [name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in known)]
+    assert len(names) > 15 and unknown == []

@@ -1,0 +1,111 @@
+"""The recorded tool calls of three sessions, made again: the same answers, and the same events in the store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+
+from support import captures
+from support import deviations
+from support.captures import Names, Verdict, differences
+from support.fixtures import SWARM, Ground
+from support.serving import Server
+
+RECORD = captures.load("mcp")
+# Each session has a client of its own between it and this test.
+CLIENT = [sys.executable, "-c", f"import subprocess, sys; sys.exit(subprocess.call({[*SWARM, 'serve']!r}))"]
+
+
+class Replay:
+    """Three sessions on one store, and what the record calls them."""
+
+    def __init__(self, ground: Ground, servers: dict[str, Server]):
+        self.ground = ground
+        self.servers = servers
+        self.names = Names(str(ground.folder))
+        self.last_event = 0
+
+    def differences(self, call: dict) -> list[str]:
+        """Make one recorded call; how its answer and its events differ from the record."""
+        answer = self.made(call)
+        if call["n"] in deviations.FORCED_CALLS:
+            assert "error" in answer["structuredContent"] and not self.events()
+            answer = self.made({**call, "arguments": {**call["arguments"], **deviations.FORCED_CALLS[call["n"]]}})
+        found = differences(call.get("isError", False), bool(answer.get("isError")), self.names, "isError")
+        found += self.of_answer(call, answer)
+        events = differences(call.get("events", []), self.events(), self.names, "events")
+        return found + [difference for difference in events if not difference.startswith("order ")]
+
+    def made(self, call: dict) -> dict:
+        """The answer to one recorded call, made now."""
+        server = self.servers[call["who"]]
+        if "resource" in call:
+            return server.ask("resources/read", {"uri": call["resource"]})
+        number = server.begin("tools/call", {"name": call["tool"], "arguments": self.names.fill(call["arguments"])})
+        if "meanwhile" in call:
+            time.sleep(0.3)  # it waits by now
+            other = call["meanwhile"]
+            self.servers[other["who"]].call(other["tool"], self.names.fill(other["arguments"]))
+        return server.answer_to(number)
+
+    def of_answer(self, call: dict, answer: dict) -> list[str]:
+        """How the blocks of an answer differ from the recorded ones."""
+        blocks, wanted = answer.get("content") or answer.get("contents") or [], call["answer"]
+        found = [] if len(blocks) == len(wanted) else [f"blocks: {len(blocks)}, not {len(wanted)}"]
+        for number, (block, pattern) in enumerate(zip(blocks, wanted)):
+            place = "" if number == 0 else f"block{number}"
+            if "json" not in pattern:
+                found += differences(pattern["text"], block["text"], self.names, place or "text")
+                continue
+            try:
+                value = json.loads(block["text"])
+            except ValueError:
+                found.append(f"{place}: text, not JSON: {block['text']}")
+                continue
+            found += differences(pattern["json"], value, self.names, place)
+            compact = "\n" not in block["text"]
+            if isinstance(value, dict) and value and compact != (pattern.get("layout") == "compact"):
+                found.append(f"layout {place}: {'compact' if compact else 'indented'}")
+            if block.get("mimeType") != pattern.get("mimeType"):
+                found.append(f"mimeType: {block.get('mimeType')}")
+            if "structuredContent" in answer and number == 0:
+                structured = answer["structuredContent"]
+                assert structured == (value if isinstance(value, dict) else {"items": value})
+        return found
+
+    def events(self) -> list[dict]:
+        """The rows that have come to `events` since last asked."""
+        rows = self.ground.sql(
+            "SELECT id, type, actor, subject, payload FROM events WHERE id > ? ORDER BY id", self.last_event
+        )
+        self.last_event = rows[-1]["id"] if rows else self.last_event
+        return [
+            {**{key: row[key] for key in ("type", "actor", "subject")}, "payload": json.loads(row["payload"] or "null")}
+            for row in rows
+        ]
+
+
+def test_every_recorded_call_is_answered_alike(ground: Ground, monkeypatch):
+    for name, place in (("SWARM_HERDR_BIN", "no-herdr"), ("SWARM_DB_PATH", "swarm.db"), ("HOME", "")):
+        monkeypatch.setenv(name, os.path.join(ground.folder, place).rstrip("/"))
+    ground.database = os.environ["SWARM_DB_PATH"]
+    for name in ("proj", "other"):
+        (ground.folder / name / ".git").mkdir(parents=True)
+    verdict = Verdict(deviations.MCP)
+    with contextlib.ExitStack() as stack:
+        servers = {
+            who: stack.enter_context(Server(ground, CLIENT, cwd=ground.folder / place))
+            for who, place in (("A", "proj"), ("B", "proj"), ("C", "other"))
+        }
+        replay = Replay(ground, servers)
+        for call in RECORD["calls"]:
+            where = f"{call['n']} {call['who']} {call.get('tool') or call['resource']}"
+            verdict.judge(where, replay.differences(call))
+        rows = ground.sql(
+            "SELECT title, tracker_required, tracker_provider FROM tasks WHERE title LIKE 'ENG-%' ORDER BY rowid"
+        )
+        verdict.judge("tracked tasks", differences(RECORD["tracked_tasks"], rows, replay.names))
+    verdict.deliver()

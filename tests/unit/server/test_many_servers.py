@@ -1,0 +1,180 @@
+"""Everything at once on one store: the MCP servers of twenty sessions, commands, and hooks of two clients."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from support import sessions
+from support.fixtures import BARE_PYTHON, SWARM, Ground
+from support.serving import Server
+
+SERVERS = 20
+ROUNDS = 3
+SECONDS = 90  # for an answer: twenty servers load the SDK at once
+FILES = 5
+CHECK_SECONDS = 0.12 + 0.2  # what a check may wait for the store, and for the coordinator
+# A client of its own for each server: what calls are about is told by the process above it.
+CLIENT = [*BARE_PYTHON, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"]
+
+
+class Ledger:
+    """What everybody did, from many threads, and who is at work on which file at this moment."""
+
+    def __init__(self, folder: Path):
+        self.sent: list[str] = []
+        self.received: list[str] = []
+        self.appended: list[str] = []
+        self.claimed: list[str] = []
+        self.conflicts = 0
+        self.broken: list[str] = []
+        self.over = threading.Event()
+        self._folder = folder
+        folder.mkdir()
+
+    def work_on(self, file: str) -> None:
+        """Hold `file` for a moment, as whoever has its lock may; alone, or it is noted."""
+        try:
+            (self._folder / file).touch(exist_ok=False)
+        except FileExistsError:
+            self.broken.append(f"{file} was held by two")
+            return
+        time.sleep(0.01)
+        (self._folder / file).unlink()
+
+
+class Session:
+    """One session with its server, doing a bit of everything."""
+
+    def __init__(self, ground: Ground, number: int, ledger: Ledger):
+        self.ground, self.number, self.ledger = ground, number, ledger
+        self.server = Server(ground, [*CLIENT, *SWARM, "serve"])
+        self.peer = ""
+
+    def value(self, tool: str, **arguments):
+        result = self.server.ask("tools/call", {"name": tool, "arguments": arguments}, SECONDS)
+        if result.get("isError") or "error" in result:
+            self.ledger.broken.append(f"{tool}: {json.dumps(result)[:300]}")
+        value = result.get("structuredContent")
+        return value if value is not None else result["content"][0]["text"]
+
+    def join(self) -> str:
+        """Its instance id."""
+        return self.value("register", directory=self.ground.scope, label=f"session {self.number}")["id"]
+
+    def day(self) -> None:
+        for turn in range(ROUNDS):
+            file, mark = f"f{(self.number + turn) % FILES}", f"{self.number}.{turn}"
+            if self.value("lock_file", file=file).get("ok"):
+                self.ledger.work_on(file)
+                self.value("unlock_file", file=file)
+            else:
+                self.ledger.conflicts += 1
+            self.value("kv_append", key="shared", value=json.dumps(mark))
+            self.ledger.appended.append(mark)
+            if "sent to" in self.value("send_message", recipient=self.peer, content=mark):
+                self.ledger.sent.append(mark)
+            self.poll()
+            self.value("request_task", type="other", title=f"task {mark}")
+            got = self.value("claim_next_task")
+            if got.get("task_id"):
+                self.ledger.claimed.append(got["task_id"])
+
+    def poll(self) -> None:
+        # Who has been refused a file is told by the system when it is free; that is not counted here.
+        mail = self.value("poll_messages")["items"]
+        self.ledger.received += [item["content"] for item in mail if item["sender"] != "system"]
+
+
+def commands(ground: Ground, name: str, recipients: list[str], ledger: Ledger) -> int:
+    """CLI calls as a session of its own until the servers are done; how many there were."""
+    me = ground.session(name, name)["id"]
+    count = 0
+
+    def run(*words: str) -> subprocess.CompletedProcess:
+        nonlocal count
+        count += 1
+        return subprocess.run([*SWARM, *words, "--as", me], cwd=ground.repo, capture_output=True, text=True, timeout=60)
+
+    while not ledger.over.is_set() or count < 10:
+        mark, file = f"{name}.{count}", f"f{count % FILES}"
+        done = run("lock", file, "--json")
+        if done.returncode == 0:
+            ledger.work_on(file)
+            done = run("unlock", file)
+        elif "error" in json.loads(done.stdout):
+            ledger.conflicts += 1
+            done = run("locks", "--json")
+        others = [run("kv", "append", "shared", json.dumps(mark)), run("send", "--to", recipients[count % len(recipients)], mark)]
+        ledger.appended.append(mark)
+        ledger.sent.append(mark)
+        ledger.broken += [f"{each.args[-4:]}: {each.stderr}" for each in (done, *others) if each.returncode]
+    return count
+
+
+def hooks(ground: Ground, runtime: str, ledger: Ledger) -> int:
+    """A client's hooks around one session until the servers are done; how many checks there were."""
+    session, count = sessions.new_session(), 0
+    assert "swarm" in sessions.start(runtime, session, ground.repo).out.lower()
+    while not ledger.over.is_set() or count < 5:
+        count += 1
+        turn = sessions.run(runtime, "turn", {**sessions.captured(runtime, "UserPromptSubmit", ground.repo), "session_id": session})
+        begun = time.monotonic()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        bare = time.monotonic() - begun
+        denied = sessions.write(runtime, session, ground.repo, ground.repo / "theirs")
+        passed = sessions.write(runtime, session, ground.repo, ground.repo / "nobodys")
+        if not denied.reason or passed.out or turn.code:
+            ledger.broken.append(f"{runtime}: {denied} {passed} {turn}")
+        for check in (denied, passed):
+            if check.took > CHECK_SECONDS + 8 * bare + 0.5:
+                ledger.broken.append(f"{runtime}: a check took {check.took:.2f} s, and bare python {bare:.2f} s")
+    return count
+
+
+def test_twenty_servers_commands_and_hooks(ground: Ground, monkeypatch):
+    monkeypatch.chdir(ground.repo)
+    ground.lock(ground.session("holder", "holder", client=(0, "")), "theirs")
+    with Server(ground) as first:  # so that the others start as they do on every day but the first
+        first.ask("tools/list")
+    ledger = Ledger(ground.folder / "at work")
+    with ThreadPoolExecutor(SERVERS + 4) as pool:
+        made = [pool.submit(Session, ground, number, ledger) for number in range(SERVERS)]
+        members = [session.result() for session in made]
+        ids = list(pool.map(Session.join, members))
+        assert len(set(ids)) == SERVERS, "each is a session of its own"
+        for number, session in enumerate(members):
+            session.peer = ids[(number + 1) % SERVERS]
+        beside = [pool.submit(commands, ground, name, ids, ledger) for name in ("person", "script")]
+        beside += [pool.submit(hooks, ground, runtime, ledger) for runtime in sessions.RUNTIMES]
+        days = [pool.submit(session.day) for session in members]
+        try:
+            for day in days:
+                day.result(SECONDS)
+        finally:
+            ledger.over.set()
+        counts = [each.result(SECONDS) for each in beside]
+        list(pool.map(Session.poll, members))
+        assert ledger.broken == []
+        assert Counter(ledger.received) == Counter(ledger.sent), "no message lost, none doubled"
+        assert len(ledger.sent) > SERVERS * ROUNDS
+        shared = json.loads(ground.sql("SELECT value FROM kv WHERE key = 'shared'")[0]["value"])
+        assert Counter(shared) == Counter(ledger.appended)
+        assert ledger.claimed and len(set(ledger.claimed)) == len(ledger.claimed), "no task claimed twice"
+        assert ledger.conflicts, "the files were in dispute, or nothing has been shown"
+        # Commands that a busy machine starts too late are given up, which is a recorded fault; checks are not.
+        assert all(counts) and not [line for line in sessions.fault_lines() if line["hook"] == "pre_tool_use"]
+        for session in members:
+            session.server.close_input()
+        assert [session.server.ended_within(10) for session in members] == [0] * SERVERS
+        assert b"".join(session.server.process.stderr.read() for session in members) == b""
+        for session in members:
+            session.server.__exit__()
+    left = ground.sql("SELECT file FROM context WHERE type = 'lock'")
+    assert left == [{"file": f"{ground.scope}/theirs"}] and ground.integrity() == "ok"

@@ -1,0 +1,434 @@
+"""The MCP server over real pipes: its tools, whose call it is, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import SWARM, Ground, Sleeper, time_limit, wait_for
+from support.serving import Server
+
+from swarm_hook_core.process import start_time
+
+ME = (os.getpid(), start_time(os.getpid()))
+TOOLS = {
+    "register", "list_instances", "whoami", "bootstrap", "remove_instance", "deregister", "send_message", "prompt_peer",
+    "peek_peer", "resolve_workspace_handle", "broadcast", "poll_messages", "request_task", "request_task_batch",
+    "dispatch", "pause_task", "resume_task", "claim_task", "claim_next_task", "update_task", "complete_task",
+    "report_progress", "approve_task",
+    "get_task", "list_tasks", "get_file_lock", "lock_file", "unlock_file", "transfer_lock", "request_lock", "steal_lock",
+    "renew_lock", "explain_lock", "lock_history", "kv_get", "kv_set", "kv_append", "kv_delete", "kv_list", "swarm_status", "wait_for_activity",
+}  # fmt: skip
+READ_ONLY = {
+    "list_instances", "whoami", "get_task", "list_tasks", "get_file_lock", "explain_lock", "lock_history",
+    "kv_get", "kv_list", "swarm_status",
+}  # fmt: skip
+DESTRUCTIVE = {"remove_instance", "kv_delete"}
+ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
+NOT_REGISTERED = "Not registered. Call register first."
+
+
+@pytest.fixture
+def server(ground: Ground):
+    with Server(ground) as running:
+        yield running
+
+
+# -- tools ------------------------------------------------------------------------------------------
+
+
+def test_tools_are_listed_with_what_they_do(ground: Ground, server: Server):
+    assert server.welcome["serverInfo"]["name"] == "swarm" and server.welcome["protocolVersion"] == "2025-06-18"
+    assert "tools" in server.welcome["capabilities"] and server.welcome["instructions"]
+    tools = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
+    assert set(tools) == TOOLS
+    for name, tool in tools.items():
+        hints = tool["annotations"]
+        # Codex asks a person before it calls anything else, and there may be none.
+        assert (hints["destructiveHint"], hints["openWorldHint"]) == (name in DESTRUCTIVE, False), name
+        assert hints["readOnlyHint"] is (name in READ_ONLY), name
+        assert hints["idempotentHint"] or not hints["readOnlyHint"], name
+        assert tool["description"] and tool["inputSchema"]["type"] == "object"
+        assert tool["inputSchema"]["additionalProperties"] is False
+        assert all(entry["description"] for entry in tool["inputSchema"]["properties"].values()), name
+
+
+def test_a_working_day(ground: Ground, server: Server):
+    for tool, arguments in (("whoami", {}), ("bootstrap", {}), ("lock_file", {"file": "x"}), ("unlock_file", {"file": "x"}),
+                            ("get_file_lock", {"file": "x"})):  # fmt: skip
+        assert server.text(tool, arguments) == NOT_REGISTERED
+
+    mine = server.call("register", {"directory": ground.scope, "label": "identity:p role:planner"})
+    row = mine["structuredContent"]
+    assert list(row) == ROW and json.loads(mine["content"][0]["text"]) == row and len(mine["content"]) >= 2
+    assert (row["scope"], row["label"]) == (ground.scope, "identity:p role:planner")
+    assert server.value("register", {"directory": "/else", "label": "other"}) == row
+    assert server.value("whoami") == row
+
+    peer = ground.session("peer", "identity:p peer")
+    stranger = ground.session("stranger", "identity:q secret-name")
+    assert server.value("lock_file", {"file": "src/a.py", "reason": "refactor"})["ok"] is True
+    again = server.value("lock_file", {"file": "src/a.py"})
+    assert list(again) == ["ok", "id", "fence"]
+    own = server.value("lock_file", {"file": "src/a.py", "exclusive": True})
+    assert list(own) == ["error", "active", "queue"] and own["active"]["id"] == again["id"]
+    assert ground.swarm("lock", "src/a.py", "--as", peer["id"]).code == 1
+    look = server.value("get_file_lock", {"file": f"{ground.scope}/src/../src/a.py"})
+    assert look["file"] == f"{ground.scope}/src/a.py" and look["active"]["instance_id"] == row["id"]
+    assert look["active"]["content"] == "actively editing"
+    assert server.value("get_file_lock", {"file": "src/none.py"}) == {"file": f"{ground.scope}/src/none.py", "active": None}
+
+    ground.lock(peer, "theirs.py", "note")
+    conflict = server.value("lock_file", {"file": "theirs.py"})
+    assert conflict["active"]["owner"]["label"] == "identity:p peer" and conflict["active"]["active_tasks"] == []
+    assert server.text("unlock_file", {"file": "theirs.py"}).startswith("Unlocked ")
+    assert server.value("get_file_lock", {"file": "theirs.py"})["active"]["instance_id"] == peer["id"]
+    ground.lock(stranger, "hidden.py", "secret-note")
+    hidden = {"hidden": True, "reason": "cross_identity", "file": f"{ground.scope}/hidden.py"}
+    assert server.value("get_file_lock", {"file": "hidden.py"})["active"] == hidden
+    assert server.value("lock_file", {"file": "hidden.py"})["active"] == hidden
+
+    ground.add("messages", scope=ground.scope, sender=peer["id"], recipient=row["id"], content="hello")
+    ground.add("tasks", id="t1", scope=ground.scope, type="fix", title="T", requester="x")
+    ground.add("tasks", id="t2", scope=ground.scope, type="fix", title="T", requester="x", status="done")
+    kept = server.value("bootstrap", {"mark_read": False})
+    assert {"instance", "peers", "unread_messages", "tasks", "state_backend"} <= set(kept)
+    assert kept["instance"] == {**row, "lease_until": kept["instance"]["lease_until"]}, "renewed by the locks above"
+    assert [(one["id"], one["adopted"]) for one in kept["peers"]] == [(peer["id"], 0)]
+    assert list(kept["unread_messages"][0]) == ["id", "sender", "content", "created_at"]
+    assert [task["id"] for task in kept["tasks"]["open"]] == ["t1"]
+    assert kept["tasks"]["terminal_counts"] == {"done": 1, "failed": 0, "cancelled": 0}
+    backend = {"backend": "sqlite", "db_path": ground.database, "db_path_source": "SWARM_DB_PATH", "scope": ground.scope}
+    assert {name: kept["state_backend"][name] for name in backend} == backend
+    assert "secret" not in json.dumps(kept)
+    assert [message["content"] for message in server.value("bootstrap")["unread_messages"]] == ["hello"]
+    assert server.value("bootstrap")["unread_messages"] == []
+
+    assert server.text("unlock_file", {"file": "src/a.py"}).startswith("Unlocked ")
+    assert server.value("get_file_lock", {"file": "src/a.py"})["active"] is None
+
+
+def test_wrong_calls_are_errors_and_the_server_goes_on(ground: Ground, server: Server):
+    server.value("register", {"directory": ground.scope})
+    wrong = [
+        ("register", {}), ("lock_file", {}), ("lock_file", {"file": 7}), ("lock_file", {"file": None}),
+        ("lock_file", {"file": ["a"]}), ("lock_file", {"file": "a", "exclusive": "yes"}), ("lock_file", {"file": "a", "odd": 1}),
+        ("bootstrap", {"mark_read": 1}), ("no_such_tool", {}), ("lock_file", {"file": ""}), ("lock_file", {"file": "a\0b"}),
+        ("unlock_file", {"file": "  "}), ("lock_file", {"file": "\ud800"}),
+    ]  # fmt: skip
+    for tool, arguments in wrong:
+        answer = server.call(tool, arguments)
+        assert "error" in answer or answer.get("isError") is True, (tool, arguments, answer)
+        assert "Traceback" not in json.dumps(answer)
+    server.send({"jsonrpc": "2.0", "method": "no/such/notification", "params": {"x": [1]}})
+    server.process.stdin.write(b"this is no JSON\n\n[]\n")
+    assert server.value("lock_file", {"file": "x" * 3000})["ok"] is True
+    assert len(ground.sql("SELECT id FROM context")) == 1
+
+
+# -- whose call it is -------------------------------------------------------------------------------
+
+
+def test_the_client_process_tells_which_session_calls(ground: Ground, server: Server):
+    hooked = ground.session("s1", "hooked", client=ME)
+    assert server.value("whoami")["id"] == hooked["id"]
+    assert server.value("register", {"directory": "/else"})["id"] == hooked["id"]
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert ground.sql("SELECT instance_id FROM context") == [{"instance_id": hooked["id"]}]
+    with Sleeper() as other:
+        ground.session("s2", "of another client", client=other.identity)
+        assert server.value("whoami")["id"] == hooked["id"]
+    # The client begins another session in the same process, as /clear does; the first one ends.
+    newer = ground.session("s3", "newer", client=ME)
+    assert server.text("whoami") == NOT_REGISTERED  # two may be meant, so none is taken
+    ground.swarm("deregister", "--runtime", "claude-code", "--session-id", "s1")
+    assert server.value("whoami")["id"] == newer["id"]
+    # Sessions of hooks end by their own hook, not with the server.
+    server.close_input()
+    assert server.ended_within(2) == 0
+    assert ground.sql("SELECT id FROM instances WHERE id = ?", newer["id"])
+
+
+def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
+    parent, child = ground.session("parent", runtime="codex", client=ME), ground.session("child", runtime="codex", client=ME)
+    assert server.value("whoami", sessionId="parent")["id"] == parent["id"]
+    assert server.value("whoami", threadId="child")["id"] == child["id"]
+    # A sub-agent's thread has a name of its own inside its parent's session.
+    assert server.value("whoami", sessionId="parent", threadId="child")["id"] == parent["id"]
+    assert server.value("whoami", threadId="nobody", sessionId="child")["id"] == child["id"]
+    assert server.text("whoami", sessionId="paren") == NOT_REGISTERED
+    assert server.value("lock_file", {"file": "f"}, sessionId="child")["ok"] is True
+    assert server.value("lock_file", {"file": "f"}, sessionId="parent")["active"]["instance_id"] == child["id"]
+    for odd in (7, None, ["parent"], {"a": 1}, ""):
+        assert server.text("whoami", sessionId=odd) == NOT_REGISTERED
+
+
+def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_the_only_one(ground: Ground, server: Server):
+    """Such hooks leave a leased row with a session in its label, and nothing that says whose it is."""
+    ground.store().close()
+    ground.add("instances", id="other", scope=ground.scope, directory=ground.scope, root=ground.scope, pid=1,
+               label="codex session:abc", adopted=0, lease_until=int(time.time()) + 600)  # fmt: skip
+    assert server.value("whoami")["id"] == "other"
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert server.value("register", {"directory": "/else", "label": "x"})["label"] == "codex session:abc"
+
+
+def test_which_of_two_such_rows_is_meant_is_not_guessed(ground: Ground, server: Server):
+    ground.store().close()
+    for name in ("third", "fourth"):
+        ground.add("instances", id=name, scope=ground.scope, directory=ground.scope, root=ground.scope, pid=1,
+                   label=f"codex session:{name}", adopted=0, lease_until=int(time.time()) + 600)  # fmt: skip
+    assert server.text("whoami") == NOT_REGISTERED
+
+
+# -- its end ----------------------------------------------------------------------------------------
+
+
+def registered(ground: Ground, server: Server) -> str:
+    """Join as a session of the server's own, with a lock; its id."""
+    row = server.value("register", {"directory": ground.scope, "label": "own"})
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert ground.sql("SELECT id FROM instances") == [{"id": row["id"]}]
+    return row["id"]
+
+
+def left_nothing(ground: Ground) -> None:
+    assert ground.sql("SELECT id FROM instances") == ground.sql("SELECT id FROM context") == []
+    assert ground.sql("SELECT * FROM swarm_sessions") == []
+
+
+@pytest.mark.usefixtures("usual_signals")
+@pytest.mark.parametrize("how", ["stdin", signal.SIGTERM, signal.SIGINT])
+def test_it_ends_when_told_and_takes_its_registration_along(ground: Ground, server: Server, how):
+    registered(ground, server)
+    begun = time.monotonic()
+    if how == "stdin":
+        server.close_input()
+    else:
+        server.process.send_signal(how)
+    assert server.ended_within(5) == 0
+    assert time.monotonic() - begun < time_limit(2)
+    left_nothing(ground)
+    assert b"Traceback" not in server.process.stderr.read()
+
+
+def test_it_ends_with_its_client_though_a_sibling_keeps_the_pipe_open(ground: Ground):
+    # The client between us starts the server on our pipes, which we keep open, and then is killed.
+    client = f"import subprocess, sys; print(subprocess.Popen({[*SWARM, 'serve']!r}).pid, file=sys.stderr, flush=True); sys.stdin = None; import time; time.sleep(600)"
+    with Server(ground, [sys.executable, "-c", client]) as server:
+        pid = int(server.process.stderr.readline())
+        registered(ground, server)
+        begun = time.monotonic()
+        server.process.kill()
+        server.process.wait()
+        wait_for(lambda: start_time(pid) in ("", "-"), 10)
+        took = time.monotonic() - begun
+        left_nothing(ground)
+        assert took < time_limit(2), f"it took {took:.1f} s"
+
+
+def test_it_ends_while_a_call_waits_for_the_store(ground: Ground, server: Server):
+    registered(ground, server)
+    with ground.store() as store, store.writing():
+        server.send({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"name": "lock_file", "arguments": {"file": "g"}}})
+        time.sleep(0.3)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.ended_within(5) == 0
+    left_nothing(ground)
+
+
+def test_one_that_was_killed_leaves_what_anybody_can_reclaim(ground: Ground):
+    with Server(ground) as server:
+        registered(ground, server)
+        ground.sql("UPDATE swarm_sessions SET client_pid = ?, client_start = ?", server.process.pid, start_time(server.process.pid))
+        server.process.kill()
+    assert ground.swarm("instances", "--json").json == []
+    ground.lock(ground.session("next"), "f")
+
+
+def test_it_survives_a_store_that_cannot_be_opened(ground: Ground, server: Server):
+    Path(ground.database).parent.mkdir(parents=True, exist_ok=True)
+    Path(ground.database).write_bytes(b"no database at all" * 100)
+    answer = server.call("register", {"directory": ground.scope})
+    assert answer["isError"] is True and ground.database in answer["content"][0]["text"]
+    os.unlink(ground.database)
+    assert server.value("register", {"directory": ground.scope})["scope"] == ground.scope
+
+
+# -- resources, prompts, subscriptions ----------------------------------------------------------------
+
+
+def read(server: Server, uri: str):
+    """A resource's JSON."""
+    (content,) = server.ask("resources/read", {"uri": uri})["contents"]
+    assert (content["uri"], content["mimeType"]) == (uri, "application/json")
+    return json.loads(content["text"])
+
+
+def updated(server: Server, seconds: float) -> str | None:
+    """The URI of the next notice of a change, None where none comes in time."""
+    message = server.next_message(seconds)
+    assert message is None or message["method"] == "notifications/resources/updated", message
+    return message and message["params"]["uri"]
+
+
+def test_resources_show_what_the_session_may_see(ground: Ground, server: Server):
+    listed = {item["uri"] for item in server.ask("resources/list")["resources"]}
+    assert listed == {"swarm://inbox", "swarm://tasks", "swarm://instances"}
+    (template,) = server.ask("resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "swarm://lock{?file}" and template["description"]
+    assert (read(server, "swarm://inbox"), read(server, "swarm://tasks"), read(server, "swarm://instances")) == ([], {}, [])
+
+    me = server.value("register", {"directory": ground.scope, "label": "identity:p"})
+    peer = ground.session("peer", "identity:p peer")
+    ground.session("stranger", "identity:q")
+    ground.add("messages", scope=ground.scope, sender=peer["id"], recipient=me["id"], content="hello")
+    ground.add("tasks", id="t1", scope=ground.scope, type="fix", title="T", requester=peer["id"])
+    ground.lock(peer, "dir/a file & more.py", "why")
+    assert [mail["content"] for mail in read(server, "swarm://inbox")] == ["hello"]
+    assert [mail["content"] for mail in read(server, "swarm://inbox")] == ["hello"], "reading marks nothing"
+    assert [task["id"] for task in read(server, "swarm://tasks")["open"]] == ["t1"]
+    assert [row["id"] for row in read(server, "swarm://instances")] == [me["id"], peer["id"]]
+    lock = read(server, "swarm://lock?file=dir/a%20file%20%26%20more.py")
+    assert lock["file"] == f"{ground.scope}/dir/a file & more.py"
+    assert lock["active"]["instance_id"] == peer["id"]
+    assert read(server, "swarm://lock?file=free")["active"] is None
+    for uri in ("swarm://nothing", "swarm://lock", "swarm://lock?file=", "file:///etc/passwd", "swarm://inbox/x"):
+        for method in ("resources/read", "resources/subscribe"):
+            assert "swarm://inbox" in server.ask(method, {"uri": uri})["error"]["message"]
+
+
+def test_a_subscriber_hears_of_changes_at_once_and_of_nothing_else(ground: Ground, server: Server):
+    me = server.value("register", {"directory": ground.scope})
+    peer = ground.session("peer", "peer")
+    uris = {"swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock?file=f"}
+    for uri in uris:
+        assert "error" not in server.ask("resources/subscribe", {"uri": uri})
+    assert updated(server, 0.3) is None
+    ground.lock(peer, "g")
+    assert updated(server, 0.3) is None, "another file is no business of this subscriber"
+    ground.lock(peer, "f")
+    assert updated(server, 2) == "swarm://lock?file=f"
+    with ground.store() as store:
+        store.messages.send(peer, me["id"], "hello")
+    assert updated(server, 2) == "swarm://inbox"
+    ground.add("tasks", id="t1", scope=ground.scope, type="fix", title="T", requester=peer["id"], changed_at=10**13)
+    assert updated(server, 2) == "swarm://tasks"
+    ground.session("third", "third")
+    assert updated(server, 2) == "swarm://instances"
+    server.ask("resources/unsubscribe", {"uri": "swarm://inbox"})
+    with ground.store() as store:
+        store.messages.send(peer, me["id"], "again")
+    assert updated(server, 0.4) is None
+
+
+def test_prompts(server: Server):
+    prompts = {prompt["name"]: prompt for prompt in server.ask("prompts/list")["prompts"]}
+    assert set(prompts) == {"setup", "protocol"} and all(p["title"] and p["description"] for p in prompts.values())
+    for name in prompts:
+        (message,) = server.ask("prompts/get", {"name": name})["messages"]
+        assert message["role"] == "user" and "bootstrap" in message["content"]["text"]
+    assert "no prompt" in server.ask("prompts/get", {"name": "odd"})["error"]["message"]
+
+
+# -- waiting ------------------------------------------------------------------------------------------
+
+
+def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground, server: Server):
+    server.value("register", {"directory": ground.scope})
+    waiting = server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
+    begun = time.monotonic()
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert time.monotonic() - begun < time_limit(2)
+    server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting}})
+    ground.lock(ground.session("peer"), "g")
+    message = server.next_message(1)
+    assert message is None or message["id"] != waiting or "error" in message, "nobody waits for the result any more"
+    assert server.value("whoami")
+
+
+# -- the opening --------------------------------------------------------------------------------------
+
+
+def opening_answers(server: Server) -> list[dict]:
+    """The answers to what a client asks first."""
+    methods = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+    return [server.welcome, *(server.ask(method) for method in methods)]
+
+
+def first_opening(ground: Ground) -> list[dict]:
+    """The same of an installation's first server, which has written them down when it ends."""
+    with Server(ground) as first:
+        spoken = opening_answers(first)
+        assert loads_the_sdk(first)
+        first.close_input()
+        assert first.ended_within(5) == 0
+    return spoken
+
+
+def loads_the_sdk(server: Server) -> bool:
+    """Told by what the process has mapped, which only Linux shows; elsewhere it is taken for granted."""
+    maps = Path(f"/proc/{server.process.pid}/maps")
+    return "pydantic_core" in maps.read_text() if maps.exists() else True
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells what a process has loaded by /proc (Linux)")
+def test_the_first_answers_are_the_sdks_own_and_later_servers_give_them_without_it(ground: Ground):
+    spoken = first_opening(ground)
+    with Server(ground) as second:
+        assert opening_answers(second) == spoken
+        assert not loads_the_sdk(second)
+        row = second.value("register", {"directory": ground.scope})
+        assert loads_the_sdk(second)
+        assert second.value("whoami")["id"] == row["id"]
+        assert opening_answers(second)[1:] == spoken[1:], "and so does the SDK, once it is there"
+
+
+def test_a_client_of_another_protocol_version_is_not_answered_from_the_wrong_record(ground: Ground, monkeypatch):
+    from support import serving
+
+    first_opening(ground)
+    for version in ("2024-11-05", "1999-01-01"):
+        monkeypatch.setitem(serving.ABOUT, "protocolVersion", version)
+        answers = []
+        for _ in range(2):
+            with Server(ground) as server:
+                answers.append(opening_answers(server))
+        assert answers[0] == answers[1]
+        if version != "1999-01-01":
+            assert answers[0][0]["protocolVersion"] == version
+
+
+def test_a_spoilt_record_is_done_without(ground: Ground):
+    spoken = first_opening(ground)
+    (record,) = Path(os.environ["SWARM_STATE_DIR"], "server").glob("opening-*.json")
+    for spoilt in (b"{", b'{"initialize 2025-06-18": 7}', b"\xff\xfe"):
+        record.write_bytes(spoilt)
+        with Server(ground) as server:
+            assert opening_answers(server) == spoken, spoilt
+        assert json.loads(record.read_bytes()), spoilt
+
+
+def test_a_client_that_sends_everything_at_once_is_answered_in_full(ground: Ground):
+    about = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}
+    lines = [about, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    lines += [{"jsonrpc": "2.0", "id": n, "method": "tools/list"} for n in range(1, 4)]
+    lines += [{"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "register", "arguments": {"directory": ground.scope}}}]
+    lines += [{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "lock_file", "arguments": {"file": "f" * 3000}}} for n in range(5, 40)]
+    done = subprocess.run(
+        [*SWARM, "serve"], cwd=ground.repo, input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True, timeout=60
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and sorted(answer["id"] for answer in answers) == list(range(40)), done.stderr
+
+
+def test_an_empty_or_absent_client_is_no_trouble(ground: Ground):
+    for data in (b"", b"\n\n", b"nonsense\n"):
+        done = subprocess.run([*SWARM, "serve"], cwd=ground.repo, input=data, capture_output=True, timeout=60)
+        assert done.returncode == 0 and b"Traceback" not in done.stderr

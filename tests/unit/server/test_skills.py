@@ -1,0 +1,80 @@
+"""The skills: short, and naming only what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
+from swarm_mcp.cli.main import COMMANDS
+from swarm_mcp.server.guidance import ROLES, for_label
+from swarm_mcp.store.task_requests import TYPES
+from swarm_mcp.store.task_states import STATUSES
+
+SKILLS = bundle.plugin_source() / "skills"
+FILES = sorted(SKILLS.rglob("*.md"))
+IDS = [str(path.relative_to(SKILLS)) for path in FILES]
+
+
+def tools() -> dict:
+    from swarm_mcp.server import tools as groups
+
+    found = {}
+    for path in Path(groups.__file__).parent.glob("*.py"):
+        if path.stem != "__init__":
+            module = __import__(f"swarm_mcp.server.tools.{path.stem}", fromlist=["TOOLS"])
+            found.update({tool.name: tool for tool in module.TOOLS})
+    return found
+
+
+def test_there_are_skills():
+    assert {"swarm-mcp/SKILL.md", "swarm/SKILL.md", "swarm-mcp/references/tasks.md"} <= set(IDS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_a_file_is_short(path: Path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 150 and all(len(line) <= 125 for line in lines if not line.startswith(("description:", "|")))
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name == "SKILL.md"], ids=str)
+def test_front_matter_says_what_and_when(path: Path):
+    _, front, body = path.read_text(encoding="utf-8").split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in front.strip().splitlines())
+    assert fields["name"] == path.parent.name
+    assert 100 < len(fields["description"]) <= 1024 and "Use " in fields["description"]
+    assert body.strip().startswith("# ")
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_commands_tools_and_files_exist(path: Path):
+    text = path.read_text(encoding="utf-8")
+    for verb in re.findall(r"`swarm-mcp ([a-z-]+)", text):
+        assert verb in COMMANDS or verb == "help", verb
+    for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
+        assert flag in VALUE_FLAGS | SWITCHES, flag
+    for name in re.findall(r"`(references/[^`<]+)`", text):
+        assert (path.parent / name).is_file(), name
+    known = tools()
+    arguments = {name for tool in known.values() for name in tool.properties} | set(TYPES) | set(STATUSES)
+    answers = {"new_messages", "instance_changes", "kv_updates", "next_action", "work_tracker"}
+    task_fields = {"fixes_task_id", "review_of_task_id", "depends_on", "approval_required", "idempotency_key"}
+    for span in re.findall(r"`([a-z]+(?:_[a-z]+)+)[`(]", text):
+        assert span in known or span in arguments | answers | task_fields, span
+
+
+def test_each_role_that_sessions_are_told_of_has_its_reference():
+    for role in ROLES:
+        reference = f"references/{role}.md"
+        assert reference in for_label(f"role:{role}")[1]
+        assert (SKILLS / "swarm-mcp" / reference).is_file()
+
+
+def test_the_skill_shows_every_verb_of_its_table():
+    table = [line for line in (SKILLS / "swarm-mcp" / "SKILL.md").read_text().splitlines() if line.startswith("| ")]
+    shell = " ".join(line.rsplit("|", 2)[1] for line in table)
+    named = set(re.findall(r"`(?:swarm-mcp )?([a-z-]+)(?: [A-Za-z-][^`]*)?`", shell))
+    assert named <= set(COMMANDS) and {"claim", "send", "watch", "lock"} <= named

@@ -1,0 +1,97 @@
+"""The tools about shared values: the contract's answers, and refusals that say so."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.fixtures import Ground
+from support.toolbox import Hands
+
+FOREIGN = {"error": "KV key is owned by another identity"}
+
+
+@pytest.fixture
+def hands(ground: Ground) -> tuple[Hands, Hands, Hands]:
+    """Sessions of identity p, of identity q, and of none."""
+    labels = (("1", "identity:p one"), ("2", "identity:q two"), ("3", "three"))
+    return tuple(Hands(ground, ground.session(name, label)) for name, label in labels)
+
+
+def test_set_get_append_list_delete(hands):
+    mine, *_ = hands
+    assert mine.text("kv_get", key="k") == 'Key "k" not found'
+    assert mine.text("kv_set", key="k", value="v") == 'Set "k"'
+    found = mine.value("kv_get", key="k")
+    assert list(found) == ["value", "updated_at", "owner_identity"]
+    assert (found["value"], found["owner_identity"]) == ("v", "identity:p")
+    assert mine.text("kv_append", key="l", value="1") == 'Appended to "l" (1 items)'
+    assert mine.text("kv_append", key="l", value='{"a": 2.50}') == 'Appended to "l" (2 items)'
+    assert mine.value("kv_get", key="l")["value"] == '[1,{"a":2.50}]'
+    assert mine.text("kv_append", key="k", value="3") == 'Appended to "k" (2 items)'
+    listed = mine.value("kv_list")
+    assert [row["key"] for row in listed] == ["k", "l"] and list(listed[0]) == ["key", "updated_at"]
+    assert [row["key"] for row in mine.value("kv_list", prefix="k")] == ["k"]
+    assert mine.value("kv_list", prefix="K") == mine.value("kv_list", prefix="%") == []
+    assert mine.text("kv_delete", key="k") == 'Deleted "k"'
+    missing = mine.text("kv_delete", key="k")
+    assert missing.startswith('Deleted "k"') and "not there" in missing
+
+
+def test_what_is_no_json_is_said_plainly_and_changes_nothing(hands):
+    mine, *_ = hands
+    mine.text("kv_set", key="l", value="[1]")
+    for wrong in ("not json", "", "NaN", "[1"):
+        assert mine.text("kv_append", key="l", value=wrong).startswith("Value must be valid JSON")
+    assert mine.value("kv_get", key="l")["value"] == "[1]"
+
+
+def test_another_identitys_key_is_hidden_and_every_write_to_it_is_refused(ground: Ground, hands):
+    mine, theirs, nobody = hands
+    mine.text("kv_set", key="k", value="v")
+    for other in (theirs, nobody):
+        assert other.text("kv_get", key="k") == 'Key "k" not found'
+        assert other.value("kv_list") == []
+        assert other.value("kv_set", key="k", value="w") == FOREIGN
+        assert other.value("kv_append", key="k", value="1") == FOREIGN
+        assert other.value("kv_delete", key="k") == FOREIGN
+    assert mine.value("kv_get", key="k")["value"] == "v"
+    assert ground.sql("SELECT type FROM events WHERE type LIKE 'kv.%'") == [{"type": "kv.set"}]
+
+
+def test_what_belongs_to_nobody_is_everybodys(hands):
+    mine, theirs, nobody = hands
+    nobody.text("kv_set", key="open", value="1")
+    for reader in hands:
+        assert reader.value("kv_get", key="open")["owner_identity"] is None
+        assert [row["key"] for row in reader.value("kv_list")] == ["open"]
+    assert theirs.text("kv_set", key="open", value="2") == 'Set "open"'
+    assert mine.value("kv_set", key="open", value="3") == FOREIGN
+
+
+def test_the_planner_of_the_scope_is_known_to_every_identity(ground: Ground, hands):
+    row = ground.session("4", "identity:p role:planner")
+    for reader in hands:
+        assert json.loads(reader.value("kv_get", key="owner/planner")["value"])["instance_id"] == row["id"]
+
+
+def test_each_scope_has_its_own_keys(ground: Ground, hands):
+    mine, *_ = hands
+    mine.text("kv_set", key="k", value="here")
+    far = Hands(ground, ground.session("9", "identity:p", scope="/far"))
+    assert far.text("kv_get", key="k") == 'Key "k" not found' and far.value("kv_list") == []
+
+
+def test_an_unregistered_connection_is_told_so(ground: Ground):
+    stranger = Hands(ground)
+    calls = {"kv_get": {"key": "k"}, "kv_set": {"key": "k", "value": "v"}, "kv_append": {"key": "k", "value": "1"},
+             "kv_delete": {"key": "k"}, "kv_list": {}}  # fmt: skip
+    for name, arguments in calls.items():
+        assert stranger.text(name, **arguments) == "Not registered. Call register first."
+    assert ground.sql("SELECT key FROM kv") == []
+
+
+def test_a_blank_key_is_an_error(hands):
+    mine, *_ = hands
+    for name, more in (("kv_set", {"value": "v"}), ("kv_append", {"value": "1"})):
+        assert mine.answer(name, key=" ", **more).is_error

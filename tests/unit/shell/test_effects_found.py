@@ -1,0 +1,167 @@
+"""Names that a search finds: each is written, none is where nothing is found, and xargs splits them again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from corpora import sandbox
+
+from swarm_hook_core.shell import effects_of
+from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.renaming import in_perl, in_words
+
+FILES = ("a.txt", "a", "b.txt", "two words.txt", "words.txt", "sub/c.txt", "sub/it's.txt", "keep/d.md", "empty/.keep")
+
+# Each is really run, and must change what is found, no more; of `=`, what is found is only possible.
+COMMANDS = r"""
+find . -name '*\ *.txt' | xargs rm
+find . -name '*\ *.txt' -print0 | xargs -0 rm
+find . -name '*\ *.txt' | xargs -d '\n' rm
+find . -name '*\ *.txt' | xargs -I{} mv {} {}.old
+find . -name '*.txt' -not -name "*'*" | xargs -n 1 touch
+find . -name '*.nope' | xargs touch a.txt
+find . -name '*.nope' | xargs -r touch a.txt
+find . -name '*.nope' | xargs -I{} cp {} a.txt
+find . -name '*.nope' -exec mv {} a.txt \;
+find . -name '*.nope' -exec touch a.txt {} +
+find . -name '*.nope' -exec mv {} {}l \;
+find . -name '*.nope' -delete
+find "$1" | xargs -r touch
+find "" -delete
+rm -rf ""
+cp *.nope a.txt
+mv keep/*.nope a.txt
+for f in $(find . -name '*.nope'); do touch a.txt; done
+find . -name '*.nope' | while read -r f; do touch a.txt; done
+rm -f $(find . -name '*\ *.txt')
+find sub -type f | while read -r f; do mv "$f" "${f%.txt}.md"; done
+find . -name '*.txt' -exec cp {} keep/ \;
+find . -maxdepth 1 -name '*.txt' -exec touch {} +
+find . -path ./sub -prune -o -name '*.txt' -print | grep b.txt | xargs touch
+find . -name '*.txt' | sort | head -n 30 | grep -v "[' ]" | xargs touch
+find . -name '*.txt' -exec sh -c 'mv "$1" "${1%.txt}.bak"' _ {} \;
+find sub keep -type f -delete
+mapfile -t all < <(find sub -name 'c*'); touch "${all[@]}"
+mkdir new; touch new/x.txt; find new -name '*.txt' -delete
+""".strip().split("\n")
+POSSIBLE = ["find . -name '*.txt' | xargs touch"]  # stops at the open quote, in the order of the disk
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in FILES:
+        path = tmp_path / "box" / "repo" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x\n")
+        os.utime(path, (sandbox.LONG_AGO, sandbox.LONG_AGO))
+    return tmp_path / "box"
+
+
+def run(command: str, root: Path) -> set[str]:
+    """What it really changes in the repository, of a copy of `root`."""
+    copy = root.parent / "copy"
+    shutil.copytree(root, copy)
+    before = sandbox.Snapshot(str(copy))
+    for name in ("home", "tmp"):
+        (copy / name).mkdir()
+    subprocess.run(["bash", "-c", command], cwd=copy / "repo", env=sandbox.environment(str(copy)), capture_output=True,
+                   stdin=subprocess.DEVNULL)  # fmt: skip
+    return {os.path.relpath(path, "repo") for path in before.changed(sandbox.Snapshot(str(copy)))[0]}
+
+
+def met(command: str, root: Path, files) -> tuple[set[str], set[str]]:
+    effects = effects_of(command, str(root / "repo"), sandbox.environment(str(root)))
+    written = {os.path.normpath(os.path.join(one.folder, one.path)) for one in effects.writes}
+    certain, possible = set(), set()
+    for name in files:
+        path = str(root / "repo" / name)
+        answers = [tree.admits(path) for tree in effects.trees if (path + "/").startswith(tree.root + "/")]
+        if path in written or True in answers:
+            certain.add(name)
+        elif None in answers:
+            possible.add(name)
+    return certain, possible
+
+
+@pytest.mark.skipif(shutil.which("xargs") is None, reason="compared with what is really done")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_found_is_what_is_written(command: str, root: Path) -> None:
+    changed = run(command, root)
+    certain, possible = met(command, root, changed | set(FILES))
+    assert certain == changed
+    assert not possible
+
+
+@pytest.mark.parametrize("command", POSSIBLE)
+def test_where_it_stops_nobody_knows(command: str, root: Path) -> None:
+    certain, possible = met(command, root, FILES)
+    assert not certain and possible >= {"a.txt", "sub/c.txt", "words.txt"}
+
+
+def test_more_than_can_be_listed_go_by_the_expression(root: Path) -> None:
+    for number in range(2000):
+        (root / "repo/sub" / f"{number}.txt").touch()
+    files = ["sub/7.txt", "two words.txt", "a"]
+    assert met("find . -name '*.txt' | xargs rm", root, files) == ({"sub/7.txt"}, set())
+    assert met("find . -name '*.txt' -delete", root, files) == ({"sub/7.txt", "two words.txt"}, set())
+    assert met("find . -name '*.txt' -exec rm {} +", root, files) == ({"sub/7.txt", "two words.txt"}, set())
+
+
+def test_what_an_earlier_part_may_have_made_is_found_too(root: Path) -> None:
+    for before in ("python3 gen.py", "make", "git checkout topic", "cp -r keep new", "touch sub/e.txt"):
+        certain, possible = met(f"{before}; find . -name 'e.txt' -delete", root, ["sub/e.txt"])
+        assert certain | possible, before
+
+
+def test_parts_of_a_name(root: Path) -> None:
+    files = [*FILES, "a.md", "sub/c.md", "keep/c.txt", "keep/c"]
+    moved = {"a.txt", "a.md", "sub/c.txt", "sub/c.md"}
+    assert met("parallel mv {} {.}.md ::: a.txt sub/c.txt", root, files)[0] == moved
+    assert met("parallel cp {} keep/{/} ::: sub/c.txt", root, files)[0] == {"keep/c.txt"}
+    assert met("find sub -name 'c*' | parallel mv {} keep/{/.}", root, files)[0] == {"sub/c.txt", "keep/c"}
+    assert met("fd -g 'c.*' sub -x mv {} {//}/../a.md", root, files)[0] == {"sub/c.txt", "a.md"}
+    assert met("fd -g '*.nope' -x cp {} a.txt", root, files) == (set(), set())
+
+
+RENAMED = {
+    (r"s/\.txt$/.md/", "sub/a.txt"): "sub/a.md",
+    (r"s/\.nope$/.md/", "a.txt"): "a.txt",
+    ("s/a/b/g", "aaa"): "bbb",
+    ("s/A/b/i", "aaa"): "baa",
+    ("s/^/new_/", "a"): "new_a",
+    (r"s/(\d+)-(\w+)/$2-$1/", "12-x"): "x-12",
+    (r"s/(\d+)/${1}0/", "12"): "120",
+    ("s|sub/||", "sub/a"): "a",
+    ("s{a}{b}", "a"): "b",
+    ("y/A-Z/a-z/", "README"): "readme",
+    ("tr/a-c/x/d", "abcd"): "xd",
+    ("s/a/b/; s/b/c/", "a"): "c",
+    ("$_ = lc", "A"): "a",
+    ('s/x/sprintf("%d",1)/e', "x"): None,
+    (r"s/x/\U$&/", "x"): None,
+    ("s/(a|aa)+$/b/", "a" * 100): None,
+    ("s/.*.*.*.*x/b/", "a" * 100): None,
+    ("print", "x"): None,
+}
+
+
+@pytest.mark.parametrize(("code", "name"), RENAMED)
+def test_rename_of_perl(code: str, name: str) -> None:
+    assert in_perl([code], split([]))(name) == RENAMED[code, name]
+
+
+def test_rename_of_util_linux() -> None:
+    assert in_words([".txt", ".md"], split([]))("a.txt/b.txt.txt") == "a.txt/b.md.txt"
+    assert in_words([".txt", ".md"], split(["-a"]))("b.txt.txt") == "b.md.md"
+    assert in_words(["x", "y"], split(["-l"]))("xx") == "xy"
+
+
+def test_rename_of_names_that_do_not_match_writes_nothing(root: Path) -> None:
+    files = [*FILES, "a.md", "b.md"]
+    for command in (r"rename 's/\.nope$/.md/' *.txt", "rename zzz yyy *", "rename 's/a/b/' *.nope"):
+        assert met(command, root, files) == (set(), set())
+    assert met(r"rename 's/\.txt$/.md/' [ab].txt", root, files)[0] == {"a.txt", "a.md", "b.txt", "b.md"}

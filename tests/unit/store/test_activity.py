@@ -1,0 +1,609 @@
+"""Waiting for something to happen: by the store, by the tool over real pipes, and the situation at a glance."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import threading
+import time
+import types
+
+from support import many_processes as crowd
+import pytest
+from support.fixtures import Ground, Sleeper, time_limit, wait_for
+from support.serving import Server
+
+from swarm_mcp.server.tool import WaitingCall
+from swarm_mcp.server.tools.activity import SWEEP_SECONDS, TOOLS
+from swarm_mcp.session_summary import situation
+from swarm_mcp.store.activity import EVENTS_AT_ONCE, LOCKS_TOLD
+from swarm_mcp.store.messages import Messages
+from swarm_mcp.store.task_glance import ENDED_SHOWN, SHOWN, glance
+
+
+class Onlooker:
+    """A session in the midst of others, and what is new to it since the last look."""
+
+    def __init__(self, ground: Ground, label: str = "identity:p onlooker"):
+        self.ground = ground
+        self.me = ground.session("onlooker", label)
+        self.peer = ground.session("peer", "identity:p peer")
+        self.stranger = ground.session("stranger", "identity:q secret-name")
+        with ground.store() as store:
+            self.moment = store.activity.moment(self.me)
+
+    def news(self):
+        with self.ground.store() as store:
+            found = store.activity.since(self.me, self.moment)
+        self.moment = found.moment
+        return found
+
+    def changes(self) -> list[str]:
+        return self.news().changes
+
+    def task(self, requester: dict, title: str = "T", **given) -> str:
+        with self.ground.store() as store:
+            return store.tasks.request(requester, {"type": "fix", "title": title, **given})["task"]["id"]
+
+
+@pytest.fixture
+def onlooker(ground: Ground) -> Onlooker:
+    return Onlooker(ground)
+
+
+# -- what is news --------------------------------------------------------------------------------------
+
+
+def test_nothing_is_new_until_something_happens(onlooker: Onlooker):
+    assert onlooker.changes() == []
+
+
+def test_a_message_to_this_session_alone(onlooker: Onlooker):
+    with onlooker.ground.store() as store:
+        store.messages.send(onlooker.me, onlooker.peer["id"], "to somebody else")
+        assert onlooker.changes() == []
+        store.messages.send(onlooker.peer, onlooker.me["id"], "to me")
+    assert onlooker.changes() == ["new_messages"]
+    assert onlooker.changes() == []
+
+
+def test_a_task_that_comes_or_changes(onlooker: Onlooker):
+    task = onlooker.task(onlooker.peer)
+    assert onlooker.changes() == ["task_updates"]
+    with onlooker.ground.store() as store:
+        store.tasks.claim(onlooker.peer, task)
+    assert onlooker.changes() == ["task_updates"]
+
+
+def test_a_session_that_comes_or_goes(onlooker: Onlooker):
+    newcomer = onlooker.ground.session("new", "identity:p new")
+    assert onlooker.changes() == ["instance_changes"]
+    with onlooker.ground.store() as store:
+        store.instances.remove(newcomer["id"])
+    assert onlooker.changes() == ["instance_changes"]
+
+
+def test_a_shared_value(onlooker: Onlooker):
+    with onlooker.ground.store() as store:
+        for change in (
+            lambda: store.kv.put(onlooker.peer, "k", "v"),
+            lambda: store.kv.append(onlooker.peer, "k", "1"),
+            lambda: store.kv.delete(onlooker.peer, "k"),
+        ):
+            change()
+            assert onlooker.changes() == ["kv_updates"]
+
+
+def test_a_file_that_is_locked_or_released(onlooker: Onlooker):
+    ground, file = onlooker.ground, f"{onlooker.ground.scope}/f"
+    ground.lock(onlooker.peer, "f")
+    news = onlooker.news()
+    assert news.changes == ["lock_updates"]
+    assert news.locks == ({"file": file, "change": "acquired", "instance_id": onlooker.peer["id"]},)
+    with ground.store() as store:
+        store.locks.release(onlooker.peer, "f")
+    assert onlooker.news().locks == ({"file": file, "change": "released", "instance_id": onlooker.peer["id"]},)
+    ground.lock(onlooker.peer, "f")
+    with ground.store() as store:
+        store.locks.release(onlooker.peer, "f")
+    assert [lock["change"] for lock in onlooker.news().locks] == ["released"], "what became of it in the end"
+
+
+def test_a_holder_that_goes(onlooker: Onlooker):
+    onlooker.ground.lock(onlooker.peer, "f")
+    onlooker.news()
+    with onlooker.ground.store() as store:
+        store.instances.remove(onlooker.peer["id"])
+    news = onlooker.news()
+    assert news.changes == ["instance_changes", "lock_updates"]
+    assert news.locks[0]["instance_id"] == onlooker.peer["id"], "it has left, and may still be named"
+
+
+def test_ones_own_doing_is_no_news(onlooker: Onlooker):
+    ground, me = onlooker.ground, onlooker.me
+    task = onlooker.task(me)
+    ground.lock(me, "f")
+    with ground.store() as store:
+        store.tasks.claim(me, task)
+        store.kv.put(me, "k", "v")
+        store.locks.release(me, "f")
+        store.messages.send(me, onlooker.peer["id"], "x")
+    ground.session("onlooker", me["label"])  # the same session renews itself
+    assert onlooker.changes() == []
+    onlooker.task(me)
+    onlooker.task(onlooker.peer)
+    assert onlooker.changes() == ["task_updates"], "one's own beside another's hides nothing"
+
+
+def test_strangers_are_no_news_but_for_their_locks(onlooker: Onlooker):
+    ground, stranger = onlooker.ground, onlooker.stranger
+    onlooker.task(stranger)
+    with ground.store() as store:
+        store.kv.put(stranger, "theirs", "v")
+    another = ground.session("another", "identity:q another")
+    assert onlooker.changes() == []
+    ground.lock(another, "f", "secret-note")
+    news = onlooker.news()
+    assert news.locks == ({"file": f"{ground.scope}/f", "change": "acquired", "instance_id": None},)
+    with ground.store() as store:
+        store.instances.remove(another["id"])
+    news = onlooker.news()
+    assert (news.changes, news.locks[0]["instance_id"]) == (["lock_updates"], None), "unnamed after it has left too"
+
+
+def test_changes_of_an_implementation_without_events(onlooker: Onlooker):
+    """Counters alone tell: ``tasks.changed_at``, ``kv_scope_updates``, the number of sessions."""
+    ground = onlooker.ground
+    ground.add("tasks", id="t", scope=ground.scope, type="fix", title="T", requester="x", changed_at=10**15)
+    assert onlooker.changes() == ["task_updates"]
+    ground.sql("UPDATE kv_scope_updates SET changed_at = changed_at + 1")
+    ground.sql("INSERT OR IGNORE INTO kv_scope_updates VALUES (?, 5)", ground.scope)
+    assert onlooker.changes() == ["kv_updates"]
+    ground.stranger("foreign", registered_at=10**11)
+    assert onlooker.changes() == ["instance_changes"]
+    ground.sql("DELETE FROM instances WHERE id = 'foreign'")
+    assert onlooker.changes() == ["instance_changes"]
+
+
+def test_mutexes_are_no_files(onlooker: Onlooker):
+    onlooker.ground.lock(onlooker.peer, "/__swarm/spawn/x")
+    assert onlooker.changes() == []
+
+
+def test_another_scope_is_another_world(onlooker: Onlooker, tmp_path):
+    elsewhere = onlooker.ground.session("elsewhere", "identity:p elsewhere", directory=str(tmp_path / "other"))
+    onlooker.task(elsewhere)
+    onlooker.ground.lock(elsewhere, "f")
+    assert onlooker.changes() == []
+
+
+def test_more_than_anybody_reads(onlooker: Onlooker):
+    ground = onlooker.ground
+    ground.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+        " INSERT INTO events (scope, type, actor, subject) SELECT ?, 'context.lock_acquired', ?, '/f' || i FROM n",
+        EVENTS_AT_ONCE + 50, ground.scope, onlooker.peer["id"],
+    )  # fmt: skip
+    news = onlooker.news()
+    assert news.changes == ["lock_updates"]
+    assert len(news.locks) == LOCKS_TOLD and news.locks[-1]["file"] == f"/f{EVENTS_AT_ONCE + 50}"
+    assert onlooker.changes() == []
+
+
+def test_asking_costs_the_same_with_a_hundred_thousand_rows(onlooker: Onlooker):
+    def cost() -> float:
+        with onlooker.ground.store() as store:
+            onlooker.ground.lock(onlooker.peer, "f")
+            took = []
+            for _ in range(30):
+                begun = time.perf_counter()
+                store.activity.since(onlooker.me, onlooker.moment)
+                took.append(time.perf_counter() - begun)
+            return statistics.median(took)
+
+    before = cost()
+    scope, me = onlooker.ground.scope, onlooker.me["id"]
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+    for statement in (
+        f"{numbers} INSERT INTO tasks (id, scope, type, title, requester, status)"
+        f" SELECT i, '{scope}', 'fix', '', '', 'done' FROM n",
+        f"{numbers} INSERT INTO messages (scope, sender, recipient, content) SELECT '{scope}', '', '{me}', '' FROM n",
+        f"{numbers} INSERT INTO events (scope, type) SELECT '{scope}', 'kv.set' FROM n",
+        f"{numbers} INSERT INTO context (id, scope, instance_id, file, type, content)"
+        f" SELECT i, '{scope}', '', '/' || i, 'lock', '' FROM n",
+    ):
+        onlooker.ground.sql(statement)
+    onlooker.news()
+    assert cost() < max(2 * before, before + 0.0005)
+
+
+def many_tasks(ground: Ground, status: str, number: int = 3000) -> None:
+    ground.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks"
+        " (id, scope, type, title, requester, status, priority, changed_at)"
+        " SELECT ? || i, ?, 'fix', '', '', ?, 9, i FROM n",
+        number, status, ground.scope, status,
+    )  # fmt: skip
+
+
+def test_an_answer_about_tasks_stays_small_and_has_what_changed(onlooker: Onlooker):
+    ground, me = onlooker.ground, onlooker.me
+    for status in ("open", "done", "blocked"):
+        many_tasks(ground, status)
+    with ground.store() as store:
+        before = store.activity.moment(me).task + 1
+        made = onlooker.task(onlooker.peer, "less urgent than all the others")
+        seen = glance(store, me, before)
+        shown = {status: len(seen[status]) for status in ("open", "done", "blocked", "failed")}
+        assert shown == {"open": SHOWN + 1, "done": ENDED_SHOWN, "blocked": SHOWN, "failed": 0}
+        assert seen["open"][-1]["id"] == made
+        assert seen["done"][0]["id"] == "done3000", "the newest endings"
+        assert seen["not_shown"] == {"open": 3000 - SHOWN, "done": 3000 - ENDED_SHOWN, "blocked": 3000 - SHOWN}
+        assert seen["terminal_counts"] == {"done": 3000, "failed": 0, "cancelled": 0}
+
+
+def test_a_few_tasks_are_shown_as_ever(onlooker: Onlooker):
+    ground, me = onlooker.ground, onlooker.me
+    for title in ("a", "b"):
+        onlooker.task(onlooker.peer, title)
+    onlooker.task(onlooker.stranger, "secret")
+    with ground.store() as store:
+        ended = onlooker.task(me, "c")
+        store.tasks.claim(me, ended)
+        store.tasks.end(me, ended, "done", "r")
+        assert glance(store, me) == store.tasks.current(me)
+        assert glance(store, me, 0) == store.tasks.current(me)
+
+
+# -- the tool ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(ground: Ground):
+    with Server(ground) as running:
+        running.me = running.value("register", {"directory": ground.scope, "label": "identity:p waiter"})
+        running.value("swarm_status")  # what comes first loads what the rest needs
+        yield running
+
+
+def wait(server: Server, seconds: int = 10) -> int:
+    number = server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": seconds}})
+    time.sleep(0.4)
+    return number
+
+
+def answer(server: Server, number: int) -> dict:
+    result = server.answer_to(number)
+    assert not result.get("isError"), result
+    return result["structuredContent"]
+
+
+def poll(server: Server) -> list[dict]:
+    return json.loads(server.call("poll_messages")["content"][0]["text"])
+
+
+def test_it_wakes_within_moments_of_another_process(ground: Ground, server: Server):
+    peer = ground.session("peer", "identity:p peer")
+    # The time between the commit in that process and the answer here, twenty times.
+    body = """
+store = Store(arguments["path"])
+peer = store.instances.get(arguments["peer"])
+gate()
+for number in range(20):
+    sys.stdin.readline()
+    time.sleep(0.05 + 0.007 * (number % 7))
+    if number % 2:
+        store.messages.send(peer, arguments["me"], str(number))
+    else:
+        store.locks.acquire(peer, "f" + str(number))
+    print(json.dumps(time.monotonic()), flush=True)
+"""
+    arguments = {"path": ground.database, "peer": peer["id"], "me": server.me["id"]}
+    took = []
+    with crowd.Crowd(body, [arguments]) as members:
+        members.start()
+        (process,) = members.processes
+        for number in range(20):
+            begun = server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 10}})
+            time.sleep(0.1)
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            value = answer(server, begun)
+            woken = time.monotonic()
+            took.append(woken - float(process.stdout.readline()))
+            assert value["changes"] == [("new_messages" if number % 2 else "lock_updates")]
+    assert statistics.median(took) < time_limit(0.05), took
+    assert max(took) < time_limit(0.25), took
+
+
+@pytest.mark.parametrize("seconds", [1, 2])
+def test_a_timeout_is_kept(server: Server, seconds: int):
+    begun = time.monotonic()
+    value = server.value("wait_for_activity", {"timeout_seconds": seconds})
+    assert seconds <= time.monotonic() - begun < seconds + 0.1
+    assert value["changes"] == [] and value["timeout"] is True and value["message"]
+
+
+def test_mail_that_waits_is_given_at_once_and_once(ground: Ground, server: Server):
+    peer = ground.session("peer", "identity:p peer")
+    with ground.store() as store:
+        store.messages.send(peer, server.me["id"], "hello")
+    begun = time.monotonic()
+    value = server.value("wait_for_activity", {"timeout_seconds": 10})
+    assert time.monotonic() - begun < time_limit(1)
+    assert list(value) == ["changes", "messages", "tasks"] and value["changes"] == ["new_messages"]
+    (message,) = value["messages"]
+    assert set(message) == {"id", "sender", "content", "created_at"} and message["content"] == "hello"
+    assert set(value["tasks"]) == {
+        "open", "claimed", "in_progress", "done", "failed", "cancelled", "blocked", "approval_required",
+        "terminal_counts",
+    }  # fmt: skip
+    wait_for(lambda: ground.sql("SELECT read FROM messages") == [{"read": 1}])
+    assert poll(server) == []
+    assert server.value("wait_for_activity", {"timeout_seconds": 1})["changes"] == []
+
+
+def test_each_kind_of_change_comes_with_what_it_changed(ground: Ground, server: Server):
+    peer = ground.session("peer", "identity:p peer")
+    number = wait(server)
+    with ground.store() as store:
+        store.messages.send(peer, server.me["id"], "hello")
+    value = answer(server, number)
+    assert list(value) == ["changes", "messages"] and value["messages"][0]["content"] == "hello"
+
+    number = wait(server)
+    with ground.store() as store:
+        task = store.tasks.request(peer, {"type": "fix", "title": "T"})["task"]
+    value = answer(server, number)
+    assert list(value) == ["changes", "tasks"] and value["tasks"]["open"][0]["id"] == task["id"]
+
+    number = wait(server)
+    third = ground.session("third", "identity:p third")
+    value = answer(server, number)
+    assert list(value) == ["changes", "instances"]
+    assert {row["id"] for row in value["instances"]} == {server.me["id"], peer["id"], third["id"]}
+
+    number = wait(server)
+    with ground.store() as store:
+        store.kv.put(peer, "k", "v")
+    assert answer(server, number) == {"changes": ["kv_updates"]}
+
+    number = wait(server)
+    ground.lock(peer, "f")
+    locks = [{"file": f"{ground.scope}/f", "change": "acquired", "instance_id": peer["id"]}]
+    assert answer(server, number) == {"changes": ["lock_updates"], "locks": locks}
+
+
+def test_it_waits_for_ever_where_no_timeout_is_set(ground: Ground, server: Server):
+    peer = ground.session("peer", "identity:p peer")
+    number = wait(server, 0)
+    assert server.next_message(2 * SWEEP_SECONDS + 0.5) is None
+    ground.lock(peer, "f")
+    assert answer(server, number)["changes"] == ["lock_updates"]
+
+
+def test_a_release_wakes_who_was_refused_and_says_so(ground: Ground, server: Server):
+    peer = ground.session("peer", "identity:p peer")
+    ground.lock(peer, "f")
+    assert server.value("lock_file", {"file": "f"})["error"]
+    number = wait(server)
+    with ground.store() as store:
+        store.locks.release(peer, "f")
+    value = answer(server, number)
+    assert value["changes"] == ["new_messages", "lock_updates"]
+    assert value["messages"][0]["sender"] == "system" and f"{ground.scope}/f is free" in value["messages"][0]["content"]
+    assert server.value("lock_file", {"file": "f"})["ok"]
+
+
+def test_a_killed_holder_is_noticed_while_waiting(ground: Ground, server: Server):
+    with Sleeper() as client:
+        peer = ground.session("peer", "identity:p peer", client=client.identity)
+        ground.lock(peer, "f")
+        assert server.value("lock_file", {"file": "f"})["error"]
+        number = wait(server)
+    begun = time.monotonic()
+    value = answer(server, number)
+    assert time.monotonic() - begun < time_limit(SWEEP_SECONDS + 1)
+    assert value["changes"] == ["new_messages", "instance_changes", "lock_updates"]
+    assert "is gone" in value["messages"][0]["content"]
+
+
+def test_a_cancelled_wait_ends_and_loses_no_mail(ground: Ground, server: Server):
+    peer = ground.session("peer", "identity:p peer")
+    number = wait(server, 0)
+    server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+    time.sleep(0.3)
+    with ground.store() as store:
+        store.messages.send(peer, server.me["id"], "after the cancel")
+    time.sleep(0.3)
+    assert ground.sql("SELECT * FROM swarm_deliveries") == [], "nobody took it"
+    assert [message["content"] for message in poll(server)] == ["after the cancel"]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the take", "during the take"])
+def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch: pytest.MonkeyPatch, late: bool):
+    me, peer = ground.session("me"), ground.session("peer")
+    with ground.store() as store:
+        store.messages.send(peer, me["id"], "m")
+    reached, go_on = threading.Event(), threading.Event()
+
+    class Mail(Messages):
+        def take(self, instance: dict, limit: int = 50) -> list[dict]:
+            rows = super().take(instance, limit) if late else []
+            reached.set()
+            assert go_on.wait(60)
+            return rows if late else super().take(instance, limit)
+
+    monkeypatch.setattr("swarm_mcp.store.messages.Messages", Mail)
+
+    class Waiting(WaitingCall):
+        async def run(self, function):
+            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.carry_out, function))
+
+        def carry_out(self, function):
+            with ground.store() as store:
+                return function(types.SimpleNamespace(store=store, member=lambda: me))
+
+    async def cancel_it() -> None:
+        call = asyncio.create_task(TOOLS[-1].call(Waiting(), {"timeout_seconds": 0}))
+        await asyncio.to_thread(reached.wait, 10)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        go_on.set()
+        await asyncio.gather(*(task for task in asyncio.all_tasks() if task is not asyncio.current_task()))
+
+    asyncio.run(cancel_it())
+    assert ground.sql("SELECT * FROM swarm_deliveries") == []
+    with ground.store() as store:
+        assert len(Messages(store).take(me)) == 1
+
+
+def test_a_server_that_is_killed_while_it_waits_loses_no_mail(ground: Ground):
+    me, peer = ground.session("me", "identity:p me"), ground.session("peer", "identity:p peer")
+    meta = {"sessionId": "me"}
+    for _ in range(3):
+        with Server(ground) as doomed:
+            params = {"name": "wait_for_activity", "arguments": {}, "_meta": meta}
+            doomed.begin("tools/call", params)
+            with ground.store() as store:
+                store.messages.send(peer, me["id"], "m")
+            time.sleep(0.02)
+            doomed.process.kill()
+            doomed.process.wait()
+    with ground.store() as store:
+        unread = store.messages.peek(me, 50)
+        read = ground.sql("SELECT count(*) AS n FROM messages WHERE read = 1")[0]["n"]
+    assert len(unread) + read == 3
+
+
+def test_who_is_not_registered_is_told_so(ground: Ground):
+    with Server(ground) as server:
+        assert server.text("wait_for_activity", {"timeout_seconds": 1}) == "Not registered. Call register first."
+        assert server.text("swarm_status") == "Not registered. Call register first."
+
+
+# -- the situation -------------------------------------------------------------------------------------
+
+
+def status(ground: Ground, me: dict) -> dict:
+    with ground.store() as store:
+        return situation(store, me)
+
+
+def codes(value: dict) -> list[tuple[str, str]]:
+    return sorted({(warning["code"], warning["severity"]) for warning in value["warnings"]})
+
+
+def test_a_quiet_scope(ground: Ground):
+    me = ground.session("me", "identity:p role:planner")
+    peer = ground.session("peer", "identity:p role:implementer")
+    ground.session("stranger", "identity:q secret-name")
+    value = status(ground, me)
+    assert list(value) == [
+        "instance", "peers", "planner_owner", "unread_messages", "task_counts", "assigned_tasks", "claimable_tasks",
+        "active_peer_tasks", "held_locks", "blocking_locks", "warnings", "next_action",
+    ]  # fmt: skip
+    assert value["instance"] == {
+        "id": me["id"], "label": "identity:p role:planner", "role": "planner", "scope": ground.scope,
+        "directory": ground.scope, "file_root": ground.scope,
+    }  # fmt: skip
+    assert [row["id"] for row in value["peers"]] == [peer["id"]]
+    assert value["planner_owner"]["instance_id"] == me["id"] and value["planner_owner"]["is_me"] is True
+    assert status(ground, peer)["planner_owner"]["is_me"] is False
+    assert set(value["task_counts"].values()) == {0} and len(value["task_counts"]) == 8
+    assert value["next_action"]["tool"] == "wait_for_activity" and value["warnings"] == []
+
+
+def test_what_to_do_next(ground: Ground):
+    me, peer = ground.session("me", "role:planner"), ground.session("peer", "peer")
+    with ground.store() as store:
+
+        def next_tool() -> tuple[str, str | None]:
+            action = situation(store, me)["next_action"]
+            return action["tool"], action.get("task_id")
+
+        def request(title: str, **given) -> str:
+            return store.tasks.request(peer, {"type": "fix", "title": title, **given})["task"]["id"]
+
+        approval = request("approve me", approval_required=True)
+        assert next_tool() == ("list_tasks", None)
+        opened = request("open")
+        assert next_tool() == ("claim_next_task", None)
+        given = request("given", assignee=me["id"])
+        store.messages.acknowledge([message["id"] for message in store.messages.take(me)])
+        assert next_tool() == ("claim_task", given)
+        store.tasks.claim(me, opened)
+        assert next_tool() == ("complete_task", opened)
+        store.messages.send(peer, me["id"], "x")
+        assert next_tool() == ("poll_messages", None)
+        value = situation(store, me)
+        assert [message["content"] for message in value["unread_messages"]] == ["x"]
+        assert len(situation(store, me)["unread_messages"]) == 1, "looking marks nothing"
+        assert {task["id"] for task in value["assigned_tasks"]} == {opened, given}
+        assert value["task_counts"]["approval_required"] == 1 and approval
+        assert situation(store, peer)["next_action"]["tool"] == "wait_for_activity", "no planner, so no list_tasks"
+
+
+def test_every_warning(ground: Ground):
+    me, peer = ground.session("me", "me"), ground.session("peer", "peer")
+    past = int(time.time()) - 600
+    with ground.store() as store:
+
+        def task(assignee: dict, title: str, **given) -> str:
+            made = store.tasks.request(assignee, {"type": "fix", "title": title, **given})["task"]["id"]
+            store.tasks.claim(assignee, made, True)
+            return made
+
+        mine = task(me, "mine", files=["a", "b", "c"])
+        bare = task(me, "bare")
+        theirs = task(peer, "theirs", files=["b"])
+        ground.sql("UPDATE tasks SET blocked_reason = 'stuck', expected_next_update_at = ? WHERE id = ?", past, mine)
+        ground.sql("UPDATE tasks SET expected_next_update_at = ? WHERE id = ?", past, theirs)
+        ground.lock(peer, "a")
+        ground.lock(me, "b")
+        ground.lock(me, "unrelated")
+        value = situation(store, me)
+    assert codes(value) == [
+        ("active_task_file_overlap", "warning"),
+        ("expected_progress_update_overdue", "info"),
+        ("file_locked_by_peer", "warning"),
+        ("held_lock_without_active_task_file", "info"),
+        ("in_progress_task_without_files", "info"),
+        ("missing_lock_for_in_progress_task", "warning"),
+        ("peer_progress_update_overdue", "info"),
+        ("task_reported_blocked", "warning"),
+    ]
+    about = {w["code"]: w for w in value["warnings"]}
+    scope = ground.scope
+    assert about["task_reported_blocked"]["task_id"] == mine and "stuck" in about["task_reported_blocked"]["message"]
+    locked = about["file_locked_by_peer"]
+    assert (locked["file"], locked["instance_id"]) == (f"{scope}/a", peer["id"])
+    assert about["missing_lock_for_in_progress_task"]["file"] == f"{scope}/c"
+    assert about["active_task_file_overlap"]["file"] == f"{scope}/b"
+    assert about["in_progress_task_without_files"]["task_id"] == bare
+    assert about["peer_progress_update_overdue"]["task_id"] == theirs
+    assert about["held_lock_without_active_task_file"]["file"] == f"{scope}/unrelated"
+    assert [task["id"] for task in value["active_peer_tasks"]] == [theirs]
+    assert [lock["file"] for lock in value["blocking_locks"]] == [f"{scope}/a"]
+    assert sorted(lock["file"] for lock in value["held_locks"]) == [f"{scope}/b", f"{scope}/unrelated"]
+
+
+def test_a_file_that_one_was_refused_is_in_ones_way(ground: Ground, server: Server):
+    peer = ground.session("peer", "identity:q secret-name")
+    ground.lock(peer, "f", "secret-note")
+    assert server.value("lock_file", {"file": "f"})["error"]
+    hidden = {"hidden": True, "reason": "cross_identity", "file": f"{ground.scope}/f"}
+    assert server.value("swarm_status")["blocking_locks"] == [hidden]
+
+
+def test_strangers_tasks_are_neither_shown_nor_counted(ground: Ground):
+    me = ground.session("me", "identity:p me")
+    stranger = ground.session("stranger", "identity:q secret-name")
+    with ground.store() as store:
+        task = store.tasks.request(stranger, {"type": "fix", "title": "secret-title", "files": ["f"]})["task"]["id"]
+        assert status(ground, me)["task_counts"]["open"] == 0
+        store.tasks.claim(stranger, task)
+    value = status(ground, me)
+    assert "secret" not in str(value) and set(value["task_counts"].values()) == {0}

@@ -1,0 +1,227 @@
+"""Whoever waits learns of every commit by any process, soon, and at no cost while nothing happens."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from support.many_processes import Crowd
+from support.fixtures import Ground, time_limit
+
+from swarm_mcp.store import Store, driver
+from swarm_mcp.store.changes import GAP_SECONDS, Changes
+from swarm_mcp.store.file_events import POLL_SECONDS, FileEvents, events_of
+
+WATCHED = sys.platform.startswith("linux") or sys.platform == "darwin"
+KINDS = {"watched": events_of, "polled": FileEvents}
+COMMITS = 20
+# Commits at moments that nobody can foresee, and says when each had been made.
+WRITER = """
+store = Store(arguments["path"])
+gate()
+for number in range(arguments["commits"]):
+    time.sleep(0.06 + 0.013 * (number % 5))
+    with store.writing():
+        store.change("INSERT INTO kv (scope, key, value) VALUES ('s', ?, '')", (f"{os.getpid()}-{number}",))
+    report(time.monotonic())
+"""
+
+
+def commit(path: str) -> None:
+    with Store(path) as store, store.writing():
+        store.kv.touch("/s")
+
+
+@pytest.fixture(params=sorted(KINDS))
+def changes(request: pytest.FixtureRequest, ground: Ground):
+    ground.store().close()
+    with Changes(ground.database, KINDS[request.param]) as made:
+        yield made
+
+
+def test_a_commit_by_another_process_wakes_at_once(ground: Ground) -> None:
+    ground.store().close()
+    woken: list[float] = []
+    with Changes(ground.database) as changes:
+        with Crowd(WRITER, [{"path": ground.database, "commits": COMMITS}]) as crowd:
+            crowd.start()
+            while changes.wait(1.0):
+                woken.append(time.monotonic())
+            (member,) = crowd.finish()
+    # A wake between the commit and its report counts as none taken.
+    took = [max(0.0, min(at for at in woken if at > done - 0.02) - done) for done in member.reports]
+    assert len(took) == COMMITS
+    assert statistics.median(took) < time_limit(0.05), took
+    assert max(took) < time_limit(0.25), took
+
+
+def test_the_system_is_asked_to_tell(ground: Ground) -> None:
+    ground.store().close()
+    with Changes(ground.database) as changes:
+        assert (changes._events.rest > POLL_SECONDS) is WATCHED
+
+
+def test_waiting_costs_nothing(ground: Ground) -> None:
+    ground.store().close()
+    with Changes(ground.database) as changes:
+        changes.wait(0.1)
+        before = time.process_time()
+        assert changes.wait(3) is False
+        assert time.process_time() - before < 0.03
+
+
+@pytest.mark.parametrize("seconds", [0, 0.05, 0.3])
+def test_a_timeout_is_kept(changes: Changes, seconds: float) -> None:
+    begun = time.monotonic()
+    assert changes.wait(seconds) is False
+    assert seconds <= time.monotonic() - begun < seconds + 0.1
+
+
+def test_each_commit_is_told_once(changes: Changes) -> None:
+    assert changes.wait(0.05) is False
+    commit(changes.path)
+    assert changes.wait(60) is True
+    assert changes.wait(0.2) is False
+
+
+def test_commits_before_the_wait_count(changes: Changes) -> None:
+    commit(changes.path)
+    begun = time.monotonic()
+    assert changes.wait(60) is True
+    assert time.monotonic() - begun < time_limit(0.5)
+
+
+def test_a_flood_is_one_piece_of_news_at_a_time(ground: Ground) -> None:
+    ground.store().close()
+    body = """
+store = Store(arguments["path"])
+gate()
+end = time.monotonic() + 0.6
+while time.monotonic() < end:
+    with store.writing():
+        store.kv.touch("/s")
+"""
+    with Changes(ground.database) as changes, Crowd(body, [{"path": ground.database}]) as crowd:
+        crowd.start()
+        begun, answers = time.monotonic(), 0
+        while changes.wait(0.5):
+            answers += 1
+        took = time.monotonic() - begun
+        assert all(member.code == 0 for member in crowd.finish())
+    assert 1 < answers <= took / GAP_SECONDS + 1
+
+
+def test_what_is_rolled_back_wakes_nobody(changes: Changes) -> None:
+    with pytest.raises(KeyError), Store(changes.path) as store:
+        # Until now only opened: that is no change either.
+        with store.writing():
+            store.kv.touch("/s")
+            raise KeyError
+    assert changes.wait(0.3) is False
+
+
+def test_a_store_that_comes_later(ground: Ground) -> None:
+    assert not os.path.exists(os.path.dirname(ground.database))
+    with Changes(ground.database) as changes:
+        assert changes.wait(0.1) is False
+        ground.store().close()
+        begun = time.monotonic()
+        assert changes.wait(60) is True
+        while changes.wait(0.3):  # the making of a store is several commits
+            pass
+        commit(ground.database)
+        begun = time.monotonic()
+        assert changes.wait(60) is True
+        assert time.monotonic() - begun < time_limit(0.25)
+
+
+@pytest.mark.parametrize("how", ["file", "folder"])
+def test_a_store_that_is_replaced(ground: Ground, how: str) -> None:
+    ground.store().close()
+    with Changes(ground.database) as changes:
+        folder = Path(ground.database).parent
+        if how == "folder":
+            folder.rename(folder.with_name("old"))
+        else:
+            for path in folder.iterdir():
+                path.rename(path.with_name("old-" + path.name))
+        ground.store().close()
+        assert changes.wait(60) is True
+        while changes.wait(0.3):
+            pass
+        commit(ground.database)
+        begun = time.monotonic()
+        assert changes.wait(60) is True
+        assert time.monotonic() - begun < time_limit(0.25)
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "TRUNCATE", "WAL"])
+def test_any_kind_of_journal(ground: Ground, mode: str) -> None:
+    ground.store().close()
+    connection = driver.load().connect(ground.database, isolation_level=None)
+    assert connection.execute(f"PRAGMA journal_mode = {mode}").fetchone()[0] == mode.lower()
+    connection.close()
+    with Changes(ground.database) as changes, Crowd(WRITER, [{"path": ground.database, "commits": 5}]) as crowd:
+        crowd.start()
+        answers = 0
+        while changes.wait(1.5):
+            answers += 1
+        (member,) = crowd.finish()
+    assert (member.code, answers) == (0, 5), member.err
+
+
+def test_reading_does_not_disturb_a_writer_of_a_rollback_journal(ground: Ground) -> None:
+    ground.store().close()
+    ground.sql("PRAGMA journal_mode = DELETE")
+    with Changes(ground.database) as changes:
+        holder = driver.load().connect(ground.database, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        holder.execute("INSERT INTO kv (scope, key, value) VALUES ('s', 'k', '')")
+        begun = time.monotonic()
+        assert changes.wait(0.2) is False, "it cannot look, and does not fail"
+        assert time.monotonic() - begun < time_limit(0.3)
+        holder.execute("COMMIT")
+        holder.close()
+        assert changes.wait(60) is True
+
+
+def test_stop_ends_a_wait_without_end(changes: Changes) -> None:
+    answers: list[bool] = []
+    waiter = threading.Thread(target=lambda: answers.append(changes.wait(None)))
+    waiter.start()
+    time.sleep(0.1)
+    changes.stop()
+    waiter.join(2)
+    assert answers == [False]
+    commit(changes.path)
+    assert changes.wait(60) is False, "and all that come later"
+
+
+def test_nothing_is_left_open(ground: Ground) -> None:
+    ground.store().close()
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("counts open files where the system lists them, in /proc")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        changes = Changes(ground.database)
+        changes.wait(0)
+        changes.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_where_the_system_gives_no_more_watches(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: str) -> FileEvents:
+        raise OSError(24, "inotify_init1")
+
+    for kind in ("Inotify", "Kqueue"):
+        monkeypatch.setattr(f"swarm_mcp.store.file_events.{kind}", refuse)
+    ground.store().close()
+    with Changes(ground.database) as changes:
+        assert changes._events.rest == POLL_SECONDS
+        commit(ground.database)
+        assert changes.wait(1) is True

@@ -1,0 +1,438 @@
+"""Who was kept from a file hears of it when the file is free: once, truthfully, and however it came free."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from support import many_processes as crowd
+import pytest
+from support.fixtures import Ground, Sleeper, time_limit, wait_for
+from support.sessions import RUNTIMES, fault_lines, mistakes, new_session, peer_locks, ready_store, start, write
+
+from swarm_hook_core import coordinator
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_mcp.errors import LockRefused
+from swarm_mcp.store import Store
+from swarm_mcp.store.denials import KNOWN_SECONDS
+
+
+def mail_of(ground: Ground, instance: dict) -> list[str]:
+    """The system's messages to this session."""
+    rows = ground.sql("SELECT content FROM messages WHERE recipient = ? AND sender = 'system'", instance["id"])
+    return [row["content"] for row in rows]
+
+
+def refused(ground: Ground, instance: dict, file: str, **given) -> None:
+    with pytest.raises(LockRefused), ground.store() as store:
+        store.locks.acquire(instance, file, **given)
+
+
+def release(ground: Ground, instance: dict, file: str) -> None:
+    with ground.store() as store:
+        store.locks.release(instance, file)
+
+
+@pytest.fixture
+def pair(ground: Ground) -> tuple[dict, dict]:
+    """Two sessions; the first holds f, and the second has been refused it."""
+    holder, waiter = ground.session("holder", "identity:p holder"), ground.session("waiter", "identity:p waiter")
+    ground.lock(holder, "f", "busy")
+    refused(ground, waiter, "f", tool="lock_file")
+    return holder, waiter
+
+
+# -- when it is told -----------------------------------------------------------------------------------
+
+
+def test_a_release_tells_who_was_refused(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    assert mail_of(ground, waiter) == []
+    release(ground, holder, "f")
+    (text,) = mail_of(ground, waiter)
+    assert text.startswith(f"[auto] {ground.scope}/f is free: identity:p holder (instance {holder['id']}) released it.")
+    assert "Your write by lock_file was refused" in text
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+    assert mail_of(ground, holder) == []
+    ground.lock(holder, "f")
+    release(ground, holder, "f")
+    assert len(mail_of(ground, waiter)) == 1, "once for each refusal"
+    (sent,) = ground.sql("SELECT * FROM events WHERE type = 'message.sent'")
+    assert (sent["actor"], sent["subject"]) == ("system", waiter["id"])
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("deregister", "identity:p holder (instance {id}) has left"),
+        ("reclaim", "identity:p holder (instance {id}) is gone"),
+        ("task", "the task that identity:p holder (instance {id}) held it for has ended"),
+        ("foreign release", "identity:p holder (instance {id}) no longer holds it"),
+        ("foreign removal", "the session that held it no longer holds it"),
+    ],
+)
+def test_however_the_lock_goes(ground: Ground, pair: tuple[dict, dict], how: str, words: str):
+    holder, waiter = pair
+    with ground.store() as store:
+        if how == "deregister":
+            store.instances.remove(holder["id"])
+        elif how == "reclaim":
+            ground.backdate(holder, 90000)
+            store.upkeep.clean()
+        elif how == "task":
+            with store.writing():
+                store.locks.drop(store.locks.of(holder["id"]), "task_terminal", task_id="t")
+        else:
+            # As an implementation would that has never heard of denials.
+            ground.sql("DELETE FROM context WHERE instance_id = ?", holder["id"])
+            if how == "foreign removal":
+                ground.sql("DELETE FROM instances WHERE id = ?", holder["id"])
+            store.upkeep.clean()
+    (text,) = mail_of(ground, waiter)
+    assert text.startswith(f"[auto] {ground.scope}/f is free: {words.format(id=holder['id'])}.")
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+
+
+def test_a_killed_holder_is_noticed_by_the_next_housekeeping(ground: Ground):
+    with Sleeper() as client:
+        holder = ground.session("holder", "holder", client=client.identity)
+        waiter = ground.session("waiter", "waiter")
+        ground.lock(holder, "f")
+        refused(ground, waiter, "f")
+        with ground.store() as store:
+            store.activity.sweep()
+        assert mail_of(ground, waiter) == []
+    # Killed, as by kill -9.
+    with ground.store() as store:
+        store.activity.sweep()
+    (text,) = mail_of(ground, waiter)
+    assert f"holder (instance {holder['id']}) is gone" in text
+
+
+def test_who_gets_the_file_itself_is_not_told(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    release(ground, holder, "f")
+    told = mail_of(ground, waiter)
+    ground.lock(waiter, "f")
+    refused(ground, holder, "f")
+    release(ground, waiter, "f")
+    ground.lock(holder, "f")
+    release(ground, holder, "f")
+    assert mail_of(ground, waiter) == told
+
+
+def test_the_place_of_a_dead_holder_is_taken_without_a_word(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    other = ground.session("other")
+    refused(ground, other, "f")
+    ground.backdate(holder, 90000)
+    ground.lock(waiter, "f")
+    assert mail_of(ground, waiter) == mail_of(ground, other) == [], "it was never free"
+    (row,) = ground.sql("SELECT instance_id, holder_id FROM swarm_denials")
+    assert row == {"instance_id": other["id"], "holder_id": waiter["id"]}
+    release(ground, waiter, "f")
+    assert len(mail_of(ground, other)) == 1
+
+
+def test_who_leaves_is_not_told(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    with ground.store() as store:
+        store.instances.remove(waiter["id"])
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+    release(ground, holder, "f")
+    assert ground.sql("SELECT * FROM messages") == []
+
+
+def test_who_is_gone_is_not_told(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    ground.backdate(waiter, 90000)
+    release(ground, holder, "f")
+    assert mail_of(ground, waiter) == []
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+
+
+def test_all_who_wait_are_told(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    more = [ground.session(f"more{number}") for number in range(3)]
+    for session in more:
+        refused(ground, session, f"{ground.scope}/./f")
+    release(ground, holder, "f")
+    assert [len(mail_of(ground, session)) for session in (waiter, *more)] == [1, 1, 1, 1]
+
+
+def test_one_message_for_all_that_goes_at_once(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    ground.lock(holder, "g")
+    refused(ground, waiter, "g")
+    with ground.store() as store:
+        store.instances.remove(holder["id"])
+    (text,) = mail_of(ground, waiter)
+    assert f"\n- {ground.scope}/f\n- {ground.scope}/g\n" in text
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+
+
+def test_a_file_that_somebody_else_still_holds_is_not_free(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    third = ground.stranger("third", "/other")
+    # Another implementation knows only (scope, file), so it may hold the same file beside ours.
+    row = {"id": "theirs", "scope": "/other", "instance_id": third, "file": f"{ground.scope}/f"}
+    ground.add("context", **row, type="lock", content="")
+    release(ground, holder, "f")
+    assert mail_of(ground, waiter) == []
+    (waiting,) = ground.sql("SELECT * FROM swarm_denials")
+    assert (waiting["instance_id"], waiting["holder_id"]) == (waiter["id"], third)
+    ground.sql("DELETE FROM context WHERE id = 'theirs'")
+    with ground.store() as store:
+        store.activity.sweep()
+    assert len(mail_of(ground, waiter)) == 1
+
+
+def test_the_file_is_known_by_whatever_spelling(ground: Ground):
+    real, link = ground.repo / "real", ground.repo / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    holder, waiter = ground.session("holder"), ground.session("waiter")
+    ground.lock(holder, str(real / "f"))
+    refused(ground, waiter, str(link / "f"))
+    release(ground, holder, str(link / "f"))
+    assert len(mail_of(ground, waiter)) == 1
+
+
+# -- what it says --------------------------------------------------------------------------------------
+
+
+def test_a_holder_of_another_identity_stays_unnamed(ground: Ground):
+    holder, waiter = ground.session("1", "identity:q secret-name"), ground.session("2", "identity:p waiter")
+    ground.lock(holder, "f", "secret-note")
+    refused(ground, waiter, "f")
+    release(ground, holder, "f")
+    (text,) = mail_of(ground, waiter)
+    assert "a session of another identity released it" in text
+    assert "secret" not in text and holder["id"] not in text
+
+
+def test_the_event_of_a_refusal_says_all_there_is_to_know(ground: Ground, pair: tuple[dict, dict]):
+    holder, waiter = pair
+    (event,) = ground.sql("SELECT * FROM events WHERE type = 'context.lock_denied'")
+    lock = ground.sql("SELECT * FROM context")[0]
+    assert (event["scope"], event["actor"], event["subject"]) == (ground.scope, waiter["id"], f"{ground.scope}/f")
+    assert json.loads(event["payload"]) == {
+        "holder": holder["id"], "holder_label": "identity:p holder", "key": lock["path_key"], "tool": "lock_file",
+        "lock": lock["id"], "note": "busy", "locked_at": lock["created_at"], "fence": 1, "rule": "file",
+        "path": lock["file"], "path_key": lock["path_key"], "cwd": waiter["directory"], "wanted_mode": "exclusive",
+        "session": ["claude-code", "waiter"],
+    }  # fmt: skip
+
+
+# -- what is refused is noted --------------------------------------------------------------------------
+
+
+def test_a_refusal_that_is_known_writes_nothing(ground: Ground, pair: tuple[dict, dict]):
+    _holder, waiter = pair
+    before = ground.sql("SELECT count(*) AS n FROM events")
+    with ground.store() as other, ground.store() as store:
+        # Somebody else has the write lock, and for longer than anybody would wait.
+        with other.writing():
+            begun = time.monotonic()
+            with pytest.raises(LockRefused):
+                store.locks.acquire(waiter, "f")
+            assert time.monotonic() - begun < time_limit(1)
+    assert ground.sql("SELECT count(*) AS n FROM events") == before
+    ground.sql("UPDATE swarm_denials SET denied_at = denied_at - ?", KNOWN_SECONDS + 1)
+    refused(ground, waiter, "f")
+    assert ground.sql("SELECT count(*) AS n FROM events")[0]["n"] == before[0]["n"] + 1
+
+
+def test_ones_own_exclusive_lock_is_nothing_to_wait_for(ground: Ground):
+    one = ground.session("1")
+    ground.lock(one, "f")
+    refused(ground, one, "f", exclusive=True)
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+
+
+def test_the_command_line_and_the_server_note_refusals_too(ground: Ground):
+    holder, waiter = ground.session("holder"), ground.session("waiter")
+    ground.lock(holder, "f")
+    assert ground.swarm("lock", "f", "--as", waiter["id"]).code == 1
+    assert ground.swarm("unlock", "f", "--as", holder["id"]).code == 0
+    assert len(mail_of(ground, waiter)) == 1
+
+
+def test_many_at_once_lose_no_word(ground: Ground):
+    """Sessions that contend for one file: whoever is refused ends up with the lock, or with word that it is free."""
+    sessions = [ground.session(str(number)) for number in range(6)]
+    body = """
+store = Store(arguments["path"])
+me = store.instances.get(arguments["id"])
+gate()
+refusals = 0
+for _ in range(12):
+    try:
+        store.locks.acquire(me, "f")
+        time.sleep(0.002)
+        store.locks.release(me, "f")
+    except LockRefused:
+        refusals += 1
+report(refusals)
+"""
+    members = crowd.run(body, [{"path": ground.database, "id": session["id"]} for session in sessions])
+    assert all(member.code == 0 for member in members), [member.err for member in members]
+    assert sum(member.reports[0] for member in members) > 0, "nobody was refused: this test showed nothing"
+    assert ground.sql("SELECT * FROM context") == []
+    assert ground.sql("SELECT * FROM swarm_denials") == [], "nobody holds the file, so nobody waits for it"
+
+
+# -- the command that hooks call -----------------------------------------------------------------------
+
+
+def test_the_command_notes_a_denial(ground: Ground):
+    holder, waiter = ground.session("h"), ground.session("w", runtime="codex")
+    ground.lock(holder, "f")
+    words = ("--runtime", "codex", "--session-id", "w", "--holder", holder["id"], "--tool", "apply_patch")
+    done = ground.process("denied", f"{ground.scope}/f", *words, "--json")
+    assert done.json == {"ok": True, "id": waiter["id"], "file": f"{ground.scope}/f", "held": True}
+    (row,) = ground.sql("SELECT * FROM swarm_denials")
+    assert (row["instance_id"], row["holder_id"], row["tool"]) == (waiter["id"], holder["id"], "apply_patch")
+    release(ground, holder, "f")
+    (text,) = mail_of(ground, waiter)
+    assert "Your write by apply_patch was refused" in text
+
+
+def test_a_lock_that_has_gone_before_the_note_is_told_at_once(ground: Ground):
+    holder, waiter = ground.session("h", "holder"), ground.session("w")
+    words = ("--runtime", "claude-code", "--session-id", "w", "--holder", holder["id"], "--tool", "Write")
+    assert ground.swarm("denied", f"{ground.scope}/f", *words).out.startswith("free already: ")
+    (text,) = mail_of(ground, waiter)
+    assert f"{ground.scope}/f is free: holder (instance {holder['id']}) no longer holds it." in text
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+
+
+def test_another_holder_by_then_is_the_one_to_wait_for(ground: Ground):
+    first, second, waiter = ground.session("1"), ground.session("2"), ground.session("w")
+    ground.lock(second, "f")
+    words = ("--runtime", "claude-code", "--session-id", "w", "--holder", first["id"])
+    assert ground.swarm("denied", f"{ground.scope}/f", *words).code == 0
+    assert ground.sql("SELECT holder_id FROM swarm_denials")[0]["holder_id"] == second["id"]
+    assert mail_of(ground, waiter) == []
+
+
+def test_an_unknown_session_is_no_error(ground: Ground):
+    words = ("--runtime", "codex", "--session-id", "nobody", "--holder", "x")
+    assert ground.swarm("denied", "/f", *words).code == 0
+    assert ground.swarm("denied", "/f", "--runtime", "codex").code == 1
+    assert ground.swarm("denied").code == 1
+
+
+# -- hooks ---------------------------------------------------------------------------------------------
+
+
+def denials() -> list[dict]:
+    with Store() as store:
+        return store.rows("SELECT * FROM swarm_denials")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_denied_write_is_told_when_the_file_is_free(runtime: str, tmp_path: Path):
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    holder = peer_locks(tmp_path, tmp_path / "f")
+    assert write(runtime, me, tmp_path, tmp_path / "f").reason
+    (row,) = wait_for(denials)
+    assert (row["file"], row["holder_id"]) == (str(tmp_path / "f"), holder["id"])
+    assert row["tool"] == {"claude-code": "Write", "codex": "apply_patch"}[runtime]
+    with Store() as store:
+        store.locks.release(holder, str(tmp_path / "f"))
+        mine = store.instances.of_session(runtime, me)
+        (message,) = store.messages.peek(mine)
+    assert "is free" in message["content"]
+    assert mistakes() == []
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A coordinator that only writes down how it was called, one line a call, once there is a file `go`."""
+    log, program = tmp_path / "calls", tmp_path / "coordinator"
+    waiting = f"n=0; while [ ! -e {tmp_path}/go ] && [ $n -lt 600 ]; do n=$((n + 1)); sleep 0.05; done"
+    program.write_text(f'#!/bin/sh\n{waiting}\necho "$*" >> {log}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("RECORDER", str(program))
+    return log
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_coordinator_is_called_for_a_denial_alone_and_not_waited_for(runtime: str, tmp_path: Path, recorder: Path):
+    ready_store()
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    holder = peer_locks(tmp_path, tmp_path / "f")
+    program = os.environ["RECORDER"]
+    assert not write(runtime, me, tmp_path, tmp_path / "g", SWARM_MCP_BIN=program).reason
+    denied = write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program)
+    assert denied.reason and not denied.err
+    assert not recorder.exists(), "the hook did not wait"
+    (tmp_path / "go").touch()
+    wait_for(recorder.exists)
+    tool = {"claude-code": "Write", "codex": "apply_patch"}[runtime]
+    words = f"denied --runtime {runtime} --session-id {me} --holder {holder['id']} --target={tmp_path / 'f'}"
+    words += f" --directory={tmp_path} --fence=1 --tool {tool} -- {tmp_path / 'f'}"
+    assert recorder.read_text() == words + "\n"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_denial_that_is_noted_already_starts_nothing(runtime: str, tmp_path: Path, recorder: Path):
+    me = new_session()
+    assert start(runtime, me, tmp_path).context
+    peer_locks(tmp_path, tmp_path / "f")
+    assert write(runtime, me, tmp_path, tmp_path / "f").reason
+    wait_for(denials)
+    (tmp_path / "go").touch()
+    program = os.environ["RECORDER"]
+    assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program).reason
+    time.sleep(0.8)
+    assert not recorder.exists()
+    with Store() as store, store.writing():
+        store.change("UPDATE swarm_denials SET denied_at = denied_at - 61")
+    assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program).reason
+    wait_for(recorder.exists)
+
+
+def test_a_coordinator_that_cannot_be_started_costs_no_answer(tmp_path: Path):
+    me = new_session()
+    assert start("codex", me, tmp_path).context
+    peer_locks(tmp_path, tmp_path / "f")
+    broken = tmp_path / "broken"
+    broken.write_text("#!/nowhere/interpreter\n")
+    broken.chmod(0o755)
+    ran = write("codex", me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=str(broken))
+    assert ran.reason and ran.err == "" and ran.code == 0
+    (fault,) = fault_lines()
+    assert "FileNotFoundError" in fault["fault"]
+
+
+def test_a_store_without_the_table_does_not_matter(ground: Ground, pair: tuple[dict, dict]):
+    _holder, waiter = pair
+    held, *_ = StoreReader(ground.database).locks_on([f"{ground.scope}/f"])
+    assert StoreReader(ground.database).was_denied(waiter["id"], held, time.time() - 60) is True
+    assert StoreReader(ground.database).was_denied(waiter["id"], held, time.time() + 60) is False
+    ground.sql("DROP TABLE swarm_denials")
+    assert StoreReader(ground.database).was_denied(waiter["id"], held, 0) is False
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sessions of processes are POSIX's: run this on Linux or macOS")
+def test_what_is_started_detached_holds_nothing_of_ours(tmp_path: Path):
+    found = tmp_path / "found"
+    code = (
+        "import os, sys, time; time.sleep(0.2)\n"
+        "line = [os.getsid(0) == os.getpid(), sys.stdin.read(), os.isatty(1), os.fstat(1).st_rdev]\n"
+        f"open({str(found) + '.new'!r}, 'w').write(repr(line)); os.rename({str(found) + '.new'!r}, {str(found)!r})"
+    )
+    begun = time.monotonic()
+    coordinator.start_detached([sys.executable, "-c", code])
+    assert time.monotonic() - begun < time_limit(0.15)
+    wait_for(found.exists)
+    assert found.read_text() == repr([True, "", False, os.stat(os.devnull).st_rdev])
+    with pytest.raises(OSError):
+        coordinator.start_detached([str(tmp_path / "nothing")])

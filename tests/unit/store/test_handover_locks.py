@@ -1,0 +1,261 @@
+"""Locks that change hands: given, asked for, taken; and the guard's word to a holder that is none any more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+from support import sessions
+from support.fixtures import Ground, Sleeper, wait_for
+from support.toolbox import Hands
+
+from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
+from swarm_mcp.guard.check import refusals
+from swarm_mcp.store.lock_request import request
+
+RUNTIME = "claude-code"
+
+
+@pytest.fixture
+def ground(tmp_path) -> Ground:
+    ground = Ground(tmp_path)
+    ground.database = os.environ["SWARM_DB_PATH"]
+    sessions.ready_store()
+    return ground
+
+
+def events(store, kind: str) -> list[dict]:
+    rows = store.rows("SELECT * FROM events WHERE type = ? ORDER BY id", (kind,))
+    return [{**row, **json.loads(row["payload"])} for row in rows]
+
+
+def mail(store, row: dict) -> list[str]:
+    return [message["content"] for message in store.messages.peek(row)]
+
+
+def holders(store, file: str) -> list[str]:
+    return [lock["owner_label"] for lock in store.locks.on(file)]
+
+
+# -- transfer -----------------------------------------------------------------------------------------
+
+
+def test_a_transfer_is_one_step_with_a_new_fence(ground: Ground):
+    giver, taker, third = (ground.session(name, name) for name in ("giver", "taker", "third"))
+    file = str(ground.repo / "f")
+    with ground.store() as store:
+        (lock,) = store.locks.acquire_all(giver, request(giver, [file], ttl=60, note="old"))
+        with pytest.raises(LockRefused):
+            store.locks.acquire(third, file)
+        ticket = store.queue.join(third, request(third, [file]), None)
+        row = store.handovers.transfer(giver, file, taker["id"], fence=lock["fence"], note="yours")
+        assert (row["fence"], row["content"], row["ttl"]) == (lock["fence"] + 1, "yours", 60)
+        assert holders(store, file) == ["taker"]
+        (released,), acquired = events(store, "context.lock_released"), events(store, "context.lock_acquired")
+        assert (released["reason"], released["to"], released["actor"]) == ("transferred", taker["id"], giver["id"])
+        assert (acquired[-1]["from"], acquired[-1]["actor"]) == (giver["id"], taker["id"])
+        assert "giver (instance" in mail(store, taker)[0] and "yours" in mail(store, taker)[0]
+        assert ["still in line" in text for text in mail(store, third)] == [True], "told once, and not that it is free"
+        assert store.queue.has(ticket, third["id"])
+        with pytest.raises(Refused):
+            store.handovers.transfer(giver, file, taker["id"])
+
+
+def test_a_lock_that_the_taker_shares_already_becomes_one_though_its_folder_is_a_link_now(ground: Ground):
+    giver, taker = ground.session("giver", "giver"), ground.session("taker", "taker")
+    folder = ground.repo / "place"
+    folder.mkdir()
+    with ground.store() as store:
+        store.locks.acquire_all(giver, request(giver, [f"{folder}/f"], mode="shared"))
+        folder.rename(ground.repo / "real")
+        folder.symlink_to("real")
+        store.locks.acquire_all(taker, request(taker, [f"{folder}/f"], mode="shared"))
+        store.handovers.transfer(giver, f"{folder}/f", taker["id"])
+        assert len(store.locks.of(taker["id"])) == 1
+
+
+def test_a_lock_is_not_handed_to_who_could_not_use_it(ground: Ground):
+    giver, taker = ground.session("giver", "identity:a giver"), ground.session("taker", "identity:b taker")
+    friend = ground.session("friend", "identity:a friend")
+    elsewhere = ground.session("far", "identity:a far", directory=str(ground.folder))
+    with ground.store() as store:
+        store.locks.acquire(giver, "src/f")
+        store.locks.acquire(giver, "src/")
+        with pytest.raises(Refused, match="another identity"):
+            store.handovers.transfer(giver, "src/f", taker["id"])
+        with pytest.raises(UnknownInstance):
+            store.handovers.transfer(giver, "src/f", elsewhere["id"])
+        with pytest.raises(Refused, match="this session itself"):
+            store.handovers.transfer(giver, "src/f", giver["id"])
+        with pytest.raises(Refused, match="you also hold .*src, which meets it"):
+            store.handovers.transfer(giver, "src/f", friend["id"])
+        with pytest.raises(Refused, match="holds no lock"):
+            store.handovers.transfer(friend, "src/f", giver["id"])
+        assert len(store.locks.of(giver["id"])) == 2
+
+
+def test_who_shares_a_file_already_has_one_lock_on_it_afterwards(ground: Ground):
+    giver, taker = ground.session("giver", "giver"), ground.session("taker", "taker")
+    with ground.store() as store:
+        for row in (giver, taker):
+            store.locks.acquire_all(row, request(row, ["f"], mode="shared"))
+        store.handovers.transfer(giver, "f", taker["id"])
+        assert [lock["instance_id"] for lock in store.locks.held(ground.scope)] == [taker["id"]]
+
+
+# -- request ------------------------------------------------------------------------------------------
+
+
+def test_a_request_is_shown_once_by_the_holders_next_hook(ground: Ground):
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    file = ground.repo / "f"
+    with ground.store() as store:
+        store.locks.acquire(holder, str(file))
+        for _ in range(2):
+            (asked,) = store.handovers.request(peer, str(file), "two minutes")
+            assert asked["instance_id"] == holder["id"]
+        assert len(mail(store, holder)) == 1, "asked twice, told once"
+        assert [event["why"] for event in events(store, "context.lock_requested")] == ["two minutes"] * 2
+        # On a busy machine the coordinator has no time to tell, and the next hook asks again.
+        out = wait_for(lambda: sessions.write(RUNTIME, "holder", ground.repo, file).out)
+        assert "peer (instance" in out and "two minutes" in out and "additionalContext" in out
+        assert mail(store, holder) == []
+        assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+        store.locks.release(holder, str(file))
+        assert any("is free" in text for text in mail(store, peer))
+
+
+def test_what_a_poll_has_delivered_no_hook_tells_again(ground: Ground):
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    file = ground.repo / "f"
+    with ground.store() as store:
+        store.locks.acquire(holder, str(file))
+        store.handovers.request(peer, str(file))
+        store.messages.acknowledge([message["id"] for message in store.messages.take(holder)])
+
+    def is_seen_to() -> bool:
+        """By one hook; on a busy machine its coordinator has no time, and the next one asks again."""
+        assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+        return ground.sql("SELECT count(*) AS n FROM swarm_notices") == [{"n": 0}]
+
+    wait_for(is_seen_to)
+
+
+def test_a_request_wants_somebody_to_ask(ground: Ground):
+    holder, stranger = ground.session("holder", "identity:a h"), ground.session("stranger", "identity:b s")
+    with ground.store() as store:
+        with pytest.raises(Refused, match="nobody keeps"):
+            store.handovers.request(stranger, "f")
+        store.locks.acquire(holder, "f")
+        with pytest.raises(Refused, match="ask the person"):
+            store.handovers.request(stranger, "f")
+        assert mail(store, holder) == []
+
+
+# -- steal --------------------------------------------------------------------------------------------
+
+
+def test_what_the_dead_held_anybody_may_take(ground: Ground):
+    with Sleeper() as client:
+        holder = ground.session("holder", "holder", client=client.identity)
+        ground.lock(holder, "f")
+    thief = ground.session("thief", "thief", client=(0, ""))
+    ground.sql("INSERT INTO context (id, instance_id, scope, file, path_key, type, content) VALUES"
+               " ('x', 'long-gone', ?, ?, ?, 'lock', '')", ground.scope, f"{ground.scope}/g", f"{ground.scope}/g")  # fmt: skip
+    with ground.store() as store:
+        done = store.handovers.steal(thief, "g", "it is dead")
+        assert [row["instance_id"] for row in done["taken"]] == ["long-gone"]
+        (event,) = events(store, "context.lock_stolen")
+        assert (event["actor"], event["holder"], event["why"]) == (thief["id"], "long-gone", "it is dead")
+        assert store.handovers.steal(thief, "f")["lock"]["fence"] > done["lock"]["fence"]
+
+
+def test_what_the_living_hold_goes_only_by_force(ground: Ground):
+    holder, thief, third = (ground.session(name, name) for name in ("holder", "thief", "third"))
+    with ground.store() as store:
+        store.locks.acquire(holder, "src/")
+        store.locks.acquire(third, "src2/g")
+        with pytest.raises(LockRefused):
+            store.handovers.steal(thief, "src/f")
+        with pytest.raises(LockRefused):  # what is locked below is taken by name
+            store.handovers.steal(thief, "src2/", "why", force=True)
+        assert holders(store, f"{ground.scope}/src2/g") == ["third"]
+        done = store.handovers.steal(thief, "src/f", "it hangs", force=True)
+        assert [row["instance_id"] for row in done["taken"]] == [holder["id"]]
+        assert holders(store, f"{ground.scope}/src/f") == ["thief"] and store.locks.of(holder["id"]) == []
+        (text,) = mail(store, holder)
+        assert "was taken by thief" in text and "it hangs" in text
+        assert "it hangs" in sessions.write(RUNTIME, "holder", ground.repo, ground.repo / "src/f").reason
+
+
+def test_only_a_person_uses_force(ground: Ground, monkeypatch):
+    holder, thief = ground.session("holder", "holder"), ground.session("thief", "thief")
+    ground.lock(holder, "f")
+    steal = ("steal", "f", "--as", thief["id"], "--force")
+    assert "--force wants --reason" in ground.swarm(*steal).err
+    done = ground.swarm(*steal, "--reason", "late")
+    assert done.code == 1 and "only a person" in done.err
+    monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert "only a person" in ground.swarm(*steal, "--reason", "late").err, "an agent's shell is no person's"
+    monkeypatch.delenv("CLAUDECODE")
+    answer = ground.swarm(*steal, "--reason", "late", "--json").json
+    assert answer["ok"] and [row["holder"] for row in answer["taken"]] == [holder["id"]]
+
+
+# -- commands, tools ----------------------------------------------------------------------------------
+
+
+def test_the_commands_answer_in_words_and_json(ground: Ground):
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "role:peer")
+    fence = ground.lock(holder, "f")["fence"]
+    me, other = ("--as", holder["id"]), ("--as", peer["id"])
+    assert ground.swarm("request-lock", "f", "--reason", "soon", *other).out == f"asked holder for {ground.scope}/f\n"
+    answer = ground.swarm("renew", "f", "--fence", str(fence), "--ttl", "50", "--json", *me).json
+    assert (answer["fence"], answer["ttl"]) == (fence, 50) and 49 < answer["lapses_in"] <= 50
+    assert ground.swarm("renew", "f", "--fence", "999", *me).err == (
+        f"renew failed: fence 999 is no longer good for {ground.scope}/f; it is held with fence {fence}\n"
+    )
+    assert ground.swarm("transfer", "f", "--to", "role:peer", *me).out == f"transferred {ground.scope}/f to role:peer\n"
+    assert ground.swarm("steal", "f", *me).err == f"steal failed: {ground.scope}/f is held by role:peer, which is alive\n"
+    assert ground.swarm("transfer", "f", *me).code == 1
+
+
+def test_the_tools_answer(ground: Ground):
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    mine, theirs = Hands(ground, holder), Hands(ground, peer)
+    fence = ground.lock(holder, "f")["fence"]
+    assert theirs.value("request_lock", file="f", reason="soon")["asked"][0]["holder"] == holder["id"]
+    assert mine.value("renew_lock", file="f", fence=fence, ttl_seconds=60)["ttl"] == 60
+    assert "no longer good" in mine.value("renew_lock", file="f", fence=999)["error"]
+    assert mine.value("transfer_lock", file="f", to=peer["id"])["fence"] == fence + 1
+    assert mine.value("steal_lock", file="f")["active"]["owner"]["id"] == peer["id"]
+
+
+# -- the guard ----------------------------------------------------------------------------------------
+
+
+def test_the_guard_refuses_what_a_stale_holder_commits(ground: Ground):
+    os.rmdir(ground.repo / ".git")
+    subprocess.run(["git", "init", "-q", ground.repo], check=True)
+    for name in ("f", "g"):
+        (ground.repo / name).write_text("x")
+    subprocess.run(["git", "add", "."], cwd=ground.repo, check=True)
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    with ground.store() as store:
+        for name in ("f", "g"):
+            store.locks.acquire_all(holder, request(holder, [str(ground.repo / name)], ttl=5))
+        ground.sql("UPDATE context SET renewed = renewed - 6")
+        store.leases.some()
+        assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "nobody has had it since"
+        store.locks.acquire(peer, "f")
+        store.locks.release(peer, "f")
+        (refusal,) = refusals("pre-commit", str(ground.repo), holder["id"])
+        assert (refusal.file, refusal.lock["owner_label"], refusal.lock["lapsed"]) == ("f", "peer", True)
+        assert refusals("pre-commit", str(ground.repo), peer["id"]) == []
+        done = ground.swarm("guard", "check", "--hook", "pre-commit", "--as", holder["id"])
+        assert done.code == 1 and "your lock lapsed" in done.err and "peer has had it since" in done.err
+        store.locks.acquire(holder, "f")
+        assert refusals("pre-commit", str(ground.repo), holder["id"]) == [], "it has looked again"

@@ -1,0 +1,302 @@
+"""Leases: when they lapse, what keeps them, and who hears of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from support import sessions
+from support.fixtures import FOLDERS, Ground, wait_for
+
+from swarm_hook_core import clock
+from swarm_hook_core.process import is_stopped, start_time
+from swarm_mcp.errors import LockRefused, Refused, SwarmError
+from swarm_mcp.server.heartbeat import Heartbeat
+from swarm_mcp.store.lock_request import request
+
+RUNTIME = "claude-code"
+
+
+@pytest.fixture
+def ground(tmp_path, monkeypatch) -> Ground:
+    ground = Ground(tmp_path)
+    ground.database = os.environ["SWARM_DB_PATH"]
+    sessions.ready_store()
+    return ground
+
+
+class Hands:
+    """The boot clock and the time of day, turned by hand."""
+
+    def __init__(self, monkeypatch):
+        self.boot, self.wall = clock.now(), time.time()
+        monkeypatch.setattr(clock, "now", lambda: self.boot)
+        monkeypatch.setattr(time, "time", lambda: self.wall)
+
+    def pass_by(self, seconds: float) -> None:
+        self.boot += seconds
+        self.wall += seconds
+
+
+@pytest.fixture
+def hands(monkeypatch) -> Hands:
+    return Hands(monkeypatch)
+
+
+def leased(store, row: dict, file: str, ttl: float, **given) -> dict:
+    return store.locks.acquire_all(row, request(row, [file], ttl=ttl, **given))[0]
+
+
+def notices(store, row: dict) -> list[str]:
+    taken = store.notices.take(row)
+    store.messages.acknowledge([notice["id"] for notice in taken])
+    return [notice["text"] for notice in taken]
+
+
+def mail(store, row: dict) -> list[str]:
+    return [message["content"] for message in store.messages.peek(row)]
+
+
+def is_free_for(store, row: dict, file: str) -> bool:
+    try:
+        store.locks.acquire(row, file)
+    except LockRefused:
+        return False
+    return True
+
+
+# -- when -------------------------------------------------------------------------------------------
+
+
+def test_no_early_expiry(ground: Ground, hands: Hands):
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    with ground.store() as store:
+        leased(store, holder, "f", 30)
+        for _ in range(4):
+            hands.pass_by(29.99)
+            assert not is_free_for(store, peer, "f")
+            assert [lock["lapses_in"] for lock in store.locks.held(ground.scope)] == [0.0]
+            with store.writing():
+                store.instances.require(holder["id"])  # any sign of life, and the whole of it counts again
+        hands.pass_by(29.99)
+        store.leases.some()
+        assert not is_free_for(store, peer, "f")
+
+
+def test_at_most_one_second_late(ground: Ground):
+    """As seen by whoever asks, by listings, by a hook, and by one who waits: by the real clock."""
+    from swarm_mcp.lock_wait import obtained
+
+    peer = ground.session("peer", "peer")
+    holder = ground.session("holder", "holder")
+    with ground.store() as store:
+        leased(store, holder, "f", 1.2)
+        end = clock.now() + 1.2
+        leased(store, holder, "g", 1.2)
+        assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason
+        obtained(store, peer, request(peer, ["f"]), 20)
+        assert 0 <= clock.now() - end < 1
+        assert store.locks.held(ground.scope)[0]["instance_id"] == peer["id"]
+        assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason == ""
+
+
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_clock_steps(ground: Ground, hands: Hands, step: int):
+    """The time of day may be set as it likes; the boot clock goes on, through a sleep of the machine as well."""
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    with ground.store() as store:
+        leased(store, holder, "f", 60)
+        hands.wall += step
+        hands.pass_by(59)
+        store.leases.some()
+        assert not is_free_for(store, peer, "f")
+        hands.pass_by(1.01)
+        assert is_free_for(store, peer, "f")
+
+
+def test_a_lease_outlives_the_machine_by_the_time_of_day(ground: Ground, hands: Hands, monkeypatch):
+    holder = ground.session("holder", "holder")
+    with ground.store() as store:
+        leased(store, holder, "f", 60)
+        monkeypatch.setattr(clock, "boot", lambda _host: "another start")
+        hands.boot = 5.0
+        assert store.locks.held(ground.scope)[0]["lapses_in"] == 60.0
+        hands.wall += 60.01
+        assert store.locks.held(ground.scope) == []
+
+
+def test_a_lease_that_cannot_be_is_refused(ground: Ground):
+    row = ground.session("holder")
+    with ground.store() as store:
+        for ttl in (0.5, 1e9):
+            with pytest.raises(SwarmError, match="a lease lasts from 1 second"):
+                leased(store, row, "f", ttl)
+
+
+# -- what keeps it ------------------------------------------------------------------------------------
+
+
+def test_registering_again_is_a_sign_of_life(ground: Ground, hands: Hands):
+    holder = ground.session("holder", "holder")
+    with ground.store() as store:
+        leased(store, holder, "f", 30)
+        hands.pass_by(20)
+        ground.session("holder", "holder")  # as each turn's hook does
+        hands.pass_by(20)
+        assert len(store.locks.held(ground.scope)) == 1
+
+
+def test_a_hook_renews_once_in_a_third_of_a_lease_and_waits_for_nobody(ground: Ground):
+    holder = ground.session("holder", "holder")
+    file = ground.repo / "f"
+    with ground.store() as store:
+        leased(store, holder, str(file), 30)
+
+    def renewed() -> float:
+        return ground.sql("SELECT renewed FROM context WHERE type = 'lock'")[0]["renewed"]
+
+    begun = renewed()
+    assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+    ground.sql("UPDATE context SET renewed = renewed - 11")
+    assert renewed() == begun - 11, "nothing was due"
+    assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+    wait_for(lambda: renewed() > begun)
+    ground.sql("UPDATE context SET renewed = renewed - 11")
+    before = renewed()
+    assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+    time.sleep(0.5)
+    assert renewed() == before, "less than ten seconds ago one was started"
+
+
+def test_the_heartbeat_of_a_server_renews_in_time(ground: Ground):
+    from swarm_mcp.server.calling_session import CallingSession
+
+    with subprocess.Popen(["sleep", "60"]) as client:
+        try:
+            holder = ground.session("holder", "holder", client=(client.pid, start_time(client.pid)))
+            session = CallingSession()
+            session.client = (client.pid, start_time(client.pid))
+            heart = Heartbeat(session)
+            with ground.store() as store:
+                leased(store, holder, "f", 30)
+                assert 9 < heart.beat() <= 10
+                ground.sql("UPDATE context SET renewed = renewed - 15")
+                assert 9 < heart.beat() <= 10
+                assert store.locks.held(ground.scope)[0]["lapses_in"] > 29
+                ground.sql("UPDATE context SET renewed = renewed - 15")
+                os.kill(client.pid, signal.SIGSTOP)
+                wait_for(lambda: is_stopped(client.pid))
+                heart.beat()
+                assert 14 < store.locks.held(ground.scope)[0]["lapses_in"] < 16, "nobody speaks for one that is stopped"
+        finally:
+            client.kill()
+
+
+# -- its end ------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_lease_is_told_to_all_concerned(ground: Ground, hands: Hands):
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    with ground.store() as store:
+        lock = leased(store, holder, "f", 100)
+        assert not is_free_for(store, peer, "f")
+        hands.pass_by(79)
+        assert not store.leases.some() and mail(store, holder) == []
+        hands.pass_by(1)
+        assert store.leases.next_due() == pytest.approx(0) and store.leases.some()
+        assert len(mail(store, holder)) == 1 and "lapses in 20 s" in mail(store, holder)[0]
+        assert not store.leases.some(), "warned once"
+        hands.pass_by(20)
+        assert store.leases.some()
+        (event,) = store.rows("SELECT * FROM events WHERE type = 'context.lock_released'")
+        assert (event["actor"], event["subject"]) == (holder["id"], lock["file"]) and "lapsed" in event["payload"]
+        assert "the lease of holder" in mail(store, peer)[0] and "is free" in mail(store, peer)[0]
+        assert "lapsed at" in mail(store, holder)[1] and f"fence {lock['fence']}" in mail(store, holder)[1]
+        store.locks.acquire(peer, "f")
+        assert "peer has been given" in mail(store, holder)[1]
+        (told,) = notices(store, holder)
+        assert "It is held by peer now." in told and notices(store, holder) == []
+        assert len(mail(store, holder)) == 1, "what a hook has told is read"
+
+
+def test_a_session_that_is_warned_and_shows_life_is_warned_again(ground: Ground, hands: Hands):
+    holder = ground.session("holder", "holder")
+    with ground.store() as store:
+        leased(store, holder, "f", 100)
+        for count in (1, 2):
+            hands.pass_by(85)
+            store.leases.some()
+            assert len(mail(store, holder)) == count
+            ground.session("holder", "holder")
+
+
+SLEEPER = f"""
+import sys; sys.path[:0] = {FOLDERS!r}
+import time
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+with Store() as store:
+    row = store.instances.get(sys.argv[1])
+    print(store.locks.acquire_all(row, request(row, [sys.argv[2]], ttl=1.5))[0]["fence"], flush=True)
+    while True:
+        store.leases.keep(row["id"])
+        time.sleep(0.1)
+"""
+
+
+def test_sigstop_past_the_lease(ground: Ground):
+    """A holder that was stopped is told with its next hook, and its next write is judged by the locks of now."""
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    file = ground.repo / "f"
+    with ground.store() as store:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SLEEPER, holder["id"], str(file)], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            fence = int(process.stdout.readline())
+            time.sleep(2)
+            assert not is_free_for(store, peer, str(file)), "alive, it holds for longer than its lease"
+            os.kill(process.pid, signal.SIGSTOP)
+            wait_for(lambda: is_free_for(store, peer, str(file)), 5)
+        finally:
+            process.kill()
+            process.communicate()
+        ran = sessions.write(RUNTIME, "holder", ground.repo, file)
+        assert "held by peer" in ran.reason and "lapsed at" in ran.reason and "It is held by peer now." in ran.reason
+        for stale in (
+            lambda: store.locks.release(holder, str(file), fence=fence),
+            lambda: store.leases.renew_lock(holder, str(file), fence=fence),
+            lambda: store.handovers.transfer(holder, str(file), peer["id"], fence=fence),
+        ):
+            with pytest.raises(Refused, match=f"fence {fence} is no longer good"):
+                stale()
+        again = sessions.write(RUNTIME, "holder", ground.repo, file)
+        assert "held by peer" in again.reason and "lapsed at" not in again.reason, "told once"
+
+
+def test_a_turn_tells_of_a_lock_that_lapsed_with_nobody_around(ground: Ground):
+    holder = ground.session("holder", "holder")
+    with ground.store() as store:
+        leased(store, holder, "f", 5)
+    ground.sql("UPDATE context SET renewed = renewed - 6")
+    payload = {**sessions.captured(RUNTIME, "UserPromptSubmit", ground.repo), "session_id": "holder"}
+    ran = sessions.run(RUNTIME, "turn", payload)
+    assert "lapsed at" in ran.out and "Nobody holds it now." in ran.out
+    assert sessions.run(RUNTIME, "turn", payload).out == ""
+
+
+def test_fence_only_grows(ground: Ground, hands: Hands):
+    holder, peer = ground.session("holder"), ground.session("peer")
+    with ground.store() as store:
+        fences = [leased(store, holder, "f", 10)["fence"]]
+        assert leased(store, holder, "f", 20)["fence"] == fences[0], "renewed, it is the same grant"
+        assert store.leases.renew_lock(holder, "f", fence=fences[0], ttl=40)["ttl"] == 40
+        hands.pass_by(41)
+        fences.append(leased(store, holder, "f", 10)["fence"])
+        fences.append(store.handovers.transfer(holder, "f", peer["id"])["fence"])
+        fences.append(store.handovers.steal(holder, "f", "why", force=True)["lock"]["fence"])
+        assert fences == sorted(set(fences))

@@ -1,0 +1,239 @@
+"""The history of a path's locks: all of it, by whatever name, with enough in a denial to understand the decision."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground, Sleeper, wait_for
+from support.sessions import RUNTIMES, join, mistakes, new_session, ready_store, start, write, write_payload
+from support.sessions import run as run_hook
+from support.toolbox import Hands
+
+from swarm_hook_core import clock
+from swarm_hook_core import repeated_denials
+from swarm_mcp.errors import Deadlock, LockRefused
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+
+
+def log(ground: Ground, *words: str, cwd: Path | None = None) -> list[dict]:
+    done = ground.swarm("log", *words, "--json", cwd=cwd)
+    assert done.code == 0, done
+    return done.json["events"]
+
+
+def kinds(events: list[dict]) -> list[str]:
+    return [event["what"] for event in events]
+
+
+def take(store, session: dict, *files: str, **given) -> list[dict]:
+    return store.locks.acquire_all(session, request(session, [str(file) for file in files], **given))
+
+
+@pytest.fixture
+def pair(ground: Ground) -> tuple[dict, dict]:
+    return ground.session("1", "identity:p one"), ground.session("2", "identity:p two")
+
+
+def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair):
+    one, two = pair
+    file = ground.repo / "f"
+    with ground.store() as store:
+        take(store, one, "f", note="first")
+        take(store, one, "f")
+        take(store, one, "f", mode="shared")
+        with pytest.raises(LockRefused):
+            take(store, two, "f")
+        store.alterations.report(two, "Bash", "make", [{"file": str(file), "holder_id": one["id"], "kind": "changed",
+                                                        "kept": "", "at": time.time()}])  # fmt: skip
+        store.alterations.restored(two, str(file), "", "kept", ground.scope)
+        store.locks.release(one, "f")
+        take(store, one, "f", ttl=1.0)
+        with store.writing():
+            store.change("UPDATE context SET renewed = ?", (clock.now() - 2,))
+            store.locks.rows.reaped(store.locks.rows.select("", ()))
+        take(store, one, "f")
+        store.handovers.transfer(one, "f", two["id"])
+        store.handovers.request(one, "f", "urgent")
+        store.handovers.steal(one, "f", "it hangs", force=True)
+        take(store, two, "g")
+        store.queue.join(two, request(two, ["f"]), 60)
+        with pytest.raises(Deadlock):
+            store.queue.join(one, request(one, ["g"]), 60)
+    events = log(ground, "f", "--limit", "100")
+    assert [kind for kind in kinds(events) if kind != "denied"] == [
+        "acquired", "renewed", "now shared", "altered", "restored", "released", "acquired", "lapsed", "acquired",
+        "transferred", "acquired", "requested", "stolen", "stolen", "acquired",
+    ]  # fmt: skip
+    assert kinds(events).count("denied") == 2, "asking for a lock is noted as well"
+    assert [event["id"] for event in events] == sorted(event["id"] for event in events)
+    assert {event["rule"] for event in events} == {"file"} and {event["file"] for event in events} == {str(file)}
+    assert events[0]["details"]["content"] == "first" and events[0]["label"] == "identity:p one"
+    assert all(event["details"]["fence"] for event in events if event["what"] in ("acquired", "released", "lapsed"))
+    (deadlock,) = [event for event in log(ground, "g") if event["what"] == "deadlock"]
+    assert {one["label"] for one in deadlock["details"]["circle"]} == {"identity:p one", "identity:p two"}
+    text = ground.swarm("log", "f", "--limit", "100").out
+    assert len(text.splitlines()) == len(events)
+    told = ("fence 1: first", "now shared", "to identity:p two, by lock_file of", "while identity:p two ran a call")
+    assert [words for words in told if words not in text] == []
+
+
+def test_by_whatever_name_and_through_folders_and_patterns(ground: Ground, pair):
+    one, _ = pair
+    (ground.repo / "src").mkdir()
+    os.symlink(ground.repo / "src", ground.repo / "link")
+    with ground.store() as store:
+        for file in ("src/f", "src", "src/**/f", "src/fg", "other", "src/*.py", "doc/**"):
+            take(store, one, file)
+            store.locks.release(one, file)
+        take(store, one, "link/f")
+    for word in ("src/f", "link/f", "src/../link/f", str(ground.repo / "link" / "f")):
+        events = log(ground, word)
+        assert [(event["what"], event["rule"]) for event in events] == [
+            ("acquired", "file"), ("released", "file"), ("acquired", "folder"), ("released", "folder"),
+            ("acquired", "pattern"), ("released", "pattern"), ("acquired", "file"),
+        ], word  # fmt: skip
+    assert [event["rule"] for event in log(ground, "src/**/f")] == ["pattern", "pattern"]
+    assert kinds(log(ground, "src/f", "--limit", "2")) == ["released", "acquired"], "the newest, oldest first"
+    assert ground.swarm("log", "nothing").out == f"(nothing is known of {ground.scope}/nothing)\n"
+
+
+def test_a_denial_is_in_the_history_of_what_was_denied_and_of_the_lock(ground: Ground, pair):
+    one, two = pair
+    with ground.store() as store:
+        take(store, one, "src")
+        with pytest.raises(LockRefused):
+            take(store, two, "src/f")
+    assert kinds(log(ground, "src/f")) == kinds(log(ground, "src")) == ["acquired", "denied"]
+    assert kinds(log(ground, "src/g")) == ["acquired"], "which nobody was denied"
+    with ground.store() as store:
+        with pytest.raises(LockRefused):
+            take(store, two, ".")
+    assert log(ground, ".")[-1]["rule"] == "inside"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_hooks_denial_can_be_reconstructed(runtime: str, tmp_path: Path):
+    ready_store()
+    me, file = new_session(), tmp_path / "src" / "a.sql"
+    assert start(runtime, me, tmp_path).context
+    with Store() as store:
+        peer = join(store, tmp_path, "peer-label")
+        take(store, peer, "src/*.sql", mode="shared", agent="agent-9", note="busy")
+        mine = store.instances.of_session(runtime, me)
+    payload = write_payload(runtime, me, tmp_path, str(file))
+    payload["agent_id"] = "agent-7"
+    assert run_hook(runtime, "pre_tool_use", payload).reason
+    ground = Ground.__new__(Ground)
+    ground.repo = tmp_path
+    (denied,) = wait_for(lambda: [one for one in log(ground, str(file), "--as", mine["id"]) if one["what"] == "denied"])
+    details, lock = denied["details"], peer
+    assert denied["instance_id"] == mine["id"] and denied["rule"] == "pattern" and abs(denied["at"] - time.time()) < 30
+    assert details["path"] == str(file) and details["cwd"] == str(tmp_path)
+    assert details["tool"] == {"claude-code": "Write", "codex": "apply_patch"}[runtime]
+    assert (details["holder"], details["holder_label"], details["note"]) == (lock["id"], "peer-label", "busy")
+    assert (details["mode"], details["agent"], details["pattern"]) == ("shared", "agent-9", "src/*.sql")
+    assert details["fence"] == 1 and details["lock"] and details["denied_agent"] == "agent-7"
+    assert details["session"] == [runtime, me] and "repeated" not in denied
+    for _ in range(2):
+        assert run_hook(runtime, "pre_tool_use", payload).reason
+    events = [one for one in log(ground, str(file), "--as", mine["id"]) if one["what"] == "denied"]
+    assert [one["repeated"] for one in events] == [2], "no more events, but counted"
+    assert mistakes() == []
+
+
+def test_repeated_requests_are_counted(ground: Ground, pair):
+    one, two = pair
+    ground.lock(one, "f")
+    for _ in range(4):
+        with pytest.raises(LockRefused):
+            ground.lock(two, "f")
+    (denied,) = [event for event in log(ground, "f") if event["what"] == "denied"]
+    assert denied["repeated"] == 3 and len(repeated_denials.known()) == 3
+    assert "and 3 more within the minute" in ground.swarm("log", "f").out
+
+
+def test_the_count_is_bounded_and_survives_rubbish(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(repeated_denials, "LIMIT_BYTES", 2000)
+    for _ in range(60):
+        repeated_denials.note("i", "h", "k")
+    size = sum(os.path.getsize(path) for path in (repeated_denials.path(), repeated_denials.path() + ".1") if os.path.exists(path))
+    assert 0 < size < 5000 and repeated_denials.counted(repeated_denials.known(), "i", "h", "k", 0, time.time() + 9) > 0
+    Path(repeated_denials.path()).write_text('{"at": 1\nnot json\n[]\n')
+    assert all(one["instance"] == "i" for one in repeated_denials.known())
+    monkeypatch.setenv("SWARM_STATE_DIR", "/dev/null/nowhere")
+    repeated_denials.note("i", "h", "k")
+
+
+def test_one_agents_denial_by_another_is_an_event_and_no_wait(ground: Ground, pair):
+    one, _ = pair
+    with ground.store() as store:
+        take(store, one, "f", agent="a-1")
+        for _ in range(2):
+            with pytest.raises(LockRefused):
+                take(store, one, "f", agent="a-2")
+    words = ("--runtime", "claude-code", "--session-id", "1", "--holder", one["id"], "--tool", "Write")
+    assert ground.swarm("denied", f"{ground.scope}/f", *words, "--agent", "a-3").code == 0
+    (denied,) = [event for event in log(ground, "f") if event["what"] == "denied"]
+    assert (denied["details"]["denied_agent"], denied["details"]["agent"]) == ("a-2", "a-1")
+    assert ground.sql("SELECT * FROM swarm_denials") == []
+
+
+def test_strangers_have_no_names_and_say_nothing(ground: Ground):
+    me = ground.session("1", "identity:p me")
+    with Sleeper() as client:
+        stranger = ground.session("2", "identity:q secret-label", client=client.identity)
+        with ground.store() as store:
+            take(store, stranger, "f", note="secret-note")
+            with pytest.raises(LockRefused):
+                take(store, me, "f")
+            store.locks.release(stranger, "f")
+            take(store, me, "f", note="mine")
+            with pytest.raises(LockRefused):
+                take(store, stranger, "f")
+    with ground.store() as store:
+        store.upkeep.clean()
+    for words in ((), ("--json",)):
+        out = ground.swarm("log", "f", "--as", me["id"], *words).out
+        assert "secret" not in out and stranger["id"] not in out and "mine" in out, out
+    events = log(ground, "f", "--as", me["id"])
+    assert kinds(events) == ["acquired", "denied", "released", "acquired", "denied"]
+    assert [event.get("hidden", False) for event in events] == [True, False, True, False, True]
+
+
+def test_the_tool_gives_the_same(ground: Ground, pair):
+    one, two = pair
+    ground.lock(one, "f")
+    told = Hands(ground, two).value("lock_history", file="f")
+    assert told == {"file": f"{ground.scope}/f", "events": log(ground, "f", "--as", two["id"])} and told["events"]
+    assert len(Hands(ground, two).value("lock_history", file="f", limit=1)["events"]) == 1
+
+
+def test_an_event_of_another_program_is_found_by_its_path(ground: Ground):
+    row = ground.stranger("other") if ground.session("1", "one") else ""
+    for file in ("f", "g"):
+        ground.add("events", scope=ground.scope, type="context.lock_acquired", actor=row,
+                   subject=f"{ground.scope}/{file}", payload='{"id": "x", "content": "theirs"}')  # fmt: skip
+    ground.add("events", scope=ground.scope, type="context.odd", actor=None, subject=None, payload="nonsense")
+    (event,) = log(ground, "f")
+    assert (event["what"], event["label"], event["details"]["content"]) == ("acquired", "stranger", "theirs")
+
+
+def test_bad_input_is_one_line(ground: Ground):
+    for words in ((), ("f", "--limit", "0"), ("f", "--limit", "many"), ("f", "--as", "nobody"), ("a", "b")):
+        done = ground.swarm("log", *words)
+        assert done.code == 1 and done.err.count("\n") == 1 and not done.out, words
+
+
+def test_a_plugin_hook_denies_and_the_log_knows_without_asking_for_more(tmp_path: Path):
+    """The denial itself costs no more than before: the words for the record go with the command that notes it."""
+    ready_store()
+    me = new_session()
+    assert start("claude-code", me, tmp_path).context
+    with Store() as store:
+        take(store, join(store, tmp_path), "f")
+    assert write("claude-code", me, tmp_path, tmp_path / "f").reason
+    assert not (Path(os.environ["SWARM_STATE_DIR"]) / "repeated-denials.jsonl").exists()

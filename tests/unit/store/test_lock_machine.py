@@ -1,0 +1,411 @@
+"""Whatever is done with locks in whatever order: the store and the hooks hold to a model that shares no code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from support.lock_model import FOLDERS, NAMES, PATHS, SHARED, SILENT, Circle, Holder, Model, No, Wait, reach
+
+from swarm_hook_core import clock, paths
+from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_hook_core.decision import decide
+from swarm_hook_core.lookup.peers import Peers
+from swarm_hook_core.process import start_time
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import request
+from swarm_mcp.store.registration import Registration
+from swarm_mcp.lock_wait import LockWait
+
+CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write"}, paths_under_keys("file_path"))
+LEASE = 600
+SESSIONS = ("ann", "bob", "cid")
+AGENTS = ("", "x", "y")
+REQUESTS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True).map(tuple)
+HOLDERS = st.tuples(st.sampled_from(SESSIONS), st.sampled_from(("", "", "", "x", "y")))
+MODES = st.sampled_from(("exclusive", "exclusive", SHARED))
+TTLS = st.sampled_from((None, None, 10.0, 60.0))
+PATIENCE = st.sampled_from((None, None, 5.0, 90.0))
+RARELY = st.integers(0, 7).map(lambda number: number == 7)
+SIGN = 11.0  # seconds after which a wait has shown a sign of life, and looked for circles
+EXAMPLES = int(os.environ.get("SWARM_MACHINE_EXAMPLES", "20"))
+STEPS = 50
+
+
+class Machine(RuleBasedStateMachine):
+    """The store, a hook's reader of it, and the model, deed by deed."""
+
+    folder: Path
+    empty: Path
+    made = 0
+    clock: Model
+    counted: Counter = Counter()
+
+    def __init__(self):
+        super().__init__()
+        Machine.made += 1
+        self.path = str(self.folder.parent / f"{Machine.made}.db")
+        shutil.copy(self.empty, self.path)
+        self.began = int(time.time())
+        self.model = Machine.clock = Model(LEASE)
+        self.turn, self.sound = 0, False
+        self.places: list[tuple[Wait, LockWait]] = []  # who waits: in the model, and here
+        self.store = Store(self.path)
+        self.store.now = lambda: self.began + int(self.model.now)  # type: ignore[method-assign]
+        self.rows: dict[str, dict] = {}
+        self.reader = StoreReader(self.path)
+
+    def teardown(self) -> None:
+        if self.sound:
+            self.drain()
+        self.reader.connection.close()
+        self.store.close()
+        for path in self.folder.parent.glob(f"{Machine.made}.db*"):
+            path.unlink()
+
+    # ------------------------------------------------------------------ doing
+
+    def wanted(self, holder: Holder, names, mode: str, ttl: float | None):
+        return request(self.rows[holder[0]], list(names), mode=mode, agent=holder[1], ttl=ttl)
+
+    def do(self, what: str, deed, modelled) -> None:
+        """`deed()` on the store and `modelled()` on the model: both refuse, for the same reason, or both do it."""
+        self.sound, refusal, done = False, None, None
+        try:
+            done = deed()
+        except SwarmError as error:
+            refusal = error
+        try:
+            expected = modelled()
+        except No as no:
+            assert refusal, f"{what}: granted, though it should have been refused because of {no.by}"
+            assert isinstance(no, Circle) == isinstance(refusal, Deadlock), refusal
+            if isinstance(refusal, LockRefused):
+                assert refusal.active["instance_id"] in {self.rows[name]["id"] for name in no.by}, refusal.active
+            Machine.counted[type(refusal).__name__] += 1
+            return
+        assert not refusal, f"{what}: {refusal!r} {getattr(refusal, 'active', '')}"
+        Machine.counted[what] += 1
+        got = [row["fence"] for row in done] if isinstance(done, list) else None
+        assert got == ([grant.fence for grant in expected] if isinstance(expected, list) else None)
+
+    # --------------------------------------------------------------- sessions
+
+    @initialize()
+    def begin(self):
+        for name in SESSIONS:
+            self.register(name)
+
+    @rule(name=st.sampled_from(SESSIONS))
+    def register(self, name: str):
+        place = str(self.folder)
+        facts = {"runtime": "claude-code", "session_id": name, "client": (1, start_time(1)), "lease_seconds": LEASE}
+        self.rows[name] = self.store.instances.register(Registration(place, label=name, scope=place, **facts))
+        for other in [other for other in self.model.seen if other != name and self.model.has_gone(other)]:
+            self.lose(other)
+        self.model.dead.discard(name)  # it has a client again
+        self.model.seen[name] = self.model.now
+
+    @rule(name=st.sampled_from(SESSIONS))
+    def sign_of_life(self, name: str):
+        def deed():
+            with self.store.writing():
+                self.store.instances.require(self.rows[name]["id"])
+
+        self.do("renewed", deed, lambda: self.model.sign_of_life(name))
+
+    @rule(name=st.sampled_from(SESSIONS), now=RARELY)
+    def leave(self, name: str, now: bool):
+        if now:
+            self.store.instances.remove(self.rows[name]["id"])
+            self.lose(name)
+
+    @rule(name=st.sampled_from(SESSIONS), now=RARELY)
+    def kill(self, name: str, now: bool):
+        """Its client dies; what waits for it may live on for a while."""
+        if now and name in self.model.seen:
+            with self.store.writing():
+                self.store.change("UPDATE swarm_sessions SET client_pid = 4194305 WHERE session_id = ?", (name,))
+            self.model.dead.add(name)
+
+    def lose(self, name: str) -> None:
+        """A session is not there any more. What still waits for it gets nothing."""
+        self.model.forget(name)
+        for wait, place in [both for both in self.places if both[0].holder[0] == name]:
+            self.places.remove((wait, place))
+            with contextlib.suppress(SwarmError):
+                assert place.advance(self.store) is None
+            place.give_up(self.store)
+
+    @rule(seconds=st.sampled_from((1, 1, 4, 5, 10, 30, 60, 61, 300, 700)))
+    def pass_time(self, seconds: int):
+        self.model.pass_time(float(seconds))
+
+    # ------------------------------------------------------------------ locks
+
+    @rule(holder=HOLDERS, names=REQUESTS, mode=MODES, ttl=TTLS)
+    def acquire(self, holder: Holder, names, mode: str, ttl: float | None):
+        self.wake(holder[0])
+        wanted = self.wanted(holder, names, mode, ttl)
+        self.do(
+            "granted",
+            lambda: self.store.locks.acquire_all(self.rows[holder[0]], wanted),
+            lambda: self.model.acquire(holder, names, mode, ttl),
+        )
+
+    @precondition(lambda self: self.model.grants)
+    @rule(data=st.data(), mode=MODES, ttl=TTLS)
+    def ask_again(self, data, mode: str, ttl: float | None):
+        """For what one has: up, down, or the same, without a gap."""
+        grant = data.draw(st.sampled_from(self.model.grants))
+        self.acquire(grant.holder, (grant.name,), mode, ttl)
+
+    @precondition(lambda self: self.model.grants)
+    @rule(data=st.data(), whole=st.booleans(), off=st.sampled_from((None, None, None, 0, 1)))
+    def release(self, data, whole: bool, off: int | None):
+        """Also with the number of a grant: the right one, or an older one."""
+        grant = data.draw(st.sampled_from(self.model.grants))
+        session, agent = grant.holder[0], "" if whole else grant.holder[1]
+        fence = None if off is None else grant.fence - off
+
+        def modelled():
+            if fence is not None and [held.fence for held in self.model.held(session, agent, grant.name)] != [fence]:
+                raise No
+            return self.model.release(session, agent, grant.name)
+
+        def deed():
+            assert self.store.locks.release(self.rows[session], grant.name, agent, fence) == len(there)
+
+        there = self.model.held(session, agent, grant.name)
+        self.do("released", deed, modelled)
+
+    @precondition(lambda self: self.model.grants)
+    @rule(data=st.data(), to=st.sampled_from(SESSIONS))
+    def transfer(self, data, to: str):
+        grant = data.draw(st.sampled_from(self.model.grants))
+        giver, agent = grant.holder
+        self.wake(giver)
+        if self.model.has_gone(to):
+            return
+
+        def deed():
+            done = self.store.handovers.transfer(self.rows[giver], grant.name, self.rows[to]["id"], agent)
+            assert done["fence"] == self.model.fence + 1
+
+        self.do("transferred", deed, lambda: self.model.transfer(grant, to))
+
+    # ---------------------------------------------------------------- waiting
+
+    @rule(holder=HOLDERS, names=REQUESTS, mode=MODES, ttl=TTLS, seconds=PATIENCE)
+    def wait(self, holder: Holder, names, mode: str, ttl: float | None, seconds: float | None):
+        self.wake(holder[0])
+        place = LockWait(self.rows[holder[0]], self.wanted(holder, names, mode, ttl), seconds)
+        joined: list[Wait] = []
+
+        def modelled():
+            with contextlib.suppress(No):
+                return self.model.acquire(holder, names, mode, ttl)
+            wait = self.model.join(holder, names, mode, ttl, seconds)
+            with contextlib.suppress(No):
+                return self.model.acquire(holder, names, mode, ttl, wait)
+            joined.append(wait)
+            return None
+
+        self.do("asked", lambda: place.advance(self.store), modelled)
+        self.places += [(wait, place) for wait in joined]
+
+    @precondition(lambda self: self.places)
+    @rule(data=st.data())
+    def advance(self, data):
+        self.advance_one(*data.draw(st.sampled_from(self.places)))
+
+    def advance_one(self, wait: Wait, place: LockWait) -> None:
+        """It is asked again, after the longest time in which it need not notice what nobody commits."""
+        self.pass_time(1)
+        self.wake(wait.holder[0])
+        over = wait.until is not None and self.model.now >= wait.until
+        stands = wait in self.model.queue  # who was taken for gone has lost its place, and may take another
+        given = (wait.holder, wait.names, wait.mode, wait.ttl, wait if stands and not over else None)
+        if over and stands:
+            self.model.queue.remove(wait)
+        try:
+            rows = place.advance(self.store)
+        except SwarmError as error:
+            self.check_end(error, wait, over, given)
+        else:
+            if rows is None:
+                assert not over
+                with pytest.raises(No):
+                    self.model.acquire(*given)
+                if not stands and self.store.queue.has(place.wanted.ticket, place.instance["id"]):
+                    wait.fence, wait.seen = self.model.fence, self.model.now
+                    self.model.queue.append(wait)
+                elif stands:
+                    self.check_sign(wait, place)
+                return
+            assert [row["fence"] for row in rows] == [grant.fence for grant in self.model.acquire(*given)]
+            Machine.counted["waited for"] += 1
+        self.places.remove((wait, place))
+
+    def check_sign(self, wait: Wait, place: LockWait) -> None:
+        """Who is asked again shows life, every ten seconds at least."""
+        (row,) = self.store.rows("SELECT seen FROM swarm_waiters WHERE ticket = ?", (place.wanted.ticket,))
+        assert row["seen"] == self.model.now or (row["seen"] == wait.seen and self.model.now - wait.seen < SIGN)
+        Machine.counted["awake again"] += self.model.now - wait.seen >= SILENT
+        wait.seen = row["seen"]
+
+    def check_end(self, error: SwarmError, wait: Wait, over: bool, given) -> None:
+        """It ends without what was wanted: time is over, its session has gone, or it would never have ended."""
+        if wait not in self.model.queue:
+            self.model.queue.append(wait)
+        if isinstance(error, Deadlock):
+            assert self.model.in_circle(wait)
+        else:
+            assert over if isinstance(error, LockRefused) else self.model.is_lost(wait.holder[0]), error
+        self.model.queue.remove(wait)
+        if not isinstance(error, Deadlock):
+            with pytest.raises(No):
+                self.model.acquire(*given[:4])
+        Machine.counted[f"waited in vain: {type(error).__name__}"] += 1
+
+    @precondition(lambda self: self.places)
+    @rule(data=st.data(), dies=st.booleans())
+    def give_up(self, data, dies: bool):
+        """The wait is cancelled, or its process dies."""
+        wait, place = data.draw(st.sampled_from(self.places))
+        if dies:
+            with self.store.writing():
+                gone = (place.wanted.ticket,)
+                self.store.change("UPDATE swarm_waiters SET pid = 4194305 WHERE ticket = ?", gone)
+        else:
+            place.give_up(self.store)
+        if wait in self.model.queue:
+            self.model.queue.remove(wait)
+        self.places.remove((wait, place))
+
+    def wake(self, name: str) -> None:
+        """A session that has been silent for long is back, and says so before anything else."""
+        if self.model.has_gone(name) and not self.model.is_lost(name):
+            self.sign_of_life(name)
+
+    # ------------------------------------------------------------ what must hold
+
+    def settle(self) -> None:
+        """What may be noticed sooner or later: that a session has gone, and a sign of life in what was refused."""
+        rows = self.store.rows("SELECT session_id, last_seen FROM swarm_sessions")
+        there = {row["session_id"]: row["last_seen"] - self.began for row in rows}
+        for name in [name for name in self.model.seen if name not in there]:
+            assert self.model.has_gone(name)
+            self.lose(name)
+        assert there.keys() == self.model.seen.keys()
+        for name, seen in there.items():
+            assert seen in (self.model.seen[name], self.model.now)
+            self.model.seen[name] = seen
+        rows = self.store.rows("SELECT fence, renewed FROM context WHERE ttl IS NOT NULL")
+        renewed = {row["fence"]: row["renewed"] for row in rows}
+        for grant in self.model.grants:
+            if grant.ttl is not None:
+                assert renewed[grant.fence] in (grant.renewed, self.model.now), "a lease was renewed by nothing"
+                grant.renewed = renewed[grant.fence]
+
+    @invariant()
+    def the_store_holds_what_the_model_holds(self):
+        self.settle()
+        ids = {row["id"]: name for name, row in self.rows.items()}
+        found = [
+            ((ids[row["instance_id"]], row.get("agent", "")), row["file"], row.get("mode", "exclusive"), row["fence"])
+            for row in self.store.locks.held(None)
+        ]
+        told = [(grant.holder, self.path_of(grant.name), grant.mode, grant.fence) for grant in self.model.live()]
+        assert sorted(found) == sorted(told)
+
+    def path_of(self, name: str) -> str:
+        return f"{self.folder}/{name if '*' in name else name.rstrip('/')}"
+
+    @invariant()
+    def no_two_hold_the_same(self):
+        """Asked of the store's own rows."""
+        names = {self.path_of(name): name for name in NAMES}
+        rows = self.store.locks.held(None)
+        for number, one in enumerate(rows):
+            for other in rows[:number]:
+                if one.get("mode") == other.get("mode") == SHARED:
+                    continue
+                agents = {row.get("agent", "") for row in (one, other)}
+                if one["instance_id"] == other["instance_id"] and (len(agents) == 1 or "" in agents):
+                    continue
+                assert not reach(names[one["file"]]) & reach(names[other["file"]]), (one, other)
+
+    @invariant()
+    def the_queue_is_in_order(self):
+        ids = {row["id"]: name for name, row in self.rows.items()}
+        found = [((ids[row["instance_id"]], row["agent"]), row["mode"]) for row in self.store.queue.waiting()]
+        assert found == [(wait.holder, wait.mode) for wait in self.model.waiting()]
+
+    @invariant()
+    def a_hook_lets_pass_what_nobody_else_holds(self):
+        """For one session, or agent of one, and some paths after each step: each has its turn."""
+        self.turn += 1
+        name, agent = SESSIONS[self.turn % 3], AGENTS[self.turn // 3 % 3]
+        session, now = self.reader.session("claude-code", name), self.store.now()
+        if session is None or self.model.has_gone(name):
+            return
+        peers = Peers(self.reader, session.instance_id, now, agent)
+        for path in PATHS[self.turn // 9 % 4 :: 4]:
+            call = {"file_path": f"{self.folder}/{path}"}
+            denial = decide(CLAUDE, session, "Write", call, str(self.folder), peers.on, now)
+            assert (denial is None) == self.model.may_write(name, agent, path), (path, denial and denial.reason)
+        self.sound = True
+
+    def drain(self) -> None:
+        """Everybody who does not wait lets go: then everybody who waits gets what it waits for, or is told."""
+        for _ in range(3 * len(self.places) + 5):
+            self.pass_time(SIGN)
+            waiting = {wait.holder for wait, _place in self.places}
+            for grant in self.model.live():
+                if grant.holder not in waiting and not self.model.is_lost(grant.holder[0]):
+                    self.store.locks.release(self.rows[grant.holder[0]], grant.name, grant.holder[1])
+                    self.model.release(grant.holder[0], grant.holder[1], grant.name)
+            self.settle()
+            for both in list(self.places):
+                if both in self.places:
+                    self.advance_one(*both)
+                    self.settle()
+        assert not self.places, "waiting for ever"
+
+
+def test_the_store_the_hooks_and_the_model_agree(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    ground.store().close()
+    for folder in FOLDERS:
+        (ground.repo / folder).mkdir(parents=True)
+    Machine.empty, Machine.folder = Path(ground.database), ground.repo
+    Machine.counted.clear()
+    # Keys of both kinds: what is locked in one folder is to be found from the folders over it, and the reverse.
+    monkeypatch.setattr(paths, "ignores_case", lambda path: "/sub/" in path)
+    monkeypatch.setattr(clock, "now", lambda: Machine.clock.now)
+    monkeypatch.setattr(clock, "awake", lambda: Machine.clock.now)
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
+    print(dict(Machine.counted))

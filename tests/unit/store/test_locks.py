@@ -1,0 +1,633 @@
+"""Mutual exclusion: one holder a file, by whatever name, in whatever process, until it lets go or provably dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import unicodedata
+
+from support import many_processes as crowd
+import pytest
+from support.fixtures import Ground, Sleeper, time_limit, wait_for
+
+from swarm_hook_core.paths import ignores_case
+from swarm_hook_core.process import start_time
+from swarm_mcp.errors import LockRefused, SwarmError
+from swarm_mcp.store.lock_request import request
+
+
+def holders(ground: Ground, path: str) -> list[str]:
+    with ground.store(read_only=True) as store:
+        return [row["instance_id"] for row in store.locks.on(path)]
+
+
+def refused(ground: Ground, instance: dict, file, *words) -> dict:
+    with pytest.raises(LockRefused) as refusal:
+        ground.lock(instance, file, *words)
+    return refusal.value.active
+
+
+# -- one holder -------------------------------------------------------------------------------------
+
+
+def test_a_lock_and_its_refusal(ground: Ground):
+    one, two = ground.session("1", "one"), ground.session("2", "two")
+    lock = ground.lock(one, "src/a.py", "why")
+    active = refused(ground, two, "src/a.py")
+    contract = ["id", "instance_id", "file", "type", "content", "created_at", "owner", "active_tasks"]
+    assert list(active) == [*contract, "fence"]
+    assert (active["id"], active["instance_id"], active["content"]) == (lock["id"], one["id"], "why")
+    assert active["file"] == f"{ground.scope}/src/a.py" and active["active_tasks"] == []
+    assert list(active["owner"]) == [
+        "id", "label", "heartbeat", "heartbeat_age_seconds", "stale", "reclaimable", "active",
+    ]  # fmt: skip
+    assert (active["owner"]["stale"], active["owner"]["reclaimable"], active["owner"]["active"]) == (False, False, True)
+
+
+def test_a_refusal_shows_at_most_five_tasks_in_work(ground: Ground):
+    one, two = ground.session("1", "one"), ground.session("2", "two")
+    ground.lock(one, "f")
+    for number, status in enumerate(["claimed"] * 4 + ["in_progress"] * 3 + ["done", "open"]):
+        ground.add("tasks", id=f"t{number}", scope=ground.scope, type="fix", title="T", requester="x",
+                   assignee=one["id"], status=status)  # fmt: skip
+    tasks = refused(ground, two, "f")["active_tasks"]
+    assert len(tasks) == 5 and {task["status"] for task in tasks} <= {"claimed", "in_progress"}
+    assert list(tasks[0]) == ["id", "type", "title", "status"]
+
+
+def test_a_relock_renews_id_note_time_and_task_in_one_row(ground: Ground):
+    one = ground.session("1")
+    first = ground.lock(one, "f", "a")
+    ground.sql("UPDATE context SET created_at = created_at - 100")
+    second = ground.lock(one, "f", "b", False, "task-1")
+    (row,) = ground.sql("SELECT * FROM context")
+    assert row["id"] == second["id"] != first["id"]
+    assert (row["content"], row["task_id"], row["created_at"]) == ("b", "task-1", second["created_at"])
+
+
+def test_exclusive_refuses_even_ones_own(ground: Ground):
+    one, two = ground.session("1"), ground.session("2")
+    lock = ground.lock(one, "f", "", True)
+    assert refused(ground, one, "f", "", True)["id"] == lock["id"]
+    assert refused(ground, two, "f", "", True)["id"] == lock["id"]
+    assert ground.lock(one, "f")["id"] != lock["id"]
+
+
+def test_unlock_frees_ones_own_alone(ground: Ground):
+    one, two = ground.session("1"), ground.session("2")
+    ground.lock(one, "f")
+    with ground.store() as store:
+        assert store.locks.release(two, "f") == 0
+        assert store.locks.release(one, "f") == 1
+        assert store.locks.release(one, "f") == 0
+    ground.lock(two, "f")
+
+
+def test_one_winner_among_sixteen_processes(ground: Ground):
+    rows = [ground.session(str(number)) for number in range(16)]
+    body = """
+store = Store()
+gate()
+for number in range(20):
+    try:
+        store.locks.acquire(arguments, f"file{number}")
+    except LockRefused as refusal:
+        report([number, refusal.active["instance_id"], False])
+    else:
+        report([number, arguments["id"], True])
+"""
+    members = crowd.run(body, rows)
+    assert [(member.code, member.err) for member in members] == [(0, "")] * 16
+    reports = [report for member in members for report in member.reports]
+    for number in range(20):
+        mine = [report for report in reports if report[0] == number]
+        winners = [holder for _, holder, won in mine if won]
+        assert len(mine) == 16 and len(winners) == 1
+        assert {holder for _, holder, _ in mine} == set(winners)
+    events = ground.sql("SELECT subject FROM events WHERE type = 'context.lock_acquired'")
+    assert len(events) == len(ground.sql("SELECT id FROM context")) == 20
+
+
+HAMMER = """
+from random import Random
+random = Random(arguments["number"])
+me, marks = arguments["row"], arguments["marks"]
+store = Store()
+counts = {"lock": 0, "relock": 0, "refused": 0, "append": 0}
+appended, twice = [], []
+gate()
+deadline = time.time() + arguments["seconds"]
+while time.time() < deadline or counts["lock"] < 3:
+    name = f"f{random.randrange(5)}"
+    # Several names of one file: straight, through a linked folder, with dots.
+    spelling = random.choice([name, f"link/{name}", f"sub/../{name}"])
+    try:
+        store.locks.acquire(me, spelling)
+    except LockRefused:
+        counts["refused"] += 1
+        time.sleep(random.random() * 0.02)
+        continue
+    counts["lock"] += 1
+    mark = os.path.join(marks, name)
+    try:
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        twice.append(name)
+    for _ in range(random.randrange(3)):
+        store.locks.acquire(me, name, "again")
+        counts["relock"] += 1
+    word = f"{arguments['number']}-{counts['lock']}"
+    store.kv.append(me, f"list{random.randrange(4)}", json.dumps(word))
+    appended.append(word)
+    if os.path.exists(mark):
+        os.unlink(mark)
+    else:
+        twice.append("gone " + name)
+    store.locks.release(me, random.choice([name, spelling]))
+report([counts, appended, twice])
+"""
+
+
+@pytest.mark.parametrize("processes", [12, 32])
+def test_many_processes_for_some_seconds(ground: Ground, processes: int):
+    (ground.repo / "sub").mkdir()
+    (ground.repo / "link").symlink_to(ground.repo)
+    marks = ground.folder / "marks"
+    marks.mkdir()
+    members = [
+        {"number": number, "seconds": 2, "row": ground.session(str(number)), "marks": str(marks)}
+        for number in range(processes)
+    ]
+    ended = crowd.run(HAMMER, members)
+    assert [(member.code, member.err) for member in ended] == [(0, "")] * processes
+    reports = [member.reports[0] for member in ended]
+    assert [twice for _, _, twice in reports if twice] == []
+    done = {name: sum(counts[name] for counts, _, _ in reports) for name in reports[0][0]}
+    assert done["lock"] >= 3 * processes and done["relock"] and done["refused"], done
+    kept = [word for row in ground.sql("SELECT value FROM kv WHERE key LIKE 'list%'") for word in json.loads(row["value"])]
+    assert sorted(kept) == sorted(word for _, words, _ in reports for word in words)
+    assert ground.sql("SELECT count(*) AS n FROM context") == [{"n": 0}]
+    assert ground.integrity() == "ok"
+    taken = ground.sql("SELECT count(*) AS n FROM events WHERE type = 'context.lock_acquired'")[0]["n"]
+    freed = ground.sql("SELECT count(*) AS n FROM events WHERE type = 'context.lock_released'")[0]["n"]
+    assert (taken, freed) == (done["lock"] + done["relock"], done["lock"])
+
+
+def test_a_relock_never_lets_a_peer_in(ground: Ground):
+    holder, peers = ground.session("h"), [ground.session(str(number)) for number in range(3)]
+    ground.lock(holder, "f")
+    body = """
+store, tries = Store(), 0
+gate()
+end = time.time() + 1.5
+while time.time() < end:
+    tries += 1
+    try:
+        store.locks.acquire(arguments["row"], "f")
+        if not arguments["owner"]:
+            report("got in")
+            break
+    except LockRefused:
+        if arguments["owner"]:
+            report("lost it")
+            break
+    time.sleep(0.002)
+report(tries)
+"""
+    crew = [{"row": holder, "owner": True}, *({"row": peer, "owner": False} for peer in peers)]
+    ended = crowd.run(body, crew)
+    assert all(len(member.reports) == 1 and member.reports[0] > 10 for member in ended), ended
+    assert holders(ground, f"{ground.scope}/f") == [holder["id"]]
+
+
+# -- by whatever name -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def names(ground: Ground) -> Ground:
+    """A file `real/f`, and links to it and to its folder."""
+    (ground.repo / "real" / "deep").mkdir(parents=True)
+    (ground.repo / "real" / "f").write_text("")
+    (ground.repo / "folder").symlink_to("real")
+    (ground.repo / "far").symlink_to(ground.repo / "real" / "deep")
+    (ground.repo / "file").symlink_to("real/f")
+    (ground.repo / "twice").symlink_to("file")
+    (ground.folder / "outside").symlink_to(ground.repo)
+    return ground
+
+
+SPELLINGS = [
+    "real/f", "./real//f", "real/../real/f", "folder/f", "file", "twice", "real/deep/../f", "{repo}/real/f",
+    "{repo}/folder/../real/f", "{outside}/folder/f", "{outside}/file", "//{repo}/real/f", " real/f ", "{repo}/real/f/",
+]  # fmt: skip
+
+
+def spelled(ground: Ground, text: str) -> str:
+    return text.format(repo=ground.scope, outside=ground.folder / "outside")
+
+
+@pytest.mark.parametrize("mine", SPELLINGS)
+def test_every_spelling_of_a_file_is_the_same_lock(names: Ground, mine: str):
+    one, two = names.session("1"), names.session("2")
+    names.lock(one, spelled(names, mine))
+    for theirs in SPELLINGS:
+        assert refused(names, two, spelled(names, theirs))["instance_id"] == one["id"], theirs
+    names.lock(one, spelled(names, "file"))
+    assert names.sql("SELECT count(*) AS n FROM context") == [{"n": 1}]
+    with names.store() as store:
+        assert store.locks.release(one, spelled(names, "twice")) == 1
+
+
+def test_a_link_out_of_a_linked_folder_is_resolved_both_ways(names: Ground):
+    """`far/../g` is repo/g to an editor that normalises and repo/real/g to the kernel."""
+    one, two = names.session("1"), names.session("2")
+    names.lock(one, "real/g")
+    assert refused(names, two, "folder/g")
+    names.lock(two, "g")
+
+
+LATER = ["place/f", "place/", "place/*", "place/**/f", "place/./f"]
+
+
+@pytest.mark.parametrize("becomes", ["a link", "a folder"])
+@pytest.mark.parametrize("mine", LATER)
+def test_one_spelling_is_one_lock_though_its_folder_becomes_a_link(names: Ground, mine: str, becomes: str):
+    """A hook looks for every spelling of what is written, so whoever locks it later has to meet the earlier lock."""
+    one, two = names.session("1"), names.session("2")
+    place, elsewhere = names.repo / "place", names.repo / "elsewhere"
+    if becomes == "a link":
+        place.mkdir()
+    else:
+        place.symlink_to("real")
+    names.lock(one, mine)
+    if becomes == "a link":
+        place.rename(elsewhere)
+        place.symlink_to("real")
+    else:
+        place.unlink()
+        place.mkdir()
+    for theirs in LATER:
+        assert refused(names, two, theirs)["instance_id"] == one["id"], theirs
+    names.lock(one, mine)
+    assert names.sql("SELECT count(*) AS n FROM context") == [{"n": 1}], "it is that lock still"
+    with names.store() as store:
+        assert store.locks.release(one, mine) == 1
+        assert store.locks.acquire_all(two, request(two, LATER))
+
+
+def test_a_file_that_does_not_exist_yet_is_one_file_too(names: Ground):
+    one, two = names.session("1"), names.session("2")
+    names.lock(one, "folder/new/x.py")
+    assert refused(names, two, "real/new/x.py")
+    assert refused(names, two, f"{names.folder}/outside/real/new/./x.py")
+    names.lock(two, "real/new/y.py")
+
+
+@pytest.mark.parametrize("name", ["Ünïcode ☃.md", "two  blanks", "-dash", "a'b\"c", "new\nline", "x" * 200, "%_", "ＦＵＬＬ"])
+def test_odd_names_are_names(ground: Ground, name: str):
+    one, two = ground.session("1"), ground.session("2")
+    assert ground.lock(one, name)["file"] == f"{ground.scope}/{name}"
+    assert refused(ground, two, name)["file"] == f"{ground.scope}/{name}"
+    ground.lock(two, name + "2")
+
+
+def test_letter_case_and_unicode_form_follow_the_file_system(ground: Ground):
+    one, two = ground.session("1"), ground.session("2")
+    (ground.repo / "Café.TXT").write_text("")
+    ground.lock(one, "Café.TXT")
+    others = ["café.txt", unicodedata.normalize("NFD", "Café.TXT")]
+    if ignores_case(str(ground.repo / "Café.TXT")):
+        assert all(refused(ground, two, other) for other in others)
+    else:
+        assert all(ground.lock(two, other) for other in others)
+
+
+def test_two_files_of_an_empty_folder_are_two_where_letter_case_counts(ground: Ground):
+    (ground.repo / "new").mkdir()
+    one, two = ground.session("1"), ground.session("2")
+    ground.lock(one, "new/A.py")
+    if (ground.repo / "NEW").exists():
+        assert refused(ground, two, "new/a.py")
+    else:
+        assert ground.lock(two, "new/a.py")
+
+
+def test_a_lock_holds_in_every_scope(ground: Ground):
+    elsewhere = ground.folder / "elsewhere"
+    elsewhere.mkdir()
+    one, two = ground.session("1"), ground.session("2", directory=str(elsewhere))
+    three = ground.session("3", scope="/another/scope")
+    assert len({one["scope"], two["scope"], three["scope"]}) == 3
+    ground.lock(one, "f")
+    for peer in (two, three):
+        assert refused(ground, peer, f"{ground.scope}/f")["instance_id"] == one["id"]
+    ground.lock(two, "f")
+    assert holders(ground, str(elsewhere / "f")) == [two["id"]]
+    assert [lock["file"] for lock in ground.swarm("locks", "--json").json] == [f"{ground.scope}/f"]
+
+
+def test_a_file_root_stands_for_the_folder_it_names(ground: Ground):
+    tree = ground.folder / "worktree"
+    (tree / ".git").mkdir(parents=True)
+    at_home = ground.session("1")
+    in_tree = ground.session("2", directory=str(tree), file_root=ground.scope)
+    assert ground.lock(in_tree, f"{tree}/src/a.py")["file"] == f"{ground.scope}/src/a.py"
+    assert refused(ground, at_home, "src/a.py")["instance_id"] == in_tree["id"]
+    assert ground.lock(in_tree, "b.py")["file"] == f"{ground.scope}/b.py"
+    assert refused(ground, at_home, "b.py")
+
+
+@pytest.mark.parametrize("file", ["", "   ", "a\0b", "\udcff"])
+def test_what_names_no_file_is_refused(ground: Ground, file: str):
+    with pytest.raises(SwarmError):
+        ground.lock(ground.session("1"), file)
+    assert ground.sql("SELECT count(*) AS n FROM context") == [{"n": 0}]
+
+
+@pytest.mark.parametrize("path", ["/aaswarm/x", "/__SWARM/x", "/xyswarm/deep/er"])
+def test_a_path_that_looks_like_a_mutex_is_a_path(ground: Ground, path: str):
+    ground.lock(ground.session("1"), path)
+    assert [lock["file"] for lock in ground.swarm("locks", "--json").json] == [path]
+
+
+def test_mutexes_share_the_table_and_stay_out_of_listings(ground: Ground):
+    one, two = ground.session("1"), ground.session("2")
+    ground.lock(one, "/__swarm/spawn/x")
+    assert refused(ground, two, "/__swarm/spawn/x")
+    assert ground.swarm("locks", "--json").json == []
+
+
+# -- rows of other implementations ------------------------------------------------------------------
+
+
+def foreign_lock(ground: Ground, file, holder: str = "f1", scope: str = "/their/scope") -> None:
+    ground.add("context", id=f"lock of {file}", scope=scope, instance_id=holder, file=str(file), type="lock", content="")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine"),
+    [
+        ("real/f", "real/f"), ("real/f", "folder/f"), ("real/f", "file"), ("folder/f", "real/f"),
+        ("folder/Übersicht.md", "real/Übersicht.md"), ("folder/ABC.md", "real/ABC.md"), ("folder/ẞ", "real/ẞ"),
+        ("file", "real/f"), ("twice", "folder/f"), ("far/new", "real/deep/new"),
+    ],
+)  # fmt: skip
+def test_a_foreign_lock_is_honoured_by_whatever_spelling(names: Ground, theirs: str, mine: str):
+    one = names.session("1")
+    names.stranger("f1")
+    foreign_lock(names, names.repo / theirs)
+    assert refused(names, one, mine)["instance_id"] == "f1"
+    assert holders(names, str(names.repo / mine)) == ["f1"]
+
+
+def test_a_foreign_lock_of_ones_own_session_is_ones_own(names: Ground):
+    """Another program locked on this session's behalf."""
+    one = names.session("1")
+    foreign_lock(names, names.repo / "folder" / "f", one["id"])
+    names.lock(one, "real/f", "mine")
+    assert [row["content"] for row in names.sql("SELECT content FROM context")] == ["mine"]
+
+
+def test_a_foreign_lock_goes_with_its_holders_heartbeat(ground: Ground):
+    one = ground.session("1")
+    ground.stranger("f1", heartbeat=int(time.time()) - 50)
+    foreign_lock(ground, ground.repo / "a")
+    assert refused(ground, one, "a")["owner"]["stale"] is True
+    ground.sql("UPDATE instances SET heartbeat = heartbeat - 20 WHERE id = 'f1'")
+    assert holders(ground, f"{ground.scope}/a") == []
+    ground.lock(one, "a")
+    assert ground.sql("SELECT id FROM instances WHERE id = 'f1'") == []
+
+
+def test_a_lock_without_a_holder_blocks_nobody(ground: Ground):
+    one = ground.session("1")
+    foreign_lock(ground, ground.repo / "a", "never registered")
+    assert ground.swarm("locks", "--scope", "/their/scope", "--json").json == []
+    ground.lock(one, "a")
+    assert holders(ground, f"{ground.scope}/a") == [one["id"]]
+
+
+def test_many_foreign_locks_of_one_name_hide_none(ground: Ground):
+    one = ground.session("1")
+    ground.stranger("f1")
+    (ground.repo / "real").mkdir()
+    (ground.repo / "link").symlink_to("real")
+    ground.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150)"
+        " INSERT INTO context (id, scope, instance_id, file, type, content)"
+        " SELECT 'other ' || i, '/their/scope', 'f1', '/other/' || i || '/__init__.py', 'lock', '' FROM n"
+    )
+    foreign_lock(ground, ground.repo / "link" / "__init__.py")
+    assert refused(ground, one, "real/__init__.py")["instance_id"] == "f1"
+
+
+def test_rows_that_are_no_proper_text_break_nothing(ground: Ground):
+    one = ground.session("1")
+    ground.stranger("f1")
+    ground.sql(
+        "INSERT INTO context (id, scope, instance_id, file, type, content)"
+        " VALUES ('raw', '/s', 'f1', CAST(x'2fff2f66' AS TEXT), 'lock', CAST(x'ff' AS TEXT))"
+    )
+    ground.add("context", id="nul", scope="/s", instance_id="f1", file="/a\0b", type="lock", content="")
+    ground.lock(one, "f")
+    for argv in (["locks", "--scope", "/s", "--json"], ["locks", "--scope", "/s"], ["inspect", "--scope", "/s"], ["cleanup"]):
+        assert ground.process(*argv).code == 0, argv
+
+
+# -- until it lets go or dies -----------------------------------------------------------------------
+
+
+def test_locks_of_a_killed_client_are_free_at_once(ground: Ground):
+    two = ground.session("2")
+    with Sleeper() as client:
+        one = ground.session("1", client=client.identity)
+        ground.lock(one, "f")
+        assert refused(ground, two, "f")
+    begun = time.monotonic()
+    ground.lock(two, "f")
+    assert time.monotonic() - begun < time_limit(1)
+    assert holders(ground, f"{ground.scope}/f") == [two["id"]]
+    assert ground.sql("SELECT id FROM instances WHERE id = ?", one["id"]) == []
+
+
+def test_a_client_that_is_dead_and_unburied_counts_as_dead(ground: Ground):
+    two = ground.session("2")
+    with Sleeper() as client:
+        ground.lock(ground.session("1", client=client.identity), "f")
+        os.kill(client.pid, signal.SIGKILL)
+        wait_for(lambda: holders(ground, f"{ground.scope}/f") == [])
+        ground.lock(two, "f")
+
+
+def test_a_pid_that_is_used_again_is_another_process(ground: Ground):
+    with Sleeper() as client:
+        one = ground.session("1", client=client.identity)
+        ground.lock(one, "f")
+        assert holders(ground, f"{ground.scope}/f") == [one["id"]]
+        ground.sql("UPDATE swarm_sessions SET client_start = client_start || '0'")
+        assert holders(ground, f"{ground.scope}/f") == []
+        ground.lock(ground.session("2"), "f")
+
+
+def test_a_live_client_keeps_its_locks_however_quiet(ground: Ground):
+    two = ground.session("2")
+    with Sleeper() as client:
+        one = ground.session("1", client=client.identity)
+        ground.lock(one, "f")
+        ground.backdate(one, 23 * 3600)
+        ground.swarm("cleanup")
+        active = refused(ground, two, "f")
+        assert active["owner"]["stale"] is False and active["owner"]["heartbeat_age_seconds"] >= 23 * 3600
+
+
+@pytest.mark.parametrize("client", [(0, ""), (2**22 + 1, ""), (1, "")])
+def test_what_cannot_be_looked_at_counts_as_alive(ground: Ground, client: tuple[int, str]):
+    one, two = ground.session("1", client=client), ground.session("2")
+    ground.lock(one, "f")
+    ground.backdate(one, 12 * 3600)
+    assert refused(ground, two, "f")
+
+
+def test_a_client_on_another_machine_cannot_be_looked_at(ground: Ground):
+    one, two = ground.session("1"), ground.session("2")
+    ground.lock(one, "f")
+    ground.sql(
+        "UPDATE swarm_sessions SET host = 'another/boot/1', client_pid = 4194305, client_start = '5' WHERE instance_id = ?",
+        one["id"],
+    )
+    assert refused(ground, two, "f")
+
+
+def test_a_machine_that_was_restarted_has_none_of_its_old_clients(ground: Ground):
+    one = ground.session("1", client=(os.getpid(), start_time(os.getpid())))
+    ground.lock(one, "f")
+    with ground.store() as store:
+        before_the_restart = store.here.replace("/", "/0", 1)
+    ground.sql("UPDATE swarm_sessions SET host = ?", before_the_restart)
+    assert holders(ground, f"{ground.scope}/f") == []
+
+
+@pytest.mark.parametrize("seconds", [59, 61])
+def test_a_plain_session_that_has_departed_is_never_told_locked_in_vain(ground: Ground, seconds: int):
+    one = ground.plain("one")
+    ground.backdate(one, seconds)
+    done = ground.swarm("lock", "f", "--as", one["id"])
+    listed = ground.swarm("locks", "--json").json
+    assert (done.code == 0) == bool(listed), done
+
+
+def test_a_relock_by_a_departed_session_leaves_no_lock_without_holder(ground: Ground):
+    one = ground.plain("one")
+    ground.lock(one, "f")
+    ground.backdate(one, 61)
+    with pytest.raises(SwarmError):
+        ground.lock(one, "f")
+    with ground.store() as store:
+        assert store.locks.on(f"{ground.scope}/f") == []
+    ground.lock(ground.session("2"), "f")
+
+
+def test_a_session_past_its_lease_that_locks_again_really_holds(ground: Ground):
+    one = ground.session("1", lease_seconds=100)
+    ground.backdate(one, 200)
+    try:
+        ground.lock(one, "f")
+    except SwarmError:
+        assert ground.swarm("locks", "--json").json == []
+    else:
+        assert refused(ground, ground.session("2"), "f")["instance_id"] == one["id"]
+
+
+def test_a_removed_session_cannot_lock(ground: Ground):
+    one = ground.session("1")
+    with ground.store() as store:
+        store.instances.remove(one["id"])
+    with pytest.raises(SwarmError):
+        ground.lock(one, "f")
+    assert ground.sql("SELECT count(*) AS n FROM context") == [{"n": 0}]
+
+
+def test_a_process_killed_in_the_middle_loses_nothing_it_was_told(ground: Ground):
+    row = ground.session("1")
+    body = """
+store = Store()
+gate()
+for number in range(100000):
+    store.locks.acquire(arguments, f"file{number}", str(number))
+    os.write(1, f"{number}\\n".encode())
+"""
+    with crowd.Crowd(body, [row]) as members:
+        members.start()
+        (process,) = members.processes
+        lines = [process.stdout.readline() for _ in range(40)]
+        process.kill()
+        lines += process.stdout.read().splitlines()
+        told = int(lines[-1])
+    assert ground.integrity() == "ok"
+    kept = {row["file"]: row for row in ground.sql("SELECT * FROM context")}
+    assert all(f"{ground.scope}/file{number}" in kept for number in range(told + 1))
+    assert len(kept) <= told + 2
+    events = ground.sql("SELECT subject FROM events WHERE type = 'context.lock_acquired'")
+    assert sorted(event["subject"] for event in events) == sorted(kept)
+    ground.lock(row, "after")
+
+
+def test_every_change_has_its_event_with_what_it_concerns(ground: Ground):
+    one = ground.session("1", "one")
+    first = ground.lock(one, "f", "a")
+    second = ground.lock(one, "f", "b")
+    with ground.store() as store:
+        store.locks.release(one, "f")
+        store.locks.release(one, "f")
+    with pytest.raises(LockRefused):
+        ground.lock(one, "g") and ground.lock(two := ground.session("2"), "g")
+    rows = ground.sql("SELECT * FROM events WHERE type LIKE 'context.%' ORDER BY id")
+    path = f"{ground.scope}/f"
+    assert [(row["type"], row["actor"], row["subject"]) for row in rows] == [
+        ("context.lock_acquired", one["id"], path), ("context.lock_acquired", one["id"], path),
+        ("context.lock_released", one["id"], path), ("context.lock_acquired", one["id"], f"{ground.scope}/g"),
+        ("context.lock_denied", two["id"], f"{ground.scope}/g"),
+    ]  # fmt: skip
+    assert [json.loads(row["payload"]) for row in rows[:2]] == [
+        {"id": first["id"], "content": "a", "fence": 1, "key": path},
+        {"id": second["id"], "content": "b", "fence": 1, "key": path, "was": "exclusive"},
+    ]  # fmt: skip
+    assert {row["scope"] for row in rows} == {ground.scope}
+
+
+def test_a_transaction_that_fails_leaves_neither_lock_nor_event(ground: Ground, monkeypatch):
+    from swarm_mcp.store import events
+
+    one = ground.session("1")
+    before = ground.sql("SELECT count(*) AS n FROM events")
+
+    def broken(*_words):
+        raise RuntimeError("in the middle")
+
+    monkeypatch.setattr(events, "add", broken)
+    with pytest.raises(RuntimeError):
+        ground.lock(one, "f")
+    assert ground.sql("SELECT count(*) AS n FROM context") == [{"n": 0}]
+    assert ground.sql("SELECT count(*) AS n FROM events") == before
+
+
+def test_waiting_for_the_write_lock_is_no_error(ground: Ground):
+    one = ground.session("1")
+    body = """
+store = Store()
+gate()
+with store.writing():
+    report("held")
+    time.sleep(3)
+"""
+    with crowd.Crowd(body, [None]) as members:
+        members.start()
+        assert members.processes[0].stdout.readline() == '"held"\n'
+        begun = time.monotonic()
+        ground.lock(one, "f")
+        assert time.monotonic() - begun > 1.5  # it was held indeed
+        assert members.finish()[0].code == 0
+
+

@@ -1,0 +1,447 @@
+"""Mail: to whom it goes, handed out to one poller only, never lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+
+from support import many_processes as crowd
+import pytest
+from support.fixtures import BARE_PYTHON, Ground, Sleeper
+
+from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
+from swarm_mcp.server.tools.messages import TOOLS
+from swarm_mcp.store.messages import CLAIM_SECONDS
+
+TOOL = {tool.name: tool for tool in TOOLS}
+
+
+@pytest.fixture
+def pair(ground: Ground) -> tuple[Ground, dict, dict]:
+    """A checkout with two sessions."""
+    return ground, ground.session("1", "ann"), ground.session("2", "bob", "codex")
+
+
+def send(ground: Ground, sender: dict, recipient: dict, *contents: str) -> list[int]:
+    with ground.store() as store:
+        return [store.messages.send(sender, recipient["id"], content) for content in contents]
+
+
+def take(ground: Ground, instance: dict, limit: int = 50) -> list[str]:
+    """What one more poller of this very process is given."""
+    with ground.store() as store:
+        return [mail["content"] for mail in store.messages.take(instance, limit)]
+
+
+class Caller:
+    """A tool's call as the session of `row` makes it."""
+
+    def __init__(self, store, row: dict | None):
+        self.store, self.row = store, row
+
+    def member(self) -> dict:
+        assert self.row
+        return self.row
+
+
+def call(ground: Ground, row: dict, name: str, **arguments):
+    """One tool's answer, sent: text or value."""
+    defaults = {key: spec["default"] for key, spec in TOOL[name].properties.items() if "default" in spec}
+    with ground.store() as store:
+        answer = TOOL[name].call(Caller(store, row), {**defaults, **arguments})
+        if answer.on_sent:
+            answer.on_sent(store)
+    assert not answer.is_error
+    return answer.text or answer.value
+
+
+# ------------------------------------------------------------------------------------------ sending
+
+
+def test_a_message_is_one_row_and_one_event(pair):
+    ground, ann, bob = pair
+    (message_id,) = send(ground, ann, bob, "hi 😀")
+    (row,) = ground.sql("SELECT * FROM messages")
+    assert row == {
+        "id": message_id, "scope": ground.scope, "sender": ann["id"], "recipient": bob["id"], "content": "hi 😀",
+        "created_at": row["created_at"], "read": 0,
+    }  # fmt: skip
+    (event,) = ground.sql("SELECT * FROM events WHERE type = 'message.sent'")
+    assert (event["scope"], event["actor"], event["subject"]) == (ground.scope, ann["id"], bob["id"])
+    assert json.loads(event["payload"]) == {"content": "hi 😀", "length": 5}
+
+
+def test_a_notice_of_the_system_is_posted_inside_a_transaction(pair):
+    ground, _, bob = pair
+    with ground.store() as store:
+        with store.writing():
+            store.messages.post(ground.scope, "system", bob["id"], "[auto] f is free")
+        (mail,) = store.messages.peek(bob)
+    assert (mail["sender"], mail["content"]) == ("system", "[auto] f is free")
+    assert ground.sql("SELECT actor FROM events WHERE type = 'message.sent'") == [{"actor": "system"}]
+
+
+def test_a_message_goes_with_the_transaction_it_belongs_to(pair):
+    ground, ann, bob = pair
+    with ground.store() as store, pytest.raises(RuntimeError), store.writing():
+        store.messages.post(ground.scope, ann["id"], bob["id"], "not so")
+        raise RuntimeError
+    assert ground.sql("SELECT * FROM messages") == []
+    assert ground.sql("SELECT * FROM events WHERE type LIKE 'message.%'") == []
+
+
+@pytest.mark.parametrize("content", ["", "  \n"])
+def test_blank_messages_are_refused(pair, content: str):
+    ground, ann, bob = pair
+    with ground.store() as store:
+        with pytest.raises(Refused):
+            store.messages.send(ann, bob["id"], content)
+        with pytest.raises(Refused):
+            store.messages.broadcast(ann, content)
+    assert ground.sql("SELECT * FROM messages") == []
+
+
+def test_nobody_is_written_to_who_is_not_here(pair):
+    ground, ann, bob = pair
+    elsewhere = ground.session("3", directory=str(ground.folder))
+    ground.session("4", client=(2**22 + 1, "1"))  # its client is no more
+    dead = ground.sql("SELECT instance_id FROM swarm_sessions WHERE session_id = '4'")[0]["instance_id"]
+    with ground.store() as store:
+        for recipient in ("nope", elsewhere["id"], dead, bob["id"][:8]):
+            with pytest.raises(UnknownInstance):
+                store.messages.send(ann, recipient, "x")
+    assert ground.sql("SELECT * FROM messages") == []
+
+
+def test_a_session_that_is_gone_cannot_write(pair):
+    ground, ann, bob = pair
+    with ground.store() as store:
+        store.instances.remove(ann["id"])
+        for write in (lambda: store.messages.send(ann, bob["id"], "x"), lambda: store.messages.broadcast(ann, "x")):
+            with pytest.raises(SwarmError, match="no longer registered"):
+                write()
+
+
+def test_identities_keep_apart_unless_told_otherwise(ground: Ground, monkeypatch):
+    ann, eve = ground.session("1", "identity:a"), ground.session("2", "identity:b secret")
+    plain = ground.session("3", "plain")
+    with ground.store() as store:
+        with pytest.raises(Refused, match="Cross-identity coordination blocked") as refusal:
+            store.messages.send(ann, eve["id"], "x")
+        assert "secret" not in str(refusal.value)
+        assert store.messages.broadcast(ann, "all") == [plain["id"]]
+        assert sorted(store.messages.broadcast(plain, "all")) == sorted([ann["id"], eve["id"]])
+        monkeypatch.setenv("SWARM_MCP_ALLOW_CROSS_IDENTITY", "1")
+        assert store.messages.send(ann, eve["id"], "x")
+
+
+def test_a_broadcast_reaches_every_live_session_and_is_one_event(pair):
+    ground, ann, bob = pair
+    foreign = ground.stranger("foreign")  # adopted by another implementation
+    leased = ground.session("3", lease_seconds=600)
+    ground.session("4", directory=str(ground.folder))
+    ground.stranger("silent", heartbeat=1)
+    with ground.store() as store:
+        assert sorted(store.messages.broadcast(ann, "all")) == sorted([bob["id"], foreign, leased["id"]])
+    rows = ground.sql("SELECT recipient, content FROM messages")
+    assert sorted(row["recipient"] for row in rows) == sorted([bob["id"], foreign, leased["id"]])
+    (event,) = ground.sql("SELECT * FROM events WHERE type LIKE 'message.%'")
+    assert (event["type"], event["actor"], event["subject"]) == ("message.broadcast", ann["id"], None)
+    assert json.loads(event["payload"]) == {"content": "all", "recipients": 3, "length": 3}
+
+
+def test_a_broadcast_to_nobody_leaves_no_trace(ground: Ground):
+    ann = ground.session("1")
+    with ground.store() as store:
+        assert store.messages.broadcast(ann, "anyone?") == []
+    assert ground.sql("SELECT * FROM events WHERE type LIKE 'message.%'") == []
+
+
+# ----------------------------------------------------------------------------------------- delivery
+
+
+def test_mail_comes_in_order_and_in_portions(pair):
+    ground, ann, bob = pair
+    send(ground, ann, bob, "1", "2", "3")
+    with ground.store() as store:
+        assert [mail["content"] for mail in store.messages.peek(bob, 2)] == ["1", "2"]
+        first = store.messages.take(bob, 2)
+        assert [sorted(mail) for mail in first] == [["content", "created_at", "id", "sender"]] * 2
+        assert [mail["content"] for mail in first] == ["1", "2"]
+        assert store.messages.unread_count(bob) == 1
+        assert [mail["content"] for mail in store.messages.peek(bob)] == ["3"]
+        assert [mail["content"] for mail in store.messages.take(bob, 2)] == ["3"]
+        assert store.messages.take(bob) == [] and store.messages.unread_count(bob) == 0
+        assert store.messages.take(ann) == []
+
+
+def test_others_see_a_message_as_unread_until_it_has_arrived(pair):
+    ground, ann, bob = pair
+    ids = send(ground, ann, bob, "1", "2")
+    with ground.store() as store:
+        store.messages.take(bob, 1)
+        assert [row["read"] for row in ground.sql("SELECT read FROM messages ORDER BY id")] == [0, 0]
+        store.messages.acknowledge(ids[:1])
+        assert [row["read"] for row in ground.sql("SELECT read FROM messages ORDER BY id")] == [1, 0]
+        assert ground.sql("SELECT * FROM swarm_deliveries") == []
+        store.messages.acknowledge([])
+
+
+def test_what_a_foreign_poller_has_read_is_not_delivered_again(pair):
+    ground, ann, bob = pair
+    ids = send(ground, ann, bob, "1", "2")
+    ground.sql("UPDATE messages SET read = 1 WHERE id = ?", ids[0])
+    assert take(ground, bob) == ["2"]
+
+
+def test_a_claim_ends_with_its_process_or_its_time(pair):
+    ground, ann, bob = pair
+    (message_id,) = send(ground, ann, bob, "once")
+
+    def claimed_by(pid: int, start: str, age: int = 0, host: str = "") -> list[str]:
+        ground.sql("DELETE FROM swarm_deliveries")
+        with ground.store() as store:
+            ground.add(
+                "swarm_deliveries", message_id=message_id, host=host or store.here, pid=pid, start=start,
+                taken_at=store.now() - age,
+            )  # fmt: skip
+            assert store.messages.unread_count(bob) == len(store.messages.peek(bob))
+            return [mail["content"] for mail in store.messages.take(bob)]
+
+    with Sleeper() as other:
+        assert claimed_by(*other.identity) == []
+        assert claimed_by(*other.identity, age=CLAIM_SECONDS - 5) == []
+        assert claimed_by(*other.identity, age=CLAIM_SECONDS + 5) == ["once"]
+        assert claimed_by(*other.identity, age=-CLAIM_SECONDS - 5) == ["once"], "a clock that was set back"
+        assert claimed_by(other.pid, "another start") == ["once"], "that pid is another process by now"
+    assert claimed_by(*other.identity) == ["once"], "the process has ended"
+    assert claimed_by(*other.identity, host="elsewhere/boot/") == [], "nothing can be proven of another machine"
+
+
+def test_mail_about_one_task_is_taken_by_itself(pair):
+    ground, ann, bob = pair
+    texts = ["[task:t1] one", "about [task:t1]", "[task:t10] ten", "[task:t1] two", "else"]
+    send(ground, ann, bob, *texts)
+    with ground.store() as store:
+        assert [mail["content"] for mail in store.messages.take(bob, 1, about="t1")] == [texts[0]]
+        assert [mail["content"] for mail in store.messages.take(bob, -1, about="t1")] == [texts[3]]
+        assert store.messages.take(bob, -1, about="t1") == store.messages.take(bob, -1, about="%") == []
+    assert take(ground, bob) == ["about [task:t1]", "[task:t10] ten", "else"]
+
+
+def test_old_claims_do_not_pile_up(pair):
+    ground, ann, bob = pair
+    send(ground, ann, bob, "x")
+    for message_id in range(1000, 1100):
+        ground.add("swarm_deliveries", message_id=message_id, host="h", pid=1, start="s", taken_at=1)
+    assert take(ground, bob) == ["x"]
+    assert len(ground.sql("SELECT * FROM swarm_deliveries")) == 1
+
+
+TAKER = crowd.PRELUDE + """
+with Store() as store:
+    me = store.instances.get(arguments["me"])
+    report([mail["content"] for mail in store.messages.take(me, arguments["limit"])])
+    sys.stdin.readline()  # never answered
+"""
+
+
+def test_a_poller_killed_before_its_answer_loses_nothing(pair):
+    ground, ann, bob = pair
+    send(ground, ann, bob, *(str(n) for n in range(8)))
+    arguments = json.dumps({"me": bob["id"], "limit": 5})
+    process = subprocess.Popen(
+        [*BARE_PYTHON, "-c", TAKER, arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert json.loads(process.stdout.readline()) == ["0", "1", "2", "3", "4"]
+        with ground.store() as store:
+            later = store.messages.take(bob)
+            assert [mail["content"] for mail in later] == ["5", "6", "7"], "the rest is free, those are on their way"
+            store.messages.acknowledge([mail["id"] for mail in later])
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        with ground.store() as store:
+            assert store.messages.unread_count(bob) == 5
+            again = store.messages.take(bob)
+            assert [mail["content"] for mail in again] == ["0", "1", "2", "3", "4"]
+            store.messages.acknowledge([mail["id"] for mail in again])
+            assert store.messages.take(bob) == []
+    finally:
+        process.kill()
+        process.communicate()
+
+
+POLLER = """
+with Store() as store:
+    me = store.instances.get(arguments["me"])
+    gate()
+    seen, idle = [], 0
+    while idle < 20:
+        mail = store.messages.take(me, 3)
+        store.messages.acknowledge([one["id"] for one in mail])
+        seen += [one["content"] for one in mail]
+        idle = 0 if mail else idle + 1
+        if not mail:
+            time.sleep(0.02)
+    report(seen)
+"""
+
+
+def test_four_pollers_at_once_get_every_message_once(pair):
+    ground, ann, bob = pair
+    contents = [str(n) for n in range(120)]
+    send(ground, ann, bob, *contents[:60])
+    with crowd.Crowd(POLLER, [{"me": bob["id"]}] * 4) as pollers:
+        pollers.start()
+        send(ground, ann, bob, *contents[60:])
+        members = pollers.finish()
+    assert [(member.code, member.err) for member in members] == [(0, "")] * 4
+    got = [content for member in members for report in member.reports for content in report]
+    assert sorted(got, key=int) == contents
+    assert ground.sql("SELECT count(*) AS n FROM messages WHERE read = 0") == [{"n": 0}]
+    assert take(ground, bob) == []
+
+
+def test_two_calls_of_one_server_get_different_messages(pair):
+    """A client may have two calls under way; both threads are the same process."""
+    ground, ann, bob = pair
+    send(ground, ann, bob, *(str(n) for n in range(40)))
+    gate, got = threading.Barrier(4), []
+
+    def poll() -> None:
+        with ground.store() as store:
+            gate.wait()
+            got.extend(mail["content"] for mail in store.messages.take(bob, 10))
+
+    threads = [threading.Thread(target=poll) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got, key=int) == [str(n) for n in range(40)]
+
+
+def test_polling_searches_only_the_own_inbox(pair):
+    ground, ann, bob = pair
+    with ground.store() as store:
+        asked = []
+        rows = store.rows
+        store.rows = lambda sql, given=(): asked.append((sql, given)) or rows(sql, given)
+        store.messages.take(bob)
+        assert len(asked) >= 2
+        for sql, given in asked:
+            plan = [row["detail"] for row in rows(f"EXPLAIN QUERY PLAN {sql}", given)]
+            assert not any(step.startswith(("SCAN m", "SCAN messages")) for step in plan), plan
+
+
+# -------------------------------------------------------------------------------------------- tools
+
+
+def test_the_tools_answer_as_the_contract_has_it(pair):
+    ground, ann, bob = pair
+    assert call(ground, ann, "send_message", recipient=bob["id"], content="hello") == f"Message sent to {bob['id']}"
+    assert call(ground, ann, "broadcast", content="all") == "Broadcast sent to 1 instance(s)"
+    (first,) = call(ground, bob, "poll_messages", limit=1)
+    assert first == {"id": first["id"], "sender": ann["id"], "content": "hello", "created_at": first["created_at"]}
+    assert [mail["content"] for mail in call(ground, bob, "poll_messages")] == ["all"]
+    assert call(ground, bob, "poll_messages") == []
+
+
+def test_the_tools_refuse_in_words(pair):
+    ground, ann, _ = pair
+    eve = ground.session("3", "identity:b")
+    ann = {**ann, "label": "identity:a"}
+    for recipient, words in (
+        (ann["id"], "Cannot send a message to yourself"),
+        ("nope", "Instance nope is not active in this scope"),
+        (eve["id"], "Cross-identity coordination blocked"),
+    ):
+        assert call(ground, ann, "send_message", recipient=recipient, content="x").startswith(words)
+    assert "empty" in call(ground, ann, "broadcast", content=" ")
+    for recipient in (ann["id"], "nope", eve["id"]):
+        assert list(call(ground, ann, "prompt_peer", recipient=recipient, message="x")) == ["error"]
+    assert ground.sql("SELECT * FROM messages") == []
+
+
+def test_an_answer_that_was_not_sent_is_not_acknowledged(pair):
+    ground, ann, bob = pair
+    send(ground, ann, bob, "x")
+    with ground.store() as store:
+        TOOL["poll_messages"].call(Caller(store, bob), {"limit": 50})
+    assert ground.sql("SELECT read FROM messages") == [{"read": 0}]
+
+
+# ------------------------------------------------------------------------------------------ commands
+
+
+def test_send_and_broadcast(pair):
+    ground, ann, bob = pair
+    sent = ground.swarm("send", "hi", "there", "--to", bob["id"], "--as", ann["id"])
+    assert (sent.code, sent.out) == (0, f"sent {ann['id'][:8]} → {bob['id'][:8]}\n")
+    shown = ground.swarm("send", "hi", "--to", "bob", "--as", "ann", "--json").json
+    assert shown == {"ok": True, "sender": ann["id"], "recipient": bob["id"], "scope": ground.scope}
+    assert ground.swarm("send", "note", "--to", "ann", "--as", "ann").code == 0, "to oneself is allowed"
+    assert ground.swarm("broadcast", "to", "all", "--as", "ann").out == "broadcast to 1 recipient(s)\n"
+    shown = ground.swarm("broadcast", "all", "--as", "ann", "--json").json
+    assert shown == {"ok": True, "sender": ann["id"], "scope": ground.scope, "count": 1}
+    assert take(ground, bob) == ["hi there", "hi", "to all", "all"]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["send", "x"], ["send", "--to", "bob"], ["broadcast"], ["prompt-peer", "--to", "bob"], ["prompt-peer"],
+        ["prompt-peer", "bob", "x", "--message", "y"], ["messages", "--limit", "abc"], ["messages", "--to", "zzz"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_is_missing_or_wrong_is_said_in_one_line(pair, argv: list[str]):
+    ground = pair[0]
+    done = ground.swarm(*argv, "--as", "ann")
+    assert (done.code, done.out) == (1, "") and len(done.err.splitlines()) == 1
+    assert ground.sql("SELECT * FROM messages") == []
+
+
+def test_commands_keep_identities_apart_too(ground: Ground):
+    ann, eve = ground.session("1", "identity:a"), ground.session("2", "identity:b")
+    for argv in (["send", "x"], ["prompt-peer", "--message", "x"]):
+        text = ground.swarm(*argv, "--to", eve["id"], "--as", ann["id"])
+        assert (text.code, text.out) == (1, "") and text.err.startswith(f"{argv[0]} failed: Cross-identity")
+        answer = ground.swarm(*argv, "--to", eve["id"], "--as", ann["id"], "--json")
+        assert answer.code == 1 and list(answer.json) == ["error"]
+
+
+def test_messages_lists_the_newest_and_marks_nothing(pair):
+    ground, ann, bob = pair
+    assert ground.swarm("messages").out == "(no messages)\n"
+    assert ground.swarm("messages", "--json").json == []
+    first, second = send(ground, ann, bob, "one", "two\nlines")
+    (third,) = send(ground, bob, ann, "three")
+    with ground.store() as store:
+        store.messages.acknowledge([first])
+    rows = ground.swarm("messages", "--json", "--limit", "2").json
+    assert [row["id"] for row in rows] == [second, third]
+    assert list(rows[0]) == ["id", "sender", "recipient", "content", "created_at", "read"]
+    assert [row["id"] for row in ground.swarm("messages", "--json", "--to", "bob").json] == [first, second]
+    assert [row["id"] for row in ground.swarm("messages", "--json", "--from", "bob").json] == [third]
+    assert ground.swarm("messages", "--limit", "0", "--json").json == []
+    assert len(ground.swarm("messages", "--limit", "-1", "--json").json) == 3
+    lines = ground.swarm("messages").out.splitlines()
+    assert lines[0].startswith(f"  #{first}  20") and lines[0].endswith(f"  {ann['id'][:8]} → {bob['id'][:8]}")
+    assert lines[1] == "    one"
+    assert lines[2].startswith(f"* #{second}  ") and lines[3:5] == ["    two", "    lines"]
+    assert ground.sql("SELECT count(*) AS n FROM messages WHERE read = 0") == [{"n": 2}]
+
+
+def test_messages_of_other_identities_are_not_shown_and_do_not_count(ground: Ground):
+    ann, eve = ground.session("1", "identity:a"), ground.session("2", "identity:b")
+    kin = ground.session("3", "identity:a")
+    send(ground, ann, kin, "ours")
+    send(ground, eve, eve, "secret 1", "secret 2")
+    shown = ground.swarm("messages", "--json", "--limit", "1", "--as", ann["id"]).json
+    assert [row["content"] for row in shown] == ["ours"]
+    assert len(ground.swarm("messages", "--json", "--as", eve["id"]).json) == 2

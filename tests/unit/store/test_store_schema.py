@@ -1,0 +1,565 @@
+"""The store's file: as the contract has it when new, mended when old, refused when newer, safe when many begin at once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from support import many_processes as crowd
+import pytest
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, without_privileges
+
+from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.store import Store, driver, schema
+
+# The contract's tables: column -> type, default, whether it must not be NULL, part of the key. "now" is unixepoch().
+CONTRACT: dict[str, dict[str, tuple]] = {
+    "instances": {
+        "id": ("TEXT", None, 0, 1), "scope": ("TEXT", None, 1, 0), "directory": ("TEXT", None, 1, 0),
+        "root": ("TEXT", None, 1, 0), "file_root": ("TEXT", "", 1, 0), "pid": ("INTEGER", None, 1, 0),
+        "label": ("TEXT", None, 0, 0), "registered_at": ("INTEGER", "now", 1, 0), "heartbeat": ("INTEGER", "now", 1, 0),
+        "adopted": ("INTEGER", 1, 1, 0), "lease_until": ("INTEGER", None, 0, 0),
+    },
+    "messages": {
+        "id": ("INTEGER", None, 0, 1), "scope": ("TEXT", "", 1, 0), "sender": ("TEXT", None, 1, 0),
+        "recipient": ("TEXT", None, 0, 0), "content": ("TEXT", None, 1, 0), "created_at": ("INTEGER", "now", 1, 0),
+        "read": ("INTEGER", 0, 1, 0),
+    },
+    "tasks": {
+        "id": ("TEXT", None, 0, 1), "scope": ("TEXT", "", 1, 0), "type": ("TEXT", None, 1, 0),
+        "title": ("TEXT", None, 1, 0), "description": ("TEXT", None, 0, 0), "requester": ("TEXT", None, 1, 0),
+        "assignee": ("TEXT", None, 0, 0), "status": ("TEXT", "open", 1, 0), "files": ("TEXT", None, 0, 0),
+        "result": ("TEXT", None, 0, 0), "created_at": ("INTEGER", "now", 1, 0), "updated_at": ("INTEGER", "now", 1, 0),
+        "changed_at": ("INTEGER", 0, 1, 0), "priority": ("INTEGER", 0, 1, 0), "depends_on": ("TEXT", None, 0, 0),
+        "idempotency_key": ("TEXT", None, 0, 0), "parent_task_id": ("TEXT", None, 0, 0),
+        "review_of_task_id": ("TEXT", None, 0, 0), "fixes_task_id": ("TEXT", None, 0, 0),
+        "progress_summary": ("TEXT", None, 0, 0), "progress_updated_at": ("INTEGER", None, 0, 0),
+        "blocked_reason": ("TEXT", None, 0, 0), "expected_next_update_at": ("INTEGER", None, 0, 0),
+        "tracker_required": ("INTEGER", 0, 1, 0), "tracker_provider": ("TEXT", None, 0, 0),
+    },
+    "context": {
+        "id": ("TEXT", None, 0, 1), "scope": ("TEXT", "", 1, 0), "instance_id": ("TEXT", None, 1, 0),
+        "file": ("TEXT", None, 1, 0), "type": ("TEXT", None, 1, 0), "content": ("TEXT", None, 1, 0),
+        "task_id": ("TEXT", None, 0, 0), "created_at": ("INTEGER", "now", 1, 0),
+    },
+    "events": {
+        "id": ("INTEGER", None, 0, 1), "scope": ("TEXT", None, 1, 0), "type": ("TEXT", None, 1, 0),
+        "actor": ("TEXT", None, 0, 0), "subject": ("TEXT", None, 0, 0), "payload": ("TEXT", None, 0, 0),
+        "created_at": ("INTEGER", "now", 1, 0),
+    },
+    "kv": {
+        "scope": ("TEXT", None, 1, 1), "key": ("TEXT", None, 1, 2), "value": ("TEXT", None, 1, 0),
+        "owner_identity": ("TEXT", None, 0, 0), "updated_at": ("INTEGER", "now", 1, 0),
+    },
+    "kv_scope_updates": {"scope": ("TEXT", None, 0, 1), "changed_at": ("INTEGER", None, 1, 0)},
+    "ui_commands": {
+        "id": ("INTEGER", None, 0, 1), "scope": ("TEXT", None, 1, 0), "created_by": ("TEXT", None, 0, 0),
+        "kind": ("TEXT", None, 1, 0), "payload": ("TEXT", None, 1, 0), "status": ("TEXT", "pending", 1, 0),
+        "claimed_by": ("TEXT", None, 0, 0), "result": ("TEXT", None, 0, 0), "error": ("TEXT", None, 0, 0),
+        "created_at": ("INTEGER", "now", 1, 0), "started_at": ("INTEGER", None, 0, 0),
+        "completed_at": ("INTEGER", None, 0, 0),
+    },
+}  # fmt: skip
+UNIQUE = {"context_lock_idx", "tasks_idempotency_key_idx"}
+PLAIN_INDEXES = {
+    "messages_scope_recipient_read_idx", "messages_created_at_idx", "instances_scope_idx", "instances_heartbeat_idx",
+    "tasks_scope_status_idx", "tasks_scope_assignee_idx", "tasks_scope_changed_at_idx",
+    "tasks_scope_review_of_task_id_idx", "tasks_scope_fixes_task_id_idx", "tasks_scope_expected_next_update_idx",
+    "context_scope_file_idx", "context_task_lock_idx", "events_scope_id_idx", "events_created_at_idx",
+    "ui_commands_scope_status_id_idx",
+}  # fmt: skip
+MEANT = {"now": "unixepoch()", "": "''", "open": "'open'", "pending": "'pending'", 0: "0", 1: "1"}
+
+SCHEMAS = Path(__file__).parents[2] / "data" / "schemas"
+OLD_FILE = (SCHEMAS / "first-days.sql").read_text()
+
+
+def columns(ground: Ground, table: str) -> dict[str, tuple]:
+    rows = ground.sql(f"SELECT * FROM pragma_table_info('{table}')")
+    return {row["name"]: (row["type"], row["dflt_value"], row["notnull"], row["pk"]) for row in rows}
+
+
+def has_the_contract(ground: Ground) -> None:
+    """Fail unless the file has every table, column, default and index of the contract, and version 1."""
+    for table, wanted in CONTRACT.items():
+        found = columns(ground, table)
+        assert set(wanted) <= set(found), table
+        for name, (kind, default, strict, key) in wanted.items():
+            assert found[name][0] == kind and found[name][3] == key, f"{table}.{name}: {found[name]}"
+            assert bool(found[name][2]) >= bool(strict), f"{table}.{name} may be NULL"
+            if default is not None:
+                assert found[name][1] == MEANT[default], f"{table}.{name}: default {found[name][1]}"
+        extra = {name: found[name] for name in found if name not in wanted}
+        assert all(not strict and default is None for _, default, strict, _ in extra.values()), extra
+    indexes = {row["name"]: row for row in ground.sql("SELECT name, sql FROM sqlite_master WHERE type = 'index'")}
+    assert (UNIQUE | PLAIN_INDEXES) <= set(indexes)
+    assert {name for name, row in indexes.items() if "UNIQUE" in (row["sql"] or "")} == UNIQUE
+    assert ground.sql("PRAGMA user_version") == [{"user_version": 1}]
+    assert set(schema.TABLES) <= {row["name"] for row in ground.sql("SELECT name FROM sqlite_master")}
+
+
+def make(ground: Ground, script: str) -> None:
+    os.makedirs(os.path.dirname(ground.database))
+    connection = sqlite3.connect(ground.database)
+    connection.executescript(script)
+    connection.close()
+
+
+def digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+# -- a new file -------------------------------------------------------------------------------------
+
+
+def test_a_new_file_is_the_contracts(ground: Ground):
+    ground.store().close()
+    has_the_contract(ground)
+    assert ground.sql("PRAGMA auto_vacuum") == [{"auto_vacuum": 2}]
+    assert list(columns(ground, "instances"))[-1] == "lease_until"
+    assert set(columns(ground, "tasks")) == set(CONTRACT["tasks"])  # others print all of it
+    assert Path(ground.database).parent.stat().st_mode & 0o077 == 0
+
+
+def test_what_others_write_by_the_contract_is_accepted_and_bounded(ground: Ground):
+    ground.store().close()
+    ground.add("context", id="1", scope="/s", instance_id="i", file="/f", type="lock", content="")
+    ground.add("context", id="2", scope="/s", instance_id="i", file="/f", type="note", content="")
+    ground.add("context", id="3", scope="/t", instance_id="i", file="/f", type="lock", content="")
+    ground.add("tasks", id="1", scope="/s", type="fix", title="", requester="i", idempotency_key="k")
+    ground.add("tasks", id="2", scope="/s", type="fix", title="", requester="i")
+    ground.add("tasks", id="3", scope="/s", type="fix", title="", requester="i")
+    ground.add("ui_commands", scope="/s", kind="any", payload="{}")
+    broken = (
+        ("context", {"id": "4", "scope": "/s", "instance_id": "j", "file": "/f", "type": "lock", "content": ""}),
+        ("tasks", {"id": "4", "scope": "/s", "type": "fix", "title": "", "requester": "i", "idempotency_key": "k"}),
+        ("ui_commands", {"scope": "/s", "kind": "any", "payload": "{}", "status": "odd", "claimed_by": "x"}),
+        ("ui_commands", {"scope": "/s", "kind": "any", "payload": "{}", "status": "running"}),
+        ("ui_commands", {"scope": "/s", "kind": "any", "payload": "{}", "started_at": 1}),
+        ("ui_commands", {"scope": "/s", "kind": "any", "payload": "{}", "status": "done", "claimed_by": "x"}),
+    )
+    for table, row in broken:
+        with pytest.raises(driver.load().IntegrityError):
+            ground.add(table, **row)
+
+
+def test_sixteen_processes_create_the_file_at_once(ground: Ground):
+    body = "gate()\nwith Store() as store:\n    report(store.row('SELECT count(*) AS n FROM instances')['n'])"
+    members = crowd.run(body, [None] * 16)
+    assert [(member.code, member.reports, member.err) for member in members] == [(0, [0], "")] * 16
+    has_the_contract(ground)
+    assert ground.sql("SELECT count(*) AS n FROM swarm_schema") == [{"n": 1}]
+    assert ground.integrity() == "ok"
+
+
+# -- other people's files ---------------------------------------------------------------------------
+
+
+def test_an_old_file_is_migrated_without_loss(ground: Ground):
+    make(ground, OLD_FILE)
+    ground.store().close()
+    has_the_contract(ground)
+    (instance,) = ground.sql("SELECT * FROM instances")
+    assert (instance["id"], instance["pid"], instance["label"], instance["adopted"]) == ("i1", 7, "old", 1)
+    assert instance["scope"] == instance["root"] == instance["file_root"] == "/old"
+    assert [row["content"] for row in ground.sql("SELECT * FROM messages")] == ["hello"]
+    assert [row["changed_at"] for row in ground.sql("SELECT * FROM tasks")] == [1_000_000]
+    assert [(row["id"], row["file"], row["content"]) for row in ground.sql("SELECT * FROM context")] == [
+        ("l1", "/old/f", "note")
+    ]
+    assert ground.sql("SELECT scope, key, value, owner_identity, updated_at FROM kv ORDER BY key") == [
+        {"scope": "", "key": "a", "value": "1", "owner_identity": None, "updated_at": 50},
+        {"scope": "", "key": "b", "value": "2", "owner_identity": None, "updated_at": 60},
+    ]
+    assert ground.sql("SELECT * FROM kv_scope_updates") == [{"scope": "", "changed_at": 60_000}]
+    assert "kv_without_scope" not in {row["name"] for row in ground.sql("SELECT name FROM sqlite_master")}
+    row = ground.session("s", "new")
+    assert ground.swarm("kv", "set", "a", "3", "--as", row["id"]).code == 0  # at once, not at the next start
+    assert ground.lock(row, "f")["file"] == f"{ground.scope}/f"
+
+
+def test_an_old_kv_keeps_its_owners(ground: Ground):
+    make(ground, OLD_FILE + "ALTER TABLE kv ADD COLUMN owner_identity TEXT; UPDATE kv SET owner_identity = 'identity:x';")
+    ground.store().close()
+    assert {row["owner_identity"] for row in ground.sql("SELECT owner_identity FROM kv")} == {"identity:x"}
+
+
+def test_eight_processes_migrate_at_once(ground: Ground):
+    make(ground, OLD_FILE)
+    body = "gate()\nwith Store() as store:\n    report(store.row('SELECT count(*) AS n FROM kv')['n'])"
+    members = crowd.run(body, [None] * 8)
+    assert [(member.code, member.reports, member.err) for member in members] == [(0, [2], "")] * 8
+    has_the_contract(ground)
+
+
+def contract_only_file(ground: Ground) -> None:
+    """The current file of another implementation: the contract's part of ours and nothing else."""
+    ground.store().close()
+    for (name,) in [(row["name"],) for row in ground.sql("SELECT name FROM sqlite_master WHERE name LIKE 'swarm%'")]:
+        kind = "INDEX" if name.endswith("_idx") else "TABLE"
+        ground.sql(f"DROP {kind} IF EXISTS {name}")  # a table takes its indexes along
+    extra = set(columns(ground, "context")) - set(CONTRACT["context"])
+    for name in extra:
+        ground.sql(f"ALTER TABLE context DROP COLUMN {name}")
+    assert extra
+
+
+def test_a_foreign_file_gains_ours_and_keeps_its_rows(ground: Ground):
+    contract_only_file(ground)
+    ground.stranger("i1")
+    ground.add("context", id="l", scope="/s", instance_id="i1", file=f"{ground.scope}/f", type="lock", content="theirs")
+    assert ground.swarm("lock", "f", "--as", ground.session("s")["id"]).code == 1
+    has_the_contract(ground)
+    assert ground.sql("SELECT content FROM context") == [{"content": "theirs"}]
+
+
+def test_even_a_reader_upgrades_a_foreign_file(ground: Ground):
+    contract_only_file(ground)
+    ground.stranger("i1")
+    assert [row["id"] for row in ground.swarm("instances", "--json").json] == ["i1"]
+
+
+def test_a_newer_file_is_refused_in_one_line_and_left_alone(ground: Ground):
+    ground.session("s")
+    ground.sql("PRAGMA user_version = 2")
+    before = digest(ground.database)
+    for argv in (["instances"], ["register"], ["lock", "f"], ["cleanup"], ["kv", "list", "--json"]):
+        done = ground.swarm(*argv)
+        assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done
+        assert "version 2" in done.err and "upgrade" in done.err
+    assert digest(ground.database) == before
+    assert ground.swarm("doctor", "--no-clients").code == 1
+
+
+@pytest.mark.parametrize("content", [b"this is no database", b"SQLite format 3\0" + b"\xff" * 4096])
+def test_a_broken_file_is_refused_in_one_line_and_left_alone(ground: Ground, content: bytes):
+    Path(ground.database).parent.mkdir()
+    Path(ground.database).write_bytes(content)
+    for argv in (["instances"], ["register"]):
+        done = ground.swarm(*argv)
+        assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and ground.database in done.err, done
+    assert Path(ground.database).read_bytes() == content
+
+
+def test_a_folder_in_the_files_place_is_refused_in_one_line(ground: Ground):
+    os.makedirs(ground.database)
+    for argv in (["instances"], ["register"]):
+        done = ground.swarm(*argv)
+        assert done.code == 1 and done.err.count("\n") == 1, done
+
+
+def test_an_interrupted_migration_leaves_the_old_file_as_it_was(ground: Ground, monkeypatch):
+    make(ground, OLD_FILE)
+    monkeypatch.setitem(schema.INDEXES, "broken_idx", "no_such_table(x)")
+    with pytest.raises(StoreUnavailable):
+        Store(ground.database)
+    assert ground.sql("SELECT key FROM kv ORDER BY key") == [{"key": "a"}, {"key": "b"}]
+    assert "scope" not in columns(ground, "kv") and "scope" not in columns(ground, "instances")
+    monkeypatch.undo()
+    Store(ground.database).close()
+    assert "scope" in columns(ground, "kv")
+
+
+# -- reading ----------------------------------------------------------------------------------------
+
+READS = (
+    ["instances"], ["whoami"], ["locks"], ["inspect"], ["kv", "list"], ["kv", "get", "k"], ["roles"], ["status"],
+    ["cleanup", "--dry-run"], ["doctor", "--no-clients"],
+)  # fmt: skip
+
+
+def furnished(ground: Ground) -> dict:
+    row = ground.session("s", "me")
+    ground.lock(row, "f", "note")
+    assert ground.swarm("kv", "set", "k", "v").code == 0
+    return row
+
+
+def test_reading_writes_nothing(ground: Ground):
+    furnished(ground)
+    before = digest(ground.database)
+    for argv in READS:
+        assert ground.swarm(*argv).code == 0, argv
+    assert digest(ground.database) == before
+    log = Path(ground.database + "-wal")
+    assert not log.exists() or log.stat().st_size == 0
+
+
+def test_reading_what_is_not_there_creates_nothing(ground: Ground):
+    for argv in READS[:1] + READS[2:5] + READS[6:8]:
+        assert ground.swarm(*argv).code == 0, argv
+    assert not os.path.exists(os.path.dirname(ground.database))
+
+
+def closed(ground: Ground):
+    """Make the store and its folder read-only."""
+    folder = Path(ground.database).parent
+    for path in folder.iterdir():
+        path.chmod(0o444)
+    folder.chmod(0o555)
+    return folder
+
+
+@pytest.fixture
+def sandbox(ground: Ground):
+    """A furnished store that cannot be written, nor its folder."""
+    row = furnished(ground)
+    folder = closed(ground)
+    yield row
+    folder.chmod(0o755)
+
+
+def test_reading_works_in_a_sandbox_and_writing_says_why_not(ground: Ground, sandbox):
+    for argv in READS[:8] + READS[9:]:
+        done = ground.process(*argv, preexec_fn=without_privileges)
+        assert done.code == 0 and done.err == "", (argv, done)
+    assert ground.process("locks", "--json", preexec_fn=without_privileges).json[0]["content"] == "note"
+    for argv in (["lock", "g"], ["register"], ["kv", "set", "k", "w"], ["deregister"], ["cleanup"]):
+        done = ground.process(*argv, preexec_fn=without_privileges)
+        assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, (argv, done)
+    assert sorted(path.name for path in Path(ground.database).parent.iterdir()) == ["swarm.db"]
+
+
+def test_a_pending_log_is_read_in_a_sandbox(ground: Ground):
+    furnished(ground)
+    # The last writer dies before it can fold its log into the file.
+    body = (
+        "store = Store()\ngate()\nwith store.writing():\n"
+        "    store.change(\"UPDATE context SET content = 'from the log'\")\nos.kill(os.getpid(), 9)"
+    )
+    assert [member.code for member in crowd.run(body, [None])] == [-9]
+    assert os.path.getsize(ground.database + "-wal")
+    folder = closed(ground)
+    try:
+        done = ground.process("locks", "--json", preexec_fn=without_privileges)
+        assert done.code == 0 and [lock["content"] for lock in done.json] == ["from the log"], done
+        folder.chmod(0o755)
+        os.unlink(ground.database + "-shm")
+        folder.chmod(0o555)
+        done = ground.process("locks", "--json", preexec_fn=without_privileges)
+        # Without the log's index nothing may be read past it: the answer, or an error; never the old state.
+        assert (done.code == 1 and done.err.count("\n") == 1) or done.json[0]["content"] == "from the log", done
+    finally:
+        folder.chmod(0o755)
+    for path in folder.iterdir():
+        path.chmod(0o644)
+    assert [row["content"] for row in ground.sql("SELECT content FROM context")] == ["from the log"]
+
+
+def test_a_foreign_file_in_a_sandbox_is_refused_in_one_line(ground: Ground):
+    contract_only_file(ground)
+    folder = closed(ground)
+    try:
+        done = ground.process("instances", preexec_fn=without_privileges)
+    finally:
+        folder.chmod(0o755)
+    assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done
+
+
+def test_privileges_are_really_gone_in_a_sandbox(tmp_path: Path):
+    tmp_path.chmod(0o555)
+    argv = [sys.executable, "-c", f"open({str(tmp_path / 'x')!r}, 'w')"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, preexec_fn=without_privileges)
+    finally:
+        tmp_path.chmod(0o755)
+    assert "PermissionError" in done.stderr
+
+
+# -- which SQLite, which journal --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "safe"),
+    [
+        ((3, 6, 23), False), ((3, 7, 0), False), ((3, 34, 1), False), ((3, 40, 1), False), ((3, 44, 5), False), ((3, 44, 6), True),
+        ((3, 44, 7), True), ((3, 45, 0), False), ((3, 50, 6), False), ((3, 50, 7), True), ((3, 50, 8), True),
+        ((3, 51, 0), False), ((3, 51, 2), False), ((3, 51, 3), True), ((3, 52, 0), False), ((3, 53, 0), True),
+        ((3, 60, 0), True), ((4, 0, 0), True),
+    ],
+)  # fmt: skip
+def test_which_releases_keep_every_commit(release: tuple[int, int, int], safe: bool):
+    assert driver.wal_is_safe(release) is safe
+
+
+def mode(ground: Ground) -> str:
+    return ground.sql("PRAGMA journal_mode")[0]["journal_mode"]
+
+
+def test_a_safe_sqlite_writes_ahead(ground: Ground):
+    ground.store().close()
+    assert driver.wal_is_safe(driver.version(driver.load())), "the environment lacks a current SQLite: pip install pysqlite3"
+    assert mode(ground) == "wal"
+
+
+@pytest.mark.parametrize(("release", "expected"), [("3.51.2", "delete"), ("3.40.1", "delete"), ("3.51.3", "wal")])
+def test_the_release_decides_the_journal(ground: Ground, monkeypatch, release: str, expected: str):
+    monkeypatch.setattr(driver, "version", lambda _: tuple(int(part) for part in release.split(".")))
+    ground.store().close()
+    monkeypatch.undo()
+    assert mode(ground) == expected
+
+
+@pytest.fixture
+def without_pysqlite3(tmp_path: Path) -> list[str]:
+    """The command in an environment that has everything but pysqlite3."""
+    site = tmp_path / "site"
+    site.mkdir()
+    ours = Path(schema.__file__).parents[2]
+    for package in ("swarm_mcp", "swarm_hook_core"):
+        (site / package).symlink_to(ours / package)
+    places = [Path(folder) for folder in FOLDERS if (Path(folder) / "sqlite_utils").is_dir()]
+    for place in places:
+        for entry in place.iterdir():
+            if not entry.name.startswith("pysqlite3") and not (site / entry.name).exists():
+                (site / entry.name).symlink_to(entry)
+    rest = [folder for folder in FOLDERS if Path(folder) not in places and not (Path(folder) / "pysqlite3").is_dir()]
+    folders = [str(site), *rest]
+    return [*BARE_PYTHON, "-c", f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())"]
+
+
+def test_without_pysqlite3_an_affected_library_uses_a_rollback_journal(ground: Ground, without_pysqlite3):
+    done = ground.process("register", "--label", "me", "--json", program=without_pysqlite3)
+    assert done.code == 0, done
+    expected = "wal" if driver.wal_is_safe(sqlite3.sqlite_version_info) else "delete"
+    assert mode(ground) == expected
+    has_the_contract(ground)
+    for argv in (["lock", "f", "--note", "n"], ["locks"], ["kv", "append", "k", "1"], ["unlock", "f"], ["instances"]):
+        assert ground.process(*argv, program=without_pysqlite3).code == 0, argv
+    (check,) = [
+        check
+        for check in ground.process("doctor", "--no-clients", "--json", program=without_pysqlite3).json["checks"]
+        if check["name"] == "sqlite"
+    ]
+    assert (check["status"], check["details"]["sqlite"]) == ("ok", sqlite3.sqlite_version)
+    assert check["details"]["journal_mode"] == expected
+
+
+def test_doctor_warns_of_an_affected_library_on_a_log_that_exists(ground: Ground, without_pysqlite3):
+    furnished(ground)
+    assert mode(ground) == "wal"
+    report = ground.process("doctor", "--no-clients", "--json", program=without_pysqlite3).json
+    (check,) = [check for check in report["checks"] if check["name"] == "sqlite"]
+    if driver.wal_is_safe(sqlite3.sqlite_version_info):
+        assert check["status"] == "ok"
+    else:
+        assert check["status"] == "warn" and sqlite3.sqlite_version in check["message"] and "pysqlite3" in check["mend"]
+    assert ground.process("locks", program=without_pysqlite3).code == 0
+
+
+def test_eight_processes_create_the_file_at_once_with_a_rollback_journal(ground: Ground):
+    body = (
+        "from swarm_mcp.store import driver\ndriver.version = lambda _: (3, 40, 1)\ngate()\n"
+        "with Store() as store:\n    row = store.instances.register(Registration(arguments))\n    report(row['id'])"
+    )
+    members = crowd.run(body, [ground.scope] * 8)
+    assert [(member.code, member.err) for member in members] == [(0, "")] * 8
+    assert mode(ground) == "delete"
+    assert ground.sql("SELECT count(*) AS n FROM instances") == [{"n": 8}]
+
+
+def test_the_file_can_be_moved_while_nobody_uses_it(ground: Ground, monkeypatch):
+    furnished(ground)
+    moved = str(ground.folder / "moved here" / "swarm?#%.db")
+    os.makedirs(os.path.dirname(moved))
+    shutil.move(ground.database, moved)
+    assert sorted(os.listdir(os.path.dirname(ground.database))) == []
+    monkeypatch.setenv("SWARM_DB_PATH", moved)
+    ground.database = moved
+    assert ground.swarm("locks", "--json").json[0]["content"] == "note"
+    assert ground.swarm("lock", "g").code == 0
+
+
+# -- who may read it --------------------------------------------------------------------------------
+
+
+def modes(ground: Ground) -> dict[str, str]:
+    """The permissions of the store, of its folder, and of what SQLite keeps beside it."""
+    file = Path(ground.database)
+    found = {path.name: oct(stat.S_IMODE(path.lstat().st_mode)) for path in file.parent.glob(f"{file.name}*")}
+    return {**found, "folder": oct(stat.S_IMODE(file.parent.stat().st_mode))}
+
+
+@pytest.mark.parametrize("umask", [0, 0o22, 0o777])
+def test_a_new_store_is_its_user_s_alone_from_its_first_moment(ground: Ground, umask: int):
+    before = os.umask(umask)
+    try:
+        with ground.store() as store:
+            store.row("SELECT 1")
+            found = modes(ground)
+    finally:
+        os.umask(before)
+    assert found.pop("folder") == "0o700" and set(found.values()) == {"0o600"} and "swarm.db" in found, found
+
+
+def test_an_older_store_is_closed_by_the_next_writer_and_a_reader_changes_nothing(ground: Ground):
+    folder = Path(ground.database).parent
+    with ground.store():
+        folder.chmod(0o755)
+        for path in folder.glob("*.db*"):
+            path.chmod(0o644)
+        with ground.store(read_only=True):
+            assert set(modes(ground).values()) == {"0o644", "0o755"}
+        with ground.store():
+            found = modes(ground)
+    assert found.pop("folder") == "0o755", "a person chose that folder"
+    assert set(found.values()) == {"0o600"}, found
+
+
+def test_the_usual_folder_is_ours(ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("SWARM_DB_PATH")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    usual = tmp_path / "home" / ".swarm-mcp"
+    usual.mkdir(parents=True, mode=0o755)
+    assert ground.swarm("register").code == 0
+    assert stat.S_IMODE(usual.stat().st_mode) == 0o700
+    usual.rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").chmod(0o755)
+    usual.symlink_to(tmp_path / "elsewhere")
+    assert ground.swarm("locks").code == 0, "a folder may lead elsewhere"
+    assert ground.swarm("register").code == 0
+    assert stat.S_IMODE((tmp_path / "elsewhere").stat().st_mode) == 0o755, "which is a person's own folder"
+
+
+@pytest.mark.parametrize("leads_to", ["a store", "another file", "nothing"])
+def test_a_link_in_the_store_s_place_is_not_followed(ground: Ground, tmp_path: Path, leads_to: str):
+    file, target = Path(ground.database), tmp_path / "target"
+    if leads_to == "a store":
+        with ground.store():
+            pass
+        file.rename(target)
+    elif leads_to == "another file":
+        target.write_text("precious\n")
+    file.parent.mkdir(exist_ok=True)
+    file.symlink_to(target)
+    before = target.read_bytes() if target.exists() else None
+    for words in (["kv", "set", "k", "v"], ["kv", "list"], ["locks"], ["register"], ["status"]):
+        done = ground.swarm(*words)
+        assert done.code == 1 and "is a symbolic link" in done.err and done.err.count("\n") == 1, done
+        assert f"set SWARM_DB_PATH to {target}" in done.err
+    assert (target.read_bytes() if target.exists() else None) == before
+    assert sorted(os.listdir(file.parent)) == [file.name] or target.parent == file.parent
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_file_in_the_store_s_place_is_not_opened(ground: Ground, kind: str):
+    """To open a pipe would wait for ever."""
+    Path(ground.database).parent.mkdir(parents=True, exist_ok=True)
+    (os.mkfifo if kind == "pipe" else os.mkdir)(ground.database)
+    for words in (["status"], ["register"]):
+        done = subprocess.run([*SWARM, *words], cwd=ground.repo, capture_output=True, text=True, timeout=time_limit(10))
+        assert done.returncode == 1 and "is no file" in done.stderr, done
+
+
+def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: Path):
+    with ground.store() as store:
+        os.rename(ground.database, tmp_path / "moved")
+        os.symlink(tmp_path / "moved", ground.database)
+        with pytest.raises(StoreUnavailable, match="symbolic link"):
+            store.kv.items("/s")

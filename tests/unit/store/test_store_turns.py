@@ -1,0 +1,303 @@
+"""An open store notices what becomes of its file, waits its turn to write, and holds nobody up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+from support import many_processes as crowd
+import pytest
+from support.fixtures import Ground, time_limit
+
+from swarm_mcp.errors import StoreUnavailable
+from swarm_mcp.store import Store, connection, driver, transaction
+
+fcntl = pytest.importorskip("fcntl", reason="there is no line of waiting processes without POSIX locks")
+
+
+def names(store: Store) -> list[str]:
+    return [row["id"] for row in store.rows("SELECT id FROM instances ORDER BY id")]
+
+
+def remove(ground: Ground) -> None:
+    for path in Path(ground.database).parent.iterdir():
+        path.unlink()
+
+
+# -- the file under an open store -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_replaced_file_is_the_one_that_is_used(ground: Ground, read_only: bool):
+    before = ground.session("before")["id"]
+    kept = str(ground.folder / "kept.db")
+    with ground.store(read_only) as store:
+        assert names(store) == [before]
+        ground.store().close()
+        shutil.copy(ground.database, kept)
+        remove(ground)
+        after = ground.session("after")["id"]
+        assert names(store) == [after]
+        os.replace(kept, ground.database)
+        for ending in ("-wal", "-shm"):
+            Path(ground.database + ending).unlink(missing_ok=True)
+        assert names(store) == [before]
+
+
+def test_a_removed_file_is_made_anew_by_the_next_write(ground: Ground):
+    with ground.store() as store, store.writing():
+        pass
+    with ground.store() as store:
+        remove(ground)
+        with store.writing():
+            store.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
+        assert store.kv.get("/s", "k")["value"] == "v"
+    assert ground.sql("SELECT value FROM kv") == [{"value": "v"}]
+
+
+def test_a_reader_takes_a_removed_file_for_an_empty_store_and_sees_it_come_back(ground: Ground):
+    with ground.store(read_only=True) as store:
+        assert names(store) == [] and not os.path.exists(ground.database)
+        row = ground.session("s")
+        assert names(store) == [row["id"]]
+        remove(ground)
+        assert names(store) == [] and not os.path.exists(ground.database)
+
+
+def test_a_folder_that_is_gone_is_made_anew_too(ground: Ground):
+    with ground.store() as store:
+        shutil.rmtree(os.path.dirname(ground.database))
+        assert names(store) == []
+        assert os.path.exists(ground.database)
+
+
+def test_a_file_that_was_replaced_by_a_newer_one_is_refused_until_it_is_gone(ground: Ground):
+    with ground.store() as store:
+        remove(ground)
+        ground.store().close()
+        ground.sql("PRAGMA user_version = 2")
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="version 2"):
+                names(store)
+            with pytest.raises(StoreUnavailable, match="version 2"), store.writing():
+                raise AssertionError("a newer file was written to")
+        remove(ground)
+        assert names(store) == []
+
+
+def test_looking_for_a_replaced_file_costs_next_to_nothing(ground: Ground):
+    with ground.store() as store:
+        took = []
+        for _ in range(500):
+            begun = time.perf_counter()
+            store.refresh()
+            took.append(time.perf_counter() - begun)
+    assert sorted(took)[len(took) // 2] < 20e-6
+
+
+def lookup(store: Store) -> float:
+    """Seconds that a question takes, at best, which is asked in turn with another."""
+    took = []
+    for _ in range(200):
+        store.instances.live("nobody")
+        begun = time.perf_counter()
+        store.locks.on("/nothing/here")
+        took.append(time.perf_counter() - begun)
+    return min(took)
+
+
+def test_the_one_who_made_the_file_is_as_fast_as_others(ground: Ground):
+    with ground.store() as maker, ground.store() as other:
+        for number in range(connection.STATEMENTS // 2):
+            maker.rows(f"SELECT {number}")
+        assert lookup(maker) < 2 * lookup(other)
+
+
+def test_a_store_stays_fast_however_many_different_questions_it_is_asked(ground: Ground):
+    ground.store().close()
+    with ground.store() as busy, ground.store() as other:
+        for number in range(2 * connection.STATEMENTS):
+            busy.rows(f"SELECT {number}")
+        assert lookup(busy) < 2 * lookup(other)
+        assert names(busy) == []
+
+
+# -- waiting to write -------------------------------------------------------------------------------
+
+
+def in_thread(deed) -> threading.Thread:
+    thread = threading.Thread(target=deed)
+    thread.start()
+    return thread
+
+
+def test_a_writer_waits_for_another_and_then_writes_at_once(ground: Ground):
+    wrote = []
+
+    def write() -> None:
+        with ground.store() as mine:
+            with mine.writing():
+                wrote.append(time.monotonic())
+
+    with ground.store() as store:
+        with store.writing():
+            thread = in_thread(write)
+            time.sleep(0.5)
+            assert wrote == []
+            free = time.monotonic()
+        thread.join()
+    assert 0 <= wrote[0] - free < 0.3
+
+
+def test_waiting_ends_with_a_line_that_says_why(ground: Ground):
+    with ground.store() as store, Store(ground.database, busy_seconds=0.3) as hasty, store.writing():
+        begun = time.monotonic()
+        with pytest.raises(StoreUnavailable) as refused, hasty.writing():
+            raise AssertionError("two write at once")
+        assert 0.3 <= time.monotonic() - begun < time_limit(2)
+        assert "somebody else was writing to it for 0.3 s" in str(refused.value)
+        assert names(hasty) == []  # reading goes on meanwhile
+
+
+def test_a_line_that_is_held_up_holds_nobody_up(ground: Ground):
+    ground.store().close()
+    folder = os.open(os.path.dirname(ground.database), os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # another program's, for ever
+    wrote = threading.Event()
+
+    def write() -> None:
+        with ground.store() as mine, mine.writing():
+            wrote.set()
+
+    try:
+        with ground.store() as store, store.writing():
+            threads = [in_thread(write) for _ in range(3)]
+            time.sleep(0.2)
+            assert not wrote.is_set()
+        for thread in threads:
+            thread.join(3)
+        assert wrote.is_set() and not any(thread.is_alive() for thread in threads)
+    finally:
+        os.close(folder)
+
+
+@pytest.mark.parametrize("gone", ["folder", "threads"])
+def test_where_there_is_no_line_everybody_asks_for_himself(ground: Ground, monkeypatch, gone: str):
+    def refuse(*_given):
+        raise OSError if gone == "folder" else RuntimeError
+
+    if gone == "folder":
+        monkeypatch.setattr(transaction.os, "open", refuse)
+    else:
+        monkeypatch.setattr(transaction._thread, "start_new_thread", refuse)
+    line = transaction.Line(str(ground.folder))
+    for _ in range(3):
+        line.pause()
+    line.leave()
+    assert line.folder == -1
+
+
+def test_leaving_the_line_leaves_nothing_open(ground: Ground):
+    def descriptors() -> int:
+        return len(os.listdir("/dev/fd"))
+
+    ground.store().close()
+    with ground.store() as store, Store(ground.database, busy_seconds=0.05) as hasty:
+        before = descriptors()
+        with store.writing():
+            for _ in range(5):
+                with pytest.raises(StoreUnavailable), hasty.writing():
+                    pass
+        for _ in range(5):
+            with hasty.writing():
+                pass
+        end = time.monotonic() + 5
+        while descriptors() > before and time.monotonic() < end:
+            time.sleep(0.01)
+        assert descriptors() == before
+
+
+def test_nobody_is_starved_by_those_in_a_hurry(ground: Ground):
+    body = (
+        "store = Store()\ngate()\nend, waits = time.monotonic() + 2, []\nwhile time.monotonic() < end:\n"
+        "    begun = time.perf_counter()\n    with store.writing():\n"
+        "        store.change(\"UPDATE kv SET value = value + 1 WHERE key = 'n'\")\n"
+        "    waits.append(time.perf_counter() - begun)\nreport([len(waits), max(waits)])"
+    )
+    ground.store().close()
+    ground.add("kv", scope="/s", key="n", value="0")
+    members = crowd.run(body, [None] * 8)
+    assert [(member.code, member.err) for member in members] == [(0, "")] * 8
+    counts = [member.reports[0][0] for member in members]
+    assert ground.sql("SELECT value FROM kv") == [{"value": str(sum(counts))}]
+    assert min(counts) > 0.02 * max(counts), counts
+    assert max(member.reports[0][1] for member in members) < 2
+
+
+# -- leaving no traces ------------------------------------------------------------------------------
+
+
+def test_a_failed_commit_is_taken_back_and_the_store_stays_usable(ground: Ground):
+    class Failing:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def execute(self, sql, *values):
+            if sql == "COMMIT":
+                raise driver.load().OperationalError("disk I/O error")
+            return self.connection.execute(sql, *values)
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+    with ground.store() as store:
+        sound, store.connection = store.connection, Failing(store.connection)
+        with pytest.raises(StoreUnavailable, match="disk I/O error"), store.writing():
+            store.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
+        store.connection = sound
+        assert store.kv.get("/s", "k") is None
+        with store.writing():
+            store.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'w')")
+    assert ground.sql("SELECT value FROM kv") == [{"value": "w"}]
+
+
+def test_a_commit_waits_for_readers_where_there_is_a_rollback_journal(ground: Ground, monkeypatch):
+    monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
+    ground.store().close()
+    reader = driver.load().connect(ground.database, isolation_level=None, check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM kv").fetchall()
+    threading.Timer(0.3, lambda: reader.execute("COMMIT")).start()
+    begun = time.monotonic()
+    with ground.store() as store, store.writing():
+        store.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
+    assert time.monotonic() - begun >= 0.25
+    assert ground.sql("SELECT value FROM kv") == [{"value": "v"}]
+
+
+def test_an_open_store_keeps_no_log_from_being_folded_in(ground: Ground):
+    row = ground.session("s")
+    with ground.store() as idle, ground.store(read_only=True) as reader, ground.store() as writer:
+        for store in (idle, reader):
+            assert names(store) == [row["id"]]
+            store.row("SELECT * FROM events")
+            store.locks.held(None)
+        with idle.writing():
+            pass
+        for number in range(100):
+            writer.kv.put(row, f"k{number}", "x" * 5000)
+        blocked, pages, folded = ground.sql("PRAGMA wal_checkpoint(TRUNCATE)")[0].values()
+        assert (blocked, pages, folded) == (0, 0, 0)
+        assert os.path.getsize(ground.database + "-wal") == 0
+
+
+def test_commits_are_synced_as_the_journal_needs(ground: Ground, monkeypatch):
+    with ground.store() as store:
+        assert store.rows("PRAGMA synchronous") == [{"synchronous": 1}]
+    remove(ground)
+    monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
+    with ground.store() as store:
+        assert store.rows("PRAGMA synchronous") == [{"synchronous": 2}]

@@ -1,0 +1,319 @@
+"""Tasks as tools and commands show them, and whom they wake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.fixtures import Ground
+from support.task_fixtures import As, begun, events, mail, read_mail, request, status
+from test_workspace import Herdr
+
+from swarm_mcp.cli.completion import candidates
+from swarm_mcp.server.tool import NOT_REGISTERED
+from swarm_mcp.server.tools.tasks import TOOLS
+from swarm_mcp.store.task_rows import COLUMNS
+
+PROMPT = {"message_sent": True, "nudged": False}
+
+
+def shape(prompt: dict) -> dict:
+    assert prompt.pop("nudge_skipped")
+    return {name: prompt[name] for name in PROMPT}
+
+
+def test_a_task_goes_from_request_to_completion_over_tools(ground: Ground) -> None:
+    planner, worker = ground.session("p", "planner"), ground.session("w", "worker")
+    a, b = As(ground, planner), As(ground, worker)
+    one = a.request_task(type="implement", title="one", files=["src/a.py"], priority=3).value
+    assert one == {"task_id": one["task_id"], "status": "open"}
+    two = a.request_task(type="test", title="two", depends_on=[one["task_id"]], assignee=worker["id"]).value
+    assert shape(two.pop("prompt")) == PROMPT
+    assert two == {"task_id": two["task_id"], "status": "blocked"}
+    gate = a.request_task(type="review", title="three", approval_required=True, idempotency_key="k").value
+    again = a.request_task(type="review", title="dup", idempotency_key="k").value
+    assert again == {**gate, "existing": True}
+    assert gate["status"] == "approval_required"
+
+    gated = b.claim_next_task().value
+    assert set(gated) == {"error", "unread_message_count", "latest_message_id", "latest_message_sender"}
+    assert b.claim_task(task_id=one["task_id"], ignore_unread_messages=True).value == {"ok": True}
+    assert b.claim_task(task_id="nope").value == {"error": "Task not found"}
+    progress = b.report_progress(task_id=one["task_id"], summary="half", blocked_reason="waiting").value
+    assert progress == {
+        "ok": True,
+        "progress_summary": "half",
+        "progress_updated_at": progress["progress_updated_at"],
+        "blocked_reason": "waiting",
+        "expected_next_update_at": None,
+    }
+    assert a.report_progress(task_id=one["task_id"], summary="x").value == {
+        "error": "Only the assignee can report progress on this task"
+    }
+    done = a.complete_task(task_id=one["task_id"], summary="not mine").value
+    assert list(done) == ["error"]
+    done = b.complete_task(task_id=one["task_id"], summary="done it", files_changed=["src/a.py"], followups=["f"]).value
+    assert shape(done.pop("prompt")) == PROMPT
+    assert done == {
+        "ok": True,
+        "status": "done",
+        "result": {
+            "summary": "done it",
+            "files_changed": [f"{ground.scope}/src/a.py"],
+            "tests": [],
+            "followups": ["f"],
+        },
+    }
+    shown = a.get_task(task_id=one["task_id"]).value
+    assert tuple(shown) == COLUMNS and json.loads(shown["result"]) == done["result"]
+    missing = a.get_task(task_id="nope")
+    assert (missing.value, missing.text) == (None, "Task not found")
+    assert [task["id"] for task in a.list_tasks(status="claimed").value] == [two["task_id"]]
+    assert a.approve_task(task_id=gate["task_id"]).value == {"ok": True, "status": "open"}
+    assert a.approve_task(task_id=gate["task_id"]).value == {"error": "Task is open, not approval_required"}
+    with ground.store() as store:
+        read_mail(store, worker)
+    taken = b.claim_next_task(types=["review"]).value
+    assert (taken["ok"], taken["task_id"], taken["prior_status"]) == (True, gate["task_id"], "open")
+    assert tuple(taken["task"]) == COLUMNS
+    assert b.claim_next_task(types=["research"]).value == {"error": "No claimable task found"}
+    failed = b.update_task(task_id=gate["task_id"], status="failed", result="bad").value
+    assert shape(failed.pop("prompt")) == PROMPT and failed == {"ok": True}
+    assert a.update_task(task_id=gate["task_id"], status="cancelled").value == {"error": "Task is already failed"}
+
+
+def test_the_end_of_a_task_wakes_those_whose_tasks_may_begin(ground: Ground) -> None:
+    planner, worker, next_one = ground.session("p"), ground.session("w"), ground.session("n")
+    with ground.store() as store:
+        task = begun(store, planner, worker)
+        request(store, planner, depends_on=[task["id"]], assignee=next_one["id"])
+    ended = As(ground, worker).update_task(task_id=task["id"], status="done").value
+    ((woken,),) = [ended["unblocked_prompts"]]
+    assert woken["recipient"] == next_one["id"] and shape(woken["prompt"]) == PROMPT
+
+
+def test_a_batch_over_tools(ground: Ground) -> None:
+    planner, worker = ground.session("p"), ground.session("w")
+    a = As(ground, planner)
+    made = a.request_task_batch(
+        tasks=[
+            {"type": "implement", "title": "b1", "idempotency_key": "b1"},
+            {"type": "review", "title": "b2", "depends_on": ["$1"], "assignee": worker["id"]},
+        ]
+    ).value
+    ((woken,),) = [made.pop("prompts")]
+    assert woken["recipient"] == worker["id"] and shape(woken["prompt"]) == PROMPT
+    assert list(made) == ["task_ids", "created", "existing", "tasks"]
+    assert (made["created"], made["existing"], made["task_ids"]) == (2, 0, [task["id"] for task in made["tasks"]])
+    again = a.request_task_batch(tasks=[{"type": "implement", "title": "b1", "idempotency_key": "b1"}]).value
+    assert (again["created"], again["existing"], "prompts" in again) == (0, 1, False)
+    wrong = a.request_task_batch(tasks=[{"type": "implement", "title": "b1", "depends_on": ["$1"]}]).value
+    assert wrong == {
+        "error": "Validation failed",
+        "details": [{"task_index": 0, "field": "depends_on", "message": "$1 is a self-reference"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"depends_on": ["nope"]}, "Dependency task nope not found in scope"), ({"assignee": "x"}, "x is not active")],
+)
+def test_a_refused_request_is_a_sentence(ground: Ground, arguments: dict, words: str) -> None:
+    answer = As(ground, ground.session("p")).request_task(type="fix", title="t", **arguments)
+    assert answer.value is None and words in answer.text and not answer.is_error
+
+
+@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
+def test_no_tool_serves_who_is_not_registered(ground: Ground, tool: str) -> None:
+    answer = getattr(As(ground, None), tool)(task_id="t", status="done", summary="s", type="fix", title="t", tasks=[{}])
+    assert answer.text == NOT_REGISTERED and not answer.is_error
+
+
+# -------------------------------------------------------------------------------------------------- commands
+
+
+def test_the_tasks_of_a_scope_are_listed(ground: Ground) -> None:
+    planner, worker = ground.session("p"), ground.session("w")
+    assert ground.swarm("tasks").out == "(no tasks)\n"
+    with ground.store() as store:
+        first, second = (
+            request(store, planner, "Do it"),
+            request(store, planner, "Given", assignee=worker["id"], priority=2),
+        )
+        ground.sql("UPDATE tasks SET created_at = created_at - 5 WHERE id = ?", first["id"])
+    assert ground.swarm("tasks").out == (
+        f"  {first['id'][:8]}  [open]  implement  p0  assignee=-  Do it\n"
+        f"  {second['id'][:8]}  [claimed]  implement  p2  assignee={worker['id'][:8]}  Given\n"
+    )
+    (shown,) = ground.swarm("tasks", "--json", "--status", "claimed").json
+    names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
+    assert shown == {name: second[name] for name in names} and tuple(shown) == names
+    wrong = ground.swarm("tasks", "--status", "closed")
+    assert wrong.code == 1 and "'closed'" in wrong.err
+
+
+def test_another_identitys_tasks_are_not_listed(ground: Ground) -> None:
+    mine, stranger = ground.session("m", "identity:work"), ground.session("s", "identity:home")
+    with ground.store() as store:
+        request(store, mine)
+    assert len(ground.swarm("tasks", "--as", mine["id"], "--json").json) == 1
+    assert ground.swarm("tasks", "--as", stranger["id"], "--json").json == []
+
+
+def test_no_command_shows_another_identitys_tasks(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    planner = ground.session("p", "identity:home")
+    ground.session("w", "identity:work")
+    with ground.store() as store:
+        hidden = begun(store, planner, planner, "SECRET")
+        request(store, planner, "SECRET too")
+        store.messages.send(planner, ground.session("q", "identity:home")["id"], "SECRET word")
+    for identity, shown in (("work", False), ("home", True)):
+        monkeypatch.setenv("AGENT_IDENTITY", identity)
+        looked = ground.swarm("inspect", "--json").json
+        assert [task["title"] for task in looked["tasks"]] == (["SECRET", "SECRET too"] if shown else [])
+        assert bool(looked["messages"]) is shown
+        assert ("SECRET" in ground.swarm("inspect").out) is shown
+        assert ground.swarm("status", "--json").json["open_tasks"] == ({"open": 1, "in_progress": 1} if shown else {})
+        monkeypatch.chdir(ground.repo)
+        assert (hidden["id"] in [one.word for one in candidates(["update-task", ""])]) is shown
+
+
+def test_a_lock_does_not_tell_of_another_identitys_task(ground: Ground) -> None:
+    owner, me = ground.session("o", "identity:home"), ground.session("me", "identity:work")
+    nobody = ground.session("n")  # without an identity, so that it may meet both
+    with ground.store() as store:
+        begun(store, owner, nobody, "SECRET")
+        begun(store, me, nobody, "mine")
+        store.locks.acquire(nobody, "f")
+        (held,) = store.locks.on(f"{ground.scope}/f")
+        active = store.locks.describe(held, "work")["active_tasks"]
+        assert [task["title"] for task in active] == ["mine"]
+        assert list(active[0]) == ["id", "type", "title", "status"]
+        assert len(store.locks.describe(held, "")["active_tasks"]) == 2
+
+
+def test_what_has_ended_is_listed_last(ground: Ground) -> None:
+    planner = ground.session("p")
+    with ground.store() as store:
+        for title in ("one", "two", "three"):
+            task = begun(store, planner, planner, title)
+            if title != "two":
+                store.tasks.end(planner, task["id"], "done")
+    shown = ground.swarm("inspect", "--json").json["tasks"]
+    assert [task["title"] for task in shown] == ["two", "one", "three"]
+    assert list(shown[0]) == ["id", "type", "title", "status", "assignee", "requester"]
+
+
+
+def test_a_task_is_requested_from_the_command_line(ground: Ground) -> None:
+    planner, worker = ground.session("p", "planner"), ground.session("w", "the-worker")
+    me = ("--as", planner["id"])
+    made = ground.swarm("request-task", "implement", "Do", "it", "--file", "src/a.py", "--priority", "2", "--json", *me)
+    assert made.code == 0
+    assert list(made.json) == ["id", "status", "task"]
+    task = made.json["task"]
+    assert tuple(task) == COLUMNS
+    assert (task["title"], task["files"], task["priority"]) == ("Do it", [f"{ground.scope}/src/a.py"], 2)
+    plain = ground.swarm("request-task", "--type", "fix", "Other", *me)
+    assert plain.out.startswith("created task ") and plain.out.endswith(" [open] Other\n")
+    lone = ground.swarm("request-task", "Anything", "--idempotency-key", "k", "--json", *me).json
+    assert (lone["task"]["type"], lone["task"]["title"]) == ("other", "Anything")
+    again = ground.swarm("request-task", "fix", "x", "--idempotency-key", "k", *me)
+    assert again.out == f"existing task {lone['id']} [open] Anything\n"
+    more = ("--depends-on", f"{task['id']}, {lone['id']}", "--parent-task", lone["id"], "--assignee", "the-work")
+    given = ground.swarm(
+        "request-task", "test", "Assigned", *more, "--description", "d", "--no-nudge", "--json", *me
+    ).json
+    assert (given["status"], given["task"]["assignee"]) == ("blocked", worker["id"])
+    assert given["task"]["depends_on"] == [task["id"], lone["id"]]
+    assert (given["task"]["parent_task_id"], given["task"]["description"]) == (lone["id"], "d")
+    assert shape(given["prompt"]) == PROMPT
+    assert (
+        ground.swarm("request-task", "fix", "x", "--approval-required", "--json", *me).json["status"]
+        == "approval_required"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("zzz", "t"), "unknown task type 'zzz'; choose from review, implement, fix, test, research, other"),
+        (("fix",), "missing the title"),
+        ((), "missing the title"),
+        (("fix", "x", "--depends-on", "nope"), "Dependency task nope not found in scope"),
+        (("fix", "x", "--parent-task", "nope"), "Parent task nope not found in scope"),
+        (("fix", "x", "--assignee", "nobody"), "no session of this scope has 'nobody' for its id or in its label"),
+        (("fix", "x", "--priority", "high"), "--priority wants a whole number"),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_wrong_request_is_one_line_and_exit_1(ground: Ground, words: tuple, complaint: str, form: tuple) -> None:
+    planner = ground.session("p")
+    done = ground.swarm("request-task", *words, *form, "--as", planner["id"])
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert done.err.startswith("swarm-mcp request-task: ") and complaint in done.err
+    assert ground.sql("SELECT 1 FROM tasks") == []
+
+
+def test_a_task_is_claimed_and_ended_from_the_command_line(ground: Ground) -> None:
+    planner, worker, third = ground.session("p"), ground.session("w"), ground.session("t")
+    me = ("--as", worker["id"])
+    with ground.store() as store:
+        task, other = request(store, planner), request(store, planner)
+        after = request(store, planner, depends_on=[task["id"]], assignee=third["id"])
+        store.messages.send(planner, worker["id"], "hello")
+    gated = ground.swarm("claim", task["id"], *me)
+    assert (gated.code, gated.out) == (1, "") and gated.err.startswith("claim failed: ") and "1 unread" in gated.err
+    gated = ground.swarm("claim", task["id"], "--json", *me)
+    assert gated.code == 1 and gated.json["unread_message_count"] == 1, "a refusal is an error to machines too"
+    assert ground.swarm("claim", task["id"], "--force", "--json", *me).json == {"ok": True, "task_id": task["id"]}
+    assert ground.swarm("claim", other["id"], "--force", *me).out == f"claimed {other['id']}\n"
+    assert ground.swarm("claim", "nope", *me).err == "claim failed: Task not found\n"
+    refusal = ground.swarm("claim", "nope", "--json", *me)
+    assert (refusal.code, refusal.json) == (1, {"error": "Task not found"})
+
+    for wrong in ((), ("--status", "open")):
+        done = ground.swarm("update-task", task["id"], *wrong, *me)
+        assert (done.code, done.out) == (1, "") and "done" in done.err and "cancelled" in done.err
+    done = ground.swarm("update-task", task["id"], "--status", "done", "--note", "as asked", "--json", *me)
+    assert done.json == {"ok": True, "task_id": task["id"], "status": "done"}
+    assert ground.swarm("update-task", other["id"], "--status", "failed", *me).out == f"task {other['id']} -> failed\n"
+    again = ground.swarm("update-task", task["id"], "--status", "done", *me)
+    assert (again.code, again.err) == (1, "update-task failed: Task is already done\n")
+    again = ground.swarm("update-task", task["id"], "--status", "done", "--json", *me)
+    assert (again.code, again.json) == (1, {"error": "Task is already done"})
+    # The same notices as over MCP.
+    with ground.store() as store:
+        told = mail(store, planner)
+        assert len(told) == 2 and "as asked" in told[0] and task["id"] in told[0] and other["id"] in told[1]
+        assert status(store, after) == "claimed" and after["id"] in mail(store, third)[-1]
+        (ended,) = events(store, task, "task.updated")
+        assert (ended["actor"], ended["payload"]["result"]) == (worker["id"], "as asked")
+
+
+def test_commands_wake_the_panes_of_those_they_tell(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    herdr = Herdr(tmp_path / "herdr")
+    monkeypatch.setenv("SWARM_HERDR_BIN", str(herdr.program))
+    planner, worker, third = (
+        ground.session(name, f"{name} origin:claude-code", pane={"pane_id": f"w1:{name}"})
+        for name in ("planner", "worker", "third")
+    )
+    for name in ("planner", "worker", "third"):
+        herdr.pane(f"w1:{name}")
+
+    def woken() -> list[str]:
+        sent = [words[1] for words in herdr.calls() if words[0] == "send-text"]
+        (herdr.folder / "calls.jsonl").unlink(missing_ok=True)
+        return sent
+
+    me = ("--as", planner["id"])
+    task = ground.swarm("request-task", "fix", "x", "--assignee", worker["id"], "--json", *me).json
+    assert task["prompt"]["nudged"] is True and woken() == ["w1:worker"]
+    ground.swarm("request-task", "fix", "y", "--assignee", worker["id"], "--no-nudge", *me)
+    assert woken() == []
+    ground.swarm("request-task", "fix", "z", "--assignee", third["id"], "--depends-on", task["id"], "--no-nudge", *me)
+    ground.swarm("update-task", task["id"], "--status", "done", "--as", worker["id"])
+    assert woken() == ["w1:planner", "w1:third"]
