@@ -125,7 +125,7 @@ class HookCore:
             from swarm_hook_core import lease_renewal
 
             words = lease_renewal.see_to(self.config, payload, leases, has_news, self.coordinator)
-        except Exception as error:  # noqa: BLE001 - the verdict stands, whatever becomes of the news
+        except Exception as error:
             self._note_fault("pre_tool_use", error)
             return verdict
         if words and verdict.denial is not None:
@@ -143,7 +143,7 @@ class HookCore:
     def _run(self, hook: str, stdin, body) -> int:
         try:
             body(payloads.parse(payloads.read(stdin)))
-        except Exception as error:  # noqa: BLE001 - a fault of ours must never cost the user a tool call
+        except Exception as error:
             self._note_fault(hook, error)
         return 0
 
@@ -211,7 +211,7 @@ class HookCore:
 
         try:
             changes = watch.settle(self.config, payload, time.time())
-        except Exception as error:  # noqa: BLE001 - what the hook is for must not be lost with it
+        except Exception as error:
             self._note_fault("watch", error)
             return ""
         return watch.report(self.config, payload, changes, self.coordinator, self.driver)
@@ -312,8 +312,8 @@ class HookCore:
     def unregistered(self, payload: dict, instance_id: str):
         """A session as its own payload and environment describe it, where the store does not."""
         from swarm_hook_core import environment
-        from swarm_hook_core.paths import git_root
         from swarm_hook_core.lookup.sqlite import Session
+        from swarm_hook_core.paths import git_root
 
         identity, cwd = environment.identity(self.config.env_prefix), payloads.text_field(payload, "cwd")
         label = f"identity:{identity}" if identity else ""

@@ -1,8 +1,8 @@
 """The decision that every runtime shares: may this session make this call now?"""
 
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.paths import keys_for, spellings, translated
 from swarm_hook_core.lookup.peers import above
+from swarm_hook_core.paths import keys_for, spellings, translated
 from swarm_hook_core.targets import write_targets
 
 

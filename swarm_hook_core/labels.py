@@ -5,7 +5,6 @@
 within a minute of each other share it, so nothing may be found by it.
 """
 
-
 LONGEST = 200  # characters; what is longer is cut where a session registers, and again where it is shown
 _KEPT = ("identity:", "session:", "mode:", "role:")  # decide who meets whom and who may do what
 

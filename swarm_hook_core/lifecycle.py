@@ -5,8 +5,8 @@ import time
 
 from swarm_hook_core import environment, faults, labels, scratch
 from swarm_hook_core.coordinator import command, run
-from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, cut_text, named
 from swarm_hook_core.payload import dumps, loads, text_field
+from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, cut_text, named
 
 # How long to wait for the coordinator, and how long the coordinator may wait for a busy store. The
 # first covers a slow machine; the second is what a store that somebody holds would cost each time.
@@ -74,7 +74,7 @@ def _is_store_at_hand() -> bool:
         if not file:
             return not chosen_command() and not os.path.lexists(store_path())
         StoreReader(file).others_hold("")
-    except Exception:  # noqa: BLE001 - whatever keeps it from being read keeps the checks from it, too
+    except Exception:
         return False
     return True
 
@@ -88,9 +88,7 @@ def turn(config, payload: dict) -> str:
         return ""
     working = text_field(payload, "hook_event_name") == "UserPromptSubmit"
     try:
-        row = register(
-            config, payload, TURN_SECONDS, TURN_PATIENCE, "working" if working else "idle", tell=working
-        )
+        row = register(config, payload, TURN_SECONDS, TURN_PATIENCE, "working" if working else "idle", tell=working)
     except NotRegistered as error:
         faults.record(config.runtime_name, "turn", str(error))
         return ""

@@ -35,8 +35,8 @@ def verdict(core, payload: dict, session, peers, cwd: str, now: float):
         return _relayed(core, payload, now)
     if effects is None:
         return Verdict()
-    from swarm_hook_core.shell.collision import judge
     from swarm_hook_core.settings import strict
+    from swarm_hook_core.shell.collision import judge
 
     found = judge(session, tool, effects, cwd, peers, now, strict(core.config.env_prefix))
     if found.watched:

@@ -7,7 +7,6 @@ scanner and string encoder under it (``_json``) are what does the work, and load
 import os
 import sys
 
-
 LEVELS = 64  # of nesting that are looked at; nothing that a check looks for is deeper
 LARGE = 1024 * 1024  # characters of a document
 LONG_NUMBER = 400  # digits; the language refuses whole numbers of some thousands, or takes minutes over them
@@ -79,7 +78,12 @@ def pruned(value):
     for _ in range(LEVELS - 1):
         if not level:
             return value
-        level = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer) if isinstance(one, (dict, list))]
+        level = [
+            one
+            for outer in level
+            for one in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(one, (dict, list))
+        ]
     for outer in level:
         places = outer.items() if isinstance(outer, dict) else enumerate(outer)
         for place in [place for place, one in places if isinstance(one, (dict, list))]:

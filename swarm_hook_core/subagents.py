@@ -1,7 +1,7 @@
 """Subagents of a session: they may hold locks of their own, which go with them."""
 
-from swarm_hook_core.untrusted_text import LABEL, cut
 from swarm_hook_core.payload import text_field
+from swarm_hook_core.untrusted_text import LABEL, cut
 
 
 def greeting(payload: dict) -> str:

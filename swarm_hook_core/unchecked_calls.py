@@ -22,7 +22,7 @@ def beside_locks(core, payload: dict, error: BaseException):
         if not locks:
             return None
         words = _words(session, locks, faults.describe(error))
-    except Exception as second:  # noqa: BLE001 - what made the check fail may do the same to this
+    except Exception as second:
         if faults.describe(second) != faults.describe(error):
             faults.record(core.config.runtime_name, "pre_tool_use", faults.describe(second))
         return None
@@ -36,9 +36,9 @@ def beside_locks(core, payload: dict, error: BaseException):
 def _locks_in_reach(core, payload: dict):
     """The session, where its locks were looked for, and what others hold around its folder or by name in the call."""
     from swarm_hook_core.decision import all_keys
-    from swarm_hook_core.paths import git_root
     from swarm_hook_core.lookup.peers import Peers
     from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.paths import git_root
     from swarm_hook_core.state import local_store
     from swarm_hook_core.targets import shell_text
 
@@ -61,8 +61,8 @@ def _locks_in_reach(core, payload: dict):
 
 
 def _words(session, locks: list, why: str) -> str:
-    from swarm_hook_core.shell.collision import named
     from swarm_hook_core.labels import token
+    from swarm_hook_core.shell.collision import named
 
     identity = token(session.label, "identity")
     return (

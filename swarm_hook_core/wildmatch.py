@@ -217,9 +217,7 @@ def _complement(ranges) -> tuple:
 
 
 def _intersection(left, right) -> tuple:
-    return tuple(
-        (max(a[0], b[0]), min(a[1], b[1])) for a in left for b in right if max(a[0], b[0]) <= min(a[1], b[1])
-    )
+    return tuple((max(a[0], b[0]), min(a[1], b[1])) for a in left for b in right if max(a[0], b[0]) <= min(a[1], b[1]))
 
 
 def _fits(segment, text: str) -> bool:

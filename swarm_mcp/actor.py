@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.environment import identity, is_on
-from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
-from swarm_hook_core.untrusted_text import label
+from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
-from swarm_mcp.visibility import veiled
+from swarm_hook_core.untrusted_text import label
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
-from swarm_mcp.views import short
 from swarm_mcp.store.registration import DETACHED
+from swarm_mcp.views import short
+from swarm_mcp.visibility import veiled
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
 NO_AGENTS = (TERMINAL, HOLD, DETACHED)  # what is registered and is no agent's session

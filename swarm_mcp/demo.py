@@ -111,7 +111,7 @@ def play(say) -> bool:
 
 def _scene(say, root: Path, first: Session, second: Session, database: Path) -> bool:
     ok = True
-    short = lambda text: text.replace(f"{root}{os.sep}", "")  # noqa: E731
+    short = lambda text: text.replace(f"{root}{os.sep}", "")
 
     def check(what: str, fine: bool) -> None:
         nonlocal ok

@@ -172,4 +172,3 @@ def _count(store, shown: list[dict], found: list[tuple]) -> None:
         again = repeated_denials.counted(known, row["actor"], payload.get("holder"), payload.get("key"), one["at"], end)
         if again:
             one["repeated"] = again
-

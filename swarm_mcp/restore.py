@@ -11,9 +11,9 @@ from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
 from swarm_hook_core.watching.snapshot import digest_of, full, glance
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import clean, current_scope, file_of
+from swarm_mcp.visibility import may_meet
 
 LARGEST_KEPT = 16 * 1024 * 1024  # of what a restoring replaces, so that it can be undone
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
-from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.paths import key_of
+from swarm_hook_core.untrusted_text import quoted
 from swarm_mcp.standing import held_by, peers_of
 from swarm_mcp.store import task_glance, task_rows
 from swarm_mcp.store import task_states as states
@@ -101,7 +101,12 @@ def _warnings(now: int, active: list[dict], others: list[dict], held: list[dict]
     for task in active:
         about = {"task_id": task["id"]}
         if task["blocked_reason"]:
-            warn("task_reported_blocked", "warning", f"You reported it blocked: {quoted(task['blocked_reason'])}", **about)
+            warn(
+                "task_reported_blocked",
+                "warning",
+                f"You reported it blocked: {quoted(task['blocked_reason'])}",
+                **about,
+            )
         if _overdue(task, now):
             late = duration(now - task["expected_next_update_at"])
             warn(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.visibility import may_meet, veiled
-from swarm_mcp.views import registration
 from swarm_mcp.store.locks import MUTEX_PREFIX
 from swarm_mcp.store.panes import instance_with_pane
+from swarm_mcp.views import registration
+from swarm_mcp.visibility import may_meet, veiled
 
 COLUMNS = (
     "id", "scope", "directory", "root", "file_root", "pid", "label", "registered_at", "heartbeat", "adopted",

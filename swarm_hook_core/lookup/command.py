@@ -3,9 +3,9 @@
 import os
 
 from swarm_hook_core.coordinator import command, run
+from swarm_hook_core.lookup.sqlite import Held, ascii_lower
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.payload import loads
-from swarm_hook_core.lookup.sqlite import Held, ascii_lower
 
 
 class CoordinatorUnavailable(Exception):

@@ -72,7 +72,7 @@ class Session:
         self.file_root = file_root
 
 
-class without_functools:  # noqa: N801 - reads as the block it guards
+class without_functools:
     """While SQLite's C module loads, stand in for ``functools``, which it wants one name of.
 
     Saves 5 ms of the 6 that ``import _sqlite3`` costs. The stand-in is withdrawn at once, so that
@@ -180,7 +180,7 @@ class StoreReader:
     def __del__(self):
         try:
             self.connection.close()  # Python 3.13 complains of one that is left to the garbage collector
-        except Exception:  # noqa: BLE001 - never opened, or of another thread
+        except Exception:
             return
 
     def session(self, runtime: str, session_id: str):
@@ -226,8 +226,8 @@ class StoreReader:
         """Locks of others on patterns that may cover something below any of these folders, given by their keys."""
         if not self._has_patterns():
             return []
-        from swarm_hook_core.pattern_match import Cover
         from swarm_hook_core.lookup.pattern_locks import stored_under
+        from swarm_hook_core.pattern_match import Cover
 
         folders = [folder for folder in folders if storable(folder)]
         found = self._patterns([*stored_under(folders), *(GLOB + folder for folder in folders)])

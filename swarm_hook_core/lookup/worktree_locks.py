@@ -7,8 +7,8 @@ or where a session holds such a lock in it; in any other, these locks hold nothi
 import os
 
 from swarm_hook_core import repository
-from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.lookup.sqlite import BATCH, held_of, storable
+from swarm_hook_core.paths import NO_CASE
 
 GIT_SECONDS = 0.1  # for the first commit of a repository that nobody has asked about yet
 

@@ -28,8 +28,8 @@ def effects_of_tool(tool: str, tool_input, folder: str):
     kind = "" if chosen else kind_of(tool)
     if given is None or not (chosen or kind):
         return None
-    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.mcp_writers.tool_effects import Deed
+    from swarm_hook_core.shell.model import Effects
 
     deed = Deed(Effects(), tool, given, folder)
     if chosen is not None:

@@ -2,8 +2,6 @@
 
 import os
 
-from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
-from swarm_hook_core.paths import git_root
 from swarm_hook_core.mcp_writers.arguments import (
     CELLS,
     COMMANDS,
@@ -23,6 +21,8 @@ from swarm_hook_core.mcp_writers.arguments import (
     values,
 )
 from swarm_hook_core.mcp_writers.table import plain
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
 
 
 class Deed:

@@ -3,9 +3,9 @@
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.quoting import NAME_LETTERS
 
-_BINARY = (
-    (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<=", ">=", "<", ">"), ("<<", ">>"), ("+", "-"))
-    + (("*", "/", "%"), ("**",))
+_BINARY = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<=", ">=", "<", ">"), ("<<", ">>"), ("+", "-")) + (
+    ("*", "/", "%"),
+    ("**",),
 )
 _OPERATORS = sorted(
     {*(one for level in _BINARY for one in level), *"()?:,!~=", "++", "--"}

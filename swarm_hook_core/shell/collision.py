@@ -5,8 +5,8 @@ import time
 
 from swarm_hook_core.decision import Denial, Verdict, all_keys, first_collision, holder, reason
 from swarm_hook_core.labels import token
-from swarm_hook_core.paths import git_root, keys_for
 from swarm_hook_core.lookup.peers import below
+from swarm_hook_core.paths import git_root, keys_for
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
 TREE_SECONDS = 0.3  # for going through folders in which patterns are locked, all of a call's together
@@ -132,7 +132,7 @@ def _admits(tree, path: str):
     """What `tree` says of `path`. A predicate that fails cannot tell, and must not cost what the others know."""
     try:
         return tree.admits(path)
-    except Exception as error:  # noqa: BLE001 - it looks at the disk, and reads what programs print
+    except Exception as error:
         _fault(tree.by, error)
         return None
 
@@ -178,7 +178,7 @@ def _touched_by_git(call, peers, seconds: float):
         covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
     try:
         touch = git_asked.touched(call, list(locked), seconds, covers)
-    except Exception as error:  # noqa: BLE001 - as with predicates: a git that answers what no git should
+    except Exception as error:
         _fault(call.by, error)
         return None, [(held, f"`{call.by}`") for held in found]
     repository = keys_for(os.path.join(top, ".git"), "/")
@@ -207,7 +207,9 @@ def named(locks: list, identity: str, own_id: str) -> str:
     for held in locks[:NAMED]:
         who, note, _ask = holder(held, identity, own_id)
         still = ", who reads it and keeps it still" if held.mode == "shared" else ""
-        some.append(f"{untrusted_text.named(held.file)} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})")
+        some.append(
+            f"{untrusted_text.named(held.file)} (held by {who}{still}{'; ' + note.removesuffix('; ') if note else ''})"
+        )
     more = f" and {len(locks) - NAMED} more" if len(locks) > NAMED else ""
     return ", ".join(some) + more
 

@@ -31,7 +31,7 @@ def command(walk, node, scope):
     scope.predicate = False
     special = next((one for one in held if isinstance(one, (Test, Arithmetic))), None)
     if special is not None:
-        work = lambda: asked(walk, special, scope)  # noqa: E731
+        work = lambda: asked(walk, special, scope)
         return redirected(walk, redirects, scope, "", work) if redirects else work()
     assigned = 0
     while assigned < len(raws) and is_assignment(raws[assigned]):

@@ -51,7 +51,7 @@ def _load():
         if all(os.path.isdir(os.path.join(folder, name)) for name in _NAMES):
             try:
                 return _from(folder)
-            except Exception as error:  # noqa: BLE001 - whatever stands in the place of these packages
+            except Exception as error:
                 raise GrammarMissing(f"the grammar in {folder} cannot be loaded: {error}") from None
     raise GrammarMissing("tree-sitter and tree-sitter-bash are not installed for this interpreter")
 
@@ -98,5 +98,5 @@ class _Enum:
     """For ``enum`` while the binding loads: it makes ``LogType``, of use to a logger alone."""
 
     @staticmethod
-    def IntEnum(name, _members):  # noqa: N802 - the name it is asked for
+    def IntEnum(name, _members):
         return type(name, (), {})

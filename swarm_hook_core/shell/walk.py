@@ -10,7 +10,6 @@ import time
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.grammar import GrammarMissing, parse
-from swarm_hook_core.shell.unknowns import Marks
 from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Stream, Tree, Write, absolute, is_known
 from swarm_hook_core.shell.quoting import DEEPEST, TooLong
 from swarm_hook_core.shell.running import run
@@ -19,6 +18,7 @@ from swarm_hook_core.shell.skeleton import unit_of
 from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.shell.statements import sequence
 from swarm_hook_core.shell.streams import MOST_TEXT, Input
+from swarm_hook_core.shell.unknowns import Marks
 from swarm_hook_core.shell.words import value
 
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer

@@ -37,7 +37,7 @@ def _standing(config, payload: dict, changes: list, driver):
         standing = store.locks_on(list(named)) + store.patterns_over([change.key for change in changes])
         held = {(one.file, one.instance_id) for one in standing}
         return session, [change for change in changes if (change.lock, change.holder) in held]
-    except Exception:  # noqa: BLE001 - busy or torn: better a word too many
+    except Exception:
         return None, changes
 
 

@@ -51,7 +51,7 @@ def begin(config, payload: dict, held, now: float) -> None:
     """A call of this session goes ahead while peers hold `held` (a list of ``reader.Held``): note what it may touch."""
     try:
         _begin(config, payload, held, now)
-    except Exception as error:  # noqa: BLE001 - watching must never cost a tool call
+    except Exception as error:
         _fault(config, error)
 
 
@@ -102,7 +102,7 @@ def note_own(instance_id: str, files=(), config=None, payload=None) -> None:
             call = records.call_key(config.runtime_name, payload) if payload else ""
             agent = text_field(payload, "agent_id") if payload else ""
             records.mark_own(instance_id, files, call, time.time_ns(), agent)
-    except Exception as error:  # noqa: BLE001 - as in `begin`
+    except Exception as error:
         _fault(config, error)
 
 
@@ -118,7 +118,7 @@ def report(config, payload: dict, changes: list, coordinator=None, driver=None) 
         from swarm_hook_core.watching import breach
 
         return breach.report(config, payload, changes, coordinator, driver)
-    except Exception as error:  # noqa: BLE001 - as in `begin`
+    except Exception as error:
         _fault(config, error)
         return ""
 
@@ -294,7 +294,7 @@ def _settled(config, record, now: float, ends: bool, background) -> list:
     """The Changes of a record that is ours; it goes where its call `ends`, else it waits for the next time."""
     try:
         changes = _compare(record.facts, ends)
-    except Exception as error:  # noqa: BLE001 - a record of another release, or a torn one
+    except Exception as error:
         _fault(config, error)
         changes, ends = [], True
     if ends:

@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # noqa: BLE001 - the edge: a bug must not show as a traceback
+    except Exception as error:
         return _complain(f"swarm-mcp {verb}: internal error: {_report(verb, error)}", 3)
 
 

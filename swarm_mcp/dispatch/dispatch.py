@@ -12,14 +12,13 @@ import time
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.dispatch import workers
-from swarm_mcp.dispatch.mode_limits import require_below
-from swarm_mcp.dispatch.dispatch_task import Commission
 from swarm_mcp.dispatch.completion import CompletionWait
+from swarm_mcp.dispatch.dispatch_task import Commission
+from swarm_mcp.dispatch.mode_limits import require_below
 from swarm_mcp.dispatch.request import Order, checked, require_gateway, scrubbed
-from swarm_mcp.dispatch.worker_command import RUN, left_out_of, outfit
 from swarm_mcp.dispatch.spawners import SUPERVISED, SpawnFailed, Worker, canonical, spawner
+from swarm_mcp.dispatch.worker_command import RUN, left_out_of, outfit
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
 from swarm_mcp.settings import Settings
@@ -27,6 +26,7 @@ from swarm_mcp.store import spawn_locks
 from swarm_mcp.store.registration import new_id
 from swarm_mcp.store.runs import PAUSED, RESUME
 from swarm_mcp.store.task_states import OPEN, TERMINAL
+from swarm_mcp.visibility import may_meet
 
 LOOK_SECONDS = 0.5
 _UNSHOWN = ("supervisor", "log")  # facts for ourselves
@@ -74,9 +74,7 @@ class Handover:
         # Nobody is coming after a failure: the error is worth more at once than after the wait.
         if self.order.completion_wait_seconds > 0 and self._answer["status"] != "spawn_failed":
             if self._completion is None:
-                self._completion = CompletionWait(
-                    self.requester, self.task["id"], self.order.completion_wait_seconds
-                )
+                self._completion = CompletionWait(self.requester, self.task["id"], self.order.completion_wait_seconds)
             ended = self._completion.look(store)
             if ended is None:
                 return None

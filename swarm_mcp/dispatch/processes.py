@@ -6,9 +6,9 @@ import os
 import subprocess
 import time
 
-from swarm_hook_core.untrusted_text import label
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.state import make_private, state_dir
+from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
 from swarm_mcp.store.registration import new_id

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from swarm_mcp.dispatch import slots
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.dispatch.briefing import brief
-from swarm_mcp.dispatch.worker_task import LOST, OVER, Charge, complain
 from swarm_mcp.dispatch.progress import Progress, result_text
+from swarm_mcp.dispatch.worker_task import LOST, OVER, Charge, complain
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.demands import Unsupported

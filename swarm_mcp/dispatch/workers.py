@@ -5,9 +5,9 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.actor import NO_AGENTS
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.dispatch.request import GENERALIST, scrubbed_text
 from swarm_mcp.store.registration import RUN_RUNTIME
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace.prompting import deliver
 
 # Of sessions that are no agents, or have their one task already.
@@ -47,9 +47,7 @@ def _is_anothers_helper(row: dict, masters: set[tuple[int, str]], here: str) -> 
     if not row["client_pid"] or row["host"] != here:
         return False
     pids = {pid for pid, _started in masters}
-    return any(
-        pid in pids and (pid, start_time(pid)) in masters for pid in ancestors(below=row["client_pid"])
-    )
+    return any(pid in pids and (pid, start_time(pid)) in masters for pid in ancestors(below=row["client_pid"]))
 
 
 def assigned(store, requester: dict, task: dict) -> dict | None:

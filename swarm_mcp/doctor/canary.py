@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 from swarm_hook_core.opaque_calls import RELAYED
-from swarm_mcp.runtimes.base import Client, Finding, HookCommand, HookTool
 from swarm_mcp.doctor.server_canary import Server, Unanswered
+from swarm_mcp.runtimes.base import Client, Finding, HookCommand, HookTool
+from swarm_mcp.runtimes.transport import SECONDS
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
-from swarm_mcp.runtimes.transport import SECONDS
 
 HOOK_SECONDS = 15
 

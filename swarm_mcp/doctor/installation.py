@@ -18,17 +18,17 @@ from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import config_path, read
 from swarm_hook_core.state import store_path
 from swarm_mcp import __version__
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.actor import onlooker_identity
-from swarm_mcp.visibility import veiled
-from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.base import Finding
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.scope import current_scope, here
-from swarm_mcp.views import seconds_since, short
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.removal import STALE_SECONDS
+from swarm_mcp.views import seconds_since, short
+from swarm_mcp.visibility import veiled
 
 RECENT_SECONDS = 86400
 AGAIN = "install swarm-mcp again, from its repository: pipx install --force FOLDER"
@@ -65,7 +65,7 @@ def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
     """What `check` finds, or that it could not look."""
     try:
         found = check()
-    except Exception as error:  # noqa: BLE001 - it looks at what may be broken in any way
+    except Exception as error:
         mend = AGAIN if isinstance(error, ImportError) else ""
         return [Finding(name, "fail", f"cannot be looked at: {describe(error)}", mend)]
     return found if isinstance(found, list) else [found]
@@ -166,7 +166,7 @@ def _libraries() -> Finding:
     for name, (module, part) in _NEEDED.items():
         try:
             getattr(import_module(module), part)
-        except Exception as error:  # noqa: BLE001 - whatever stands in the place of a library
+        except Exception as error:
             broken[name] = describe(error)
     if broken:
         text = "; ".join(f"{name}: {why}" for name, why in broken.items())

@@ -8,11 +8,11 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from swarm_hook_core.environment import identity
-from swarm_hook_core.lookup.process_holders import runs_inside
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.lookup.pattern_locks import covered
+from swarm_hook_core.lookup.process_holders import runs_inside
 from swarm_hook_core.lookup.sqlite import GLOB
+from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
 from swarm_mcp.actor import resolve, surrounding_session

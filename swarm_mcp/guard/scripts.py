@@ -99,5 +99,5 @@ def _guarded(hook: str, command: list[str], chained: bool) -> str:
     # Both read what git says on standard input; the full stop keeps newlines at its end.
     first = "told=$(cat; echo .)\ntold=${told%.}\n"
     if chained:
-        first += f"if {there}; then\n    printf '%s' \"$told\" 2>/dev/null | \"$earlier\" \"$@\" || exit $?\nfi\n"
-    return f"{first}{check}said=$(printf '%s' \"$told\" | check --remote \"${{1:-}}\" 2>&1)\n{_VERDICT}"
+        first += f'if {there}; then\n    printf \'%s\' "$told" 2>/dev/null | "$earlier" "$@" || exit $?\nfi\n'
+    return f'{first}{check}said=$(printf \'%s\' "$told" | check --remote "${{1:-}}" 2>&1)\n{_VERDICT}'

@@ -16,6 +16,7 @@ from swarm_mcp.harness.adapter import HarnessAdapter, Launch
 from swarm_mcp.harness.child import Child, found
 from swarm_mcp.harness.demands import Unsupported, limit_reached
 from swarm_mcp.harness.environment import added, without_session
+from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.lines import Lines
@@ -23,7 +24,6 @@ from swarm_mcp.harness.loop_guard import STOP, LoopGuard
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.scrub import Scrubber
-from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.watching import Urge, follow
 
 TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # of what it wrote last, kept for finding out why it failed

@@ -46,7 +46,7 @@ def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> d
     found = common(adapter, config)
     try:
         found += adapter.checks(config)
-    except Exception as error:  # noqa: BLE001 - one look that fails must not hide the others
+    except Exception as error:
         from swarm_hook_core.faults import describe
 
         found.append(Check("checks_failed", WARN, f"{adapter.label or adapter.name} could not be looked at", "",

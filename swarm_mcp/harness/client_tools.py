@@ -230,7 +230,7 @@ def outcome_of(tool: ToolOf, arguments: object) -> dict:
 
             value = asyncio.run(value)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    except Exception as error:  # noqa: BLE001 - a function of the caller's may raise whatever it likes
+    except Exception as error:
         return _content(f"{type(error).__name__}: {error}", True)
     return _content(text, False)
 

@@ -6,11 +6,11 @@ from swarm_hook_core import faults
 from swarm_mcp.harness import errors_of, events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.demands import limit_passed, unfit
+from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.resumption import Session, fits, serialize
-from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.usage import cost_of, own_part, priced
 
 LONGEST_MESSAGE = 1000
@@ -119,7 +119,11 @@ def _answer(given: dict, ending: Ending, failed: bool) -> object:
 
 
 def _moment(found: object, trouble: dict, ledger: Ledger) -> float | None:
-    for value in (found, trouble.get("retry_not_before"), *(error.get("retry_not_before") for error in reversed(ledger.errors))):
+    for value in (
+        found,
+        trouble.get("retry_not_before"),
+        *(error.get("retry_not_before") for error in reversed(ledger.errors)),
+    ):
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e12:
             return float(value)
     return None

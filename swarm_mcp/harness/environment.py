@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.leftover_processes import OUTLIVES, RUN_ID
+from swarm_mcp.harness.query import HarnessQuery
 
 # Of Claude Code 2.1.330 and Codex 0.169.0, as their hooks and shells were seen to have them, and of swarm itself.
 FOREIGN = frozenset({

@@ -1,9 +1,9 @@
 """A run that failed, as an exception, for callers that want one.
 
-    ClientFailed
-    └── HarnessError         with its error code and the harness's name
-        ├── NotInstalled     with instructions how to install it
-        └── AuthError        with instructions how to sign in
+ClientFailed
+└── HarnessError         with its error code and the harness's name
+    ├── NotInstalled     with instructions how to install it
+    └── AuthError        with instructions how to sign in
 """
 
 from __future__ import annotations

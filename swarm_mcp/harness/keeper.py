@@ -176,7 +176,7 @@ def _become_sub_reaper() -> None:
         prctl = ctypes.CDLL(None, use_errno=True).prctl
         prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         prctl(SET_NAME, KEEPER.encode(), 0, 0, 0)
-    except Exception:  # noqa: BLE001 - a Python without ctypes: what keeps its parent is found all the same
+    except Exception:
         pass
 
 

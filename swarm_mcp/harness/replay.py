@@ -9,11 +9,11 @@ from typing import NamedTuple
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.attempt import Attempt
 from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
+from swarm_mcp.harness.event_sink import Telling
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
-from swarm_mcp.harness.event_sink import Telling
 from swarm_mcp.harness.watching import Urge
 
 

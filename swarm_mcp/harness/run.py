@@ -19,6 +19,7 @@ from swarm_mcp.harness.belonging import belonging
 from swarm_mcp.harness.child import Child
 from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
 from swarm_mcp.harness.demands import Unsupported, left_out, require_possible
+from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.interruption import ended_at_exit
 from swarm_mcp.harness.ledger import Ledger
@@ -27,7 +28,6 @@ from swarm_mcp.harness.private_folder import private_folder
 from swarm_mcp.harness.query import HarnessQuery, checked
 from swarm_mcp.harness.record import Record
 from swarm_mcp.harness.resumption import Resumption, decide
-from swarm_mcp.harness.event_sink import RUNTIME, Telling
 from swarm_mcp.harness.watching import Urge
 
 NOTHING = Ending(None)

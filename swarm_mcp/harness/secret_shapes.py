@@ -36,7 +36,9 @@ KINDS = tuple((name, marks, re.compile(pattern)) for name, marks, pattern in _KI
 _WORDS = r"keys?|apikey|tokens?|secrets?|password|passwd|passphrase|authorization|cookie|credentials?"
 _SECRET_NAME = re.compile(rf"(?:^|[_.-])(?:{_WORDS})(?:$|[_.-]|\d)|password|secret|apikey|authorization", re.I)
 # Where a secret lies, or how many there are, is none.
-_HARMLESS_NAME = re.compile(r"(?:_FILE|_PATH|_DIR|_FOLDER|_SOCK|_SOCKET|_URL|_URI|_ENDPOINT|_HOST|_NAME|_TTL|_HELPER)$", re.I)
+_HARMLESS_NAME = re.compile(
+    r"(?:_FILE|_PATH|_DIR|_FOLDER|_SOCK|_SOCKET|_URL|_URI|_ENDPOINT|_HOST|_NAME|_TTL|_HELPER)$", re.I
+)
 MASKED_NAME = re.compile(r"key|token|secret|password|authorization|cookie", re.I)
 # The password of an address: to the first @, and to the last one before the path, for both are written.
 _PASSWORDS = (

@@ -36,7 +36,7 @@ def tool_of(function: Callable) -> ToolOf:
         raise Refused(f"{name[:40] or function!r} cannot be the name of a tool; define it with def")
     try:
         hints = get_type_hints(function)
-    except Exception:  # noqa: BLE001 - annotations may name what is not there any more; then they say nothing
+    except Exception:
         hints = {}
     text = inspect.getdoc(function) or ""
     about = {match.group(1): match.group(2) for match in map(_ABOUT.fullmatch, text.splitlines()) if match}

@@ -9,7 +9,7 @@
 | ``result`` | ``text``, ``input_tokens``, ``output_tokens``, ``cached_tokens``, ``cost_usd`` (None: not known), ``subtype``, ``is_error``, ``errors`` |
 | ``stderr``, ``stdout`` | ``text``: a line that was not understood |
 | ``system`` | ``text``, ``name``: anything else |
-"""  # noqa: E501 - a table
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Dispatch:
     def _carry_out(self, made: Call) -> None:
         try:
             text, error = execute(self._loop, made)
-        except Exception as fault:  # noqa: BLE001 - in a thread of its own there is nobody else to tell
+        except Exception as fault:
             text, error = f"error: {type(fault).__name__}: {fault}", True
         self._loop.early[made.id] = (text, error)  # were it that the file cannot be written
         try:

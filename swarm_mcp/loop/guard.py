@@ -56,7 +56,7 @@ class Guard:
             return lifecycle.greeting(self._register("working"))
         except lifecycle.NotRegistered as error:
             return str(error)
-        except Exception as error:  # noqa: BLE001 - a store that is out of reach must not cost the run
+        except Exception as error:
             faults.record(CONFIG.runtime_name, "session_start", faults.describe(error))
             return lifecycle.unregistered(faults.describe(error))
 
@@ -67,7 +67,7 @@ class Guard:
         self._renewed = time.monotonic()
         try:
             self._register("working")
-        except Exception as error:  # noqa: BLE001 - as in `join`
+        except Exception as error:
             faults.record(CONFIG.runtime_name, "turn", faults.describe(error))
 
     def leave(self) -> None:
@@ -88,7 +88,7 @@ class Guard:
                 row = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if row:
                     store.instances.end_session(row, _this_process())
-        except Exception as error:  # noqa: BLE001 - our end is seen by our process's end, too
+        except Exception as error:
             faults.record(CONFIG.runtime_name, "session_end", faults.describe(error))
         finally:
             self.core = None
@@ -103,7 +103,7 @@ class Guard:
             denial = verdict.denial if verdict is not None else None
             if verdict is not None and denial is None:
                 self._notices[made.id] = self.core.words_beside(verdict, payload)
-        except Exception as error:  # noqa: BLE001 - as in the hooks
+        except Exception as error:
             faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
             return ""
         if denial is None:
@@ -127,7 +127,7 @@ class Guard:
         try:
             changes = watch.finish(CONFIG, payload, time.time())
             return watch.report(CONFIG, payload, changes, self.core.coordinator, self.core.driver)
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             faults.record(CONFIG.runtime_name, "post_tool_use", faults.describe(error))
             return ""
 
@@ -178,7 +178,7 @@ class Guard:
                 if me:
                     tried = Attempt(made.name, denial.path, os.getcwd())
                     store.denials.report(me, denial.file, denial.held.instance_id, tried)
-        except Exception as error:  # noqa: BLE001 - the answer stands without it
+        except Exception as error:
             faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
 
 

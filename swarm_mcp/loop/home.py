@@ -23,9 +23,9 @@ _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 def root() -> str:
     """The folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
-    from swarm_mcp.runtimes import bundle
     from swarm_mcp.loop.providers.choice import BUILT_IN
     from swarm_mcp.loop.tools import NAMES
+    from swarm_mcp.runtimes import bundle
 
     command = shlex.join(bundle.coordinator_command())
     files = {"bin/harness": "loop --", f"{ON_PATH}/swarm-mcp": ""}

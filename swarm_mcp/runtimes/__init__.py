@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_mcp.runtimes.base import Client, Finding
 from swarm_mcp.errors import UsageError
+from swarm_mcp.runtimes.base import Client, Finding
 
 NAMES = ("claude-code", "codex", "pi", "hs")
 FOLDERS = {"hs": "harness"}  # in integrations/, where it is not the client's name

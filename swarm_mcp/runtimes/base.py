@@ -139,7 +139,11 @@ class Client(ABC):
         argv = [self.program() or self.executable, *words]
         try:
             done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
                 timeout=COMMAND_SECONDS,
             )
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -18,14 +18,14 @@ from pathlib import Path
 
 import swarm_hook_core
 from swarm_mcp import __version__
-from swarm_mcp.runtimes import transport
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes import transport
 
 RECORD = "install.json"
 LAUNCHER = "bin/swarm-mcp"
 HOOK = "integrations/hook.sh"  # what hooks are started through
 COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
-_LAUNCHED = re.compile(rf'''/bin/sh ("[^"]*/{HOOK}") ("[^"]*/(\w+)\.py")(; exit 0)''')
+_LAUNCHED = re.compile(rf"""/bin/sh ("[^"]*/{HOOK}") ("[^"]*/(\w+)\.py")(; exit 0)""")
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
 _GRAMMAR = ("tree_sitter", "tree_sitter_bash")
 PACKAGE = "package.json"  # what makes the folder a package of pi's; kept with the rest that is pi's

@@ -7,10 +7,10 @@ import os
 import shutil
 from pathlib import Path
 
+from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Client, Finding, HookCommand
 from swarm_mcp.runtimes.mcp_file import write_whole
-from swarm_mcp.errors import ClientFailed, SwarmError
 
 SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
 

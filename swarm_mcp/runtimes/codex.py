@@ -6,10 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
+from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.app_server import AppServer
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Client, Finding, HookCommand, same_tree
-from swarm_mcp.errors import ClientFailed
 
 EVENTS = {
     "preToolUse": "PreToolUse",

@@ -7,9 +7,9 @@ import shlex
 import shutil
 from pathlib import Path
 
+from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.base import PLUGIN, Client, Finding, HookCommand, HookTool
-from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.scope import here
 
 GUARDED = ("write_file", "str_replace", "edit_file", "bash")

@@ -11,6 +11,6 @@ def marketplace_folder() -> Path:
     """Return the folder under this user's data folder; it need not exist yet."""
     try:
         from platformdirs import user_data_path
-    except Exception:  # noqa: BLE001 - doctor looks for the folder in installations that lack or broke the library
+    except Exception:
         return Path(user_folder("", "XDG_DATA_HOME", "~/.local/share")) / "marketplace"
     return user_data_path("swarm-mcp", appauthor=False) / "marketplace"

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.base import Client, Finding, HookCommand
 from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
-from swarm_mcp.errors import ClientFailed
 
 PACKAGE = "swarm-mcp"  # the name in our package.json
 FOLDER = "integrations/pi"

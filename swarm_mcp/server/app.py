@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.server.client_end import ClientEnd
-from swarm_mcp.server.heartbeat import Heartbeat
-from swarm_mcp.server.handshake_cache import Opening
 from swarm_mcp.server.calling_session import CallingSession
+from swarm_mcp.server.client_end import ClientEnd
+from swarm_mcp.server.handshake_cache import Opening
+from swarm_mcp.server.heartbeat import Heartbeat
 from swarm_mcp.server.wire import Incoming, Outgoing, claim_streams
 from swarm_mcp.store import Store
 
@@ -173,7 +173,7 @@ def _tidy(session: CallingSession) -> None:
             with Store(busy_seconds=LEAVE_SECONDS) as store:
                 session.renew(store)
                 store.upkeep.some()
-    except Exception as error:  # noqa: BLE001 - the next round may fare better; the session goes on
+    except Exception as error:
         print(f"swarm-mcp serve: upkeep: {type(error).__name__}: {error}", file=sys.stderr)
 
 
@@ -190,5 +190,5 @@ def _leave(session: CallingSession) -> None:
         if os.path.isfile(store_path()):
             with Store(busy_seconds=LEAVE_SECONDS) as store:
                 session.leave(store)
-    except Exception as error:  # noqa: BLE001 - a store that cannot be left must not keep us here
+    except Exception as error:
         print(f"swarm-mcp serve: {type(error).__name__}: {error}", file=sys.stderr)

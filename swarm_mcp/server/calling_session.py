@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import client_process, gone, start_time
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.store import Store

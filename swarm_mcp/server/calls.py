@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.server.store_watcher import Pulse
 from swarm_mcp.server.calling_session import CallingSession
+from swarm_mcp.server.store_watcher import Pulse
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to
 from swarm_mcp.store import Store
 
@@ -51,7 +51,7 @@ class Calls:
             return await self.run(lambda call: tool.call(call, arguments), meta, READ if tool.reads else WRITE)
         except SwarmError as error:
             return answer_to(error)
-        except Exception as error:  # noqa: BLE001 - a bug in one tool must not end the session's server
+        except Exception as error:
             print(f"swarm-mcp serve: {name}: {type(error).__name__}: {error}", file=sys.stderr)
             return Answer(text=f"{name} failed: {type(error).__name__}: {error}", is_error=True)
 

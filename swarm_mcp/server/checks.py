@@ -16,12 +16,12 @@ from functools import cache
 
 from swarm_hook_core import faults, scratch
 from swarm_hook_core.core import HookCore
-from swarm_hook_core.payload import dumps, loads_outer, pruned
 from swarm_hook_core.lookup.peers import SOME_AGENT
+from swarm_hook_core.payload import dumps, loads_outer, pruned
 from swarm_hook_core.process import start_time
+from swarm_mcp.runtimes.transport import CLIENTS
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.attempts import Attempt
-from swarm_mcp.runtimes.transport import CLIENTS
 
 TOOL = "check_write"
 FIELDS = ("session_id", "cwd", "tool_name", "tool_input")
@@ -47,7 +47,7 @@ class Check:
             if verdict is not None:
                 self.denial, self.failed = verdict.denial, verdict.failed
                 notice = "" if self.denial else core.words_beside(verdict, self.payload)
-        except Exception as error:  # noqa: BLE001 - as in the hook: a fault of ours must not cost a tool call
+        except Exception as error:
             self.failed = True
             faults.record(self.runtime, TOOL, faults.describe(error))
         if self.denial is not None:
@@ -65,7 +65,7 @@ class Check:
                 self._give_word()
             if self.denial is not None:
                 self._report()
-        except Exception as error:  # noqa: BLE001 - the answer has been given
+        except Exception as error:
             faults.record(self.runtime, TOOL, faults.describe(error))
 
     def _give_word(self) -> None:

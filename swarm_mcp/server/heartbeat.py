@@ -49,7 +49,7 @@ class Heartbeat:
         try:
             with Store(busy_seconds=BUSY_SECONDS) as store:
                 return max(SHORTEST_SECONDS, min(self._keep(store), self._see_to_others(store), LONGEST_SECONDS))
-        except Exception as error:  # noqa: BLE001 - the next beat may fare better; the session goes on
+        except Exception as error:
             print(f"swarm-mcp serve: heartbeat: {type(error).__name__}: {error}", file=sys.stderr)
             return GAP_SECONDS if isinstance(error, SwarmError) else LONGEST_SECONDS
 

@@ -50,7 +50,7 @@ async def _serve(calls: Calls, opening, incoming, outgoing, answered) -> None:
         await asyncio.gather(*replies)
 
     under_way = incoming.under_way = UnderWay()
-    waits = lambda request: _waits(request, calls)  # noqa: E731
+    waits = lambda request: _waits(request, calls)
     traffic = Traffic(opening, answered, reply, waits, calls.sent, calls.lost, under_way)
     incoming.admit, incoming.settled = traffic.admit, settled
     outgoing.withheld, outgoing.sent = traffic.withheld, traffic.sent

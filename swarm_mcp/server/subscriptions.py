@@ -91,7 +91,7 @@ class Subscriptions:
     async def _state(self, uri: str) -> str:
         try:
             return await self._calls.run(lambda call: resources.state(call, uri), self._meta)
-        except Exception as error:  # noqa: BLE001 - one failed look must not end the subscription
+        except Exception as error:
             print(f"swarm-mcp serve: {uri}: {type(error).__name__}: {error}", file=sys.stderr)
             return ""
 
@@ -102,5 +102,5 @@ class Subscriptions:
                 await session.send_resource_updated(uri)
             if uri in self._published:
                 await self._bus.publish(ResourceUpdated(uri=uri))
-        except Exception as error:  # noqa: BLE001 - one notice that cannot be given must not be the last
+        except Exception as error:
             print(f"swarm-mcp serve: {uri}: {type(error).__name__}: {error}", file=sys.stderr)

@@ -67,7 +67,7 @@ class Traffic:
     def _admit(self, line: str) -> list[str]:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except Exception:  # noqa: BLE001 - whatever the SDK will not read: invalid in form, too deep, not UTF-8
+        except Exception:
             check = _cut(line, whole=True)
             if check and _is_check(check):
                 return self._admit(check)
@@ -164,7 +164,7 @@ def _cut(line: str, whole: bool = False) -> str:
         if whole:
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
-    except Exception:  # noqa: BLE001 - as in `_admit`
+    except Exception:
         return ""
     return text if isinstance(message, types.JSONRPCRequest) else ""
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from swarm_hook_core import untrusted_text
 from swarm_hook_core.decision import duration
-from swarm_hook_core.paths import contains, key_of
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.paths import contains, key_of
 from swarm_hook_core.watching.breach import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS
-from swarm_mcp.visibility import may_meet
-from swarm_mcp.views import known_as
 from swarm_mcp.store import events
+from swarm_mcp.views import known_as
+from swarm_mcp.visibility import may_meet
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
 LISTED = 8  # files that one message names

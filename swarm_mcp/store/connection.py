@@ -7,8 +7,8 @@ import sys
 import time
 
 from swarm_hook_core.labels import LONGEST, bounded
-from swarm_hook_core.process import host_id
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only
+from swarm_hook_core.process import host_id
 from swarm_hook_core.state import refuse_link, store_path
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers

@@ -8,13 +8,13 @@ free: the word comes when nobody holds it and nobody is in line for it.
 from __future__ import annotations
 
 from swarm_hook_core.decision import duration
-from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.paths import key_of
-from swarm_mcp.visibility import may_meet
-from swarm_mcp.views import known_as
+from swarm_hook_core.untrusted_text import named
 from swarm_mcp.store import events
 from swarm_mcp.store.attempts import Attempt, facts
 from swarm_mcp.store.lock_reach import reach_in
+from swarm_mcp.views import known_as
+from swarm_mcp.visibility import may_meet
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
 ASKED = "request_lock"  # the tool of a session that was not refused, but has asked the holder
@@ -71,7 +71,13 @@ class Denials:
             " (instance_id, path_key, scope, file, holder_id, tool, denied_at, path)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                instance["id"], key, instance["scope"], lock["file"], lock["instance_id"], tool, now,
+                instance["id"],
+                key,
+                instance["scope"],
+                lock["file"],
+                lock["instance_id"],
+                tool,
+                now,
                 attempt.path or None,
             ),
         )

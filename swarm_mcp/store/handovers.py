@@ -6,17 +6,17 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.watching.breach import quoted as as_word
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
-from swarm_mcp.views import known_as
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_request import LONGEST_NOTE, checked_note, request
 from swarm_mcp.store.lock_rows import EXCLUSIVE, facts, keeps_out
+from swarm_mcp.views import known_as
+from swarm_mcp.visibility import may_meet
 
 
 class Handovers:
@@ -141,9 +141,7 @@ class Handovers:
 
     # ------------------------------------------------------------------ steal
 
-    def steal(
-        self, instance: dict, file: str, reason: str = "", force: bool = False, ttl: float | None = None
-    ) -> dict:
+    def steal(self, instance: dict, file: str, reason: str = "", force: bool = False, ttl: float | None = None) -> dict:
         """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``.
 
         `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on
@@ -202,7 +200,9 @@ class Handovers:
             return
         why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
         self.store.notices.post(
-            holder, f"[auto] Your lock on {named(file)} was taken by {_name(thief, holder)}{why}. Do not write it.", file
+            holder,
+            f"[auto] Your lock on {named(file)} was taken by {_name(thief, holder)}{why}. Do not write it.",
+            file,
         )
 
     # ---------------------------------------------------------------- innards

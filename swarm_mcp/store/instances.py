@@ -7,8 +7,8 @@ import os
 from swarm_hook_core import untrusted_text
 from swarm_hook_core.labels import bounded, merged, same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, clients_in, departed, living
-from swarm_hook_core.process import gone
 from swarm_hook_core.lookup.sqlite import COLUMNS
+from swarm_hook_core.process import gone
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, git_root, inside_any
 from swarm_mcp.store import events, panes, removal
@@ -366,9 +366,7 @@ class Instances:
         """The run's registration, from now on in the name of the session that its child has reported."""
         values = (request.runtime, request.session_id, run["instance_id"])
         self.store.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
-        if not self.store.change(
-            "UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values
-        ):
+        if not self.store.change("UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values):
             return None
         client = {"client_pid": run["supervisor_pid"], "client_start": run["supervisor_start"], "other_clients": None}
         return {"instance_id": run["instance_id"], "host": run["host"], **client}

@@ -200,9 +200,7 @@ class Tasks(Protocol):
     def reserve(self, task_id: str, worker: dict) -> dict:
         """Keep an open task for a worker; the task."""
 
-    def report_progress(
-        self, actor: dict, task_id: str, summary: str, blocked_reason, expected_next_update_at
-    ) -> dict:
+    def report_progress(self, actor: dict, task_id: str, summary: str, blocked_reason, expected_next_update_at) -> dict:
         """Say how far a task is; its progress columns."""
 
     def approve(self, actor: dict, task_id: str) -> dict:

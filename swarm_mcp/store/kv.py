@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.visibility import without_walls
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
+from swarm_mcp.visibility import without_walls
 
 
 class NotJson(SwarmError):

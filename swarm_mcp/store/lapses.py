@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.decision import duration
-from swarm_hook_core.untrusted_text import label, named
 from swarm_hook_core.lookup.sqlite import plain
-from swarm_mcp.visibility import may_meet
+from swarm_hook_core.untrusted_text import label, named
 from swarm_mcp.store.lock_reach import meet, reach_in
+from swarm_mcp.visibility import may_meet
 
 KEPT_SECONDS = 86400
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
-from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.untrusted_text import named
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import reach_of

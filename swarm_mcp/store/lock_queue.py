@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.untrusted_text import label
 from swarm_hook_core.payload import dumps, loads
 from swarm_hook_core.process import gone, start_time
+from swarm_hook_core.untrusted_text import label
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import Reach, meet, reach_in
@@ -89,8 +89,14 @@ class LockQueue:
         Raises Deadlock where everybody in a circle would wait for the next.
         """
         wants = [
-            {"file": reach.file, "path_key": reach.key, "keys": reach.keys, "pattern": reach.pattern,
-             "base": reach.base, **({"repository": reach.names[0]} if reach.names else {})}
+            {
+                "file": reach.file,
+                "path_key": reach.key,
+                "keys": reach.keys,
+                "pattern": reach.pattern,
+                "base": reach.base,
+                **({"repository": reach.names[0]} if reach.names else {}),
+            }
             for reach in wanted.reaches
         ]
         now = clock.now()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
-from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.liveness import departed
-from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.lookup.peers import above
+from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import COLUMNS, GLOB, NAME_OF_FILE, ascii_lower
+from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_mcp.store import removal
 from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, candidates, meet, reach_in
 

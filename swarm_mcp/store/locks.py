@@ -12,11 +12,10 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.paths import LONGEST, key_of
 from swarm_hook_core.lookup.sqlite import plain, storable
+from swarm_hook_core.paths import LONGEST, key_of
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.scope import file_of
-from swarm_mcp.views import seconds_since
 from swarm_mcp.store import events, removal
 from swarm_mcp.store.attempts import of_request
 from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, checked, reach_of
@@ -25,6 +24,7 @@ from swarm_mcp.store.lock_rows import EXCLUSIVE, LockRows, facts, keeps_out
 from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
 from swarm_mcp.store.record import record
 from swarm_mcp.store.registration import new_id
+from swarm_mcp.views import seconds_since
 
 # What most stores have none of, and nobody then need look for.
 _THERE = (

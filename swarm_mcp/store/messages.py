@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.process import gone, start_time
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
+from swarm_mcp.visibility import may_meet
 
 # A claim that old is void even where its process lives: it took messages and never answered.
 CLAIM_SECONDS = 120

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import RECLAIM_SECONDS
-from swarm_mcp.views import known_as
 from swarm_mcp.store import events
+from swarm_mcp.views import known_as
 
 STALE_SECONDS = 30
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label, quoted
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.store import events
 from swarm_mcp.store import task_rows as rows
 from swarm_mcp.store import task_states as states
+from swarm_mcp.visibility import may_meet
 
 # The scopes that have tasks, hopping along an index: a session may have moved to another one since.
 _SCOPES = (

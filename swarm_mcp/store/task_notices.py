@@ -23,7 +23,9 @@ def assigned(store, requester: dict, task: dict) -> list[tuple[str, str]]:
         states.BLOCKED: "It is blocked by other tasks; you will be told when it may begin.",
         states.APPROVAL_REQUIRED: "It waits for approval; you will be told when it may begin.",
     }.get(task["status"], "Begin with claim_task.")
-    return _post(store, requester, task["assignee"], f"New {named(task['type'])} task for you: {_named(task)}. {when}", task)
+    return _post(
+        store, requester, task["assignee"], f"New {named(task['type'])} task for you: {_named(task)}. {when}", task
+    )
 
 
 def assigned_together(store, requester: dict, tasks: list[dict]) -> list[tuple[str, str]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.paths import LONGEST
 from swarm_hook_core.lookup.sqlite import storable
-from swarm_mcp.visibility import may_meet
+from swarm_hook_core.paths import LONGEST
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import task_dependencies as dependencies
@@ -13,6 +12,7 @@ from swarm_mcp.store import task_rows as rows
 from swarm_mcp.store import task_states as states
 from swarm_mcp.store.registration import new_id
 from swarm_mcp.store.tracker_links import names_entry
+from swarm_mcp.visibility import may_meet
 
 TYPES = ("review", "implement", "fix", "test", "research", "other")
 BATCH_LIMIT = 50

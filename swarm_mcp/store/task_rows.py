@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm_hook_core.payload import loads
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.store import task_states as states
+from swarm_mcp.visibility import may_meet
 
 # The contract's columns, in its order; a file that others upgraded may have them in another, or more.
 COLUMNS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import panes
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace import backend as backend_named
 from swarm_mcp.workspace.interface import SECONDS, Backend, Pane, PaneUnavailable
 from swarm_mcp.workspace.reach import socket_of, stranger_in

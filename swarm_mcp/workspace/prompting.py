@@ -6,8 +6,8 @@ another session wrote is never typed: the pane may be at a shell by now, and wou
 
 from __future__ import annotations
 
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.views import short
+from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace.interface import PaneUnavailable
 from swarm_mcp.workspace.reach import Unpublished, facts, reach
 

@@ -185,7 +185,9 @@ class Bench:
             for command, denied in SHELL_CALLS:
                 if denied and not locked:
                     continue
-                label = f"shell {'deny' if denied else 'allow':<5} {runtime:<11} {size:>9,} {command.splitlines()[0][:40]}"
+                label = (
+                    f"shell {'deny' if denied else 'allow':<5} {runtime:<11} {size:>9,} {command.splitlines()[0][:40]}"
+                )
                 called = {"tool_name": "Bash", "tool_input": {"command": command}}
                 sent = payload("PreToolUse", f"writer-{runtime}", str(self.checkout), **called)
                 check = self._shell_decision(str(self.checkout / "src/locked.py"), denied)

@@ -6,9 +6,9 @@ import functools
 import os
 from typing import NamedTuple
 
+from swarm_hook_core.paths import contains, key_of, keys_for
 from swarm_hook_core.shell import git_asked
 from swarm_hook_core.shell.model import Effects
-from swarm_hook_core.paths import contains, key_of, keys_for
 
 GIT_SECONDS = 5.0  # what is asked here is whether git knows; how soon it says so is measured elsewhere
 

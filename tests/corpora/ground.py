@@ -17,7 +17,7 @@ _PATCH = """\
 @@ -0,0 +1,2 @@
 +# Patched
 +new file
-"""  # noqa: W293
+"""
 
 _MAIL = """\
 From 1111111111111111111111111111111111111111 Mon Sep 17 00:00:00 2001
@@ -39,7 +39,7 @@ diff --git a/docs/guide.md b/docs/guide.md
  Install it, then run it.
 ---
 2.39.0
-"""  # noqa: W293
+"""
 
 _NOTEBOOK = """\
 {"cells": [{"cell_type": "code", "execution_count": 3, "metadata": {}, "outputs": [{"name": "stdout",

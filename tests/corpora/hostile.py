@@ -103,7 +103,7 @@ def cases(fifo: str) -> dict[str, str]:
         + " " * 15
         + 'open(str(i), "w")\'',
         "python strings": 'python3 -c \'x = "a"\n' + "x = x + x\n" * 60 + 'open(x, "w")\'',
-        "python product": 'python3 -c \'open("a" * 10**10, "w"); open(str(9**9**9), "w"); open("%999999999d" % 1, "w")\'',  # noqa: E501
+        "python product": 'python3 -c \'open("a" * 10**10, "w"); open(str(9**9**9), "w"); open("%999999999d" % 1, "w")\'',
         "python recursion": "python3 -c 'def f(x):\n f(x); f(x)\nf(1)'",
         "node": "node -e '" + "fs.writeFileSync(`${a}`, " * 3000 + "'",
         "perl": "perl -e '" + 'open(F, ">$x"); ' * 3000 + "'",
@@ -124,7 +124,7 @@ def cases(fifo: str) -> dict[str, str]:
         "glob classes": "rm " + "[a-z]" * 3000,
         "open class": "rm " + "[" * 5000,
         "extended glob": "shopt -s extglob; rm " + "+(a|" * 300 + "b" + ")" * 300,
-        "catastrophic extglob": "shopt -s extglob; case aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac in +(+(+(a)))b) rm x;; esac; x="  # noqa: E501
+        "catastrophic extglob": "shopt -s extglob; case aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac in +(+(+(a)))b) rm x;; esac; x="
         + "a" * 5000
         + "; echo > ${x%%+(+(a))b}",
         "pattern trims": "x=" + "a" * 20000 + "; echo > ${x%%*b*c*d}${x##*b*c*d}${x//a*b/c}",
@@ -159,7 +159,7 @@ def cases(fifo: str) -> dict[str, str]:
         "deep find": "find . -exec " * 3000 + "rm {} \\;",
         "find words": "find / " + "-o -name x " * 10000 + "-delete",
         "find parentheses": "find . " + "\\( " * 5000 + "-delete",
-        "find /": "find / -name '*.py' -exec sed -i s/a/b/ {} +; rm -rf /; grep -rl x / | xargs rm; cat $(find / -type f) > y",  # noqa: E501
+        "find /": "find / -name '*.py' -exec sed -i s/a/b/ {} +; rm -rf /; grep -rl x / | xargs rm; cat $(find / -type f) > y",
         "cd": "cd .. && " * 3000 + "rm x",
         "cd loops": "while cd ..; do rm x; done; pushd . " * 100,
         "cd that may fail": "mkdir x; " + "cd x; for i in 1 2 3; do touch a; cd y; done; " * 3000,
@@ -181,7 +181,7 @@ def cases(fifo: str) -> dict[str, str]:
         "process substitutions": "cat " + "<(rm x) " * 3000 + " >(cat > y)" * 1000,
         "git": "git checkout -- x; " * 2000,
         "archives": "tar xf /dev/zero; unzip /dev/urandom; patch < /dev/zero; tar xzf /dev/random",
-        "devices": "sed -i -f /dev/zero x; xargs -a /dev/zero rm; source /dev/zero; bash /dev/zero; cat /dev/zero | xargs rm",  # noqa: E501
+        "devices": "sed -i -f /dev/zero x; xargs -a /dev/zero rm; source /dev/zero; bash /dev/zero; cat /dev/zero | xargs rm",
         "fifo": "bash " + fifo + "; source " + fifo + "; patch < " + fifo + "; tar xf " + fifo + "; python3 " + fifo,
         "here-string": "bash <<< " + "'bash <<< " * 500,
         "comments": "# " * 50000,

@@ -113,7 +113,12 @@ class Client:
 
     @contextmanager
     def held(
-        self, script: str, *steps: Step | Call, at: int = 0, env: dict[str, str] | None = None, resume: str | None = None
+        self,
+        script: str,
+        *steps: Step | Call,
+        at: int = 0,
+        env: dict[str, str] | None = None,
+        resume: str | None = None,
     ) -> Iterator[Live]:
         """A session stopped before the model's answer number `at`; `resume`: the one to go on with."""
         self.models.script(script, *steps)

@@ -249,9 +249,7 @@ class ChatCompletions(Dialect):
             for part in (function["arguments"][:middle], function["arguments"][middle:]):
                 deltas.append({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
         chunk = {**common, "object": "chat.completion.chunk"}
-        events = [
-            {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
-        ]
+        events = [{**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
         events.append({**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
         events.append({**chunk, "choices": [], "usage": usage})
         return whole, events

@@ -98,7 +98,9 @@ def test_a_worker_is_denied_what_the_lead_holds_and_goes_on(lead: Lead) -> None:
     lead.coordinator.lock(lead.id, "notes.md", "careful surgery")
     client.models.script(
         "work",
-        client.replace("notes.md", "line one", "line two") if client.name == "codex" else client.shell("echo x > notes.md"),
+        client.replace("notes.md", "line one", "line two")
+        if client.name == "codex"
+        else client.shell("echo x > notes.md"),
         client.create("new.md", "made\n"),
     )
     answer = lead.dispatch("work")

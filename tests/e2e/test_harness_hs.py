@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.run import Run
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
 

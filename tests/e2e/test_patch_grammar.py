@@ -290,7 +290,8 @@ PREFIXES = [
 
 
 @pytest.mark.parametrize(
-    "form", [form if number % 4 == 0 else pytest.param(form, marks=pytest.mark.thorough) for number, form in enumerate(FORMS)]
+    "form",
+    [form if number % 4 == 0 else pytest.param(form, marks=pytest.mark.thorough) for number, form in enumerate(FORMS)],
 )
 def test_what_a_shell_hands_to_apply_patch_is_found(codex: Codex, form: str) -> None:
     with codex.scratch() as folder:

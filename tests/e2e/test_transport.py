@@ -26,7 +26,13 @@ SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 HOOK_LIMIT = 5  # seconds that a client waits for a hook's answer
 
 # Every scenario of the command's denials, asked of the server: these each time, the others where there is time.
-SAMPLE = ("a_locked_file_stays_as_it_is", "own_lock_does_not_block", "sub_agents_are_denied", "both_ends_of_a_move", "notebooks")
+SAMPLE = (
+    "a_locked_file_stays_as_it_is",
+    "own_lock_does_not_block",
+    "sub_agents_are_denied",
+    "both_ends_of_a_move",
+    "notebooks",
+)
 
 
 def _asked_of_the_server(name: str, test):

@@ -147,7 +147,13 @@ TOOLS = (
     *(
         Deviation("lock_file", f"extra properties.{name}", PLANNED)
         for name in (
-            "files", "mode", "wait_seconds", "ttl_seconds", "expected_end_seconds", "pattern", "agent_id",
+            "files",
+            "mode",
+            "wait_seconds",
+            "ttl_seconds",
+            "expected_end_seconds",
+            "pattern",
+            "agent_id",
             "logical",
         )
     ),

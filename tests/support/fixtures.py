@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.cli.main import main
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.registration import Registration
 
@@ -134,7 +134,9 @@ class Ground:
     def session(self, name: str, label: str = "", runtime: str = "claude-code", **given) -> dict:
         """A session as hooks register it, with a day's lease; its row."""
         given.setdefault("lease_seconds", 86400)
-        request = Registration(given.pop("directory", self.scope), label=label, runtime=runtime, session_id=name, **given)
+        request = Registration(
+            given.pop("directory", self.scope), label=label, runtime=runtime, session_id=name, **given
+        )
         with self.store() as store:
             return store.instances.register(request)
 

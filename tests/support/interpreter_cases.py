@@ -48,6 +48,7 @@ def lay_out(folder: Path) -> None:
     for path in folder.rglob("*"):
         os.utime(path, (long_ago, long_ago))
 
+
 PYTHON = [
     "open('a.txt', 'w').write('x')",
     "with open('a.txt') as f, open('new.txt', mode='wt', encoding='utf8') as g:\n    g.write(f.read())",
@@ -175,7 +176,7 @@ PYTHON = [
         "import tempfile, os, shutil\nwith tempfile.NamedTemporaryFile('w', delete=False) as f:\n"
         "    f.write('x')\nshutil.move(f.name, 'from-temp.txt')"
     ),
-    'exec("open(\'by-exec.txt\', \'w\').close()")',
+    "exec(\"open('by-exec.txt', 'w').close()\")",
     "__import__('os').remove('a.txt')",
     "import os\n(getattr(os, 'remove'))('a.txt')",
     "try:\n    open('missing')\nexcept OSError:\n    open('made-on-error.txt', 'w').close()",
@@ -187,7 +188,7 @@ PYTHON = [
     ),
     "import asyncio\nasync def main():\n    open('async.txt', 'w').close()\nasyncio.run(main())",
     (
-        'import re\ns = open(\'src/app.py\').read()\ns = re.sub(r"VERSION = \'.*?\'", "VERSION = \'3\'", s)\n'
+        "import re\ns = open('src/app.py').read()\ns = re.sub(r\"VERSION = '.*?'\", \"VERSION = '3'\", s)\n"
         "open('src/app.py', 'w').write(s)"
     ),
     (
@@ -265,7 +266,7 @@ PYTHON_READS = [
     "def write(p): open(p, 'w')\nprint('not called')",
     "import subprocess; print(subprocess.check_output(['cat', 'a.txt'], text=True))",
     "import subprocess; subprocess.run('grep -c a a.txt; wc -l b.txt', shell=True)",
-    '# open(\'a.txt\', \'w\')\nprint(\'\'\'os.remove("a.txt")\'\'\')',
+    "# open('a.txt', 'w')\nprint('''os.remove(\"a.txt\")''')",
     "import datetime; print(datetime.datetime.now().replace(microsecond=0))",
     "from pathlib import Path; print(Path('a.txt').stat().st_size, Path('a.txt').exists(), list(Path('.').iterdir()))",
     "import os; print(os.environ.get('HOME'), os.getcwd(), os.listdir('.'))",
@@ -317,7 +318,7 @@ NODE = [
     "['a', 'b'].forEach(f => fs.appendFileSync(`${f}.txt`, 'x'))",
     (
         "const files = ['a.txt', 'b.txt'];\nfor (let f of files) {\n  let s = fs.readFileSync(f, 'utf8')\n"
-        '  s = s.replace(/[\'"]a/g, \'b\')\n  fs.writeFileSync(f, s + \'x\')\n}'
+        "  s = s.replace(/['\"]a/g, 'b')\n  fs.writeFileSync(f, s + 'x')\n}"
     ),
     (
         "const edit = (p, a, b) => { const s = fs.readFileSync(p, 'utf8'); fs.writeFileSync(p, "
@@ -325,7 +326,7 @@ NODE = [
     ),
     (
         "function save(name, text) {\n  fs.writeFileSync(name, text)\n}\n"
-        'save(\'one.txt\', \'a, b\'); save(\'two.txt\', "it\'s")'
+        "save('one.txt', 'a, b'); save('two.txt', \"it's\")"
     ),
     (
         "fs.renameSync('a.txt', 'z.txt'); fs.copyFileSync('b.txt', 'bb.txt'); fs.mkdirSync('made/deep', "
@@ -349,7 +350,7 @@ NODE = [
 
 NODE_READS = [
     "console.log(fs.readFileSync('a.txt', 'utf8').split('\\n').length)",
-    'console.log("fs.writeFileSync(\'no.txt\')") // fs.writeFileSync(\'no.txt\')',
+    "console.log(\"fs.writeFileSync('no.txt')\") // fs.writeFileSync('no.txt')",
     "/* fs.unlinkSync('a.txt') */ console.log(`fs.rmSync('b.txt')`)",
     "const j = require('./c.json'); console.log(j.name, Object.keys(j))",
     "const s = new Map(); s.delete('a.txt'); s.set('a.txt', 1); console.log([1].map(x => x + 1))",
@@ -371,22 +372,19 @@ PERL = [
     "unlink 'a.txt', 'b.txt'",
     "unlink('a.txt') or die; rename('b.txt', 'z.txt')",
     "system('touch t.txt'); `rm a.txt`; system 'cp', 'b.txt', 'c.txt'",
-    'for my $f (qw(a b)) { open(my $h, \'>>\', "$f.txt") or die; print $h 1 }',
+    "for my $f (qw(a b)) { open(my $h, '>>', \"$f.txt\") or die; print $h 1 }",
     (
         "my $p = 'docs/a.md'; open(my $in, '<', $p); local $/; my $s = <$in>; $s =~ s/old/new/; open(my "
         "$o, '>', $p); print $o $s"
     ),
     "use File::Copy; copy('a.txt', 'cc.txt'); move('b.txt', 'out')",
     "mkdir 'made'; rmdir 'out'; symlink 'a.txt', 'l'; chmod 0600, 'a.txt'",
-    (
-        'my $dir = \'docs\'; open(my $o, \'>\', $dir . \'/new.md\') or die "no $dir"; print {$o} q{it\'s}; # '
-        "unlink 'b.txt'"
-    ),
+    ("my $dir = 'docs'; open(my $o, '>', $dir . '/new.md') or die \"no $dir\"; print {$o} q{it's}; # unlink 'b.txt'"),
 ]
 
 PERL_READS = [
     "open(my $f, '<', 'a.txt') or die; while (<$f>) { print if /a/ }",
-    'print "unlink \'a.txt\'\\n"; # unlink \'b.txt\'',
+    "print \"unlink 'a.txt'\\n\"; # unlink 'b.txt'",
     "$_ = 'x unlink y'; s/unlink 'a.txt'/b/; print q(open(F, '>a.txt'));",
     "print join(',', sort { $a <=> $b } (3, 1)), `cat a.txt`",
     "open(F, 'a.txt'); print <F>; my %h = (y => 1, s => 2); print $h{s}",
@@ -395,7 +393,7 @@ PERL_READS = [
 RUBY = [
     "File.write('a.txt', 'x')",
     "File.open('n.txt', 'w') { |f| f.puts 'x' }",
-    '%w[a b].each { |f| File.write("#{f}.txt", \'x\') }',
+    "%w[a b].each { |f| File.write(\"#{f}.txt\", 'x') }",
     (
         "require 'fileutils'; FileUtils.rm_rf 'docs'; FileUtils.mv('a.txt', 'b.txt'); FileUtils.mkdir_p "
         "'x/y'; FileUtils.touch %w[t1 t2]"
@@ -414,7 +412,7 @@ RUBY = [
 RUBY_READS = [
     "puts File.read('a.txt')",
     "File.open('a.txt').each { |l| puts l }; File.open('b.txt', 'r') { |f| f.read }",
-    'puts "File.delete(\'a.txt\')" # File.delete(\'b.txt\')',
+    "puts \"File.delete('a.txt')\" # File.delete('b.txt')",
     "Dir['*.txt'].each { |f| puts f, File.size(f) }; h = {a: 1}; h.delete(:a)",
     "puts 'x'.sub(/File.write('a.txt')/, 'y'), 4 / 2",
 ]
@@ -422,9 +420,9 @@ RUBY_READS = [
 PHP = [
     "file_put_contents('a.txt', 'x');",
     "$h = fopen('n.txt', 'w'); fwrite($h, 'x');",
-    'foreach ([\'a\', \'b\'] as $f) { unlink("$f.txt"); }',
+    "foreach (['a', 'b'] as $f) { unlink(\"$f.txt\"); }",
     "rename('a.txt', 'z.txt'); copy('b.txt', 'cp.txt'); mkdir('made'); touch('t.txt');",
-    'exec(\'touch e.txt\'); shell_exec("rm a.txt");',
+    "exec('touch e.txt'); shell_exec(\"rm a.txt\");",
     (
         "$d = 'docs'; $s = file_get_contents($d . '/a.md'); file_put_contents($d . '/a.md', "
         "str_replace('old', 'new', $s));"
@@ -433,7 +431,7 @@ PHP = [
 
 PHP_READS = [
     "echo file_get_contents('a.txt');",
-    'echo "unlink(\'a.txt\')"; // unlink(\'b.txt\')\n# unlink(\'b.txt\')',
+    "echo \"unlink('a.txt')\"; // unlink('b.txt')\n# unlink('b.txt')",
     "$h = fopen('a.txt', 'r'); echo fgets($h);",
 ]
 
@@ -453,33 +451,33 @@ LUA_READS = [
 COMMANDS = [
     "python3 - <<'EOF'\nopen('a.txt', 'w').write('x')\nEOF",
     "python3 <<'EOF' -\nfor n in ('a', 'b'):\n    open(n + '.txt', 'a').write('x')\nEOF",
-    'echo "open(\'a.txt\', \'w\')" | python3',
-    'printf \'%s\' "open(\'a.txt\', \'w\')" | python3 -u - arg',
-    'python3 -Ic "open(\'a.txt\', \'w\')"; python3 -X utf8 -u -W ignore -c "open(\'b.txt\', \'w\')"',
-    'python3 -c "import sys; [open(n, \'w\') for n in sys.argv[1:]]" a.txt b.txt',
-    'python3 -c \'import sys; open(sys.stdin.read().strip(), "w")\' <<< a.txt',
-    'F=a.txt python3 -c "import os; open(os.environ[\'F\'], \'w\')"',
-    'f=b.txt; python3 -c "open(\'$f\', \'w\')"; cd docs && python3 -c "open(\'a.md\', \'w\')"',
-    'rm $(python3 -c "print(\'a.txt\')")',
-    'python3 -c "import os; open(os.path.expanduser(\'~/a.txt\'), \'w\')"',
+    "echo \"open('a.txt', 'w')\" | python3",
+    "printf '%s' \"open('a.txt', 'w')\" | python3 -u - arg",
+    "python3 -Ic \"open('a.txt', 'w')\"; python3 -X utf8 -u -W ignore -c \"open('b.txt', 'w')\"",
+    "python3 -c \"import sys; [open(n, 'w') for n in sys.argv[1:]]\" a.txt b.txt",
+    "python3 -c 'import sys; open(sys.stdin.read().strip(), \"w\")' <<< a.txt",
+    "F=a.txt python3 -c \"import os; open(os.environ['F'], 'w')\"",
+    "f=b.txt; python3 -c \"open('$f', 'w')\"; cd docs && python3 -c \"open('a.md', 'w')\"",
+    "rm $(python3 -c \"print('a.txt')\")",
+    "python3 -c \"import os; open(os.path.expanduser('~/a.txt'), 'w')\"",
     "python3 -m json.tool c.json out.json",
     "python3 -m zipfile -c new.zip a.txt; python3 -m tarfile -c new.tar b.txt; python3 -m gzip a.txt",
-    'python3 -m timeit -n 1 -r 1 "open(\'t.txt\', \'w\')"',
+    "python3 -m timeit -n 1 -r 1 \"open('t.txt', 'w')\"",
     "node - <<'EOF'\nconst fs = require('fs')\nfs.writeFileSync('a.txt', 'x')\nEOF",
     (
-        'node --input-type=module -e "import fs, {rmSync as rm} from \'node:fs\'; fs.writeFileSync(\'n\', '
-        '\'\'); rm(\'a.txt\')"'
+        "node --input-type=module -e \"import fs, {rmSync as rm} from 'node:fs'; fs.writeFileSync('n', "
+        "''); rm('a.txt')\""
     ),
-    'node -p "require(\'fs\').appendFileSync(\'a.txt\', \'x\')"',
+    "node -p \"require('fs').appendFileSync('a.txt', 'x')\"",
 ]
 
 COMMAND_READS = [
     "python3 --version; python3 -V; python3 -m this",
     "python3 -m json.tool < c.json; cat c.json | python3 -m json.tool --indent 2",
-    'cat c.json | python3 -c "import json, sys; print(json.load(sys.stdin)[\'name\'])"',
+    "cat c.json | python3 -c \"import json, sys; print(json.load(sys.stdin)['name'])\"",
     'python3 -c "import sys; print(sys.path)" | head -2; python3 -m zipfile -l z.zip; python3 -m site',
     "node --version; node -v; node --check src/app.py",
-    'python3 - <<\'EOF\'\nimport os\nprint(os.listdir(\'src\'), \'open("a.txt", "w")\')\nEOF',
+    "python3 - <<'EOF'\nimport os\nprint(os.listdir('src'), 'open(\"a.txt\", \"w\")')\nEOF",
 ]
 
 OPAQUE = [
@@ -488,7 +486,7 @@ OPAQUE = [
     "python3 manage.py migrate",
     "curl -s https://example.org/x.py | python3",
     'python3 -c "$CODE"',
-    'python2 -c "print \'x\'; open(n, \'w\')"',
+    "python2 -c \"print 'x'; open(n, 'w')\"",
     "node build.js",
     "node --require ./x.js y.js",
     "bun run.ts",
@@ -498,6 +496,6 @@ OPAQUE = [
     "lua x.lua",
     'osascript -e \'tell application "Finder" to delete file "a"\'',
     'Rscript -e \'writeLines("x", "a.txt")\'',
-    'node -e "require(\'./build.js\')"',
-    'ruby -e \'load "x.rb"\'',
+    "node -e \"require('./build.js')\"",
+    "ruby -e 'load \"x.rb\"'",
 ]

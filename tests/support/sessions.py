@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.fixtures import put_empty_store
-
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration

@@ -8,7 +8,6 @@ import signal
 from pathlib import Path
 
 from support.fixtures import Ground, wait_for
-
 from swarm_hook_core.process import start_time
 from swarm_mcp.dispatch.dispatch import carry_out
 from swarm_mcp.dispatch.request import Order

@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from support.fixtures import Ground
 
-from swarm_mcp.errors import Refused
-from swarm_mcp.errors import SwarmError
+from support.fixtures import Ground
+from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.server.tool import Answer, Call, answer_to
 from swarm_mcp.server.tools.tasks import TOOLS
 from swarm_mcp.store import Store

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from support.fixtures import Ground
-
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.tool import Answer, Call, answer_to

@@ -60,7 +60,7 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("module", MODULES)
 def test_the_hook_core_imports_the_standard_library_and_itself(module: str) -> None:
     tops = {name.partition(".")[0] for name in imported(CORE / f"{module}.py")}
-    allowed = {"swarm_hook_core"} | (GRAMMAR if module == "effects/grammar" else set())
+    allowed = {"swarm_hook_core"} | (GRAMMAR if module == "shell/grammar" else set())
     assert tops - allowed <= set(sys.stdlib_module_names), tops
 
 
@@ -232,7 +232,7 @@ def test_the_hooks_work_on_python_3_9(runtime: str, tmp_path: Path, monkeypatch:
     )
     subprocess.run([OLDEST, "-I", "-S", "-B", "-c", script], check=True)
     ready_store()
-    monkeypatch.setattr("sessions.INTERPRETER", OLDEST)
+    monkeypatch.setattr("support.sessions.INTERPRETER", OLDEST)
     me = new_session()
     assert "registered" in start(runtime, me, tmp_path).context
     assert write(runtime, me, tmp_path, tmp_path / "f").out == ""
@@ -250,9 +250,19 @@ def test_whatever_survives_json_that_is_bad_survives_json_that_is_deep() -> None
         text = path.read_text()
         tree = ast.parse(text if "load" in text else "")
         for block in (node for node in ast.walk(tree) if isinstance(node, ast.Try)):
-            caught = {name.id for one in block.handlers if one.type for name in ast.walk(one.type) if isinstance(name, ast.Name)}
+            caught = {
+                name.id
+                for one in block.handlers
+                if one.type
+                for name in ast.walk(one.type)
+                if isinstance(name, ast.Name)
+            }
             calls = [node for line in block.body for node in ast.walk(line) if isinstance(node, ast.Call)]
-            if "ValueError" in caught and not caught & {"RecursionError", "Exception"} and any(map(_parses_json, calls)):
+            if (
+                "ValueError" in caught
+                and not caught & {"RecursionError", "Exception"}
+                and any(map(_parses_json, calls))
+            ):
                 forgotten.append(f"{path.relative_to(ROOT)}:{block.lineno}")
     assert forgotten == []
 
@@ -260,5 +270,7 @@ def test_whatever_survives_json_that_is_bad_survives_json_that_is_deep() -> None
 def _parses_json(call: ast.Call) -> bool:
     function = call.func
     if isinstance(function, ast.Attribute):
-        return isinstance(function.value, ast.Name) and function.value.id == "json" and function.attr in ("load", "loads")
+        return (
+            isinstance(function.value, ast.Name) and function.value.id == "json" and function.attr in ("load", "loads")
+        )
     return isinstance(function, ast.Name) and function.id == "loads"

@@ -6,8 +6,8 @@ import sys
 # The plugin's root, found from here: the client runs us from its cache, or from a clone in place.
 sys.path.insert(1, os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")))
 
-from swarm_hook_core.config import RuntimeConfig, paths_under_keys  # noqa: E402
-from swarm_hook_core.core import HookCore  # noqa: E402
+from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_hook_core.core import HookCore
 
 core = HookCore(
     RuntimeConfig(

@@ -6,8 +6,8 @@ import sys
 # The plugin's root, found from here: the client runs us from its cache.
 sys.path.insert(1, os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")))
 
-from swarm_hook_core.config import RuntimeConfig, paths_in_patch  # noqa: E402
-from swarm_hook_core.core import HookCore  # noqa: E402
+from swarm_hook_core.config import RuntimeConfig, paths_in_patch
+from swarm_hook_core.core import HookCore
 
 core = HookCore(
     RuntimeConfig(

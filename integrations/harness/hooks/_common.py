@@ -10,8 +10,8 @@ for _root in (os.path.join(_HERE, ".."), os.path.join(_HERE, "..", "..", "..")):
         sys.path.insert(1, os.path.abspath(_root))
         break
 
-from swarm_hook_core.config import RuntimeConfig, paths_under_keys  # noqa: E402
-from swarm_hook_core.core import HookCore  # noqa: E402
+from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_hook_core.core import HookCore
 
 SHELL_TOOL = "bash"
 core = HookCore(

@@ -44,12 +44,12 @@ def _say(text: str, status: int) -> int:
 if __name__ == "__main__":
     try:
         status = main()
-    except Exception as error:  # noqa: BLE001 - a fault of ours must never cost the user a tool call
+    except Exception as error:
         status = 0
         try:
             from swarm_hook_core import faults
 
             faults.record("hs", "guard", faults.describe(error))
-        except Exception:  # noqa: BLE001 - not even the core can be loaded
+        except Exception:
             status = 0
     os._exit(status)

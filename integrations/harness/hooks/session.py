@@ -131,12 +131,12 @@ if __name__ == "__main__":
     status = 0
     try:
         {"start": start, "assemble": assemble, "tool_exec": tool_exec, "end": end}[sys.argv[1]]()
-    except Exception as error:  # noqa: BLE001 - a fault of ours must never cost the user a turn
+    except Exception as error:
         status = 1
         try:
             from swarm_hook_core import faults
 
             faults.record("hs", sys.argv[1], faults.describe(error))
-        except Exception:  # noqa: BLE001 - not even the core can be loaded
+        except Exception:
             status = 1
     os._exit(status)

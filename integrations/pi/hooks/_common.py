@@ -6,8 +6,8 @@ import sys
 # The plugin's root, found from here: pi runs us from a package's folder, or from a clone in place.
 sys.path.insert(1, os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")))
 
-from swarm_hook_core.config import RuntimeConfig, paths_under_keys  # noqa: E402
-from swarm_hook_core.core import HookCore  # noqa: E402
+from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+from swarm_hook_core.core import HookCore
 
 # Every blank that pi takes for a space: U+00A0, U+2000 to U+200A, U+202F, U+205F, U+3000.
 _BLANKS = dict.fromkeys((0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " ")

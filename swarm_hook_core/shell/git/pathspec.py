@@ -74,8 +74,10 @@ class Pathspec:
                 continue
             if founds and self._is_found(path, founds):
                 return True
-            if own is not None and pattern is None and (
-                (own == path and not self._is_folder(path)) or own.startswith(path + "/")
+            if (
+                own is not None
+                and pattern is None
+                and ((own == path and not self._is_folder(path)) or own.startswith(path + "/"))
             ):
                 return True
         return False

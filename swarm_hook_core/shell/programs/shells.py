@@ -48,9 +48,13 @@ def _script_file(call, words) -> None:
     if whole is not None and call.walk.is_missing(whole):
         return
     stream = call.walk.text_of(words[0], call.folder)
-    if stream is None or stream.text is None or not is_known(words[0]):
-        call.guess("an opaque script")
-    elif stream.text.startswith("#!") and not is_shell_script(stream.text, ""):
+    if (
+        stream is None
+        or stream.text is None
+        or not is_known(words[0])
+        or stream.text.startswith("#!")
+        and not is_shell_script(stream.text, "")
+    ):
         call.guess("an opaque script")
     else:
         call.output = call.walk.nested(stream.text, call.folder, words, call.stdin, call.name)
@@ -113,9 +117,7 @@ def _uv(call) -> None:
         folder = options.value("--directory") or folder
         if options.value("-m", "--module"):
             words = ["python", "-m", options.value("-m", "--module"), *words]
-        elif words and words[0].endswith(".py") or options.has("-s", "--script"):
-            words = ["python", *words]
-        elif words[:1] == ["-"]:
+        elif words and words[0].endswith(".py") or options.has("-s", "--script") or words[:1] == ["-"]:
             words = ["python", *words]
         if words:
             call.run(words, call.stdin, folder)

@@ -38,7 +38,7 @@ def run(args) -> int:
     return 0
 
 
-class telling:  # noqa: N801 - reads as the block it guards
+class telling:
     """What `instance` (None for nobody) is to be told, for a block that writes it: told once that has been written."""
 
     def __init__(self, store, instance: dict | None):

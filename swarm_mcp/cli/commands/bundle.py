@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.transport import CLIENTS, COMMAND, known
 
 WORDS = 1

@@ -105,6 +105,6 @@ def _words(words: list[str]) -> int:
         for candidate in candidates(words):
             about = one_line(candidate.about)[:100]
             say_text(f"{candidate.word}\t{about}" if about else candidate.word)
-    except Exception:  # noqa: BLE001 - see above
+    except Exception:
         return 0
     return 0

@@ -57,8 +57,8 @@ from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.dispatch.dispatch import carry_out
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, Order
 from swarm_mcp.errors import Refused, UsageError
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
+from swarm_mcp.views import short
 
 WORDS = None
 

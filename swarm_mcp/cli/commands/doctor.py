@@ -15,12 +15,11 @@ from __future__ import annotations
 from functools import partial
 
 from swarm_mcp.cli.output import say, show
+from swarm_mcp.doctor import canary, installation
+from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import chosen
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
-from swarm_mcp.doctor import canary
-from swarm_mcp.doctor import installation
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.scope import current_scope
 
 WORDS = 0

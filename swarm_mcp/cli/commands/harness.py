@@ -41,7 +41,7 @@ def _adapters(chosen: str = "") -> list:
     for name in registry.names():
         try:
             found.append(registry.get(name))
-        except Exception as error:  # noqa: BLE001 - one broken module must not hide the others
+        except Exception as error:
             from swarm_hook_core.faults import describe
 
             complain(f"swarm-mcp harness: {name} cannot be loaded: {describe(error)}")

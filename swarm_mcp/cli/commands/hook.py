@@ -16,10 +16,9 @@ import runpy
 import shlex
 import sys
 
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.cli.arguments import one_of
-from swarm_mcp.runtimes import FOLDERS, NAMES
 from swarm_mcp.errors import UsageError
+from swarm_mcp.runtimes import FOLDERS, NAMES, bundle
 
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
 

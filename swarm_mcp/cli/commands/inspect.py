@@ -11,15 +11,15 @@ example: swarm-mcp inspect --json
 from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
-from swarm_mcp.visibility import veiled
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, moment, presence, say, show
 from swarm_mcp.scope import current_scope
-from swarm_mcp.views import public_instance, short
 from swarm_mcp.store import Store
 from swarm_mcp.store.task_rows import onlooker
 from swarm_mcp.store.task_states import TERMINAL
+from swarm_mcp.views import public_instance, short
+from swarm_mcp.visibility import veiled
 
 MESSAGES = 20
 # Of a lock, beyond the contract's columns, where there is anything to say.

@@ -19,14 +19,13 @@ example: swarm-mcp install --client codex
 from __future__ import annotations
 
 from swarm_hook_core.faults import describe
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.cli.output import complain, say, show
-from swarm_mcp.runtimes import NAMES, chosen
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.doctor import canary
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.server.priming import prime
+from swarm_mcp.runtimes import NAMES, bundle, chosen
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.runtimes.transport import CLIENTS, COMMAND, MCP_TOOL, known
+from swarm_mcp.server.priming import prime
 
 WORDS = 0
 
@@ -58,7 +57,7 @@ def run(args) -> int:
             result["steps"] += prime(client.name, folder, tell_failure=args.json)
         except ClientFailed as error:
             result.update(ok=False, error=str(error))
-        except Exception as error:  # noqa: BLE001 - one odd client must not keep the plugin from the others
+        except Exception as error:
             result.update(ok=False, error=describe(error))
         results.append(result)
     if args.json:

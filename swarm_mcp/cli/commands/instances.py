@@ -8,12 +8,12 @@ example: swarm-mcp instances --scope ~/src/shop
 from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
-from swarm_mcp.visibility import veiled
 from swarm_mcp.cli.output import listing, presence, show
 from swarm_mcp.scope import current_scope
-from swarm_mcp.views import public_instance, short
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import instance_with_pane
+from swarm_mcp.views import public_instance, short
+from swarm_mcp.visibility import veiled
 
 WORDS = 0
 

@@ -21,9 +21,9 @@ from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope, here
-from swarm_mcp.views import seconds_since, short
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import lock_with_pane
+from swarm_mcp.views import seconds_since, short
 
 WORDS = 0
 

@@ -22,8 +22,8 @@ from swarm_mcp.cli.output import moment, say, say_row, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.lock_history import history
 from swarm_mcp.scope import current_scope, here
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
+from swarm_mcp.views import short
 
 WORDS = 1
 DEFAULT, MOST = 20, 1000

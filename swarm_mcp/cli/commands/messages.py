@@ -16,8 +16,8 @@ from __future__ import annotations
 from swarm_mcp.actor import resolve, viewer_identity
 from swarm_mcp.cli.output import listing, moment, show
 from swarm_mcp.scope import current_scope
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
+from swarm_mcp.views import short
 
 WORDS = 0
 

@@ -17,8 +17,8 @@ from swarm_hook_core.untrusted_text import label
 from swarm_mcp.actor import person
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
+from swarm_mcp.views import short
 
 WORDS = 1
 

@@ -21,8 +21,8 @@ from swarm_hook_core.decision import duration
 from swarm_mcp.actor import surrounding_session
 from swarm_mcp.cli.output import listing, moment, say, show
 from swarm_mcp.restore import Choice, Restoring, everything
-from swarm_mcp.views import seconds_since
 from swarm_mcp.store import Store
+from swarm_mcp.views import seconds_since
 
 WORDS = 1
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from swarm_mcp.actor import person, resolve
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused, UsageError
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
+from swarm_mcp.views import short
 
 
 def run(args) -> int:

@@ -17,7 +17,7 @@ WORDS = 0
 
 def run(args) -> int:
     """Serve until the client has enough."""
-    from swarm_mcp.server.app import run as serve
     from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
+    from swarm_mcp.server.app import run as serve
 
     return serve(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)

@@ -15,10 +15,10 @@ from swarm_mcp.actor import viewer_identity
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import listing, show
 from swarm_mcp.scope import current_scope
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
 from swarm_mcp.store.task_rows import onlooker
 from swarm_mcp.store.task_states import STATUSES
+from swarm_mcp.views import short
 
 WORDS = 0
 

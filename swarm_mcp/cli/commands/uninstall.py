@@ -17,11 +17,10 @@ import os
 from swarm_hook_core.settings import config_path
 from swarm_hook_core.state import store_path
 from swarm_mcp import state_folder
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.runtimes import NAMES, chosen, client
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.runtimes import NAMES, bundle, chosen, client
+from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.server.handshake_cache import forget_records
 from swarm_mcp.store import Store
 
@@ -98,4 +97,3 @@ def _left() -> dict[str, str]:
     """What stays behind, by its paths, each with a few words on what it is."""
     about = {store_path(): "the store: locks, messages, tasks", config_path(): "your settings"}
     return {**{path: what for path, what in about.items() if os.path.exists(path)}, **state_folder.left()}
-

@@ -22,9 +22,9 @@ from swarm_mcp.actor import person
 from swarm_mcp.cli.commands.lock import repository_of, wanted
 from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.errors import Refused, UsageError
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_reach import Reach, reach_of
+from swarm_mcp.views import short
 
 WORDS = None
 

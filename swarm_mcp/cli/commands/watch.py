@@ -23,10 +23,10 @@ from swarm_hook_core.state import store_path
 from swarm_mcp.actor import viewer_identity
 from swarm_mcp.cli.output import flush, moment, say, say_row
 from swarm_mcp.scope import current_scope
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.store.feed import AT_ONCE, Feed
+from swarm_mcp.views import short
 
 WORDS = 0
 LONGEST = 200  # characters of a message or value in a line for people

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.views import registration
 from swarm_mcp.store import Store
+from swarm_mcp.views import registration
 
 WORDS = 0
 

@@ -24,8 +24,8 @@ from swarm_mcp.cli.output import moment, say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.explain import explanation
 from swarm_mcp.scope import current_scope, here
-from swarm_mcp.views import short
 from swarm_mcp.store import Store
+from swarm_mcp.views import short
 
 WORDS = 1
 THROUGH = {

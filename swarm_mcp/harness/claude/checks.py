@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.runtimes.base import PLUGIN_ID
-from swarm_mcp.harness.claude.adapter import Claude, configuration_folder
 from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
+from swarm_mcp.harness.claude.adapter import Claude, configuration_folder
 from swarm_mcp.harness.query import YOLO
+from swarm_mcp.runtimes.base import PLUGIN_ID
 
 KEY = "ANTHROPIC_API_KEY"
 TOKENS = ("CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")

@@ -12,14 +12,12 @@ from pathlib import Path
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.codex import errors
+from swarm_mcp.harness.checks import Check
+from swarm_mcp.harness.codex import errors, record, stream
 from swarm_mcp.harness.codex import hooks as codex_hooks
 from swarm_mcp.harness.codex import models as codex_models
 from swarm_mcp.harness.codex import prompt as codex_prompt
-from swarm_mcp.harness.codex import record
 from swarm_mcp.harness.codex import servers as codex_servers
-from swarm_mcp.harness.codex import stream
-from swarm_mcp.harness.checks import Check
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery
@@ -135,8 +133,8 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        from swarm_mcp.harness.codex.checks import looked_at
         from swarm_mcp.harness.checks import command_of
+        from swarm_mcp.harness.codex.checks import looked_at
         from swarm_mcp.harness.configuration import as_string, parse_object
 
         words = command_of(self, config)

@@ -7,10 +7,9 @@ import re
 from collections.abc import Mapping
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.harness.codex import hooks as codex_hooks
-from swarm_mcp.harness.codex import record
-from swarm_mcp.harness.codex import servers
 from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
+from swarm_mcp.harness.codex import hooks as codex_hooks
+from swarm_mcp.harness.codex import record, servers
 
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY", "CODEX_ACCESS_TOKEN")
 

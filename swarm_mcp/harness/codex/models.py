@@ -44,9 +44,7 @@ def listed(words: Sequence[str]) -> list[dict]:
     """``{"name", "short", "context_tokens"}`` of each model that people are to choose from; `words` start Codex."""
     shorts = {name: short for short, name in SHORT.items()}
     windows: Mapping[str, int | None] = _catalog(words) or WINDOWS
-    return [
-        {"name": name, "short": shorts.get(name, ""), "context_tokens": window} for name, window in windows.items()
-    ]
+    return [{"name": name, "short": shorts.get(name, ""), "context_tokens": window} for name, window in windows.items()]
 
 
 def _catalog(words: Sequence[str]) -> dict[str, int | None]:

@@ -15,11 +15,11 @@ from pathlib import Path
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.hs import pack
-from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.checks import Check
 from swarm_mcp.harness.demands import Unsupported
 from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.hs import pack
+from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Cost, Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
 

@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.hs.pack import PACK, is_installed
 from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
+from swarm_mcp.harness.hs.pack import PACK, is_installed
+from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 
 NEEDED = ("bash", "jq", "curl")
 _KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
@@ -37,8 +37,8 @@ def _provider(values: Mapping[str, str]) -> Check:
 
 def _guards(config: Mapping[str, object], values: Mapping[str, str]) -> Check:
     """Whether a worker's writes are checked: by the plugin that it is given, else by one that is installed."""
-    from swarm_mcp.harness.hs.adapter import Hs
     from swarm_mcp.harness.checks import command_of
+    from swarm_mcp.harness.hs.adapter import Hs
 
     try:
         words = command_of(Hs(), config)

@@ -12,8 +12,8 @@ import os
 import shutil
 from pathlib import Path
 
-from swarm_mcp.runtimes.hs import GUARDED, home, root_of
 from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.runtimes.hs import GUARDED, home, root_of
 
 PACK = "swarm"
 

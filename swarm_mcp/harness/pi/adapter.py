@@ -15,10 +15,10 @@ from pathlib import Path
 
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.pi import stream
 from swarm_mcp.harness.checks import Check
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.pi import stream
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
 
 EXTENSION = "integrations/pi/index.ts"

@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.harness.pi.adapter import agent_folder
 from swarm_mcp.harness.checks import INFO, WARN, Check
 from swarm_mcp.harness.configuration import parse_object
+from swarm_mcp.harness.pi.adapter import agent_folder
 
 # Variables that pi takes a key from, by its own help (0.74.2).
 KEYS = tuple(

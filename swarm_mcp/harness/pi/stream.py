@@ -10,7 +10,17 @@ import re
 
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.errors_of import code_of
-from swarm_mcp.harness.events import COMPACTION, CONTEXT_USAGE, Event, custom, error, message, result, retry, session_init
+from swarm_mcp.harness.events import (
+    COMPACTION,
+    CONTEXT_USAGE,
+    Event,
+    custom,
+    error,
+    message,
+    result,
+    retry,
+    session_init,
+)
 from swarm_mcp.harness.events import tool_end as tool_ended
 from swarm_mcp.harness.events import tool_start as tool_started
 from swarm_mcp.harness.outcome import Cost

@@ -33,9 +33,7 @@ def whole(name: str, request: Request, again: Again = lambda *_: None) -> dict:
         return _whole(name, response)
 
 
-def joined(
-    name: str, request: Request, join: Callable[[Iterator[dict]], dict], again: Again = lambda *_: None
-) -> dict:
+def joined(name: str, request: Request, join: Callable[[Iterator[dict]], dict], again: Again = lambda *_: None) -> dict:
     """The same, put together by `join` from the events of a stream; whole where the endpoint does not stream."""
     with _opened(name, request, again) as response:
         if "event-stream" in (response.headers.get("content-type") or "event-stream"):

@@ -15,8 +15,8 @@ _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SW
 
 def agent(loop, given: dict) -> tuple[str, bool]:
     """Run it to its end; what it answered."""
-    from swarm_mcp.runtimes.bundle import coordinator_command
     from swarm_mcp.loop.tools import deepest
+    from swarm_mcp.runtimes.bundle import coordinator_command
 
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():

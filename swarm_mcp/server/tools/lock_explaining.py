@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.visibility import may_meet
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.server.tool import Answer, Tool, text
+from swarm_mcp.visibility import may_meet
 
 FILE = text("A file, folder or pattern, absolute or relative to this session's folder. It need not exist.")
 

@@ -27,7 +27,9 @@ def unread(ground: Ground) -> list[str]:
 
 
 def task(ground: Ground, name: str, **columns) -> None:
-    ground.add("tasks", **{"id": name, "scope": ground.scope, "type": "fix", "title": name, "requester": "x", **columns})
+    ground.add(
+        "tasks", **{"id": name, "scope": ground.scope, "type": "fix", "title": name, "requester": "x", **columns}
+    )
 
 
 @pytest.fixture
@@ -65,7 +67,10 @@ def test_the_tools_answer(ground: Ground, sides, monkeypatch):
     (open_task,) = shown["tasks"]["open"]
     assert open_task["files"] == [f"{ground.scope}/a.py"] and "changed_at" in open_task
     assert shown["tasks"]["terminal_counts"] == {"done": 0, "failed": 0, "cancelled": 0}
-    assert (shown["work_tracker"]["key"], shown["work_tracker"]["value"]) == ("config/work_tracker/p", {"provider": "linear"})
+    assert (shown["work_tracker"]["key"], shown["work_tracker"]["value"]) == (
+        "config/work_tracker/p",
+        {"provider": "linear"},
+    )
     assert "secret" not in json.dumps(shown) and stranger.value("bootstrap")["work_tracker"] is None
 
 
@@ -93,7 +98,9 @@ def test_ended_tasks_are_counted_and_shown_when_asked_for(ground: Ground, sides)
     mine, *_ = sides
     for number in range(4):
         at = 1_000_000 + number
-        task(ground, f"done{number}", status="done", created_at=at, updated_at=at, changed_at=at * 1000, priority=-number)
+        task(
+            ground, f"done{number}", status="done", created_at=at, updated_at=at, changed_at=at * 1000, priority=-number
+        )
     task(ground, "failed0", status="failed")
     counts = {"done": 4, "failed": 1, "cancelled": 0}
     assert mine.value("bootstrap")["tasks"]["terminal_counts"] == counts

@@ -7,14 +7,26 @@ import os
 import subprocess
 
 import pytest
-from support.fixtures import SWARM, Ground
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.fixtures import SWARM, Ground
 
 from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
 from swarm_mcp.cli.main import ALIASES, COMMANDS
 
-VERBS = ("register", "deregister", "whoami", "instances", "lock", "unlock", "locks", "kv", "inspect", "cleanup", "roles")
+VERBS = (
+    "register",
+    "deregister",
+    "whoami",
+    "instances",
+    "lock",
+    "unlock",
+    "locks",
+    "kv",
+    "inspect",
+    "cleanup",
+    "roles",
+)
 
 
 # -- each command's own facts -----------------------------------------------------------------------

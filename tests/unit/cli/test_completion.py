@@ -9,9 +9,9 @@ import subprocess
 import time
 
 import pytest
-from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit
 
 from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
 from swarm_mcp.cli.commands.completion import SCRIPTS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from support import captures
-from support import deviations
+from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import Done, Ground
 

@@ -38,7 +38,12 @@ def test_a_live_peer_stays_without_force(ground: Ground, pair, monkeypatch, call
     assert (told.code, told.out) == (1, "") and told.err.count("\n") == 1, told
     assert told.err.startswith("deregister failed: ") and "--force" in told.err
     refused = ground.swarm("deregister", "--as", named, "--json")
-    assert refused.code == 1 and refused.err == "" and list(refused.json) == ["error"] and "--force" in refused.json["error"]
+    assert (
+        refused.code == 1
+        and refused.err == ""
+        and list(refused.json) == ["error"]
+        and "--force" in refused.json["error"]
+    )
     assert left(ground) == {mine["id"], peer["id"]}
     assert len(ground.sql("SELECT id FROM context")) == 1
     assert ground.swarm("deregister", "--as", named, "--force", "--json").json["id"] == peer["id"]
@@ -57,7 +62,11 @@ def test_ones_own_session_needs_no_force(ground: Ground, pair, monkeypatch, call
 
 def test_the_only_session_of_a_scope_is_the_one_that_is_meant(ground: Ground):
     row = ground.session("s")
-    assert ground.swarm("deregister", "--as", row["id"][:8], "--json").json == {"ok": True, "id": row["id"], "scope": ground.scope}
+    assert ground.swarm("deregister", "--as", row["id"][:8], "--json").json == {
+        "ok": True,
+        "id": row["id"],
+        "scope": ground.scope,
+    }
     assert left(ground) == set()
 
 

@@ -13,9 +13,9 @@ import termios
 import unicodedata
 
 import pytest
-from support.fixtures import SWARM, Ground
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fixtures import SWARM, Ground
 
 from swarm_mcp.cli import table
 from swarm_mcp.cli.output import one_line, safe

@@ -45,7 +45,9 @@ def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
 
 
 def test_every_exit_code_of_the_help_pages_is_in_the_table(ground: Ground):
-    listed = {code for row in re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE) for code in row.split(", ")}
+    listed = {
+        code for row in re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE) for code in row.split(", ")
+    }
     assert listed >= {"0", "1", "3", "75", "76", "124", "125", "126", "127", "130"}
     named = {code for verb in ("hold", "run") for code in re.findall(r"\b(7[56]|12[4-7])\b", page_of(verb))}
     assert named == {"75", "76", "124", "125", "126", "127"} and named <= listed

@@ -30,9 +30,7 @@ def hook(store: Store, run: Membership, session: str, client: tuple[int, str], r
     """The row that a session's own hook gets, started with the run's environment."""
     label = f"{runtime} platform:cli role:other origin:{runtime} session:{session[:8]}"
     given = {"runtime": runtime, "session_id": session, "client": client, "lease_seconds": 600}
-    return store.instances.register(
-        Registration(run.spec["cwd"], label=label, preassigned_id=run.instance_id, **given)
-    )
+    return store.instances.register(Registration(run.spec["cwd"], label=label, preassigned_id=run.instance_id, **given))
 
 
 @pytest.fixture

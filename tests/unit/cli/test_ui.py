@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
 from swarm_mcp.store.ui_commands import UiCommands

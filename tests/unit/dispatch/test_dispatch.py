@@ -11,8 +11,8 @@ import sys
 import threading
 import time
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import SWARM, Ground, time_limit, wait_for
 from support.serving import Server
 
@@ -142,7 +142,10 @@ def test_strangers_the_dead_other_scopes_and_oneself_get_nothing(ground: Ground)
 def test_sessions_that_can_do_no_work_get_none(ground: Ground, lead: dict) -> None:
     """Processes that hold locks, rows that are there for their locks, a person's shell, and what a run has started."""
     hold = subprocess.Popen(
-        [*SWARM, "hold", "a.txt", "--", "sleep", "60"], cwd=ground.repo, stdin=subprocess.DEVNULL, start_new_session=True
+        [*SWARM, "hold", "a.txt", "--", "sleep", "60"],
+        cwd=ground.repo,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         wait_for(lambda: ground.sql("SELECT 1 FROM swarm_sessions WHERE runtime = 'hold'"))

@@ -18,14 +18,14 @@ from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.dispatch.briefing import GO_ON, brief
 from swarm_mcp.dispatch.dispatch import Handover
-from swarm_mcp.dispatch.request import Order, may_go_wild
 from swarm_mcp.dispatch.progress import Progress, result_text
+from swarm_mcp.dispatch.request import Order, may_go_wild
 from swarm_mcp.dispatch.supervision import Supervision
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.adapter import Capabilities
-from swarm_mcp.harness.process_adapter import Process
 from swarm_mcp.harness.outcome import RunResult
+from swarm_mcp.harness.process_adapter import Process
 from swarm_mcp.harness.resumption import Session, serialize
 from swarm_mcp.server.tool import Call
 from swarm_mcp.server.tools import all_tools

@@ -14,8 +14,8 @@ from support.fixtures import Ground, Sleeper, wait_for
 from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, run_of, task
 
 from swarm_mcp.dispatch.dispatch import Handover, carry_out
-from swarm_mcp.dispatch.request import Order
 from swarm_mcp.dispatch.processes import Processes
+from swarm_mcp.dispatch.request import Order
 from swarm_mcp.dispatch.spawners import SpawnFailed
 from swarm_mcp.errors import Refused
 from swarm_mcp.faults import recorded_faults
@@ -107,7 +107,7 @@ def test_secrets_of_a_dispatch_are_not_kept(ground: Ground, lead: dict, monkeypa
 
 
 def test_a_worker_that_ends_its_task_itself_has_the_last_word(ground: Ground, lead: dict) -> None:
-    words = "from ground import Ground; from swarm_mcp.store import Store; import os, sys"
+    words = "from support.fixtures import Ground; from swarm_mcp.store import Store; import os, sys"
     script = f"""{words}
 with Store() as store:
     me = store.instances.live(os.environ["SWARM_MCP_INSTANCE_ID"])
@@ -143,9 +143,7 @@ def test_a_task_that_waits_for_another_begins_after_it(ground: Ground, lead: dic
     assert reaches(ground, second, "done")["result"] == "two"
 
 
-def test_workers_beyond_the_cap_wait_and_say_so(
-    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_beyond_the_cap_wait_and_say_so(ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MAX_WORKERS", "1")
     answers = [dispatch(ground, lead, name, "while [ ! -e go ]; do sleep 0.05; done; echo ok") for name in "ab"]
     assert len({answer["instance_id"] for answer in answers}) == 2, "a worker that has a task is given no other"
@@ -163,9 +161,7 @@ def test_workers_beyond_the_cap_wait_and_say_so(
 def test_dispatches_at_once_start_one_worker(ground: Ground, lead: dict) -> None:
     answers: list[dict] = []
     script = "echo x >> runs; while [ ! -e go ]; do sleep 0.05; done"
-    threads = [
-        threading.Thread(target=lambda: answers.append(dispatch(ground, lead, script=script))) for _ in range(4)
-    ]
+    threads = [threading.Thread(target=lambda: answers.append(dispatch(ground, lead, script=script))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -9,8 +9,8 @@ import threading
 import time
 from pathlib import Path
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import BARE_PYTHON, Ground, Sleeper, time_limit, wait_for
 
 from swarm_mcp.dispatch.dispatch import Handover, carry_out

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.fixtures import SWARM, Ground
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fixtures import SWARM, Ground
 from support.sessions import ROOT
 
 from swarm_hook_core.repository import tree_over
@@ -99,7 +99,7 @@ def test_a_person_s_commit_of_a_held_file_is_refused_and_says_by_whom(repo: Repo
     assert done.returncode == 1
     lines = done.stderr.splitlines()
     assert lines[0] == "swarm guard: commit refused: a file is held by another session" and len(lines) <= 4
-    assert "a.txt: held by identity:w claude-code platform:cli (note: \"renumbering\"; locked " in lines[1]
+    assert 'a.txt: held by identity:w claude-code platform:cli (note: "renumbering"; locked ' in lines[1]
     assert lines[1].endswith(" s ago)")
     assert "SWARM_GUARD=off git commit" in lines[-1]
     assert repo.git("rev-parse", "HEAD").stdout == before

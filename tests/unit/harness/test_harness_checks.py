@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from support.fixtures import time_limit
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fixtures import time_limit
 
 from swarm_mcp.harness import checks, registry
 from swarm_mcp.harness.adapter import HarnessAdapter, Launch

@@ -10,20 +10,21 @@ import time
 from pathlib import Path
 
 import pytest
-from support.fixtures import FOLDERS, wait_for
-from support.harness_fixtures import gone_within, is_alive
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fixtures import FOLDERS, wait_for
+from support.harness_fixtures import gone_within, is_alive
 
 from swarm_hook_core.process import is_stopped
-from swarm_mcp.harness import environment, private_folder
-from swarm_mcp.harness import leftover_processes
+from swarm_mcp.harness import environment, leftover_processes, private_folder
 from swarm_mcp.harness.child import Child, found
 from swarm_mcp.harness.lines import Lines
 from swarm_mcp.harness.private_folder import place, sweep
 
 # A run whose child ignores TERM, has a member of its group, and one that has left it. Prints their pids.
-SUPERVISOR = f"import sys; sys.path[:0] = {FOLDERS!r}" + """
+SUPERVISOR = (
+    f"import sys; sys.path[:0] = {FOLDERS!r}"
+    + """
 import json, os, time
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.query import HarnessQuery
@@ -39,6 +40,7 @@ run = Run(registry.get("process"), HarnessQuery("p", os.getcwd(), command=(sys.e
 run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_log" else None)
 %s
 """
+)
 
 RUN_ID = f"run-of-a-test-{os.getpid()}"  # the run's strays are ended by it: not those of a test in another process
 
@@ -71,7 +73,9 @@ stays = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], "SWAR
 print(int(left.stdout), stays.pid, flush=True)
 time.sleep(60)
 """
-UNMARKED_SUPERVISOR = f"import sys; sys.path[:0] = {FOLDERS!r}" + f"""
+UNMARKED_SUPERVISOR = (
+    f"import sys; sys.path[:0] = {FOLDERS!r}"
+    + f"""
 import os
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.interruption import ended_by_signals
@@ -82,6 +86,7 @@ run.on_event(lambda e: print(e.data["content"], flush=True) if e.kind == "raw_lo
 with ended_by_signals(run):
     run.start().wait()
 """
+)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
@@ -102,7 +107,9 @@ def test_what_has_an_empty_environment_ends_with_the_run(tmp_path, number):
 
 
 # Two looks for the client that started this: by the child's own child, and by one whose parent has ended.
-CLIENT_SEEN = f"import sys, time; sys.path[:0] = {FOLDERS!r}" + """
+CLIENT_SEEN = (
+    f"import sys, time; sys.path[:0] = {FOLDERS!r}"
+    + """
 import os, subprocess
 look = f"import os, sys, time; sys.path[:0] = {sys.path!r}; from swarm_hook_core.process import client_process"
 direct = look + "\\nprint(client_process()[0])"
@@ -112,6 +119,7 @@ subprocess.run([sys.executable, "-I", "-S", "-c", direct])
 subprocess.run(["/bin/sh", "-c", '"$0" -I -S -c "$1" $$ & sleep 0.2', sys.executable, orphan])
 time.sleep(60)
 """
+)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is none")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import registry
-from swarm_mcp.harness.claude import launch
 from swarm_mcp.harness.checks import status_of
+from swarm_mcp.harness.claude import launch
 from swarm_mcp.harness.events import KINDS
 from swarm_mcp.harness.outcome import ERRORS, Ending
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer

@@ -23,9 +23,7 @@ class Colour(enum.Enum):
     BLUE = "blue"
 
 
-def paint(
-    wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, notes: Optional[list[str]] = None  # noqa: UP045
-) -> dict:
+def paint(wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, notes: Optional[list[str]] = None) -> dict:
     """Paint a wall.
 
     Args:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from support.toml_reader import reader
 
-from swarm_mcp.runtimes.bundle import plugin_source
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import plugin, registry
 from swarm_mcp.harness.codex import hooks as codex_hooks
 from swarm_mcp.harness.codex import prompt as codex_prompt
 from swarm_mcp.harness.codex.servers import configured, rendered
 from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.runtimes.bundle import plugin_source
 
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
 SECRET = "hunter2-hunter2-hunter2"
@@ -57,6 +57,7 @@ def said_in(argv: tuple[str, ...]) -> dict:
 
 
 # ------------------------------------------------------------------------------------------------ argv
+
 
 def test_argv_says_everything_before_resume(tmp_path: Path) -> None:
     launch = launched(tmp_path, resume_session_id=SESSION, additional_directories=("/a", "/b"), model="sol")
@@ -152,6 +153,7 @@ def test_names_in_the_users_settings_are_seen(tmp_path: Path) -> None:
 
 # ----------------------------------------------------------------------------------------------- hooks
 
+
 def test_hashes_are_what_codex_said_they_are() -> None:
     """Recorded from `hooks/list` of codex 0.169."""
     patch = {"type": "command", "command": 'python3 "/a b/é.py"; exit 0', "timeout": 5}
@@ -218,6 +220,7 @@ def test_each_build_is_asked_once(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------------------------------- skills
 
+
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
     user = ".codex/skills"
@@ -263,6 +266,7 @@ def test_the_model_is_told_of_skills_that_codex_does_not_find(skills: Path, monk
 
 
 # ---------------------------------------------------------------------------------------------- checks
+
 
 def test_looks_change_nothing_and_never_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "codex"

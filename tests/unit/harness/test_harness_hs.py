@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sessions import ROOT
 
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes import client
 from swarm_mcp.doctor import canary
 from swarm_mcp.errors import ClientFailed, Refused
 from swarm_mcp.harness import outcome, plugin, registry
@@ -22,6 +20,7 @@ from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
 from swarm_mcp.harness.replay import Replayed, replay
+from swarm_mcp.runtimes import bundle, client
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness"
 SESSION = "20261121-233628-23380"

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
 
 from swarm_mcp.harness import events, outcome, registry, resumption, usage
 from swarm_mcp.harness.adapter import Price

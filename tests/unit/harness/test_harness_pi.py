@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_mcp import __version__
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.bundle import plugin_source
-from swarm_mcp.runtimes import client
 from swarm_mcp.doctor import canary
 from swarm_mcp.harness import events, plugin, registry
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
 from swarm_mcp.harness.replay import replay
+from swarm_mcp.runtimes import bundle, client
+from swarm_mcp.runtimes.bundle import plugin_source
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "pi"
 CASES = sorted(path.name[: -len(".jsonl")] for path in GOLDEN.glob("*.jsonl"))

@@ -383,9 +383,7 @@ tell("result", json.dumps(subprocess.Popen(["sleep", "60"], start_new_session=Tr
 """
     result, seen = seen_of(run_of(Scripted(script), tmp_path))
     assert not result.is_error and gone_within([int(result.output)], 1)
-    assert [e.data for e in seen if e.kind == "custom"] == [
-        {"name": "swarm.leftovers_ended", "data": {"processes": 1}}
-    ]
+    assert [e.data for e in seen if e.kind == "custom"] == [{"name": "swarm.leftovers_ended", "data": {"processes": 1}}]
 
 
 def test_calling_the_same_tool_for_ever_ends_the_run(tmp_path):
@@ -611,5 +609,3 @@ def test_one_that_prints_without_end_is_survived(tmp_path):
     raw = [e.data["content"] for e in seen if e.kind == "raw_log"]
     assert [len(line) for line in raw] == [4 * 1024 * 1024, 4, 10] and len(result.output) <= 30000
     assert [e.data["name"] for e in seen if e.kind == "custom"][:1] == ["swarm.line_cut"]
-
-

@@ -7,9 +7,9 @@ import json
 import time
 
 import pytest
-from support.fixtures import time_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fixtures import time_limit
 
 from swarm_mcp.harness.scrub import Scrubber
 from swarm_mcp.harness.secret_shapes import is_secret_name
@@ -142,7 +142,7 @@ def test_nothing_and_anything():
     assert "abcdefghijkl" not in json.dumps(scrub.data(deep))
 
 
-SECRET = st.text("abcX/\"\\ \n,[]:REDACTD_é", min_size=12, max_size=20)
+SECRET = st.text('abcX/"\\ \n,[]:REDACTD_é', min_size=12, max_size=20)
 NAMES = st.sampled_from(["A_TOKEN", "B_KEY", "THE_SECRET"])
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(),
@@ -160,7 +160,11 @@ def test_scrubbing_twice_is_scrubbing_once_and_no_value_is_left(environment, dat
     once = scrub.text(text)
     assert scrub.text(once) == once
     for value in environment.values():
-        if "REDACTED" not in value and value.strip("/") and not any(value in f"[REDACTED:{name}]" for name in environment):
+        if (
+            "REDACTED" not in value
+            and value.strip("/")
+            and not any(value in f"[REDACTED:{name}]" for name in environment)
+        ):
             assert value not in once.replace("[REDACTED", "\0")
 
 

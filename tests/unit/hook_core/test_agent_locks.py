@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from support.fixtures import wait_for
 from support.sessions import RUNTIMES, Ran, captured, join, mistakes, new_session, ready_store, run, start
-from test_watched import after, begun
+from unit.hook_core.test_watched import after, begun
 
 from swarm_hook_core.lookup.peers import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import records
+from swarm_mcp.runtimes.transport import wired
 from swarm_mcp.server.checks import Check
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.runtimes.transport import wired
 
 SUBAGENTS = {"claude-code": "PreToolUse.Write.subagent", "codex": "PreToolUse.apply_patch.subagent"}
 
@@ -80,7 +80,7 @@ def test_what_an_agent_holds_stops_its_siblings_and_the_main_thread(
     assert written(runtime, me, repo, "a1").out == ""
     for agent in ("", "a2"):
         reason = written(runtime, me, repo, agent).reason
-        assert "held by another agent of your session (agent a1) (note: \"surgery\"; locked" in reason, reason
+        assert 'held by another agent of your session (agent a1) (note: "surgery"; locked' in reason, reason
         assert "leave it to that agent" in reason and "message the holder" not in reason
     with Store() as store:
         row = store.instances.of_session(runtime, me)
@@ -153,7 +153,7 @@ def test_what_a_sibling_changes_unseen_is_told_and_what_the_holder_does_is_not(
     payload = begun(runtime, me, repo)
     (repo / "sa.md").write_text("mine\n")
     said = after(runtime, payload)
-    assert "sa.md changed, which agent a1 of your session has locked: \"surgery\"" in said and "Tell that agent" in said
+    assert 'sa.md changed, which agent a1 of your session has locked: "surgery"' in said and "Tell that agent" in said
     rows = wait_for(lambda: _alterations())
     assert rows[0]["holder_id"] == rows[0]["writer_id"]
     (repo / "sa.md").write_text("theirs\n")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fixtures import SWARM, Ground, time_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fixtures import SWARM, Ground, time_limit
 from support.serving import Server
 from support.sessions import captured, mistakes, new_session, peer_locks, ready_store, run, start
 
@@ -30,7 +30,10 @@ def nested(depth: int, opening: str = "[", closing: str = "]", inner: str = "1")
 
 def tool_inputs(file: Path, deep: str) -> dict[str, tuple[str, str]]:
     """A tool and its input as JSON: each writes `file`, and has something `deep` in one place or another."""
-    name, patch = json.dumps(str(file)), json.dumps(f"*** Begin Patch\n*** Update File: {file}\n@@\n-a\n+b\n*** End Patch")
+    name, patch = (
+        json.dumps(str(file)),
+        json.dumps(f"*** Begin Patch\n*** Update File: {file}\n@@\n-a\n+b\n*** End Patch"),
+    )
     wrapped = json.dumps('{"more": ' + deep + ', "patch": ' + patch + "}")
     return {
         "content": ("Write", f'{{"content": {deep}, "file_path": {name}}}'),
@@ -123,7 +126,7 @@ def filled(value: dict[str, Any], tool_input: str) -> str:
     """`value` as JSON, with the JSON `tool_input` in the innermost object at its end."""
     text = json.dumps(value)
     body = text.rstrip("}")
-    return f'{body}{"" if body.endswith("{") else ", "}"tool_input": {tool_input}{text[len(body):]}'
+    return f'{body}{"" if body.endswith("{") else ", "}"tool_input": {tool_input}{text[len(body) :]}'
 
 
 def asked(server: Server, number: int, method: str, parameters: str) -> dict[str, Any]:
@@ -169,7 +172,13 @@ def test_a_number_of_many_digits_is_no_reason_to_stop_reading(digits: int) -> No
 
 # -- reading alone -------------------------------------------------------------------------------------
 
-OPENINGS = [("[", "]"), ('{"a":', "}"), ("[ 1,\n{\t\"}\\\"]\\\\\": ", "} ]"), ('[[],{},"[",', ',"]"]'), ('{"a":{},"\\\\":', ',"b":[]}')]
+OPENINGS = [
+    ("[", "]"),
+    ('{"a":', "}"),
+    ('[ 1,\n{\t"}\\"]\\\\": ', "} ]"),
+    ('[[],{},"[",', ',"]"]'),
+    ('{"a":{},"\\\\":', ',"b":[]}'),
+]
 SIBLINGS = ["", "0,", "[],", '{"a":[{"b":"\\""}]},', '"]]]]",', '"\\\\",', "[[[[1]]]],", '"\\u00e9\udc80",']
 
 
@@ -236,7 +245,11 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("megabytes", "shapes"), [(0.2, list(SHAPES)), (100, ["deep", "escapes"])], ids=["all", "100 MB"])
+@pytest.mark.parametrize(
+    ("megabytes", "shapes"), [(0.2, list(SHAPES)), (100, ["deep", "escapes"])], ids=["all", "100 MB"]
+)
 def test_a_huge_input_is_read_in_time(megabytes: float, shapes: list[str]) -> None:
     for shape in map(SHAPES.__getitem__, shapes):  # those that are wide would take gigabytes once they are read
-        judge(f'{{"tool_input": {{"x": [{shape(int(megabytes * 10**6))}], "path": "/p", "pages": [{{"path": "/q"}}]}}, "cwd": "/c"}}')
+        judge(
+            f'{{"tool_input": {{"x": [{shape(int(megabytes * 10**6))}], "path": "/p", "pages": [{{"path": "/q"}}]}}, "cwd": "/c"}}'
+        )

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fixtures import time_limit, without_privileges
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.fixtures import time_limit, without_privileges
 from support.sessions import (
     ROOT,
     RUNTIMES,
@@ -74,7 +74,9 @@ def coordinator(folder: Path, body: str) -> dict[str, str]:
     """An environment in which `swarm-mcp` is this shell script, or nothing."""
     folder.mkdir()
     if body:
-        (folder / "swarm-mcp").write_text(body if body.startswith("\0") else f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
+        (folder / "swarm-mcp").write_text(
+            body if body.startswith("\0") else f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n"
+        )
         (folder / "swarm-mcp").chmod(0o755)
     return {"PATH": str(folder)}
 
@@ -197,8 +199,11 @@ STORES: dict[str, Callable[[Path], Any]] = {
     "cut short": cut_short,
     "scrambled": scrambled,
     "a link to nothing": lambda path: path.symlink_to("nothing"),
-    "a link to another store": lambda path: (shutil.copy(ready_store(), path.with_name("other")), path.unlink(),
-                                             path.symlink_to("other")),
+    "a link to another store": lambda path: (
+        shutil.copy(ready_store(), path.with_name("other")),
+        path.unlink(),
+        path.symlink_to("other"),
+    ),
     "a link to itself": lambda path: path.symlink_to(path.name),
     "newer than us": newer,
     "somebody else's": other_implementation,

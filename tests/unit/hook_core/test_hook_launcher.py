@@ -100,7 +100,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     text = launcher.read_text()
     assert "/usr/bin/python3" in text
     launcher.write_text(text.replace("/usr/bin/python3 /usr/local/bin/python3 /opt/homebrew/bin/python3", ""))
-    monkeypatch.setattr("sessions.ROOT", copy)
+    monkeypatch.setattr("support.sessions.ROOT", copy)
     return made
 
 

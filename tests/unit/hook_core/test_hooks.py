@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fixtures import time_limit
-from support.fixtures import wait_for
+from support.fixtures import time_limit, wait_for
 from support.sessions import (
     FOLDERS,
     PAYLOADS,
@@ -316,7 +315,9 @@ def test_a_session_that_cannot_be_registered_is_checked_all_the_same(
     peer_locks(repo, repo / "f")
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "swarm-mcp").write_text("#!/bin/sh\n: swarm_mcp.cli.main\n" + {"slow": "exec /bin/sleep 3", "broken": "exit 3"}[coordinator])
+    (folder / "swarm-mcp").write_text(
+        "#!/bin/sh\n: swarm_mcp.cli.main\n" + {"slow": "exec /bin/sleep 3", "broken": "exit 3"}[coordinator]
+    )
     (folder / "swarm-mcp").chmod(0o755)
     me = new_session()
     for _ in range(2):  # the second within the pause that follows a failure

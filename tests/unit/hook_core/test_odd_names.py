@@ -11,10 +11,10 @@ import pytest
 from support import supervised
 from support.fixtures import Ground, wait_for
 from support.supervised import GATEWAY, dispatch, over, reaches
-from test_spawning import Herdr
+from unit.dispatch.test_spawning import Herdr
 
-from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, shown_name
 from swarm_mcp.dispatch.herdr_panes import command_line
+from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, shown_name
 
 # `$TRAP` is a path in the environment of all that is started here.
 COMMANDS = ["#(touch $TRAP)", "$(touch $TRAP)", "`touch $TRAP`", "#{l:x}", "##(touch $TRAP)", "%H", "%%", "$HOME", "!!"]

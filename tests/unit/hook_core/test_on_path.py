@@ -14,8 +14,7 @@ import pytest
 from support.fixtures import time_limit
 from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, run, start, write, write_payload
 
-from swarm_hook_core import coordinator
-from swarm_hook_core import command_on_path
+from swarm_hook_core import command_on_path, coordinator
 from swarm_hook_core.state import state_dir
 
 INSTALLED = Path(sys.executable).with_name("swarm-mcp")  # as pip makes it

@@ -9,9 +9,9 @@ import time
 from typing import Any
 
 import pytest
-from support.fixtures import time_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fixtures import time_limit
 
 from swarm_hook_core.patch import PatchUnreadable, patch_paths, patch_texts, shell_patches
 

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground, time_limit, wait_for
 from support.sessions import RUNTIMES, captured, join, mistakes, new_session, ready_store, run, start, write
-from test_watched import after
+from unit.hook_core.test_watched import after
 
 from swarm_hook_core import covered_files
+from swarm_hook_core.lookup.pattern_locks import covered
+from swarm_hook_core.lookup.peers import Peers
+from swarm_hook_core.lookup.sqlite import GLOB, Held, Session, StoreReader
+from swarm_hook_core.mcp_writers import effects_of_tool
+from swarm_hook_core.paths import NO_CASE, keys_for
 from swarm_hook_core.pattern_match import Cover
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.collision import judge
 from swarm_hook_core.shell.model import Effects, Guess
-from swarm_hook_core.paths import NO_CASE, keys_for
-from swarm_hook_core.lookup.pattern_locks import covered
-from swarm_hook_core.lookup.peers import Peers
-from swarm_hook_core.lookup.sqlite import GLOB, Held, Session, StoreReader
 from swarm_hook_core.state import store_path
-from swarm_hook_core.mcp_writers import effects_of_tool
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -187,7 +187,7 @@ def test_a_command_beside_nothing_but_a_pattern_is_read_all_the_same(ground: Gro
     payload = {**captured("claude-code", "PreToolUse.Bash", repo), "session_id": me, "cwd": str(repo / "src")}
     for name, reason in (("new.sql", f"(one of the locked {repo}/{pattern})"), ("new.py", "")):
         payload["tool_input"] = {"command": f"touch {name}"}
-        asked = lambda: run("claude-code", "pre_tool_use", payload, COORDINATOR).reason  # noqa: E731
+        asked = lambda: run("claude-code", "pre_tool_use", payload, COORDINATOR).reason
         # Whoever reads it for a hook without a grammar has no more than two seconds, on a busy machine too.
         said = wait_for(asked) if reason else asked()
         assert reason in said and bool(said) is bool(reason)

@@ -63,7 +63,7 @@ def test_a_third_runtime_takes_less_than_thirty_lines(tmp_path: Path) -> None:
     peer_locks(tmp_path / "repo", tmp_path / "repo" / "f", "mine", "the peer")
     reason = save("../repo/f")
     assert reason.startswith(
-        f"swarm lock blocked save_buffer for {tmp_path / 'repo' / 'f'}: held by \"the peer\" (note: \"mine\";"
+        f'swarm lock blocked save_buffer for {tmp_path / "repo" / "f"}: held by "the peer" (note: "mine";'
     )
     assert save("g") == "" and save("f", tool="Write") == "", "other runtimes' tools are not this one's"
     assert run("session_end").out == ""

@@ -28,13 +28,13 @@ from support.sessions import (
     write_payload,
 )
 
-from swarm_hook_core.shell import collision, grammar
-from swarm_hook_core.shell.model import Effects, GitCall, Tree
 from swarm_hook_core.command_on_path import MODULE
 from swarm_hook_core.lookup.peers import Peers
 from swarm_hook_core.lookup.sqlite import Session, StoreReader
-from swarm_hook_core.state import store_path, watched_dir
 from swarm_hook_core.opaque_calls import RELAY_SECONDS, RELAYED
+from swarm_hook_core.shell import collision, grammar
+from swarm_hook_core.shell.model import Effects, GitCall, Tree
+from swarm_hook_core.state import store_path, watched_dir
 from swarm_hook_core.watching import records
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.store import Store
@@ -254,9 +254,7 @@ def test_a_predicate_that_fails_cannot_tell(me: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", ["printf ':x\\0f\\0'", "exec /bin/sleep 30", "exit 128", "exec /usr/bin/yes"])
-def test_a_git_that_is_no_use_cannot_tell(
-    body: str, me: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_git_that_is_no_use_cannot_tell(body: str, me: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "git").write_text(f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
@@ -273,7 +271,12 @@ def test_nothing_waits_for_a_pipe(command: str, me: str, tmp_path: Path) -> None
     (tmp_path / ".git").mkdir()
     os.mkfifo(tmp_path / "pipe")
     ran = run("claude-code", "pre_tool_use", bash(me, tmp_path, command))
-    assert ran.code == 0 and "permissionDecision" not in ran.out and ran.took < time_limit(RELAY_SECONDS) and mistakes() == []
+    assert (
+        ran.code == 0
+        and "permissionDecision" not in ran.out
+        and ran.took < time_limit(RELAY_SECONDS)
+        and mistakes() == []
+    )
 
 
 def test_threads_read_commands_at_the_same_time() -> None:

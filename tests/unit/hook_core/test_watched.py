@@ -68,7 +68,7 @@ def shell(runtime: str, me: str, cwd: Path, command: str) -> dict[str, Any]:
 
 def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **more: Any) -> str:
     """What the wired hook says after the call of `payload`; empty for nothing."""
-    command = wired_command(runtime, event).replace(".py\"", f".py\" {shlex.quote(sys.executable)}")
+    command = wired_command(runtime, event).replace('.py"', f'.py" {shlex.quote(sys.executable)}')
     assert sys.executable in command
     done = subprocess.run(
         ["/bin/sh", "-c", command], input=json.dumps({**payload, "hook_event_name": event, **more}), text=True,
@@ -525,9 +525,7 @@ def test_what_is_no_plain_file_is_never_opened(tmp_path: Path, state: Path) -> N
     assert calls.finish("1") == [("target", "changed")]
 
 
-def test_a_file_that_cannot_be_read_is_watched_all_the_same(
-    files: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_read_is_watched_all_the_same(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str, limit: int = 0) -> None:
         raise PermissionError(13, "Permission denied", path)
 

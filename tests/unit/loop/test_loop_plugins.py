@@ -135,14 +135,14 @@ def test_a_second_failure_ends_it_at_once(model: Model, packs: Path) -> None:
 
 
 def test_no_next_state_ends_the_run_with_the_output(model: Model, packs: Path) -> None:
-    hook(packs, "start", "99-stop", "#!/bin/sh\ncat >/dev/null\necho '{\"output\": \"early\"}'\n")
+    hook(packs, "start", "99-stop", '#!/bin/sh\ncat >/dev/null\necho \'{"output": "early"}\'\n')
     ran = loop("go")
     assert (ran.code, ran.out) == (0, "early\n") and not model.asked
 
 
 def test_states_without_end_are_stopped(model: Model, packs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_MAX_TURNS", "3")
-    again = f"#!/bin/sh\necho x >> {packs}/count\necho '{{\"next_state\": \"start\"}}'\n"
+    again = f'#!/bin/sh\necho x >> {packs}/count\necho \'{{"next_state": "start"}}\'\n'
     hook(packs, "start", "99-again", again)
     assert loop("go").code == 5
     assert len((packs / "count").read_text().split()) == 3 * 3 + 1

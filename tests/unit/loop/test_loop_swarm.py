@@ -64,7 +64,7 @@ def test_a_session_is_registered_while_it_runs(model: Model, project: Path, monk
 def test_a_command_that_nobody_can_read_is_watched(model: Model, project: Path) -> None:
     held = project / "held.txt"
     held.write_text("theirs")
-    executable(project / "build", "#!/usr/bin/awk -f\nBEGIN { print \"mine\" > \"held.txt\" }\n")
+    executable(project / "build", '#!/usr/bin/awk -f\nBEGIN { print "mine" > "held.txt" }\n')
     peer_locks(project, held, label="peer-label")
     model.script = [Say("", (("bash", {"command": "./build"}),)), Say("Done.")]
     assert loop("go").code == 0
@@ -102,7 +102,11 @@ def test_a_guarding_plugin_is_left_to_it(model: Model, project: Path) -> None:
 
 
 def test_a_server_that_does_not_come_up_is_left_out(model: Model, project: Path) -> None:
-    servers = {"gone": {"command": "/no/such/program"}, "dumb": {"command": "false"}, "far": {"url": "http://127.0.0.1:9/"}}
+    servers = {
+        "gone": {"command": "/no/such/program"},
+        "dumb": {"command": "false"},
+        "far": {"url": "http://127.0.0.1:9/"},
+    }
     Path(os.environ["SWARM_LOOP_CONFIG"]).write_text(json.dumps({"mcp_servers": servers}))
     ran = loop("go", "--json")
     assert ran.code == 0

@@ -19,8 +19,8 @@ from support.fixtures import FOLDERS, Ground
 
 import swarm_hook_core
 import swarm_mcp
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes import bundle
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 HOOKS = ("session_start", "session_end", "pre_tool_use", "post_tool_use", "turn")
@@ -91,7 +91,9 @@ def test_manifests_point_at_what_is_there(bundled: Path):
         told = json.loads((bundled / manifest).read_text())
         assert (told["name"], told["version"]) == ("swarm", swarm_mcp.__version__)
         named = [value for value in told.values() if isinstance(value, str) and value.startswith("./")]
-        named += [item for value in told.values() if isinstance(value, list) for item in value if str(item).startswith("./")]
+        named += [
+            item for value in told.values() if isinstance(value, list) for item in value if str(item).startswith("./")
+        ]
         assert named and all((bundled / path).exists() for path in named), named
     package = json.loads((bundled / "package.json").read_text())
     assert package["version"] == swarm_mcp.__version__ and not package.get("dependencies")
@@ -106,10 +108,14 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
         wired = commands(bundled, runtime)
         assert set(wired) == EVENTS | MORE[runtime]
         for event, command in wired.items():
-            names = [part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]]
+            names = [
+                part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]
+            ]
             assert names and all((bundled / name).is_file() for name in names)
             direct = bool(bundle.read_record(bundled).get("python")) and event == "PreToolUse"
-            assert (names[0] == bundle.HOOK) is not direct, "the check before a write starts python at once where it can"
+            assert (names[0] == bundle.HOOK) is not direct, (
+                "the check before a write starts python at once where it can"
+            )
             assert command.endswith("; exit 0")
 
 
@@ -125,11 +131,15 @@ def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_pat
     for runtime in RUNTIMES:
         assert all(command.endswith('.py"; exit 0') for command in commands(folder, runtime).values())
         launcher, *words = server(folder, runtime)["args"]
-        assert (server(folder, runtime)["command"], words) == ("/bin/sh", ["serve"]) and launcher.endswith(bundle.COORDINATOR)
+        assert (server(folder, runtime)["command"], words) == ("/bin/sh", ["serve"]) and launcher.endswith(
+            bundle.COORDINATOR
+        )
     mine = [str(CHECKOUT), sys.executable, os.path.realpath(sys.executable), str(tmp_path), os.path.expanduser("~")]
     mine += ["/home/", "/Users/", "/root/"]
     # An ordinary word, as the sources use it themselves, may be a prefix (/usr) or a machine's or a person's name.
-    sources = b"".join(path.read_bytes() for path in CHECKOUT.glob("*/**/*") if path.suffix in (".py", ".md", ".json", ".sh"))
+    sources = b"".join(
+        path.read_bytes() for path in CHECKOUT.glob("*/**/*") if path.suffix in (".py", ".md", ".json", ".sh")
+    )
     names = [sys.prefix, sys.base_prefix, socket.gethostname(), f"/{getpass.getuser()}/"]
     mine += [name for name in names if name.encode() not in sources]
     for name, content in tree(folder).items():
@@ -195,9 +205,13 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
     assert run("Stop").stdout == ""
     (seen,) = ground.sql("SELECT last_seen FROM swarm_sessions WHERE instance_id = ?", session["id"])
     assert seen["last_seen"] > time.time() - 60
-    where = "import sys; sys.path.insert(0, sys.argv[1]); import _common, swarm_hook_core; print(swarm_hook_core.__file__)"
+    where = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import _common, swarm_hook_core; print(swarm_hook_core.__file__)"
+    )
     hooks = str(moved / "integrations" / runtime / "hooks")
-    told = subprocess.run(["python3", "-E", "-s", "-S", "-c", where, hooks], capture_output=True, text=True, env=environment)
+    told = subprocess.run(
+        ["python3", "-E", "-s", "-S", "-c", where, hooks], capture_output=True, text=True, env=environment
+    )
     assert told.stdout.strip().startswith(str(moved)), told
     faults = Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl")
     assert not faults.exists(), faults.read_text()
@@ -208,11 +222,13 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
 
 def test_writing_again_changes_nothing(bundled: Path):
     local = "python" in bundle.read_record(bundled)
-    before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"}
+    before = {
+        path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"
+    }
     assert bundle.write(bundled, local=local) is False
-    assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"} == {
-        path: stamp for path, stamp in before.items()
-    } or local
+    assert {
+        path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"
+    } == {path: stamp for path, stamp in before.items()} or local
     assert set(before) == {path for path in bundled.rglob("*") if path.suffix != ".pyc"}
 
 
@@ -375,9 +391,15 @@ def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):
     (site / "dependencies.pth").write_text("\n".join(dependencies) + "\n")
 
     def installed(*argv: str) -> subprocess.CompletedProcess:
-        return subprocess.run([place / "bin" / "swarm-mcp", *argv], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+        return subprocess.run(
+            [place / "bin" / "swarm-mcp", *argv], capture_output=True, text=True, cwd=tmp_path, timeout=60
+        )
 
-    where = [place / "bin" / "python", "-c", "import swarm_mcp, swarm_hook_core; print(swarm_mcp.__file__, swarm_hook_core.__file__)"]
+    where = [
+        place / "bin" / "python",
+        "-c",
+        "import swarm_mcp, swarm_hook_core; print(swarm_mcp.__file__, swarm_hook_core.__file__)",
+    ]
     told = subprocess.run(where, capture_output=True, text=True, cwd=tmp_path, timeout=60).stdout
     assert told.count(str(site)) == 2, told
     done = installed("bundle", str(tmp_path / "out"))
@@ -385,6 +407,8 @@ def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):
     assert tree(tmp_path / "out") == bundle.contents(local=False)
     assert installed("bundle", str(tmp_path / "out"), "--local").returncode == 0
     record = bundle.read_record(tmp_path / "out")
-    told = subprocess.run([*record["coordinator"], "register", "--json"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    told = subprocess.run(
+        [*record["coordinator"], "register", "--json"], capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
     assert told.returncode == 0 and json.loads(told.stdout)["id"], told
     assert str(CHECKOUT) not in json.dumps(record)

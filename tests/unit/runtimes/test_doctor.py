@@ -119,7 +119,11 @@ def test_scope_says_where_it_comes_from(ground: Ground, alone, monkeypatch):
     outside = ground.folder / "outside"
     outside.mkdir()
     told = {check["name"]: check for check in ground.swarm("doctor", "--json", cwd=outside).json["checks"]}["scope"]
-    assert (told["status"], told["details"]["scope_source"], told["details"]["git_root"]) == ("warn", "cwd_fallback", None)
+    assert (told["status"], told["details"]["scope_source"], told["details"]["git_root"]) == (
+        "warn",
+        "cwd_fallback",
+        None,
+    )
 
 
 def test_live_quiet_and_gone_sessions_are_told_apart(ground: Ground, alone):
@@ -284,7 +288,9 @@ def test_a_broken_hooks_file_is_a_finding_and_no_bug(ground: Ground, fakes: Fake
     path.unlink() if text is None else path.write_text(text)
     done = ground.swarm("doctor", "--json")
     assert done.code == 1 and done.err == "", done
-    assert [check for check in done.json["checks"] if check["status"] == "fail" and check["name"].startswith("claude-code")]
+    assert [
+        check for check in done.json["checks"] if check["status"] == "fail" and check["name"].startswith("claude-code")
+    ]
 
 
 def test_untrusted_disabled_and_missing_plugins_are_told(ground: Ground, fakes: Fakes):

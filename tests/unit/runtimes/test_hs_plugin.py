@@ -279,7 +279,7 @@ def test_a_sub_agent_is_a_session_of_its_own(bench: Bench) -> None:
         store.locks.acquire(store.instances.live(reserved), str(bench.repo / "f"), "")
     assert bench.call("write_file", write("f"), **env).returncode == 1
     assert bench.call("write_file", write("f"), SWARM_MCP_INSTANCE_ID=reserved).returncode == 0
-    bench.tool("bash", "#!/bin/sh\necho \"id ${SWARM_MCP_INSTANCE_ID-none}\"\n")
+    bench.tool("bash", '#!/bin/sh\necho "id ${SWARM_MCP_INSTANCE_ID-none}"\n')
     assert bench.call("bash", {"command": "true"}, **env).stdout == b"id none\n", "its commands speak for itself"
     bench.hook("done", "90-swarm", **env)
     assert [row["instance_id"] for row in sessions()] == [reserved]
@@ -381,4 +381,3 @@ def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     assert bench.call("bash", {"command": "echo >> held.md"}).returncode == 1 and not faults()
     assert {path for path in folder.rglob("*")} == before, "a call writes nothing into the plugin"
     assert bundle.remove(folder) and not folder.exists()
-

@@ -7,13 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
-from support.fixtures import Ground
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.fixtures import Ground
 
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes import mcp_file
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes import bundle, mcp_file
 
 ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
 SKILLS = ("swarm-mcp", "swarm")

@@ -31,8 +31,7 @@ from support.sessions import (
 
 from swarm_hook_core.decision import Denial, Verdict
 from swarm_hook_core.process import start_time
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes import transport
+from swarm_mcp.runtimes import bundle, transport
 from swarm_mcp.server.checks import Check
 from swarm_mcp.server.tools import all_tools
 from swarm_mcp.store import Store
@@ -237,7 +236,6 @@ def test_the_server_may_be_told_what_hooks_are_told() -> None:
     """Codex hands its servers only the variables that they ask for."""
     given = json.loads((ROOT / "integrations/codex/mcp.json").read_text())["mcpServers"]["swarm"]["env_vars"]
     assert {"SWARM_STRICT", "SWARM_CODEX_STRICT", "SWARM_CONFIG_DIR", "SWARM_STATE_DIR"} <= set(given)
-
 
 
 # -- afterwards --------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ import os
 import sys
 import time
 
-from support import captures
-from support import deviations
+from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import SWARM, Ground
 from support.serving import Server

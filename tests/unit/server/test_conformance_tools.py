@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from support import captures
-from support import deviations
+from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import Ground
 from support.serving import Server

@@ -111,7 +111,10 @@ def commands(ground: Ground, name: str, recipients: list[str], ledger: Ledger) -
         elif "error" in json.loads(done.stdout):
             ledger.conflicts += 1
             done = run("locks", "--json")
-        others = [run("kv", "append", "shared", json.dumps(mark)), run("send", "--to", recipients[count % len(recipients)], mark)]
+        others = [
+            run("kv", "append", "shared", json.dumps(mark)),
+            run("send", "--to", recipients[count % len(recipients)], mark),
+        ]
         ledger.appended.append(mark)
         ledger.sent.append(mark)
         ledger.broken += [f"{each.args[-4:]}: {each.stderr}" for each in (done, *others) if each.returncode]
@@ -124,7 +127,9 @@ def hooks(ground: Ground, runtime: str, ledger: Ledger) -> int:
     assert "swarm" in sessions.start(runtime, session, ground.repo).out.lower()
     while not ledger.over.is_set() or count < 5:
         count += 1
-        turn = sessions.run(runtime, "turn", {**sessions.captured(runtime, "UserPromptSubmit", ground.repo), "session_id": session})
+        turn = sessions.run(
+            runtime, "turn", {**sessions.captured(runtime, "UserPromptSubmit", ground.repo), "session_id": session}
+        )
         begun = time.monotonic()
         subprocess.run([sys.executable, "-c", "pass"], check=True)
         bare = time.monotonic() - begun

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground
 from support.serving import Server
-from test_server import loads_the_sdk
+from unit.server.test_server import loads_the_sdk
 
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.server import priming
-from swarm_mcp.server import handshake_cache
 from swarm_mcp.runtimes.transport import MCP_TOOL
+from swarm_mcp.server import handshake_cache, priming
 
 # As the real clients wrote them, one line each (Claude Code 2.1.330 in two modes, Codex 0.169.0).
 ABOUT_CLAUDE = {

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from support.fixtures import SWARM, Ground
 from mcp import Client, StdioServerParameters
+from support.fixtures import SWARM, Ground
 
 from swarm_mcp.server.tools import all_tools
 
@@ -19,7 +19,9 @@ MODES = ["legacy", "2026-07-28", "auto"]
 
 def client(ground: Ground, mode: str, **options) -> Client:
     """A connection to a server process of its own."""
-    parameters = StdioServerParameters(command=SWARM[0], args=[*SWARM[1:], "serve"], cwd=ground.repo, env=dict(os.environ))
+    parameters = StdioServerParameters(
+        command=SWARM[0], args=[*SWARM[1:], "serve"], cwd=ground.repo, env=dict(os.environ)
+    )
     return Client(parameters, mode=mode, **options)
 
 
@@ -53,7 +55,10 @@ def test_every_tool_answers_the_sdks_client(ground: Ground, mode: str):
             assert "1" in (await call("broadcast", content="all")).content[0].text
             assert value(await call("poll_messages"))["items"] == []
             task = value(await call("request_task", type="fix", title="one"))["task_id"]
-            batch = [{"type": "test", "title": "two", "depends_on": [task]}, {"type": "other", "title": "three", "approval_required": True}]
+            batch = [
+                {"type": "test", "title": "two", "depends_on": [task]},
+                {"type": "other", "title": "three", "approval_required": True},
+            ]
             two, three = value(await call("request_task_batch", tasks=batch))["task_ids"]
             assert value(await call("claim_task", task_id=task))["ok"] is True
             assert value(await call("report_progress", task_id=task, summary="half"))["ok"] is True

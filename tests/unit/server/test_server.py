@@ -82,7 +82,10 @@ def test_a_working_day(ground: Ground, server: Server):
     look = server.value("get_file_lock", {"file": f"{ground.scope}/src/../src/a.py"})
     assert look["file"] == f"{ground.scope}/src/a.py" and look["active"]["instance_id"] == row["id"]
     assert look["active"]["content"] == "actively editing"
-    assert server.value("get_file_lock", {"file": "src/none.py"}) == {"file": f"{ground.scope}/src/none.py", "active": None}
+    assert server.value("get_file_lock", {"file": "src/none.py"}) == {
+        "file": f"{ground.scope}/src/none.py",
+        "active": None,
+    }
 
     ground.lock(peer, "theirs.py", "note")
     conflict = server.value("lock_file", {"file": "theirs.py"})
@@ -104,7 +107,12 @@ def test_a_working_day(ground: Ground, server: Server):
     assert list(kept["unread_messages"][0]) == ["id", "sender", "content", "created_at"]
     assert [task["id"] for task in kept["tasks"]["open"]] == ["t1"]
     assert kept["tasks"]["terminal_counts"] == {"done": 1, "failed": 0, "cancelled": 0}
-    backend = {"backend": "sqlite", "db_path": ground.database, "db_path_source": "SWARM_DB_PATH", "scope": ground.scope}
+    backend = {
+        "backend": "sqlite",
+        "db_path": ground.database,
+        "db_path_source": "SWARM_DB_PATH",
+        "scope": ground.scope,
+    }
     assert {name: kept["state_backend"][name] for name in backend} == backend
     assert "secret" not in json.dumps(kept)
     assert [message["content"] for message in server.value("bootstrap")["unread_messages"]] == ["hello"]
@@ -156,7 +164,10 @@ def test_the_client_process_tells_which_session_calls(ground: Ground, server: Se
 
 
 def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
-    parent, child = ground.session("parent", runtime="codex", client=ME), ground.session("child", runtime="codex", client=ME)
+    parent, child = (
+        ground.session("parent", runtime="codex", client=ME),
+        ground.session("child", runtime="codex", client=ME),
+    )
     assert server.value("whoami", sessionId="parent")["id"] == parent["id"]
     assert server.value("whoami", threadId="child")["id"] == child["id"]
     # A sub-agent's thread has a name of its own inside its parent's session.
@@ -169,7 +180,9 @@ def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
         assert server.text("whoami", sessionId=odd) == NOT_REGISTERED
 
 
-def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_the_only_one(ground: Ground, server: Server):
+def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_the_only_one(
+    ground: Ground, server: Server
+):
     """Such hooks leave a leased row with a session in its label, and nothing that says whose it is."""
     ground.store().close()
     ground.add("instances", id="other", scope=ground.scope, directory=ground.scope, root=ground.scope, pid=1,
@@ -236,7 +249,14 @@ def test_it_ends_with_its_client_though_a_sibling_keeps_the_pipe_open(ground: Gr
 def test_it_ends_while_a_call_waits_for_the_store(ground: Ground, server: Server):
     registered(ground, server)
     with ground.store() as store, store.writing():
-        server.send({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"name": "lock_file", "arguments": {"file": "g"}}})
+        server.send(
+            {
+                "jsonrpc": "2.0",
+                "id": 99,
+                "method": "tools/call",
+                "params": {"name": "lock_file", "arguments": {"file": "g"}},
+            }
+        )
         time.sleep(0.3)
     server.process.send_signal(signal.SIGTERM)
     assert server.ended_within(5) == 0
@@ -246,7 +266,11 @@ def test_it_ends_while_a_call_waits_for_the_store(ground: Ground, server: Server
 def test_one_that_was_killed_leaves_what_anybody_can_reclaim(ground: Ground):
     with Server(ground) as server:
         registered(ground, server)
-        ground.sql("UPDATE swarm_sessions SET client_pid = ?, client_start = ?", server.process.pid, start_time(server.process.pid))
+        ground.sql(
+            "UPDATE swarm_sessions SET client_pid = ?, client_start = ?",
+            server.process.pid,
+            start_time(server.process.pid),
+        )
         server.process.kill()
     assert ground.swarm("instances", "--json").json == []
     ground.lock(ground.session("next"), "f")
@@ -283,7 +307,11 @@ def test_resources_show_what_the_session_may_see(ground: Ground, server: Server)
     assert listed == {"swarm://inbox", "swarm://tasks", "swarm://instances"}
     (template,) = server.ask("resources/templates/list")["resourceTemplates"]
     assert template["uriTemplate"] == "swarm://lock{?file}" and template["description"]
-    assert (read(server, "swarm://inbox"), read(server, "swarm://tasks"), read(server, "swarm://instances")) == ([], {}, [])
+    assert (read(server, "swarm://inbox"), read(server, "swarm://tasks"), read(server, "swarm://instances")) == (
+        [],
+        {},
+        [],
+    )
 
     me = server.value("register", {"directory": ground.scope, "label": "identity:p"})
     peer = ground.session("peer", "identity:p peer")
@@ -416,13 +444,38 @@ def test_a_spoilt_record_is_done_without(ground: Ground):
 
 
 def test_a_client_that_sends_everything_at_once_is_answered_in_full(ground: Ground):
-    about = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}
+    about = {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
+    }
     lines = [about, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
     lines += [{"jsonrpc": "2.0", "id": n, "method": "tools/list"} for n in range(1, 4)]
-    lines += [{"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "register", "arguments": {"directory": ground.scope}}}]
-    lines += [{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "lock_file", "arguments": {"file": "f" * 3000}}} for n in range(5, 40)]
+    lines += [
+        {
+            "jsonrpc": "2.0",
+            "id": 4,
+            "method": "tools/call",
+            "params": {"name": "register", "arguments": {"directory": ground.scope}},
+        }
+    ]
+    lines += [
+        {
+            "jsonrpc": "2.0",
+            "id": n,
+            "method": "tools/call",
+            "params": {"name": "lock_file", "arguments": {"file": "f" * 3000}},
+        }
+        for n in range(5, 40)
+    ]
     done = subprocess.run(
-        [*SWARM, "serve"], cwd=ground.repo, input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True, timeout=60
+        [*SWARM, "serve"],
+        cwd=ground.repo,
+        input="".join(json.dumps(line) + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0 and sorted(answer["id"] for answer in answers) == list(range(40)), done.stderr

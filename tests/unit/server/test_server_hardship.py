@@ -78,7 +78,8 @@ def gathered(server: Server, count: int, seconds: float = 30) -> list[dict]:
 
 def test_whatever_a_client_writes_is_answered(ground: Ground):
     deep, bottomless = (
-        b'{"jsonrpc":"2.0","id":"deep","method":"ping","params":{"a":' + b"[" * depth + b"]" * depth + b"}}" for depth in (300, 200_000)
+        b'{"jsonrpc":"2.0","id":"deep","method":"ping","params":{"a":' + b"[" * depth + b"]" * depth + b"}}"
+        for depth in (300, 200_000)
     )
     refused = [
         (b"this is no JSON", None), (b'{"jsonrpc":"2.0","id":', None), (b"[]", None), (b"7", None), (b"null", None),
@@ -105,7 +106,13 @@ def test_whatever_a_client_writes_is_answered(ground: Ground):
         assert batch[62] == {}
 
         # An answer to nothing, and notices of nothing, are no harm.
-        raw(server, b'{"jsonrpc":"2.0","id":999,"result":{}}', b'{"jsonrpc":"2.0","id":null,"method":"no/such"}', b"", b"  ")
+        raw(
+            server,
+            b'{"jsonrpc":"2.0","id":999,"result":{}}',
+            b'{"jsonrpc":"2.0","id":null,"method":"no/such"}',
+            b"",
+            b"  ",
+        )
         # Ids of either kind, and one for two requests at a time.
         raw(server, *lines(call("7", "whoami"), call("x" * 5000, "whoami"), call(2**60, "whoami")).splitlines())
         assert {str(answer["id"]) for answer in gathered(server, 3)} == {"7", "x" * 5000, str(2**60)}
@@ -114,16 +121,27 @@ def test_whatever_a_client_writes_is_answered(ground: Ground):
             for content in ("one", "two"):
                 store.messages.send(peer, me["id"], content)
         raw(server, *lines(call(70, "poll_messages", limit=1), call(70, "poll_messages", limit=1)).splitlines())
-        mail = [item["content"] for answer in gathered(server, 2) for item in answer["result"]["structuredContent"]["items"]]
+        mail = [
+            item["content"] for answer in gathered(server, 2) for item in answer["result"]["structuredContent"]["items"]
+        ]
         assert sorted(mail) == ["one", "two"]
         wait_for(lambda: not ground.sql("SELECT id FROM messages WHERE read = 0"))
 
-        for uri in ("swarm://[", "swarm://lock?" + "&".join("file=a" for _ in range(5000)), "swarm://\0", "x" * 100_000):
+        for uri in (
+            "swarm://[",
+            "swarm://lock?" + "&".join("file=a" for _ in range(5000)),
+            "swarm://\0",
+            "x" * 100_000,
+        ):
             error = server.ask("resources/read", {"uri": uri})["error"]
             assert "swarm://inbox" in error["message"] and len(error["message"]) < 1000
 
         big = "x" * 10_000_000
-        for tool, arguments in (("lock_file", {"file": big}), ("lock_file", {"file": ["a"] * 100_000}), ("lock_file", {big: 1})):
+        for tool, arguments in (
+            ("lock_file", {"file": big}),
+            ("lock_file", {"file": ["a"] * 100_000}),
+            ("lock_file", {big: 1}),
+        ):
             result = server.call(tool, arguments)
             text = json.dumps(result)
             assert ("error" in result or result["isError"]) and len(text) < 5000, text[:200]
@@ -145,7 +163,9 @@ def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(groun
     count = 300
     with Server(ground) as server:
         server.value("register", {"directory": ground.scope})
-        requests = [ask(1000 + n, "tools/list") if n % 3 else call(1000 + n, "lock_file", file=f"f{n}") for n in range(count)]
+        requests = [
+            ask(1000 + n, "tools/list") if n % 3 else call(1000 + n, "lock_file", file=f"f{n}") for n in range(count)
+        ]
         writer = threading.Thread(target=raw, args=(server, *[json.dumps(r).encode() for r in requests]), daemon=True)
         writer.start()
         writer.join(60)
@@ -206,7 +226,12 @@ def test_no_more_is_read_while_megabytes_wait_to_be_read(ground: Ground, ends: s
 
 def test_a_file_and_nothing_as_input(ground: Ground, tmp_path: Path):
     """Whoever has only a list of requests gets all answers, though the input has ended long before them."""
-    requests = [INITIALIZE, INITIALIZED, *(call(n, "kv_get", key="k") for n in range(2, 30)), call(30, "wait_for_activity")]
+    requests = [
+        INITIALIZE,
+        INITIALIZED,
+        *(call(n, "kv_get", key="k") for n in range(2, 30)),
+        call(30, "wait_for_activity"),
+    ]
     file = tmp_path / "requests"
     file.write_bytes(lines(*requests) + b'{"jsonrpc":"2.0","id":31,"method":"pi')
     with file.open("rb") as stream:
@@ -271,7 +296,10 @@ def test_servers_that_learn_at_once_and_records_of_old(ground: Ground, tmp_path:
         (folder / name).write_text("{}")
         os.utime(folder / name, (time.time() - age,) * 2)
     data = lines(INITIALIZE, INITIALIZED, *LISTS)
-    servers = [subprocess.Popen([*SWARM, "serve"], cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(3)]
+    servers = [
+        subprocess.Popen([*SWARM, "serve"], cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
     outputs = {server.communicate(data, timeout=60)[0] for server in servers}
     assert [server.returncode for server in servers] == [0, 0, 0] and len(outputs) == 1
     names = {path.name for path in folder.iterdir()}
@@ -319,7 +347,9 @@ def test_what_is_cancelled_is_not_begun_and_what_it_took_is_put_back(ground: Gro
             store.messages.send(peer, me["id"], "for whoever asks again")
         with ground.store() as store, store.writing():
             running = server.begin("tools/call", {"name": "poll_messages", "arguments": {}})
-            others = [server.begin("tools/call", {"name": "lock_file", "arguments": {"file": f"f{n}"}}) for n in range(3)]
+            others = [
+                server.begin("tools/call", {"name": "lock_file", "arguments": {"file": f"f{n}"}}) for n in range(3)
+            ]
             queued = server.begin("tools/call", {"name": "lock_file", "arguments": {"file": "queued"}})
             time.sleep(0.3)
             for number in (queued, str(running), 12345, "none", None, {"a": 1}, 1):
@@ -412,7 +442,9 @@ def test_with_a_store_that_somebody_keeps_it_ends_all_the_same(reserved: Ground)
 
 def test_it_outlives_its_terminal_where_that_was_asked_for(ground: Ground):
     program = ["nohup", *SWARM, "serve"]
-    with subprocess.Popen(program, cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        program, cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         for _ in range(10):
             time.sleep(0.05)
             process.send_signal(signal.SIGHUP)
@@ -471,7 +503,12 @@ def test_locks_of_a_killed_server_stay_with_its_client_and_go_to_its_next_server
         assert following.value("lock_file", {"file": "f"})["ok"] is True
         assert "Unlocked" in following.text("unlock_file", {"file": "f"})
     with Sleeper() as client:
-        ground.sql("UPDATE swarm_sessions SET client_pid = ?, client_start = ? WHERE instance_id = ?", client.pid, client.started, row["id"])
+        ground.sql(
+            "UPDATE swarm_sessions SET client_pid = ?, client_start = ? WHERE instance_id = ?",
+            client.pid,
+            client.started,
+            row["id"],
+        )
     assert [found["id"] for found in ground.swarm("instances", "--json").json] == [peer["id"]]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp.runtimes import bundle
 from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
 from swarm_mcp.cli.main import COMMANDS
+from swarm_mcp.runtimes import bundle
 from swarm_mcp.server.guidance import ROLES, for_label
 from swarm_mcp.store.task_requests import TYPES
 from swarm_mcp.store.task_states import STATUSES

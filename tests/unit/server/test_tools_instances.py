@@ -14,7 +14,19 @@ from swarm_mcp.server.guidance import ROLES
 from swarm_mcp.server.preassigned import register_preassigned
 
 ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
-PEER = ["id", "scope", "directory", "root", "file_root", "pid", "label", "registered_at", "heartbeat", "adopted", "lease_until"]
+PEER = [
+    "id",
+    "scope",
+    "directory",
+    "root",
+    "file_root",
+    "pid",
+    "label",
+    "registered_at",
+    "heartbeat",
+    "adopted",
+    "lease_until",
+]
 ME = (os.getpid(), start_time(os.getpid()))
 
 
@@ -88,7 +100,9 @@ def test_register_adopts_a_waiting_instance_with_whatever_the_session_held(groun
 def test_what_cannot_be_adopted_leaves_the_registration_as_it_is(ground: Ground, hands, which: str):
     mine, peer, _ = hands
     elsewhere = ground.plain("x", directory="/else", scope=ground.scope, lease_seconds=600)
-    wanted = {"missing": "nobody", "elsewhere": elsewhere["id"], "a peer": peer.row["id"], "itself": mine.row["id"]}[which]
+    wanted = {"missing": "nobody", "elsewhere": elsewhere["id"], "a peer": peer.row["id"], "itself": mine.row["id"]}[
+        which
+    ]
     before = ground.sql("SELECT id FROM instances ORDER BY id")
     assert mine.value("register", directory=ground.scope, adopt_instance_id=wanted)["id"] == mine.row["id"]
     assert ground.sql("SELECT id FROM instances ORDER BY id") == before
@@ -158,9 +172,14 @@ def test_a_dead_peer_needs_no_force(ground: Ground, hands):
 def test_nobody_removes_itself_or_what_is_not_here(ground: Ground, hands):
     mine, *_ = hands
     far = ground.session("far", "identity:p", scope="/far")
-    assert mine.text("remove_instance", instance_id=mine.row["id"], force=True) == "Cannot remove yourself. Use deregister instead."
+    assert (
+        mine.text("remove_instance", instance_id=mine.row["id"], force=True)
+        == "Cannot remove yourself. Use deregister instead."
+    )
     for wanted in ("nope", far["id"], mine.row["id"][:8]):
-        assert mine.text("remove_instance", instance_id=wanted, force=True) == f"Instance {wanted} not found in this scope"
+        assert (
+            mine.text("remove_instance", instance_id=wanted, force=True) == f"Instance {wanted} not found in this scope"
+        )
     assert len(ground.sql("SELECT id FROM instances")) == 4
 
 
@@ -226,19 +245,25 @@ def test_a_server_adopts_what_waits_for_it_and_leaves_it_where_it_is(ground: Gro
     row = take(ground)
     assert (row["id"], row["directory"], row["scope"]) == (reserved, "/else", "/else/scope")
     assert row["label"] == "identity:p role:planner"
-    payloads = [json.loads(event["payload"]) for event in ground.sql("SELECT payload FROM events WHERE subject = ?", reserved)]
+    payloads = [
+        json.loads(event["payload"]) for event in ground.sql("SELECT payload FROM events WHERE subject = ?", reserved)
+    ]
     assert [payload["adopted"] for payload in payloads if "adopted" in payload] == [False, True]
     with Sleeper() as client:
         ground.sql("UPDATE swarm_sessions SET client_pid = ?, client_start = ?", *client.identity)
         assert ground.swarm("instances", "--scope", "/else/scope", "--json").json != []
-    assert ground.swarm("instances", "--scope", "/else/scope", "--json").json == [], "and it lives and dies with its client"
+    assert ground.swarm("instances", "--scope", "/else/scope", "--json").json == [], (
+        "and it lives and dies with its client"
+    )
 
 
 def test_hooks_and_server_of_one_client_are_one_session_in_either_order(ground: Ground, reserved: str):
     first = take(ground)
     assert ground.session("s", "identity:p role:planner", client=ME, preassigned_id=reserved)["id"] == first["id"]
     assert take(ground)["id"] == reserved
-    assert ground.sql("SELECT runtime, session_id FROM swarm_sessions") == [{"runtime": "claude-code", "session_id": "s"}]
+    assert ground.sql("SELECT runtime, session_id FROM swarm_sessions") == [
+        {"runtime": "claude-code", "session_id": "s"}
+    ]
 
 
 def test_the_instance_of_another_live_client_is_not_taken(ground: Ground, reserved: str):

@@ -52,7 +52,19 @@ def test_the_holders_work_is_shown(ground: Ground, hands):
 
 def test_the_pane_of_the_holder_is_shown_where_it_published_one(ground: Ground, hands):
     _, peer, stranger = hands
-    argv = ["register", "--runtime", "codex", "--session-id", "9", "--label", "identity:p", "--lease-seconds", "60", "--pane", "p_5"]
+    argv = [
+        "register",
+        "--runtime",
+        "codex",
+        "--session-id",
+        "9",
+        "--label",
+        "identity:p",
+        "--lease-seconds",
+        "60",
+        "--pane",
+        "p_5",
+    ]
     holder = ground.swarm(*argv, "--json").json
     ground.lock(holder, "f")
     for active in (peer.value("lock_file", file="f")["active"], peer.value("get_file_lock", file="f")["active"]):

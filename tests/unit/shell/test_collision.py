@@ -12,10 +12,10 @@ import pytest
 from support.fixtures import Ground
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, run, start, write, write_payload
 
-from swarm_hook_core.shell.collision import judge
-from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.lookup.peers import NEAR, Peers, above, below
 from swarm_hook_core.lookup.sqlite import Session, StoreReader
+from swarm_hook_core.shell.collision import judge
+from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.state import store_path
 
 
@@ -56,7 +56,9 @@ def effects(*items) -> Effects:
 
 def test_a_certain_write_denies_and_names_the_part_that_does_it(ground: Ground, repo: Path) -> None:
     scene = Scene(ground, repo, "src/a.py")
-    denial = scene.judged(effects(Write(str(repo), "docs/c.md", "x"), Write(str(repo / "src"), "a.py", "sed -i"))).denial
+    denial = scene.judged(
+        effects(Write(str(repo), "docs/c.md", "x"), Write(str(repo / "src"), "a.py", "sed -i"))
+    ).denial
     assert denial.path == str(repo / "src/a.py") and "(`sed -i`)" in denial.reason and "surgery" in denial.reason
     assert scene.judged(effects(Write(str(repo), "a.py", "x"))).denial is None
 
@@ -161,7 +163,9 @@ def test_git_knows_a_file_that_was_locked_through_a_link(ground: Ground, repo: P
     (repo / "alias").symlink_to("src")
     subprocess.run(["git", "-C", str(repo), "add", "-A"], check=True)
     call = effects(GitCall(str(repo), ["stash"], "git stash"))
-    subprocess.run(["git", "-C", str(repo), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"], check=True)
+    subprocess.run(
+        ["git", "-C", str(repo), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"], check=True
+    )
     scene = Scene(ground, repo, "alias/a.py")
     assert scene.judged(call).denial is None
     (repo / "src/a.py").write_text("half done\n")

@@ -52,8 +52,8 @@ CASES = {
     "mkdir new; cd new; rm sub/*; echo > /dev/null": ("new new/sub/*", ""),
     "mkdir new; cd new; rm *": ("new new/*", "f"),
     "mkdir new; cd new; cd deep; echo > f": ("new new/deep/f", "f new/f"),
-    "if [ -n \"$CI\" ]; then cd sub; fi; echo > f": ("sub/f", "f"),
-    "[ -n \"$CI\" ] && cd sub; echo > f": ("f", "sub/f"),
+    'if [ -n "$CI" ]; then cd sub; fi; echo > f': ("sub/f", "f"),
+    '[ -n "$CI" ] && cd sub; echo > f': ("f", "sub/f"),
     # These fail as a whole, and write nothing where they are.
     "mkdir new; git -C new init; make -C new": ("new", ""),
     # `!` is not lost.

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from support import interpreter_cases as cases
 import pytest
+from support import interpreter_cases as cases
 from support.fixtures import time_limit
 
 from swarm_hook_core.shell import effects_of

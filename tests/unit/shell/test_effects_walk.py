@@ -110,7 +110,7 @@ CERTAIN = {
     "a=(x 'y z'); a+=(w); rm \"${a[@]}\" ${a[0]}1 ${#a[@]}": "x|y z|w|x1|3",
     "declare -A m=([k]=v); rm ${m[k]} ${!m[@]}": "v k",
     "IFS=,; x=a,b; rm $x": "a b",
-    "set -- x 'y z'; rm \"$@\" $# $1a; shift; rm \"$1\"": "x|y z|2|xa",
+    'set -- x \'y z\'; rm "$@" $# $1a; shift; rm "$1"': "x|y z|2|xa",
     "rm $(cd sub && pwd)/x $(dirname p/q) $(basename p/q.c .c)": "sub/x p q",
     "rm <(echo) x >(cat > y)": "x y",
     # statements
@@ -129,7 +129,7 @@ CERTAIN = {
     "while read -r f g; do rm $f; done < names": "a.py b.py",
     "while IFS= read -r f; do rm \"$f\"; done < <(printf '%s\\n' x y)": "x y",
     "IFS=, read -r p q <<< x,y; rm $p $q": "x y",
-    "mapfile -t a < names; rm \"${a[@]}\"": "a.py b.py",
+    'mapfile -t a < names; rm "${a[@]}"': "a.py b.py",
     "f() { local v=$1; rm $v; }; v=y; f x; rm $v": "x y",
     "f() { cd sub; return; rm no; }; f; rm x": "sub/x",
     "rm x; exit; rm no": "x",
@@ -167,7 +167,7 @@ CERTAIN = {
     "grep -rl foo . | xargs rm": "a.py sub/m.py",
     "rm $(grep -l foo *.py)": "a.py",
     "find . -name '*.py' | grep -v sub | xargs rm": "a.py b.py",
-    "ls *.py | while read f; do touch \"$f\"; done": "a.py b.py",
+    'ls *.py | while read f; do touch "$f"; done': "a.py b.py",
     "head -1 names | xargs rm": "a.py",
     "ls | grep 'b\\.py$' | xargs rm; ls | grep -E '^(a|z)\\.p+y' | xargs rm": "a.py b.py",
     "ls *.py > l; xargs rm < l; cat names | grep -v a > m; xargs touch < m": "l m a.py b.py",
@@ -179,14 +179,14 @@ POSSIBLE = {
     "rm $nowhere": "a computed path",
     "rm ${nowhere}/x": "a computed path",
     "rm ${nowhere%.py}": "a computed path",
-    "rm \"$(frob)\"": "a computed path",
+    'rm "$(frob)"': "a computed path",
     "$tool x": "a computed command",
     "frob x": "frob is not known",
     "./opaque": "an opaque script",
     "curl -s https://example.org/x | sh": "a script that is not known",
     'cd "$nowhere" && rm x': "a path in a folder that is not known",
     "if then fi": "not understood as shell",
-    "eval \"$nowhere\"": "a computed command",
+    'eval "$nowhere"': "a computed command",
 }
 
 READS = """
@@ -282,9 +282,7 @@ $((n%4)) $((n>3?1:2)) $((2**8)) $((-7/2)) $((n==7 && !0)) $((n++))$n
 $(case a in a) echo yes;; esac) "$(echo "$(echo ")")")" "it's" 'a'\''b' a#b $ "$"
 {a} {} "${undef:-'q'}" ${y// /_} ${y%% *}
 """
-SETTING = (
-    'x=hello y="a b  c" e= p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; '
-)
+SETTING = 'x=hello y="a b  c" e= p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; '
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash on PATH to compare with")

@@ -9,8 +9,8 @@ import threading
 import time
 import types
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, time_limit, wait_for
 from support.serving import Server
 

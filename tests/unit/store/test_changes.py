@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from support.many_processes import Crowd
 from support.fixtures import Ground, time_limit
+from support.many_processes import Crowd
 
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.changes import GAP_SECONDS, Changes

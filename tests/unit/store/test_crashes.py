@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground
 
 from swarm_mcp.store import driver
@@ -29,7 +29,7 @@ def _kill_at_each(ground: Ground, part: int, parts: int) -> dict:
     ground.store().close()
     empty = str(ground.folder / "empty.db")
     shutil.copy(ground.database, empty)
-    body = "import mortals\ngate()\nreport(mortals.each_statement(*arguments))"
+    body = "from support import crashing\ngate()\nreport(crashing.each_statement(*arguments))"
     (member,) = crowd.run(body, [[ground.database, empty, ground.scope, part, parts]])
     assert (member.code, member.err) == (0, "")
     (report,) = member.reports
@@ -40,7 +40,7 @@ def _kill_at_each(ground: Ground, part: int, parts: int) -> dict:
 @pytest.mark.parametrize("seed", (1, 2))
 def test_killed_at_any_moment(ground: Ground, seed: int):
     ground.store().close()
-    body = "import mortals\ngate()\nreport(mortals.at_any_moment(*arguments))"
+    body = "from support import crashing\ngate()\nreport(crashing.at_any_moment(*arguments))"
     (member,) = crowd.run(body, [[ground.database, ground.scope, RANDOM_KILLS, seed]])
     assert (member.code, member.err) == (0, "")
     (report,) = member.reports

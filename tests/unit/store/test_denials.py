@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, time_limit, wait_for
 from support.sessions import RUNTIMES, fault_lines, mistakes, new_session, peer_locks, ready_store, start, write
 

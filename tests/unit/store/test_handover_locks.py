@@ -219,7 +219,9 @@ def test_the_commands_answer_in_words_and_json(ground: Ground):
         f"renew failed: fence 999 is no longer good for {ground.scope}/f; it is held with fence {fence}\n"
     )
     assert ground.swarm("transfer", "f", "--to", "role:peer", *me).out == f"transferred {ground.scope}/f to role:peer\n"
-    assert ground.swarm("steal", "f", *me).err == f"steal failed: {ground.scope}/f is held by role:peer, which is alive\n"
+    assert (
+        ground.swarm("steal", "f", *me).err == f"steal failed: {ground.scope}/f is held by role:peer, which is alive\n"
+    )
     assert ground.swarm("transfer", "f", *me).code == 1
 
 

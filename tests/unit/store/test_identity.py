@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.fixtures import Ground
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fixtures import Ground
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_mcp.errors import LockRefused
@@ -54,7 +54,11 @@ def test_listings_show_the_file_and_nothing_else_of_the_lock(sides, monkeypatch,
     locks = json.dumps(found if command == "locks" else found["locks"])
     assert f"{ground.scope}/f" in locks
     assert not any(secret in locks for secret in SECRETS), locks
-    lines = [line for line in ground.swarm(*argv).out.splitlines() if line.rstrip().endswith("—") or "/f" in line or " f " in line]
+    lines = [
+        line
+        for line in ground.swarm(*argv).out.splitlines()
+        if line.rstrip().endswith("—") or "/f" in line or " f " in line
+    ]
     assert lines and not any(secret in line for secret in SECRETS for line in lines), lines
 
 
@@ -79,7 +83,19 @@ def test_a_session_without_identity_hides_from_nobody(sides):
 
 def test_hidden_locks_keep_their_pane_to_themselves(ground: Ground):
     mine = ground.session("1", "identity:a me")
-    argv = ["register", "--runtime", "codex", "--session-id", "2", "--label", "identity:b x", "--lease-seconds", "60", "--pane", "p_9"]
+    argv = [
+        "register",
+        "--runtime",
+        "codex",
+        "--session-id",
+        "2",
+        "--label",
+        "identity:b x",
+        "--lease-seconds",
+        "60",
+        "--pane",
+        "p_9",
+    ]
     theirs = ground.swarm(*argv, "--json").json
     ground.lock(theirs, "f")
     assert "p_9" not in ground.swarm("locks", "--json", "--as", mine["id"]).out

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from support import many_processes as crowd
 import pytest
-from support.fixtures import Ground
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import many_processes as crowd
+from support.fixtures import Ground
 
 from swarm_mcp.errors import SwarmError
 
@@ -21,7 +21,9 @@ def value(ground: Ground, key: str):
 @pytest.fixture
 def actors(ground: Ground) -> tuple[str, str, str]:
     """Ids of sessions of identity a, identity b and none."""
-    return tuple(ground.session(name, label)["id"] for name, label in (("1", "identity:a"), ("2", "identity:b"), ("3", "")))
+    return tuple(
+        ground.session(name, label)["id"] for name, label in (("1", "identity:a"), ("2", "identity:b"), ("3", ""))
+    )
 
 
 def test_set_get_and_delete(ground: Ground, actors):
@@ -47,7 +49,11 @@ def test_a_key_belongs_to_the_identity_that_first_set_it(ground: Ground, actors)
             assert (done.code, done.json, done.err) == (1, {"error": "KV key is owned by another identity"}, ""), done
             told = ground.swarm("kv", *attempt, "--as", other)
             assert (told.code, told.out) == (1, "") and told.err.count("\n") == 1, told
-            assert told.err.startswith("kv failed: ") and "another identity" in told.err and told.err.rstrip().endswith("k")
+            assert (
+                told.err.startswith("kv failed: ")
+                and "another identity" in told.err
+                and told.err.rstrip().endswith("k")
+            )
     assert value(ground, "k") == "1"
     assert ground.swarm("kv", "set", "k", "3", "--as", a).code == 0
 
@@ -67,7 +73,9 @@ def test_barriers_that_are_lifted_are_lifted_for_values_too(ground: Ground, acto
         monkeypatch.setenv("SWARM_MCP_ALLOW_CROSS_IDENTITY", setting)
         assert ground.swarm("kv", "get", "k", "--as", b).code == code, setting
         assert ground.swarm("kv", "set", "k", "2", "--as", b).code == code, setting
-    assert ground.sql("SELECT owner_identity FROM kv")[0]["owner_identity"] == "identity:a", "the first one stays the owner"
+    assert ground.sql("SELECT owner_identity FROM kv")[0]["owner_identity"] == "identity:a", (
+        "the first one stays the owner"
+    )
 
 
 def test_a_listing_shows_what_its_reader_could_get(ground: Ground, actors, monkeypatch):
@@ -133,7 +141,9 @@ def test_a_key_has_a_name(ground: Ground, actors, key: str):
                 change(row, key, "1")
 
 
-@pytest.mark.parametrize("text", ["bad", "", "NaN", "[Infinity]", "-Infinity", "1 2", "{'a': 1}", "[" * 50_000, '"\\ud800"'])
+@pytest.mark.parametrize(
+    "text", ["bad", "", "NaN", "[Infinity]", "-Infinity", "1 2", "{'a': 1}", "[" * 50_000, '"\\ud800"']
+)
 def test_append_takes_json_alone(ground: Ground, actors, text: str):
     ground.swarm("kv", "set", "k", "[0]", "--as", actors[0])
     done = ground.swarm("kv", "append", "--as", actors[0], "--", "k", text)
@@ -210,7 +220,9 @@ def test_every_change_moves_the_scopes_clock_forward(ground: Ground, actors):
     steps = (["set", "k", "1"], ["set", "k", "1"], ["append", "k", "2"], ["append", "l", "2"], ["del", "k"])
     for step in steps:
         ground.swarm("kv", *step, "--as", a)
-        clock.append(ground.sql("SELECT changed_at FROM kv_scope_updates WHERE scope = ?", ground.scope)[0]["changed_at"])
+        clock.append(
+            ground.sql("SELECT changed_at FROM kv_scope_updates WHERE scope = ?", ground.scope)[0]["changed_at"]
+        )
     assert clock == sorted(set(clock)) and clock[0] > 10**12  # milliseconds
     ahead = clock[-1] + 10**9
     ground.sql("UPDATE kv_scope_updates SET changed_at = ?", ahead)

@@ -10,8 +10,8 @@ import json
 import os
 from collections import Counter
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground
 
 from swarm_hook_core.process import start_time

@@ -9,12 +9,12 @@ import subprocess
 import time
 from pathlib import Path
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
+from support.crashing import Dead, Dying
 from support.fixtures import BARE_PYTHON, FOLDERS, Ground, Sleeper, wait_for
 from support.lock_model import FOLDERS as WORLD
 from support.lock_model import NAMES, PATHS, SHARED, overlap, reach
-from support.crashing import Dead, Dying
 
 from swarm_hook_core import clock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
@@ -22,9 +22,9 @@ from swarm_hook_core.decision import decide
 from swarm_hook_core.lookup.peers import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import Deadlock, LockRefused, Refused
+from swarm_mcp.lock_wait import LONGEST_NAP, LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.lock_wait import LONGEST_NAP, LockWait
 
 CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write"}, paths_under_keys("file_path"))
 

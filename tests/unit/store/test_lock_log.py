@@ -12,8 +12,7 @@ from support.sessions import RUNTIMES, join, mistakes, new_session, ready_store,
 from support.sessions import run as run_hook
 from support.toolbox import Hands
 
-from swarm_hook_core import clock
-from swarm_hook_core import repeated_denials
+from swarm_hook_core import clock, repeated_denials
 from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
@@ -160,7 +159,11 @@ def test_the_count_is_bounded_and_survives_rubbish(ground: Ground, monkeypatch: 
     monkeypatch.setattr(repeated_denials, "LIMIT_BYTES", 2000)
     for _ in range(60):
         repeated_denials.note("i", "h", "k")
-    size = sum(os.path.getsize(path) for path in (repeated_denials.path(), repeated_denials.path() + ".1") if os.path.exists(path))
+    size = sum(
+        os.path.getsize(path)
+        for path in (repeated_denials.path(), repeated_denials.path() + ".1")
+        if os.path.exists(path)
+    )
     assert 0 < size < 5000 and repeated_denials.counted(repeated_denials.known(), "i", "h", "k", 0, time.time() + 9) > 0
     Path(repeated_denials.path()).write_text('{"at": 1\nnot json\n[]\n')
     assert all(one["instance"] == "i" for one in repeated_denials.known())

@@ -10,7 +10,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.fixtures import Ground
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -21,19 +20,20 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from support.fixtures import Ground
 from support.lock_model import FOLDERS, NAMES, PATHS, SHARED, SILENT, Circle, Holder, Model, No, Wait, reach
 
 from swarm_hook_core import clock, paths
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
 from swarm_hook_core.lookup.peers import Peers
-from swarm_hook_core.process import start_time
 from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.process import start_time
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
+from swarm_mcp.lock_wait import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.registration import Registration
-from swarm_mcp.lock_wait import LockWait
 
 CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write"}, paths_under_keys("file_path"))
 LEASE = 600

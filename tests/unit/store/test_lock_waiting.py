@@ -8,17 +8,17 @@ import signal
 import subprocess
 import time
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import SWARM, Ground, Sleeper, time_limit, wait_for
 from support.serving import Server
 from support.sessions import write
 
 from swarm_hook_core import clock, paths
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
+from swarm_mcp.lock_wait import LockWait, obtained
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.lock_wait import LockWait, obtained
 
 WAITER = """
 from swarm_mcp.store.changes import Changes

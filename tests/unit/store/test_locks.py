@@ -8,8 +8,8 @@ import signal
 import time
 import unicodedata
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, time_limit, wait_for
 
 from swarm_hook_core.paths import ignores_case
@@ -166,7 +166,9 @@ def test_many_processes_for_some_seconds(ground: Ground, processes: int):
     assert [twice for _, _, twice in reports if twice] == []
     done = {name: sum(counts[name] for counts, _, _ in reports) for name in reports[0][0]}
     assert done["lock"] >= 3 * processes and done["relock"] and done["refused"], done
-    kept = [word for row in ground.sql("SELECT value FROM kv WHERE key LIKE 'list%'") for word in json.loads(row["value"])]
+    kept = [
+        word for row in ground.sql("SELECT value FROM kv WHERE key LIKE 'list%'") for word in json.loads(row["value"])
+    ]
     assert sorted(kept) == sorted(word for _, words, _ in reports for word in words)
     assert ground.sql("SELECT count(*) AS n FROM context") == [{"n": 0}]
     assert ground.integrity() == "ok"
@@ -285,7 +287,9 @@ def test_a_file_that_does_not_exist_yet_is_one_file_too(names: Ground):
     names.lock(two, "real/new/y.py")
 
 
-@pytest.mark.parametrize("name", ["Ünïcode ☃.md", "two  blanks", "-dash", "a'b\"c", "new\nline", "x" * 200, "%_", "ＦＵＬＬ"])
+@pytest.mark.parametrize(
+    "name", ["Ünïcode ☃.md", "two  blanks", "-dash", "a'b\"c", "new\nline", "x" * 200, "%_", "ＦＵＬＬ"]
+)
 def test_odd_names_are_names(ground: Ground, name: str):
     one, two = ground.session("1"), ground.session("2")
     assert ground.lock(one, name)["file"] == f"{ground.scope}/{name}"
@@ -363,7 +367,9 @@ def test_mutexes_share_the_table_and_stay_out_of_listings(ground: Ground):
 
 
 def foreign_lock(ground: Ground, file, holder: str = "f1", scope: str = "/their/scope") -> None:
-    ground.add("context", id=f"lock of {file}", scope=scope, instance_id=holder, file=str(file), type="lock", content="")
+    ground.add(
+        "context", id=f"lock of {file}", scope=scope, instance_id=holder, file=str(file), type="lock", content=""
+    )
 
 
 @pytest.mark.parametrize(
@@ -432,7 +438,12 @@ def test_rows_that_are_no_proper_text_break_nothing(ground: Ground):
     )
     ground.add("context", id="nul", scope="/s", instance_id="f1", file="/a\0b", type="lock", content="")
     ground.lock(one, "f")
-    for argv in (["locks", "--scope", "/s", "--json"], ["locks", "--scope", "/s"], ["inspect", "--scope", "/s"], ["cleanup"]):
+    for argv in (
+        ["locks", "--scope", "/s", "--json"],
+        ["locks", "--scope", "/s"],
+        ["inspect", "--scope", "/s"],
+        ["cleanup"],
+    ):
         assert ground.process(*argv).code == 0, argv
 
 
@@ -629,5 +640,3 @@ with store.writing():
         ground.lock(one, "f")
         assert time.monotonic() - begun > 1.5  # it was held indeed
         assert members.finish()[0].code == 0
-
-

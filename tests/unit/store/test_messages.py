@@ -8,8 +8,8 @@ import signal
 import subprocess
 import threading
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import BARE_PYTHON, Ground, Sleeper
 
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
@@ -241,12 +241,15 @@ def test_old_claims_do_not_pile_up(pair):
     assert len(ground.sql("SELECT * FROM swarm_deliveries")) == 1
 
 
-TAKER = crowd.PRELUDE + """
+TAKER = (
+    crowd.PRELUDE
+    + """
 with Store() as store:
     me = store.instances.get(arguments["me"])
     report([mail["content"] for mail in store.messages.take(me, arguments["limit"])])
     sys.stdin.readline()  # never answered
 """
+)
 
 
 def test_a_poller_killed_before_its_answer_loses_nothing(pair):

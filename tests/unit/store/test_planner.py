@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 
 KEY = "owner/planner"
@@ -49,7 +49,17 @@ def test_the_word_counts_wherever_it_stands(ground: Ground):
 
 @pytest.mark.parametrize(
     "value",
-    ["", "nonsense", "[]", "7", "null", '{"instance_id": 7}', '{"label": "x"}', '{"instance_id": "nobody"}', "[" * 10000],
+    [
+        "",
+        "nonsense",
+        "[]",
+        "7",
+        "null",
+        '{"instance_id": 7}',
+        '{"label": "x"}',
+        '{"instance_id": "nobody"}',
+        "[" * 10000,
+    ],
 )
 def test_a_value_that_names_no_planner_is_replaced(ground: Ground, value: str):
     ground.store().close()
@@ -90,7 +100,10 @@ def test_the_eldest_planner_follows(ground: Ground, way: str):
     else:
         ground.session("another")
         assert owner(ground) == elder["id"]
-        assert json.loads(ground.sql("SELECT value FROM kv WHERE scope = ?", ground.scope)[0]["value"])["label"] == elder["label"]
+        assert (
+            json.loads(ground.sql("SELECT value FROM kv WHERE scope = ?", ground.scope)[0]["value"])["label"]
+            == elder["label"]
+        )
     assert owner(ground, "/far") is not None
 
 

@@ -7,15 +7,15 @@ import os
 import time
 import uuid
 
-from support import many_processes as crowd
 import pytest
-from support.fixtures import Ground, Sleeper
 from hypothesis import given
 from hypothesis import strategies as st
+from support import many_processes as crowd
+from support.fixtures import Ground, Sleeper
 
 from swarm_hook_core.liveness import FUTURE_SECONDS, RECLAIM_SECONDS, departed
-from swarm_hook_core.process import host_id, start_time
 from swarm_hook_core.lookup.sqlite import COLUMNS
+from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.registration import new_id
 
@@ -89,10 +89,14 @@ for _ in range(3):
 
 def test_hooks_take_over_the_instance_that_was_reserved_for_their_session(ground: Ground):
     """Whoever starts a worker may have made its row already, with a lease and a role."""
-    waiting = ground.plain("role:reviewer", preassigned_id="reserved", lease_seconds=50, directory="/else", scope="/else")
+    waiting = ground.plain(
+        "role:reviewer", preassigned_id="reserved", lease_seconds=50, directory="/else", scope="/else"
+    )
     row = ground.session("s", "", preassigned_id="reserved", lease_seconds=600, client=ME)
     assert (row["id"], row["label"], row["directory"], row["scope"]) == ("reserved", "role:reviewer", "/else", "/else")
-    assert (row["adopted"], row["lease_until"]) == (0, row["heartbeat"] + 600) and row["registered_at"] == waiting["registered_at"]
+    assert (row["adopted"], row["lease_until"]) == (0, row["heartbeat"] + 600) and row["registered_at"] == waiting[
+        "registered_at"
+    ]
     assert ground.sql("SELECT session_id FROM swarm_sessions") == [{"session_id": "s"}]
 
 
@@ -139,7 +143,9 @@ def test_a_whole_label_with_a_session_word_is_that_session(ground: Ground):
         ground.plain("identity:a session:x", scope="/else"),
     ]  # fmt: skip
     assert len({first["id"], *(row["id"] for row in others)}) == 4
-    payloads = [json.loads(row["payload"]) for row in ground.sql("SELECT payload FROM events WHERE subject = ?", first["id"])]
+    payloads = [
+        json.loads(row["payload"]) for row in ground.sql("SELECT payload FROM events WHERE subject = ?", first["id"])
+    ]
     assert [payload["adopted"] for payload in payloads] == [False, True]
 
 
@@ -152,7 +158,12 @@ def test_a_reserved_id_is_adopted_wherever_it_is(ground: Ground):
     first = ground.plain("a", preassigned_id="mine")
     assert first["id"] == "mine"
     again = ground.plain("b", preassigned_id="mine", directory="/elsewhere")
-    assert (again["id"], again["scope"], again["directory"], again["label"]) == ("mine", ground.scope, ground.scope, "b")
+    assert (again["id"], again["scope"], again["directory"], again["label"]) == (
+        "mine",
+        ground.scope,
+        ground.scope,
+        "b",
+    )
 
 
 def test_adoption_wants_the_same_scope_and_folder(ground: Ground):
@@ -194,7 +205,12 @@ def furnish(ground: Ground, row: dict) -> None:
                    assignee=row["id"], status=status)  # fmt: skip
     ground.add("messages", scope=row["scope"], sender="x", recipient=row["id"], content="to")
     ground.add("messages", scope=row["scope"], sender=row["id"], recipient="x", content="from")
-    for key in (f"identity/workspace/herdr/{row['id']}", f"identity/herdr/{row['id']}", f"progress/{row['id']}", "other"):
+    for key in (
+        f"identity/workspace/herdr/{row['id']}",
+        f"identity/herdr/{row['id']}",
+        f"progress/{row['id']}",
+        "other",
+    ):
         ground.add("kv", scope=row["scope"], key=key, value="{}")
 
 
@@ -415,7 +431,18 @@ def test_register_hands_the_summary_to_hooks(ground: Ground):
 
 def test_a_pane_is_published_once_and_follows_the_session(ground: Ground):
     def register(pane: str) -> dict:
-        argv = ["--runtime", "codex", "--session-id", "s", "--label", "identity:a", "--lease-seconds", "60", "--pane", pane]
+        argv = [
+            "--runtime",
+            "codex",
+            "--session-id",
+            "s",
+            "--label",
+            "identity:a",
+            "--lease-seconds",
+            "60",
+            "--pane",
+            pane,
+        ]
         return ground.swarm("register", *argv, "--json").json
 
     row = register("p_5")

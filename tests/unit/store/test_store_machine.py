@@ -8,7 +8,6 @@ import shutil
 import time
 from pathlib import Path
 
-from support.fixtures import Ground
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,6 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from support.crashing import Dead, Dying
+from support.fixtures import Ground
 from support.store_model import GONE, LEASE, Model, No
 
 from swarm_hook_core.process import start_time

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground
-from test_store_schema import SCHEMAS, columns, has_the_contract, make
+from unit.store.test_store_schema import SCHEMAS, columns, has_the_contract, make
 
 from swarm_mcp.store import Store, schema
 
@@ -100,9 +100,7 @@ def columns_by_table(database: str) -> dict[str, set[str]]:
     """The names of the columns of each of the store's tables."""
     connection = sqlite3.connect(database)
     try:
-        return {
-            table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")} for table in schema.TABLES
-        }
+        return {table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")} for table in schema.TABLES}
     finally:
         connection.close()
 

@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, without_privileges
 
 from swarm_mcp.errors import StoreUnavailable
@@ -185,7 +185,9 @@ def test_an_old_file_is_migrated_without_loss(ground: Ground):
 
 
 def test_an_old_kv_keeps_its_owners(ground: Ground):
-    make(ground, OLD_FILE + "ALTER TABLE kv ADD COLUMN owner_identity TEXT; UPDATE kv SET owner_identity = 'identity:x';")
+    make(
+        ground, OLD_FILE + "ALTER TABLE kv ADD COLUMN owner_identity TEXT; UPDATE kv SET owner_identity = 'identity:x';"
+    )
     ground.store().close()
     assert {row["owner_identity"] for row in ground.sql("SELECT owner_identity FROM kv")} == {"identity:x"}
 
@@ -394,7 +396,9 @@ def mode(ground: Ground) -> str:
 
 def test_a_safe_sqlite_writes_ahead(ground: Ground):
     ground.store().close()
-    assert driver.wal_is_safe(driver.version(driver.load())), "the environment lacks a current SQLite: pip install pysqlite3"
+    assert driver.wal_is_safe(driver.version(driver.load())), (
+        "the environment lacks a current SQLite: pip install pysqlite3"
+    )
     assert mode(ground) == "wal"
 
 
@@ -421,7 +425,11 @@ def without_pysqlite3(tmp_path: Path) -> list[str]:
                 (site / entry.name).symlink_to(entry)
     rest = [folder for folder in FOLDERS if Path(folder) not in places and not (Path(folder) / "pysqlite3").is_dir()]
     folders = [str(site), *rest]
-    return [*BARE_PYTHON, "-c", f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())"]
+    return [
+        *BARE_PYTHON,
+        "-c",
+        f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())",
+    ]
 
 
 def test_without_pysqlite3_an_affected_library_uses_a_rollback_journal(ground: Ground, without_pysqlite3):

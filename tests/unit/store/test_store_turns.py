@@ -8,8 +8,8 @@ import threading
 import time
 from pathlib import Path
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
 from swarm_mcp.errors import StoreUnavailable

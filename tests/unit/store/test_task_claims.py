@@ -6,8 +6,8 @@ import os
 import statistics
 import time
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 from support.task_fixtures import begun, events, read_mail, refused, request, status
 
@@ -260,7 +260,6 @@ def test_an_open_task_of_a_live_session_is_that_sessions(ground: Ground) -> None
         assert store.tasks.claim(worker, task["id"])["prior_status"] == "open"
 
 
-
 def test_an_open_task_is_reserved_for_one_worker(ground: Ground) -> None:
     planner, worker, late = ground.session("p"), ground.session("w"), ground.session("l")
     with ground.store() as store:
@@ -405,7 +404,6 @@ def test_who_is_overtaken_between_search_and_claim_gets_the_next(
         assert overtaken == ids[:2]
         with refused("No claimable"):
             store.tasks.claim_next(worker)
-
 
 
 def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground
 from support.task_fixtures import As, begun, events, mail, read_mail, request, status
-from test_workspace import Herdr
+from unit.workspace.test_workspace import Herdr
 
 from swarm_mcp.cli.completion import candidates
 from swarm_mcp.server.tool import NOT_REGISTERED
@@ -203,7 +203,6 @@ def test_what_has_ended_is_listed_last(ground: Ground) -> None:
     shown = ground.swarm("inspect", "--json").json["tasks"]
     assert [task["title"] for task in shown] == ["two", "one", "three"]
     assert list(shown[0]) == ["id", "type", "title", "status", "assignee", "requester"]
-
 
 
 def test_a_task_is_requested_from_the_command_line(ground: Ground) -> None:

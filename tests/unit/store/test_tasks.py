@@ -115,7 +115,6 @@ def test_a_time_far_ahead_stops_no_change_of_its_scope(ground: Ground, late: obj
         assert first["changed_at"] < then["changed_at"]
 
 
-
 def test_an_idempotency_key_makes_one_task(ground: Ground) -> None:
     planner = ground.session("p")
     with ground.store() as store:
@@ -160,7 +159,6 @@ def test_a_task_names_only_what_its_requester_may_see(ground: Ground, field: str
             store.tasks.request_batch(stranger, [{"type": "fix", "title": "t", **named}])
         assert [detail["field"] for detail in answer["details"]] == [field]
         assert request(store, owner, **named)["id"] != hidden
-
 
 
 @pytest.mark.parametrize(
@@ -336,7 +334,6 @@ def test_a_result_nested_without_end_is_refused_in_words(ground: Ground) -> None
         assert status(store, task) == "in_progress"
 
 
-
 @pytest.mark.parametrize(
     ("text", "entry"),
     [
@@ -469,7 +466,6 @@ def test_locks_end_with_a_task_that_its_approval_cancels(ground: Ground) -> None
         assert store.locks.of(worker["id"]) == []
 
 
-
 def test_a_declared_file_is_released_under_any_of_its_names(ground: Ground) -> None:
     planner, worker = ground.session("p"), ground.session("w")
     (ground.repo / "real").mkdir()
@@ -525,7 +521,6 @@ def test_the_next_session_does_not_inherit_that_the_last_was_stuck(ground: Groun
         task = store.tasks.get(ground.scope, task["id"])
         assert (task["status"], task["progress_summary"]) == ("open", "half")
         assert (task["blocked_reason"], task["expected_next_update_at"]) == (None, None)
-
 
 
 def test_who_goes_in_order_is_not_announced_nor_who_held_nothing(ground: Ground) -> None:

@@ -7,12 +7,12 @@ import os
 import random
 import time
 
-from support import many_processes as crowd
 import pytest
-from support import sessions
-from support.fixtures import Ground
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import many_processes as crowd
+from support import sessions
+from support.fixtures import Ground
 from support.foreign_client import BASE_TABLES, Other
 from support.toolbox import Hands
 
@@ -147,7 +147,12 @@ report(account)
 
 def test_six_processes_of_both_kinds_never_hold_one_file_together(ground: Ground, other: Other):
     held = ground.repo / "contended"
-    given = {"database": ground.database, "file": str(held), "scope": ground.scope, "tests": os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))}
+    given = {
+        "database": ground.database,
+        "file": str(held),
+        "scope": ground.scope,
+        "tests": os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")),
+    }
     members = crowd.run(RIVALS, [{**given, "them": number % 2 == 0, "seed": number} for number in range(6)])
     assert [member.code for member in members] == [0] * 6, [member.err for member in members]
     accounts = [member.reports[0] for member in members]

@@ -7,8 +7,8 @@ import re
 import sys
 import time
 
-from support import many_processes as crowd
 import pytest
+from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, time_limit
 
 from swarm_mcp.cli.commands.cleanup import COUNTERS
@@ -85,7 +85,9 @@ def test_what_is_due_goes_and_is_counted(cluttered: Ground):
     assert (report["dry_run"], report["mode"], report["scope"]) == (False, "manual", None)
     assert abs(report["at"] - time.time()) < 60
     assert sorted(report["kv_keys_deleted"]) == sorted(
-        f"{scope}:{key}" for scope in ("/a", "/b") for key in ("progress/nobody", "plan/nobody", "identity/herdr/nobody")
+        f"{scope}:{key}"
+        for scope in ("/a", "/b")
+        for key in ("progress/nobody", "plan/nobody", "identity/herdr/nobody")
     )
     left = everything(cluttered)
     assert {row["id"][:4] for row in left["instances"]}.isdisjoint({"gone"}) and len(left["instances"]) == 2
@@ -103,7 +105,15 @@ def test_what_is_due_goes_and_is_counted(cluttered: Ground):
     events = {row["type"] for row in left["events"] if row["type"].startswith("cleanup.")}
     assert events == {
         f"cleanup.{what}_deleted"
-        for what in ("orphan_locks", "terminal_spawn_locks", "messages", "terminal_tasks", "non_lock_context_rows", "events", "kv")
+        for what in (
+            "orphan_locks",
+            "terminal_spawn_locks",
+            "messages",
+            "terminal_tasks",
+            "non_lock_context_rows",
+            "events",
+            "kv",
+        )
     }
 
 
@@ -127,7 +137,9 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(cluttered: Ground, scope: 
 
 def test_one_scope_leaves_the_others_alone(cluttered: Ground, monkeypatch):
     def of_b() -> dict:
-        rows = {table: [row for row in rows if row.get("scope") == "/b"] for table, rows in everything(cluttered).items()}
+        rows = {
+            table: [row for row in rows if row.get("scope") == "/b"] for table, rows in everything(cluttered).items()
+        }
         return {table: found for table, found in rows.items() if found}
 
     before = of_b()
@@ -221,7 +233,9 @@ TABLE_SCAN = re.compile(r"SCAN (messages|events|tasks|context|kv|swarm_denials)\
 
 
 def left(ground: Ground) -> dict[str, int]:
-    counts = {table: ground.sql(f"SELECT count(*) AS n FROM {table} WHERE {what}")[0]["n"] for table, what in PILES.items()}
+    counts = {
+        table: ground.sql(f"SELECT count(*) AS n FROM {table} WHERE {what}")[0]["n"] for table, what in PILES.items()
+    }
     counts["orphans"] = ground.sql("SELECT count(*) AS n FROM context WHERE id LIKE 'o%'")[0]["n"]
     counts["locks"] = ground.sql("SELECT count(*) AS n FROM context WHERE id LIKE 'l%'")[0]["n"]
     return counts
@@ -251,7 +265,9 @@ def test_a_pass_says_what_it_removed(ground: Ground, monkeypatch):
         f"cleanup.{what}_deleted"
         for what in ("orphan_locks", "messages", "terminal_tasks", "non_lock_context_rows", "events", "kv")
     }
-    assert {(json.loads(payload)["count"], json.loads(payload)["mode"]) for payload in told.values()} == {(1, "periodic")}
+    assert {(json.loads(payload)["count"], json.loads(payload)["mode"]) for payload in told.values()} == {
+        (1, "periodic")
+    }
 
 
 def test_passes_are_rare_and_closer_together_while_something_is_left(ground: Ground, monkeypatch):

@@ -120,9 +120,7 @@ def globbed(code, pattern: str, folder: str, places: bool, recursive: bool = Tru
         if not _is_under(base, path):
             return []
         inside = [] if path == base else os.path.relpath(path, base).split("/")
-        return [
-            _element(folder, inside[:depth], places) for depth in range(1, len(inside) + 1) if fits(inside[:depth])
-        ]
+        return [_element(folder, inside[:depth], places) for depth in range(1, len(inside) + 1) if fits(inside[:depth])]
 
     deep = recursive and "**" in parts
     return Files(base, candidates, lambda: _listed(base, deep), folder, Place if places else _itself)

@@ -121,7 +121,7 @@ def _mapped(code, a):
     files = disk.files_in(value)
     if files is not None:
         if isinstance(function, Name) and function.dotted in ("str", "pathlib.Path", "os.path.abspath"):
-            change = lambda one: code.call(function, [one], {})  # noqa: E731
+            change = lambda one: code.call(function, [one], {})
             return disk.derived(files, lambda one: [change(one)], change)
         if isinstance(function, Function):
             from _ast import Name as NameNode

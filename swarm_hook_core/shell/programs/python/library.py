@@ -32,6 +32,7 @@ _SAME = {
     "asyncio.subprocess.create_subprocess_shell": "os.system",
 }
 
+
 def known_name(code, dotted: str):
     """The value of ``module.name``."""
     dotted = _SAME.get(dotted, dotted)
@@ -116,7 +117,6 @@ def _of_path(code, name: str, args: list):
     if name in ("exists", "isfile", "isdir", "lexists", "islink"):
         return writing.asked(code, name, text_of(args[0]) if args else UNKNOWN)
     return spread(lambda *texts: path_function(name, list(texts), code.folder, code.home()), *args)
-
 
 
 def _function(dotted: str):

@@ -34,6 +34,7 @@ _SAVING = frozenset("savefig to_csv to_json to_excel to_parquet to_pickle to_fea
 
 _CHANGES = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
 
+
 def call_method(code, owner, name: str, args: list, named: dict):
     """What calling method `name` of a value gives; its effects happen."""
     if isinstance(owner, Choice):

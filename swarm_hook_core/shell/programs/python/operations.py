@@ -40,6 +40,7 @@ _PURE_TEXT = frozenset(
     " isalnum isupper islower isspace isidentifier isnumeric isdecimal encode zfill ljust rjust center".split()
 )
 
+
 def text_method(text: str, name: str, args: list, named: dict):
     """What method `name` of a str gives."""
     if name == "join" and len(args) == 1 and is_known(text):
@@ -251,4 +252,3 @@ def path_function(name: str, args: list, folder, home: str):
         start = os.path.join(folder, texts[1]) if len(texts) > 1 else folder
         return os.path.relpath(os.path.join(folder, texts[0]), start)
     return ANY
-

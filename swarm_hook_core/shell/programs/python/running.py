@@ -18,6 +18,7 @@ from swarm_hook_core.shell.programs.python.values import (
 
 OTHER_CODE = "Python code that runs other code"
 
+
 def _run(code, a):
     """``subprocess.run`` and its like."""
     words = a.get(0, "args", ANY)

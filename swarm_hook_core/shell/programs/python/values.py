@@ -13,6 +13,7 @@ MOST = 300  # elements of a list that is gone through
 CHOICES = 12
 SCRATCH = "/tmp/swarm-nowhere"  # stands for what ``tempfile`` makes: nothing in it is of interest
 
+
 class Unknown:
     """A value that nobody knows; `dotted`: the call that made it, where that is known."""
 
@@ -23,6 +24,7 @@ class Unknown:
 
 
 ANY = Unknown()
+
 
 class Place:
     """A ``pathlib`` path."""

@@ -67,6 +67,7 @@ OPENERS = {  # opener -> where its mode is, and the mode without one
     "io.FileIO": (1, "r"),
 }
 
+
 def opened(code, file, mode):
     """``open(file, mode)``."""
     modes = alternatives(mode)

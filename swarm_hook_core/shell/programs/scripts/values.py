@@ -46,9 +46,7 @@ class Values(Structure):
             if cuts and signs == ("?",):
                 other = self.cuts(found, cuts[0] + 1, stop, (":",))
                 if other:
-                    return texts_of(
-                        [*self.texts(found, cuts[0] + 1, other[0]), *self.texts(found, other[0] + 1, stop)]
-                    )
+                    return texts_of([*self.texts(found, cuts[0] + 1, other[0]), *self.texts(found, other[0] + 1, stop)])
             elif cuts and self.language.name == "javascript":
                 return texts_of([*self.texts(found, start, cuts[0]), *self.texts(found, cuts[0] + 1, stop)])
         cuts = self.cuts(found, start, stop, self.language.joins)
