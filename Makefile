@@ -8,6 +8,8 @@ WORKERS   ?= $(shell cores=$(CORES); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "
 
 BIN       := $(SWARM_DEV)/venv/bin
 INSTALLED := $(SWARM_DEV)/installed
+CHECK_BIN := $(SWARM_DEV)/check/bin
+CHECKERS  := $(SWARM_DEV)/checkers
 FETCHED   := $(SWARM_DEV)/clients/$(shell printf %s "$(CLIENTS)" | cksum | cut -d' ' -f1)
 SOURCES   := $(shell find pyproject.toml LICENSE README.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
 # exec: what Ctrl-C interrupts is pytest, which then shows its summary, and no shell around it.
@@ -15,7 +17,7 @@ PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CL
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo test fast e2e bench clean
+.PHONY: demo test fast e2e check format bench clean
 .DEFAULT_GOAL := demo
 
 # One session's lock denies another's write: through the real hook processes, then in the real clients found here.
@@ -40,6 +42,18 @@ e2e: $(INSTALLED) $(FETCHED)
 	@echo "running tests/e2e, which takes many minutes; Ctrl-C shows what has failed so far"
 	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/e2e -n 3 --dist loadgroup
 
+# What needs no run: lint, layout, types, and which module may import which. The tools have an environment of their own,
+# beside what the types of our dependencies need.
+check: $(CHECKERS)
+	@"$(CHECK_BIN)/ruff" check --quiet .
+	@"$(CHECK_BIN)/ruff" format --quiet --check . || { echo "run: make format" >&2; exit 1; }
+	@PYTHONPATH=. "$(CHECK_BIN)/lint-imports" --no-cache
+	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy"
+
+format: $(CHECKERS)
+	@"$(CHECK_BIN)/ruff" check --quiet --fix . || true
+	@"$(CHECK_BIN)/ruff" format --quiet .
+
 bench: $(INSTALLED)
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" -m bench $(BENCH)
 
@@ -50,6 +64,14 @@ $(INSTALLED): $(SOURCES)
 	@echo "installing swarm-mcp and what its tests need"
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check ".[test]"
+	@touch "$@"
+
+$(CHECKERS): pyproject.toml
+	@mkdir -p "$(SWARM_DEV)"
+	@test -x "$(CHECK_BIN)/python" || "$(PYTHON)" -m venv "$(SWARM_DEV)/check"
+	@echo "installing what checks the code"
+	@"$(CHECK_BIN)/python" -m pip install --quiet --disable-pip-version-check ".[check]"
+	@"$(CHECK_BIN)/python" -m pip uninstall --quiet --yes swarm-mcp
 	@touch "$@"
 
 $(FETCHED):
