@@ -54,8 +54,9 @@ format: $(CHECKERS)
 	@"$(CHECK_BIN)/ruff" check --quiet --fix . || true
 	@"$(CHECK_BIN)/ruff" format --quiet .
 
+# Writes docs/measurements.md; BENCH="--part shell" measures one of its sections anew.
 bench: $(INSTALLED)
-	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" -m bench $(BENCH)
+	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" -m bench --page docs/measurements.md $(BENCH)
 
 # What is installed is the wheel, so that the tests see what users get.
 $(INSTALLED): $(SOURCES)

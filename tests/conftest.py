@@ -16,8 +16,8 @@ from hypothesis import settings
 
 FOREIGN_PREFIXES = ("SWARM_", "HERDR_", "CLAUDE", "CODEX_", "HERMES_", "XDG_")
 FOREIGN_NAMES = (
-    "AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR",
-    "CLICOLOR_FORCE",
+    "AGENT_IDENTITY", "TERMINAL_CWD", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
+    "CLICOLOR", "CLICOLOR_FORCE",
 )  # fmt: skip
 # A busy machine is no defect: what is slow is measured in tests/bench.
 settings.register_profile("swarm", deadline=None)

@@ -1,4 +1,4 @@
-"""What hooks and coordinator cost: `make bench`, or `python -m tests.bench` in an environment that has swarm-mcp.
+"""What hooks and coordinator cost: `make bench`.
 
 Every case runs the command an installed plugin would run (``swarm-mcp bundle --local``, command from
 its ``hooks.json``, through a shell as both clients do) and checks the answer of every single run.
@@ -38,7 +38,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from . import figures, imports, stores
+from . import figures, imports, page, stores
 from .coordinator import Coordinator
 from .figures import Series
 from .harness import Harness
@@ -272,7 +272,10 @@ def main() -> int:
     parser.add_argument("--shell", default="/bin/sh", help="runs the hooks; Codex takes the user's $SHELL")
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
     parser.add_argument("--imports", action="store_true", help="only show what one check of a hook imports")
-    parts = ("all", "hooks", "shell", "coordinator", "locks", "harness")
+    parts = ("all", *page.TITLES)
+    parser.add_argument(
+        "--page", type=lambda path: Path(path).resolve(), help="write what was measured into this page's sections"
+    )
     parser.add_argument("--part", choices=parts, default="all", help="what to measure")
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
@@ -288,26 +291,49 @@ def main() -> int:
 
 
 def _measure(bench: Bench, options: argparse.Namespace) -> int:
+    if options.imports:
+        _measure_hooks(bench, options)
+        return 0
+    measures = {
+        "corpus": _measure_corpus,
+        "hooks": lambda: _measure_hooks(bench, options),
+        "shell": lambda: _measure_shell(bench, options),
+        "coordinator": lambda: _measure_coordinator(bench, options),
+        "locks": lambda: _measure_locks(bench),
+        "harness": lambda: _measure_harness(bench, options),
+    }
     missed: list[str] = []
-    if options.part in ("all", "hooks"):
-        missed += _measure_hooks(bench, options)
-    if options.part in ("all", "shell") and not options.imports:
-        missed += _measure_shell(bench, options)
-    if options.part in ("all", "coordinator") and not options.imports:
-        coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-        coordinator.measure(options.runs)
-        missed += coordinator.missed
-    if options.part in ("all", "locks") and not options.imports:
-        locks = Locks(bench.root, str(bench.checkout), bench.bare_env)
-        locks.measure()
-        missed += locks.missed
-    if options.part in ("all", "harness") and not options.imports:
-        harness = Harness(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
-        harness.measure(options.runs)
-        missed += harness.missed
-    if not options.imports:
-        print("\n".join(f"OVER THE LIMIT: {miss}" for miss in missed) or "all limits hold")
+    for part, measure in measures.items():
+        if options.part in ("all", part):
+            with page.Tee() as shown:
+                missed += measure()
+            if options.page:
+                page.put(options.page, part, shown.text)
+    print("\n".join(f"OVER THE LIMIT: {miss}" for miss in missed) or "all limits hold")
     return 1 if missed and options.check else 0
+
+
+def _measure_corpus() -> list[str]:
+    print(page.corpus())
+    return []
+
+
+def _measure_coordinator(bench: Bench, options: argparse.Namespace) -> list[str]:
+    coordinator = Coordinator(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    coordinator.measure(options.runs)
+    return coordinator.missed
+
+
+def _measure_locks(bench: Bench) -> list[str]:
+    locks = Locks(bench.root, str(bench.checkout), bench.bare_env)
+    locks.measure()
+    return locks.missed
+
+
+def _measure_harness(bench: Bench, options: argparse.Namespace) -> list[str]:
+    harness = Harness(bench.plugin, bench.root, str(bench.checkout), bench.bare_env)
+    harness.measure(options.runs)
+    return harness.missed
 
 
 def _measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:

@@ -88,6 +88,20 @@ def recall(analysed: Iterable[Analysed]) -> dict[str, tuple[int, int]]:
     return {kind: (found, real) for kind, (found, real) in sorted(counts.items())}
 
 
+def summary(analysed: list[Analysed]) -> str:
+    """Writes found by kind of command, what is made of harmless commands, and processor time in milliseconds."""
+    literal = [one for one in analysed if one.block.folder == "writes" and one.block.is_literal]
+    harmless = [one for one in analysed if one.block.folder == "reads"]
+    told = [f"{kind or 'all':15}{found:5} of {real:5} writes found" for kind, (found, real) in recall(literal).items()]
+    denied, spoken = sum(bool(one.beyond) for one in harmless), sum(one.is_open and not one.runs for one in harmless)
+    told.append(f"harmless commands: {len(harmless)}, denied {denied}, told something {spoken}")
+    times = sorted(1000 * one.seconds for one in analysed)
+    shares = ((0.5, "median"), (0.9, "p90"), (0.99, "p99"), (1.0, "worst"))
+    spent = (f"{name} {times[min(len(times) - 1, int(len(times) * share))]:.2f}" for share, name in shares)
+    told.append(f"processor time in ms: {', '.join(spent)}")
+    return "\n".join(told)
+
+
 def lines(analysed: list[Analysed]) -> str:
     """The figures, and what was missed, by kind."""
     told = [f"{kind or 'all':15}{found:5} of {real:5} writes found" for kind, (found, real) in recall(analysed).items()]

@@ -275,10 +275,11 @@ def test_every_flag_is_one_of_the_client(claude: ClaudeCode, tmp_path: Path) -> 
         additional_directories=(str(tmp_path),), resume_session_id="0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10",
         fork_session=True, output_schema={"type": "object"}, max_cost_usd=1.0, max_turns=1,
     )  # fmt: skip
-    run = lambda *argv: subprocess.run(
-        ["claude", *argv], env=claude.ground.env, cwd=claude.ground.checkout, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+
+    def run(*argv: str) -> subprocess.CompletedProcess:
+        place = {"env": claude.ground.env, "cwd": claude.ground.checkout, "stdin": subprocess.DEVNULL}
+        return subprocess.run(["claude", *argv], **place, capture_output=True, text=True, timeout=60)
+
     known = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", run("--help").stdout))
     assert "--print" in known
     unlisted = set()

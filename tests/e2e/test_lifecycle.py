@@ -164,7 +164,7 @@ def test_a_killed_session_frees_its_locks(client: Client) -> None:
 def test_a_killed_session_leaves_no_process(client: Client) -> None:
     with client.held("work", client.create("new.md", "new\n")) as doomed:
         doomed.kill()
-        left = wait_for(lambda: [] == client.ground.own_processes(), 5.0)
+        left = wait_for(lambda: not client.ground.own_processes(), 5.0)
     assert left, f"alive 5 s after the client was killed: {client.ground.own_processes()}"
 
 
@@ -230,7 +230,7 @@ def test_a_killed_terminal_frees_its_locks(client: Client) -> None:
         (own,) = coordinator.sessions()
         coordinator.lock(own["id"], "notes.md", "never to be released")
         terminal.close()
-        wait_for(lambda: [] == client.ground.own_processes(), 10.0)
+        wait_for(lambda: not client.ground.own_processes(), 10.0)
     client.models.script("next", client.replace(*CHANGE))
     client.ask(play("next"))
     assert_text(client, "notes.md", "line two\n")
