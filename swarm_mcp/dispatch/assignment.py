@@ -1,15 +1,23 @@
-"""What a supervisor is told when it is started: one JSON object, through a pipe.
+"""What a supervisor is told when it is started (one JSON object, through a pipe), and the run that comes of it.
 
-Neither argv nor a file: others can read the one, and the other might be left lying about with what is in a prompt.
+Neither argv nor a file carries it: others can read the one, and the other might be left lying about with its prompt.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from swarm_mcp.dispatch.spawners import Worker
+from swarm_mcp.dispatch.spawners import WorkerSpec
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.settings import HARNESS_OF
+
+if TYPE_CHECKING:
+    from swarm_mcp.harness.adapter import HarnessAdapter
+    from swarm_mcp.harness.query import HarnessQuery
+
+GO_ON = "You were interrupted while you worked on this task, and are to go on with it. Look first at what is done."
 
 
 class Assignment(NamedTuple):
@@ -43,14 +51,12 @@ class Assignment(NamedTuple):
     log: str = ""
 
     def to_text(self) -> str:
-        """The JSON object."""
-        import json
-
+        """Return the assignment as JSON."""
         return json.dumps(self._asdict())
 
 
-def assignment_of(worker: Worker, run_id: str, **more) -> Assignment:
-    """The assignment of a worker that a dispatch wants started."""
+def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, log: str = "") -> Assignment:
+    """Return the assignment of a worker that is to be started."""
     runtimes = {harness: runtime for runtime, harness in HARNESS_OF.items()}
     return Assignment(
         scope=worker.requester["scope"],
@@ -62,22 +68,56 @@ def assignment_of(worker: Worker, run_id: str, **more) -> Assignment:
         role=worker.role,
         harness=worker.harness,
         cwd=worker.cwd,
-        label=f"{worker.words} origin:{runtimes.get(worker.harness, worker.harness)}",
+        label=f"{worker.label_words} origin:{runtimes.get(worker.harness, worker.harness)}",
         message=worker.message,
         lock=worker.lock,
         command=worker.command,
         run=worker.run,
-        **more,
+        env=env or {},
+        log=log,
     )
 
 
 def read(text: str) -> Assignment:
-    """The assignment in `text`. Raises SwarmError where it is none, as when whoever wrote it was killed."""
-    import json
-
+    """Return the assignment in `text`. Raises SwarmError where it is none, as when its writer was killed."""
     try:
-        fields = json.loads(text)
-        given = Assignment(**fields)
+        assignment = Assignment(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
         raise SwarmError("this is no assignment; swarm-mcp dispatch gives one") from None
-    return given._replace(command=tuple(given.command))
+    return assignment._replace(command=tuple(assignment.command))
+
+
+def query_of(
+    assignment: Assignment, adapter: HarnessAdapter, task: Mapping, previous: Mapping | None = None, reached: str = ""
+) -> HarnessQuery:
+    """Return what a harness is asked on behalf of a task (its row).
+
+    `previous`: the session that the run continues, None for a new one. `reached`: how far an earlier run came.
+    """
+    from swarm_mcp.harness.prompting import run_environment, task_prompt, with_system_prompt
+    from swarm_mcp.harness.query import EDIT, HarnessQuery
+
+    run = assignment.run
+    query = HarnessQuery(
+        prompt="",
+        cwd=assignment.cwd,
+        mode=run.get("mode") or EDIT,
+        model=run.get("model") or "",
+        effort=run.get("effort") or "",
+        command=assignment.command,
+        timeout_seconds=run.get("timeout_seconds") or 0.0,
+        max_cost_usd=run.get("max_cost_usd") or 0.0,
+        instance_id=assignment.instance_id,
+        scope=assignment.scope,
+        label=assignment.label,
+        role=assignment.role,
+        task_id=assignment.task_id,
+        requester_id=assignment.requester_id,
+        run_id=assignment.run_id,
+    )
+    linked = {"linked_task_ids": task["depends_on"] or []}
+    context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
+    message = f"{GO_ON}\n\n{assignment.message}" if previous else assignment.message
+    # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.
+    prompt = task_prompt(task, message, reached, query=query, context=context)
+    return with_system_prompt(query, adapter)._replace(prompt=prompt, env=run_environment(query, context))

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 from swarm_mcp.store import task_rows
 from swarm_mcp.store.task_states import TERMINAL
 
-EVERY = -1
+ALL = -1  # messages, in one go
 
 
-class CompletionWait:
-    """A wait for one task of `requester`, for at most `seconds` from now."""
+class CompletionWait(NamedTuple):
+    """A wait for the end of one task of `requester`, begun at `begun` (``time.monotonic()``), for at most `seconds`."""
 
-    def __init__(self, requester: dict, task_id: str, seconds: float):
-        self.requester = requester
-        self.task_id = task_id
-        self._begun = time.monotonic()
-        self._seconds = seconds
+    requester: dict
+    task_id: str
+    seconds: float
+    begun: float
 
-    def left(self) -> float:
-        """Seconds until the wait is over."""
-        return max(0.0, self._begun + self._seconds - time.monotonic())
+    @classmethod
+    def of(cls, requester: dict, task_id: str, seconds: float) -> CompletionWait:
+        """Return a wait that begins now."""
+        return cls(requester, task_id, seconds, time.monotonic())
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the wait is over."""
+        return max(0.0, self.begun + self.seconds - time.monotonic())
 
     def look(self, store) -> dict | None:
-        """How the wait ended, None while it goes on.
+        """Return how the wait ended, None while it goes on.
 
         ``{status, task_id, waited_seconds}`` with `status` ``completed`` (with ``task_status`` done, failed or
         cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no such
@@ -36,13 +41,13 @@ class CompletionWait:
             status = "missing"
         elif task["status"] in TERMINAL:
             status = "completed"
-        elif not self.left():
+        elif not self.seconds_left():
             status = "timeout"
         else:
             return None
-        waited = round(time.monotonic() - self._begun, 3)
+        waited = round(time.monotonic() - self.begun, 3)
         ended: dict = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
         if task:
             ended.update(task_status=task["status"], result=task["result"], task=task)
-        ended["messages"] = store.messages.take(self.requester, EVERY, about=self.task_id)
+        ended["messages"] = store.messages.take(self.requester, ALL, about=self.task_id)
         return ended

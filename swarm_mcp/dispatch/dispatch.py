@@ -1,275 +1,330 @@
-"""A dispatch, step by step: find or make the task, then a worker for it.
+"""A dispatch: a request becomes a task, the task gets a worker, the requester gets an answer.
 
-A dispatch waits twice at most, for a worker that is being started and for the task's end. So it is an
-object that is asked again after each change to the store (`advance`), by a command that blocks or by a
-server that must not.
+The flow is a chain of states, each a record that is not changed any more::
+
+    Planned -> (task, worker) -> Starting -> Answered -> AwaitingEnd -> Finished
+
+A task that a live worker takes skips ``Starting``; an answer that nobody waits longer for skips ``AwaitingEnd``.
+``Starting`` and ``AwaitingEnd`` wait for a change of the store, so a dispatch is asked again after each (`advance`), by
+a command that blocks or by a server that must not.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from typing import NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch import workers
 from swarm_mcp.dispatch.completion import CompletionWait
-from swarm_mcp.dispatch.dispatch_task import Commission
-from swarm_mcp.dispatch.mode_limits import require_below
-from swarm_mcp.dispatch.request import Order, checked, require_gateway, scrubbed
-from swarm_mcp.dispatch.spawners import SUPERVISED, SpawnFailed, Worker, canonical, spawner
-from swarm_mcp.dispatch.worker_command import RUN, left_out_of, outfit
+from swarm_mcp.dispatch.dispatch_task import DispatchTask, find_or_make
+from swarm_mcp.dispatch.request import (
+    DispatchRequest,
+    PublicTexts,
+    checked,
+    public_texts,
+    require_gateway,
+    require_own_limits,
+)
+from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, spawner
+from swarm_mcp.dispatch.worker_command import RUN_OPTIONS, WorkerCommand, worker_command
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
-from swarm_mcp.settings import Settings
 from swarm_mcp.store import spawn_locks
 from swarm_mcp.store.registration import new_id
 from swarm_mcp.store.runs import PAUSED, RESUME
 from swarm_mcp.store.task_states import OPEN, TERMINAL
 from swarm_mcp.visibility import may_meet
 
-LOOK_SECONDS = 0.5
-_UNSHOWN = ("supervisor", "log")  # facts for ourselves
+POLL_SECONDS = 0.5
+_INTERNAL_FACTS = ("supervisor", "log")  # of a spawn; not for the answer
 SECRET_WARNING = (
     "there is a secret in what was dispatched: the task's title and description have it masked, the worker is told it"
     " as it stands; better name the variable or file that holds it"
 )
 
 
-class Handover:
-    """One dispatch by `requester` (its row). The answer is complete once `advance` returns it."""
+# --------------------------------------------------------------------- states
 
-    def __init__(self, requester: dict, order: Order):
-        require_gateway(requester)
-        self.requester = requester
-        self.order = checked(order)
-        settings = Settings(token(requester["label"] or "", "identity"))
-        self.spawner_name = canonical(self.order.spawner or settings.spawner)
-        self.harness, self.command = outfit(self.order, requester, self.spawner_name, settings)
-        self.cwd = clean(self.order.cwd, requester["directory"]) if self.order.cwd else requester["directory"]
-        if self.order.spawn and not os.path.isdir(self.cwd):
-            raise Refused(f"a worker cannot be started in {self.cwd}: there is no such folder")
-        self._commission = Commission(requester, self.order)
-        self.key = self._commission.key
-        self._warnings = left_out_of(self.order, self.spawner_name, self.harness)
-        self._warnings += [SECRET_WARNING] if scrubbed(self.order)[1] else []
-        self.task: dict = {}
-        self._answer: dict = {}
-        self._decision: dict = {}
-        self._lock: dict = {}  # of the spawn under way
-        self._facts: dict = {}
-        self._until = 0.0
-        self._completion: CompletionWait | None = None
+
+class Planned(NamedTuple):
+    """What a dispatch comes to before the store is touched: who asks, for what, and how a worker would be started."""
+
+    requester: dict
+    request: DispatchRequest
+    command: WorkerCommand
+    cwd: str
+    texts: PublicTexts
+    warnings: tuple[str, ...] = ()
+
+
+class Starting(NamedTuple):
+    """A worker has been set going. `facts` find it, `lock` keeps other dispatches from starting one more, and
+    `give_up_at` (``time.monotonic()``) is when the requester is told that it is still on its way."""
+
+    plan: Planned
+    work: DispatchTask
+    lock: dict
+    facts: dict
+    give_up_at: float
+
+
+class Answered(NamedTuple):
+    """What came of the dispatch is known."""
+
+    plan: Planned
+    answer: dict
+
+
+class AwaitingEnd(NamedTuple):
+    """The requester waits for the task's end."""
+
+    answer: dict
+    wait: CompletionWait
+
+
+class Finished(NamedTuple):
+    """The whole answer. Mail in its ``completion`` is claimed: acknowledge its ids once it has been handed out."""
+
+    answer: dict
+
+
+State = Planned | Starting | Answered | AwaitingEnd | Finished
+
+
+class Dispatch:
+    """One dispatch under way by `requester` (its row). Raises Refused for a request that cannot be carried out."""
+
+    def __init__(self, requester: dict, request: DispatchRequest):
+        self._state: State = plan(requester, request)
 
     def advance(self, store) -> dict | None:
-        """The answer, None while there is something to wait for: a change to the store, or `left` seconds.
+        """Go on as far as possible; return the answer, None while there is something to wait for.
 
-        ``{status, task_id, task, ...}`` as the contract has it for each status. Messages in
-        ``completion`` are claimed: acknowledge their ids once they have been handed out.
+        ``{status, task_id, task, ...}`` as the contract has it for each status. Raises what the store raises.
         """
-        if not self.task:
-            self._begin(store)
-        if self._lock and not self._look_for_worker(store):
-            return None
-        # Nobody is coming after a failure: the error is worth more at once than after the wait.
-        if self.order.completion_wait_seconds > 0 and self._answer["status"] != "spawn_failed":
-            if self._completion is None:
-                self._completion = CompletionWait(self.requester, self.task["id"], self.order.completion_wait_seconds)
-            ended = self._completion.look(store)
-            if ended is None:
+        while not isinstance(self._state, Finished):
+            following = _STEPS[type(self._state)](store, self._state)
+            if following is None:
                 return None
-            self._answer["completion"] = ended
-        return self._answer
+            self._state = following
+        return self._state.answer
 
-    def left(self) -> float:
-        """Seconds after which `advance` has something to say even if nothing changes."""
-        if self._completion:
-            return self._completion.left()
-        left = max(0.0, self._until - time.monotonic())
+    def seconds_left(self) -> float:
+        """Return the seconds after which `advance` has something to say even if nothing changes in the store."""
+        state = self._state
+        if isinstance(state, AwaitingEnd):
+            return state.wait.seconds_left()
+        if not isinstance(state, Starting):
+            return 0.0
+        left = max(0.0, state.give_up_at - time.monotonic())
         # That a supervisor has died changes nothing in the store.
-        return min(left, LOOK_SECONDS) if self.spawner_name in SUPERVISED else left
-
-    # -------------------------------------------------------------- the task
-
-    def _begin(self, store) -> None:
-        if self.order.spawn:
-            require_below(store, self.requester, self.order)
-        commission = self._commission
-        commission.settle(store, self._find_worker)
-        self.task, self._decision, self.order, self.key = (
-            commission.task, commission.decision, commission.order, commission.key,
-        )  # fmt: skip
-        if self.task["status"] in TERMINAL:
-            return self._answered("already_terminal")
-        worker = None if self.order.force_spawn else self._bound(store)
-        if worker:
-            return self._prompt(store, worker)
-        if not self.order.spawn:
-            return self._answered("no_worker", role=self.order.role)
-        self._spawn(store)
-
-    # ------------------------------------------------------------ the worker
-
-    def _find_worker(self, store) -> dict | None:
-        order = self.order
-        passed_over = order.force_spawn or order.wants_new_worker()
-        return None if passed_over else workers.find(store, self.requester, order.role)
-
-    def _assigned(self, store) -> dict | None:
-        return workers.assigned(store, self.requester, self.task)
-
-    def _tell(self, store, worker: dict) -> dict:
-        order = self.order
-        return workers.tell(store, self.requester, worker, self.task, order.message, order.nudge, order.force)
-
-    def _bound(self, store) -> dict | None:
-        """The live session that the task is for: its assignee, else one found now, which it is given to."""
-        worker = self._assigned(store)
-        if worker is None and not self.order.resume:
-            worker = self._find_worker(store)
-        if worker and self.task["status"] == OPEN:
-            self._reserve(store, worker)
-            return self._assigned(store)
-        return worker
-
-    def _reserve(self, store, worker: dict) -> None:
-        """Give an open task to `worker`, unless somebody was faster."""
-        try:
-            self.task = store.tasks.reserve(self.task["id"], worker)
-        except Refused:
-            self.task = store.tasks.get(self.requester["scope"], self.task["id"]) or self.task
-
-    def _prompt(self, store, worker: dict) -> None:
-        run = store.runs.of_instance(worker["id"])
-        if self.order.resume and run and run["state"] == PAUSED:
-            store.runs.ask(run["id"], RESUME)
-        sent = self._tell(store, worker)
-        more = {}
-        if self.order.wants_new_worker() and not (run and run["harness"] == self.harness):
-            more["not_started"] = f"{label(worker['label'] or worker['id'])} works on it already"
-        self._answered("dispatched", recipient=worker["id"], prompt=sent, **more)
-
-    # ------------------------------------------------------------- the spawn
-
-    def _spawn(self, store) -> None:
-        """Start a worker, unless another dispatch is at it."""
-        name, reserved = spawn_locks.name_of(self.order.role, self.key), new_id()
-        with store.writing():
-            store.instances.require(self.requester["id"])
-            lock = spawn_locks.take(store, self.requester, name, self.task["id"], reserved)
-        if lock is None:
-            return self._in_flight(store, name)
-        # Whoever had the lock before may have brought a worker between our look and this.
-        self.task = store.tasks.get(self.requester["scope"], self.task["id"]) or self.task
-        worker = None if self.order.force_spawn else self._assigned(store)
-        if worker:
-            self._release(store, lock, "worker_found")
-            return self._prompt(store, worker)
-        chosen = spawner(self.spawner_name)
-        try:
-            facts = chosen.start(store, self._worker(reserved))
-        except SpawnFailed as error:
-            self._release(store, lock, "spawn_failed")
-            return self._answered("spawn_failed", spawner=self.spawner_name, error=str(error))
-        except BaseException:
-            self._release(store, lock, "spawn_failed")  # a server lives on, and would block the next dispatch
-            raise
-        self._lock, self._facts = lock, facts
-        with store.writing():
-            spawn_locks.started(store, lock, {"spawner": self.spawner_name, **facts})
-        patience = self.order.wait_seconds
-        self._until = time.monotonic() + (chosen.patience if patience is None else patience)
-
-    def _worker(self, reserved: str) -> Worker:
-        order = self.order
-        return Worker(
-            requester=self.requester,
-            task_id=self.task["id"],
-            instance_id=reserved,
-            role=order.role,
-            harness=self.harness,
-            command=self.command,
-            cwd=self.cwd,
-            label=order.label,
-            name=order.name,
-            message=order.message,
-            placement=order.placement,
-            title=self.task["title"],
-            lock=spawn_locks.name_of(order.role, self.key),
-            run={name: getattr(order, name) for name in RUN if getattr(order, name)},
-        )
-
-    def _look_for_worker(self, store) -> bool:
-        """Whether the spawn has come to its end, for this dispatch at least."""
-        lock, facts = self._lock, self._facts
-        shown = {name: value for name, value in facts.items() if name not in _UNSHOWN}
-        try:
-            seen = spawner(self.spawner_name).look(store, facts)
-        except SpawnFailed as error:
-            self._release(store, lock, "spawn_failed")
-            self._answered("spawn_failed", spawner=self.spawner_name, error=str(error), **shown)
-            self._lock = {}
-            return True
-        details = {"spawner": self.spawner_name, **shown}
-        if seen is None:
-            if time.monotonic() < self._until:
-                return False
-            if "ui_command_id" in facts:
-                details["ui_command"] = store.ui_commands.get(facts["ui_command_id"])
-            self._answered("spawn_in_flight", **details, spawn_lock=lock["file"])
-        else:
-            worker = store.instances.live(seen.get("instance_id") or "")
-            if worker:
-                self._welcome(store, worker)
-            elif self.spawner_name in SUPERVISED:
-                self._release(store, lock, "worker_through")  # it was quicker than this look
-            if self.spawner_name in SUPERVISED:
-                self.task = store.tasks.get(self.requester["scope"], self.task["id"]) or self.task
-            self._answered("spawned", **{**details, **seen}, spawn_lock=lock["file"])
-        self._lock = {}
-        return True
-
-    def _welcome(self, store, worker: dict) -> None:
-        """Give the task to a worker that has come up, and let the next dispatch start another."""
-        if self.task["status"] == OPEN:
-            self._reserve(store, worker)
-        if self.spawner_name not in SUPERVISED:
-            self._tell(store, worker)
-        if self.task["assignee"] == worker["id"]:
-            self._release(store, self._lock, "worker_arrived")
-
-    def _in_flight(self, store, name: str) -> None:
-        """Another dispatch is starting a worker; where that has come up unnoticed, the work is its."""
-        held = spawn_locks.holder(store, self.requester["scope"], name)
-        worker = spawn_locks.worker_of(store, held) if held else None
-        if worker and may_meet(self.requester["label"], worker["label"]):
-            if self.task["status"] == OPEN:
-                self._reserve(store, worker)
-            return self._prompt(store, worker)
-        viewer = token(self.requester["label"] or "", "identity")
-        self._answered("spawn_in_flight", lock=store.locks.describe(held, viewer) if held else None)
-
-    def _release(self, store, lock: dict, reason: str) -> None:
-        with store.writing():
-            spawn_locks.release(store, lock, reason)
-
-    # ------------------------------------------------------------ the answer
-
-    def _answered(self, status: str, **more) -> None:
-        task = self.task
-        self._answer = {"status": status, "task_id": task["id"], "task": task, **more}
-        if self._warnings:
-            self._answer["warnings"] = self._warnings
-        if self._decision:
-            self._answer["promotion"] = {"decision": self._decision}
+        return min(left, POLL_SECONDS) if state.plan.command.is_supervised else left
 
 
-def carry_out(store, requester: dict, order: Order) -> dict:
-    """Dispatch and wait here, blocking; the answer. Raises what a `Handover` raises."""
+def carry_out(store, requester: dict, request: DispatchRequest) -> dict:
+    """Dispatch and wait here, blocking; return the answer. Raises what a `Dispatch` raises."""
     from swarm_mcp.store.changes import Changes
 
-    handover = Handover(requester, order)
+    dispatch = Dispatch(requester, request)
     with Changes(store.path) as changes:
-        while (answer := handover.advance(store)) is None:
-            changes.wait(handover.left())
+        while (answer := dispatch.advance(store)) is None:
+            changes.wait(dispatch.seconds_left())
     return answer
+
+
+# ---------------------------------------------------------------------- steps
+
+
+def plan(requester: dict, request: DispatchRequest) -> Planned:
+    """Return what the request comes to. Raises Refused."""
+    require_gateway(requester)
+    request = checked(request)
+    command = worker_command(request, requester)
+    cwd = clean(request.cwd, requester["directory"]) if request.cwd else requester["directory"]
+    if request.spawn and not os.path.isdir(cwd):
+        raise Refused(f"a worker cannot be started in {cwd}: there is no such folder")
+    texts = public_texts(request)
+    has_secret = texts != (request.title, request.description, request.message)
+    warnings = (*command.warnings, *([SECRET_WARNING] if has_secret else []))
+    return Planned(requester, request, command, cwd, texts, warnings)
+
+
+def _begin(store, state: Planned) -> Starting | Answered:
+    """Find or make the task, then hand it to a live worker or have one started."""
+    requester, request = state.requester, state.request
+    if request.spawn:
+        require_own_limits(store, requester, request)
+    work = find_or_make(store, requester, request, state.texts)
+    if work.task["status"] in TERMINAL:
+        return _answered(state, work, "already_terminal")
+    worker = None if request.force_spawn else workers.assigned(store, requester, work.task)
+    if worker is None and not request.resume:
+        worker = workers.find(store, requester, request)
+    if worker and work.task["status"] == OPEN:
+        work = _reserved(store, state, work, worker)
+        worker = workers.assigned(store, requester, work.task)
+    if worker:
+        return _handed_over(store, state, work, worker)
+    if not request.spawn:
+        return _answered(state, work, "no_worker", role=request.role)
+    return _start_worker(store, state, work)
+
+
+def _start_worker(store, state: Planned, work: DispatchTask) -> Starting | Answered:
+    """Have a worker started, unless another dispatch is at it."""
+    requester, request = state.requester, state.request
+    name, instance_id = spawn_locks.name_of(request.role, work.key), new_id()
+    with store.writing():
+        store.instances.require(requester["id"])
+        lock = spawn_locks.take(store, requester, name, work.task["id"], instance_id)
+    if lock is None:
+        return _started_elsewhere(store, state, work, name)
+    # Whoever had the lock before may have brought a worker between our look and this.
+    work = _reread(store, state, work)
+    worker = None if request.force_spawn else workers.assigned(store, requester, work.task)
+    if worker:
+        _release(store, lock, "worker_found")
+        return _handed_over(store, state, work, worker)
+    chosen = spawner(state.command.spawner)
+    try:
+        facts = chosen.start(store, _worker_spec(state, work, instance_id, name))
+    except SpawnFailed as error:
+        _release(store, lock, "spawn_failed")
+        return _answered(state, work, "spawn_failed", spawner=state.command.spawner, error=str(error))
+    except BaseException:
+        _release(store, lock, "spawn_failed")  # a server lives on, and would block the next dispatch
+        raise
+    with store.writing():
+        spawn_locks.started(store, lock, {"spawner": state.command.spawner, **facts})
+    patience = chosen.patience if request.wait_seconds is None else request.wait_seconds
+    return Starting(state, work, lock, facts, time.monotonic() + patience)
+
+
+def _look_for_worker(store, state: Starting) -> Answered | None:
+    """Return the answer once the worker has come up, has failed, or has taken too long; None before."""
+    plan, work, lock = state.plan, state.work, state.lock
+    command = plan.command
+    details = {"spawner": command.spawner}
+    shown = {name: value for name, value in state.facts.items() if name not in _INTERNAL_FACTS}
+    try:
+        seen = spawner(command.spawner).look(store, state.facts)
+    except SpawnFailed as error:
+        _release(store, lock, "spawn_failed")
+        return _answered(plan, work, "spawn_failed", **details, error=str(error), **shown)
+    details.update(shown)
+    if seen is None:
+        if time.monotonic() < state.give_up_at:
+            return None
+        if "ui_command_id" in shown:
+            details["ui_command"] = store.ui_commands.get(shown["ui_command_id"])
+        return _answered(plan, work, "spawn_in_flight", **details, spawn_lock=lock["file"])
+    worker = store.instances.live(seen.get("instance_id") or "")
+    if worker:
+        if work.task["status"] == OPEN:
+            work = _reserved(store, plan, work, worker)
+        if not command.is_supervised:
+            _instruct(store, plan, work, worker)
+        if work.task["assignee"] == worker["id"]:
+            _release(store, lock, "worker_arrived")  # the next dispatch may start another
+    elif command.is_supervised:
+        _release(store, lock, "worker_through")  # it was quicker than this look
+    if command.is_supervised:
+        work = _reread(store, plan, work)
+    return _answered(plan, work, "spawned", **{**details, **seen}, spawn_lock=lock["file"])
+
+
+def _await_end(store, state: Answered) -> AwaitingEnd | Finished:
+    """Wait for the task's end where the requester wants that. After a failed start the error is worth more at once."""
+    seconds = state.plan.request.completion_wait_seconds
+    if seconds > 0 and state.answer["status"] != "spawn_failed":
+        return AwaitingEnd(state.answer, CompletionWait.of(state.plan.requester, state.answer["task_id"], seconds))
+    return Finished(state.answer)
+
+
+def _look_for_end(store, state: AwaitingEnd) -> Finished | None:
+    ended = state.wait.look(store)
+    return None if ended is None else Finished({**state.answer, "completion": ended})
+
+
+_STEPS = {Planned: _begin, Starting: _look_for_worker, Answered: _await_end, AwaitingEnd: _look_for_end}
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def _reread(store, plan: Planned, work: DispatchTask) -> DispatchTask:
+    return work._replace(task=store.tasks.get(plan.requester["scope"], work.task["id"]) or work.task)
+
+
+def _reserved(store, plan: Planned, work: DispatchTask, worker: dict) -> DispatchTask:
+    """Give an open task to `worker`, unless somebody was faster."""
+    try:
+        return work._replace(task=store.tasks.reserve(work.task["id"], worker))
+    except Refused:
+        return _reread(store, plan, work)
+
+
+def _instruct(store, plan: Planned, work: DispatchTask, worker: dict) -> dict:
+    nudge, force = plan.request.nudge, plan.request.force
+    return workers.instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
+
+
+def _handed_over(store, plan: Planned, work: DispatchTask, worker: dict) -> Answered:
+    """Tell a live worker, and the requester that it has been told."""
+    run = store.runs.of_instance(worker["id"])
+    if plan.request.resume and run and run["state"] == PAUSED:
+        store.runs.ask(run["id"], RESUME)
+    sent = _instruct(store, plan, work, worker)
+    more = {}
+    if plan.request.wants_new_worker and not (run and run["harness"] == plan.command.harness):
+        more["not_started"] = f"{label(worker['label'] or worker['id'])} works on it already"
+    return _answered(plan, work, "dispatched", recipient=worker["id"], prompt=sent, **more)
+
+
+def _started_elsewhere(store, plan: Planned, work: DispatchTask, name: str) -> Answered:
+    """Another dispatch is starting a worker; where that has come up unnoticed, it gets the work."""
+    held = spawn_locks.holder(store, plan.requester["scope"], name)
+    worker = spawn_locks.worker_of(store, held) if held else None
+    if worker and may_meet(plan.requester["label"], worker["label"]):
+        if work.task["status"] == OPEN:
+            work = _reserved(store, plan, work, worker)
+        return _handed_over(store, plan, work, worker)
+    viewer = token(plan.requester["label"] or "", "identity")
+    return _answered(plan, work, "spawn_in_flight", lock=store.locks.describe(held, viewer) if held else None)
+
+
+def _release(store, lock: dict, reason: str) -> None:
+    with store.writing():
+        spawn_locks.release(store, lock, reason)
+
+
+def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:
+    request = plan.request
+    return WorkerSpec(
+        requester=plan.requester,
+        task_id=work.task["id"],
+        instance_id=instance_id,
+        role=request.role,
+        harness=plan.command.harness,
+        command=plan.command.words,
+        cwd=plan.cwd,
+        label=request.label,
+        name=request.name,
+        message=work.message,
+        placement=request.placement,
+        title=work.task["title"],
+        lock=lock,
+        run={name: getattr(request, name) for name in RUN_OPTIONS if getattr(request, name)},
+    )
+
+
+def _answered(plan: Planned, work: DispatchTask, status: str, **more) -> Answered:
+    answer = {"status": status, "task_id": work.task["id"], "task": work.task, **more}
+    if plan.warnings:
+        answer["warnings"] = list(plan.warnings)
+    if work.decision:
+        answer["promotion"] = {"decision": work.decision}
+    return Answered(plan, answer)

@@ -12,7 +12,7 @@ import shlex
 from swarm_hook_core.coordinator import run
 from swarm_hook_core.labels import token
 from swarm_hook_core.payload import loads
-from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, shown_name
+from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
 from swarm_mcp.settings import Settings
 from swarm_mcp.store import panes
 
@@ -26,8 +26,8 @@ class HerdrPanes:
 
     patience = 30.0
 
-    def start(self, store, worker: Worker) -> dict:
-        """See ``spawners.Spawner``."""
+    def start(self, store, worker: WorkerSpec) -> dict:
+        """Implement ``spawners.Spawner``."""
         known = panes.published(store, worker.requester["id"])
         settings = Settings(token(worker.requester["label"] or "", "identity"))
         socket = known.get("socket_path") or settings.first("HERDR_SOCKET_PATH")
@@ -44,17 +44,17 @@ class HerdrPanes:
         return {**facts, "placement_ignored": ignored} if ignored else facts
 
     def look(self, store, facts: dict) -> dict | None:
-        """See ``spawners.Spawner``."""
+        """Implement ``spawners.Spawner``."""
         worker = store.instances.live(facts["instance_id"])
         return {"instance_id": worker["id"]} if worker else None
 
 
-def command_line(worker: Worker) -> str:
+def command_line(worker: WorkerSpec) -> str:
     """The line that starts the worker in a shell: what it is to be goes into its environment. Raises SpawnFailed."""
     variables = {
         "SWARM_MCP_INSTANCE_ID": worker.instance_id,
         "SWARM_MCP_SCOPE": worker.requester["scope"],
-        "SWARM_MCP_LABEL": worker.words,
+        "SWARM_MCP_LABEL": worker.label_words,
         "SWARM_AGENT_ROLE": worker.role,
         "AGENT_IDENTITY": token(worker.requester["label"] or "", "identity"),
     }
@@ -74,7 +74,7 @@ class _Herdr:
         self.program = os.path.expanduser(program)
         self.settings = {"HERDR_SOCKET_PATH": socket} if socket else {}
 
-    def open(self, worker: Worker, known: dict) -> str:
+    def open(self, worker: WorkerSpec, known: dict) -> str:
         """A new pane in the worker's folder, its id: beside the requester's own, unless placed elsewhere."""
         where, place = ["--cwd", worker.cwd, "--no-focus"], worker.placement
         name = shown_name(worker.name)

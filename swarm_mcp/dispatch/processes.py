@@ -10,7 +10,7 @@ from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.state import make_private, state_dir
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch.assignment import assignment_of
-from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
 from swarm_mcp.store.registration import new_id
 from swarm_mcp.store.runs import ABANDONED, ENDED, STARTING
 
@@ -28,8 +28,8 @@ class Processes:
 
     patience = 30.0
 
-    def start(self, store, worker: Worker) -> dict:
-        """See ``spawners.Spawner``."""
+    def start(self, store, worker: WorkerSpec) -> dict:
+        """Implement ``spawners.Spawner``."""
         from swarm_mcp.runtimes.bundle import coordinator_command
 
         require_startable(store, worker)
@@ -56,7 +56,7 @@ class Processes:
         return {**facts, "supervisor": [store.here, pid, start_time(pid)], "log": log}
 
     def look(self, store, facts: dict) -> dict | None:
-        """See ``spawners.Spawner``."""
+        """Implement ``spawners.Spawner``."""
         return look(store, facts)
 
 
@@ -75,7 +75,7 @@ def look(store, facts: dict) -> dict | None:
     return None
 
 
-def require_startable(store, worker: Worker) -> None:
+def require_startable(store, worker: WorkerSpec) -> None:
     """Raises SpawnFailed where it is plain that the worker would do nothing."""
     import shutil
 

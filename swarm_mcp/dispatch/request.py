@@ -1,28 +1,38 @@
-"""What a dispatch asks for, and who may ask."""
+"""What a dispatch asks for, and who may ask for what.
+
+A worker is held to its mode by its harness. A worker that it starts in turn would be held to that one's own mode, so
+what a worker asks for is compared here with what it may do itself. This keeps agents to what their tools allow; who has
+a shell has other ways.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
 from swarm_mcp.actor import TERMINAL
 from swarm_mcp.errors import Refused
+from swarm_mcp.harness.query import EDIT, MODES, YOLO
 
 GENERALIST = "generalist"
 DEFAULT_TYPE = "implement"
 DEFAULT_ROLE = "implementer"
 
 
-class Order(NamedTuple):
-    """One dispatch. Empty values count as not given; `wait_seconds` None means the spawner's own patience.
+class DispatchRequest(NamedTuple):
+    """One dispatch, as a tool call or a command line asks for it. Empty values count as not given.
 
-    `promote` is True, False, or None to leave the work tracker to its policy; `files` are as the requester
-    spells them. With `spawn` off nobody is started; `force_spawn` passes live workers over, and whoever says how a
-    worker is to be started (`wants_new_worker`) passes those over that do not have the task yet. `resume` is a task that
-    is there already (its id or the beginning of it), to be gone on with. `model` to `fresh` are for the run of a
-    worker that this package supervises itself: `command` is a line for a shell-like splitting, `fresh` leaves the
-    task's earlier session alone.
+    message, description   what the worker is told; what the task says. Each defaults to the other, then to the title
+    files                  as the requester spells them
+    spawn, force_spawn     False: start nobody; True: start a worker even if one lives
+    wait_seconds           for a started worker to come up; None: as long as its spawner needs
+    promote                True, False, or None to leave the work tracker to its policy
+    resume                 id, or the beginning of the id, of a task whose worker has gone and that is to go on
+    model ... fresh        how the run of a worker that is supervised (``spawners.SUPERVISED``) goes; `command` is one
+                           line, split as a shell does; `fresh` leaves the session of the task's earlier run alone
     """
 
     title: str
@@ -59,12 +69,13 @@ class Order(NamedTuple):
     command: str = ""
     fresh: bool = False
 
+    @property
     def wants_new_worker(self) -> bool:
-        """Whether it says how a worker is to be started: what no session that lives already was started with."""
+        """Whether it says how a worker is to be started: sessions that already live were not started like that."""
         said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd)
         return self.spawn and (self.force_spawn or any(said))
 
-    def key(self, requester: dict) -> str:
+    def key(self, requester: Mapping) -> str:
         """What makes two dispatches the same one: the given key, else scope, identity, type, title and role."""
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()
@@ -75,55 +86,64 @@ class Order(NamedTuple):
         return "dispatch:" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def scrubbed(order: Order) -> tuple[Order, bool]:
-    """The order with its title and description as they may be kept for everybody to read; whether secrets were in it.
+class PublicTexts(NamedTuple):
+    """The texts of a dispatch as others may read them; secrets that this process knows are masked."""
 
-    The worker is told the message as it stands.
-    """
-    shown = order._replace(title=scrubbed_text(order.title), description=scrubbed_text(order.description))
-    return shown, shown != order or scrubbed_text(order.message) != order.message
+    title: str
+    description: str
+    message: str
 
 
-def scrubbed_text(text: str) -> str:
-    """`text` without the secrets that this process knows."""
-    import os
+def checked(request: DispatchRequest) -> DispatchRequest:
+    """Return the request with its words trimmed and its defaults filled in. Raises Refused for a senseless one."""
+    title, message, description = request.title.strip(), request.message.strip(), request.description.strip()
+    request = request._replace(
+        title=title,
+        role=request.role.strip().removeprefix("role:").lower() or DEFAULT_ROLE,
+        type=request.type.strip() or DEFAULT_TYPE,
+        message=message or description or title,
+        description=description or message or title,
+        spawner=request.spawner.strip(),
+        harness=request.harness.strip(),
+        label=" ".join(request.label.split()),
+        name=" ".join(request.name.split()),
+        resume=request.resume.strip(),
+        model=request.model.strip(),
+        mode=request.mode.strip(),
+        effort=request.effort.strip(),
+    )
+    if not request.title and not request.resume:
+        raise Refused("a dispatch needs a title")
+    if not is_word(request.role):
+        raise Refused(f"{request.role[:40]!r} is not a role (letters, digits, _ . -)")
+    return request
 
+
+def public_texts(request: DispatchRequest) -> PublicTexts:
+    """Return the texts of a dispatch without secrets."""
+    from swarm_mcp.harness.scrub import Scrubber
+
+    scrubbed = Scrubber(os.environ).text
+    return PublicTexts(scrubbed(request.title), scrubbed(request.description), scrubbed(request.message))
+
+
+def public_text(text: str) -> str:
+    """Return one text without the secrets that this process knows."""
     from swarm_mcp.harness.scrub import Scrubber
 
     return Scrubber(os.environ).text(text)
 
 
-def checked(order: Order) -> Order:
-    """The order with its words trimmed. Raises Refused where it cannot be meant."""
-    order = order._replace(
-        title=order.title.strip(),
-        role=order.role.strip().removeprefix("role:").lower() or DEFAULT_ROLE,
-        type=order.type.strip() or DEFAULT_TYPE,
-        message=order.message.strip() or order.description.strip() or order.title.strip(),
-        description=order.description.strip() or order.message.strip() or order.title.strip(),
-        spawner=order.spawner.strip(),
-        harness=order.harness.strip(),
-        label=" ".join(order.label.split()),
-        name=" ".join(order.name.split()),
-        resume=order.resume.strip(),
-        model=order.model.strip(),
-        mode=order.mode.strip(),
-        effort=order.effort.strip(),
-    )
-    if not order.title and not order.resume:
-        raise Refused("a dispatch needs a title")
-    if not is_word(order.role):
-        raise Refused(f"{order.role[:40]!r} is not a role (letters, digits, _ . -)")
-    return order
+# ------------------------------------------------------------------ permission
 
 
-def may_dispatch(requester: dict) -> bool:
-    """Whether a session may hand out work to sessions that it starts."""
+def may_dispatch(requester: Mapping) -> bool:
+    """Return whether a session may hand out work to sessions that it starts."""
     return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (requester["label"] or "").split()
 
 
-def require_gateway(requester: dict) -> None:
-    """Raises Refused where `may_dispatch` says no."""
+def require_gateway(requester: Mapping) -> None:
+    """Raise Refused for a session that may not dispatch."""
     if not may_dispatch(requester):
         raise Refused(
             f"dispatch is gateway-only: {requester['label'] or requester['id']} has no mode:gateway in its label."
@@ -132,6 +152,30 @@ def require_gateway(requester: dict) -> None:
         )
 
 
-def may_go_wild(requester: dict) -> bool:
-    """Whether a session may start workers whose harness checks nothing (mode yolo): a person, or one that is let."""
+def may_use_yolo(requester: Mapping) -> bool:
+    """Return whether a session may start workers in mode yolo: a person, or any where SWARM_ALLOW_YOLO is on."""
     return is_on("SWARM_ALLOW_YOLO") or requester.get("runtime") == TERMINAL
+
+
+def require_own_limits(store, requester: Mapping, request: DispatchRequest) -> None:
+    """Raise Refused where `requester` is a supervised worker and asks for more than its own run may do."""
+    run = store.runs.of_instance(requester["id"])
+    if run is None:
+        return
+    own = mode_of(run)
+    asked = request.mode or EDIT
+    if MODES.index(asked) > MODES.index(own):
+        raise Refused(f"a worker of mode {own} can have none of mode {asked} started; ask for mode {own}")
+    if request.command and own != YOLO:
+        raise Refused(f"a worker of mode {own} cannot say which command is started")
+
+
+def mode_of(run: Mapping) -> str:
+    """Return the mode of a run, read from the beginning of its record; the default where that cannot be read."""
+    from swarm_mcp.harness.record import read
+
+    try:
+        first = next(read(run["record"] or ""), {})
+    except OSError:
+        return EDIT
+    return first["mode"] if first.get("mode") in MODES else EDIT

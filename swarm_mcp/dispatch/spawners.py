@@ -1,4 +1,4 @@
-"""Who can start a worker: an interface, and its implementations by name.
+"""Ways to start a worker: the interface of a spawner, and the spawners by name.
 
 A spawner only sets a worker going. Whether one came up is seen in the store, where it registers under the
 instance id that was reserved for it.
@@ -22,8 +22,6 @@ SPAWNERS = {
 ALIASES = {"ui": "swarm-ui"}
 # These start a supervisor of ours (``supervision``), which gives the worker its instructions and ends its task.
 SUPERVISED = ("process", "tmux")
-
-
 LONGEST_NAME = 40  # characters of a window's name
 
 
@@ -31,8 +29,8 @@ class SpawnFailed(SwarmError):
     """No worker could be set going; the text says why, in one line."""
 
 
-class Worker(NamedTuple):
-    """A worker to be started.
+class WorkerSpec(NamedTuple):
+    """A worker that a spawner is to start.
 
     requester    row of the session that asks
     task_id      what it is started for
@@ -60,14 +58,14 @@ class Worker(NamedTuple):
     run: dict = {}
 
     @property
-    def words(self) -> str:
+    def label_words(self) -> str:
         """The words of its label that say whose it is and what it is for."""
         identity = token(self.requester["label"] or "", "identity")
         return " ".join([*([f"identity:{identity}"] if identity else []), f"role:{self.role}", *self.label.split()])
 
 
 def shown_name(text: str) -> str:
-    """`text`, somebody's words, as the name of a window: nothing that a terminal or its multiplexer would act on."""
+    """Return `text` as the name of a window, without what a terminal or its multiplexer would act on."""
     # tmux expands formats (#...) and times (%...), ends a command at `;`, and takes `:` and `.` for parts of targets.
     kept = "".join(c if c.isprintable() and c not in "#%;:." else " " for c in text)
     return " ".join(kept.split()).lstrip("- ")[:LONGEST_NAME].rstrip()
@@ -78,22 +76,22 @@ class Spawner(Protocol):
 
     patience: float
 
-    def start(self, store, worker: Worker) -> dict:
-        """Set `worker` going, outside of any transaction; facts to find it by, which also go into the answer.
+    def start(self, store, worker: WorkerSpec) -> dict:
+        """Set `worker` going, outside of any transaction; return facts to find it by, which also go into the answer.
 
-        Called again for the same task after a crash, it must not start a second one where the first can
-        be told. Raises SpawnFailed.
+        Called again for the same task after a crash, it must not start a second worker where it can tell that there
+        is one. Raises SpawnFailed.
         """
 
     def look(self, store, facts: dict) -> dict | None:
-        """What is known of a worker that was set going, None while it is on its way.
+        """Return what is known of a worker that was set going, None while it is on its way.
 
-        More facts for the answer, with ``instance_id`` where it is known who it is. Raises SpawnFailed.
+        These are more facts for the answer, with ``instance_id`` where the worker's is known. Raises SpawnFailed.
         """
 
 
 def canonical(name: str) -> str:
-    """The spawner's own name. Raises Refused where there is none such."""
+    """Return a spawner's own name. Raises Refused for one that does not exist."""
     known = ALIASES.get(name, name)
     if known not in SPAWNERS:
         raise Refused(f'Unknown dispatch spawner "{name}". Registered spawners: {", ".join(SPAWNERS)}.')
@@ -101,7 +99,7 @@ def canonical(name: str) -> str:
 
 
 def spawner(name: str) -> Spawner:
-    """The spawner of a canonical name."""
+    """Return the spawner of a canonical name."""
     module, kind = SPAWNERS[name]
     full = f"swarm_mcp.dispatch.{module}"
     __import__(full)

@@ -1,8 +1,8 @@
-"""One dispatched task from its worker's side: what the process does that supervises the worker.
+"""The process that looks after one worker: from the task's claim to its end.
 
-It joins the swarm under the reserved id, takes the task, waits for its turn, has the harness run, and ends the task
-with what came of it. Meanwhile it looks twice a second whether the task was cancelled, or the run is to pause.
-The instance and all it holds live exactly as long as this process.
+It joins the swarm under the instance id that the dispatch reserved, takes the task, waits for a free slot, has the
+harness run, and ends the task with what came of it. Meanwhile it looks twice a second whether the task was cancelled or
+the run is to pause. The instance and all it holds live exactly as long as this process.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable
 
 from swarm_mcp.dispatch import slots
-from swarm_mcp.dispatch.assignment import Assignment
-from swarm_mcp.dispatch.briefing import brief
+from swarm_mcp.dispatch.assignment import Assignment, query_of
 from swarm_mcp.dispatch.progress import Progress, result_text
-from swarm_mcp.dispatch.worker_task import LOST, OVER, Charge, complain
+from swarm_mcp.dispatch.worker_task import LOST, OVER, WorkerTask, record_fault
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.demands import Unsupported
@@ -26,29 +25,29 @@ from swarm_mcp.harness.run import Run
 from swarm_mcp.store.runs import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
 from swarm_mcp.store.task_states import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL
 
-ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5
 BEAT_SECONDS = 5.0
 WAITS, STARTED = "waits for a free slot", "{} has been started"
-STOP = "stop"  # this process is to end
-WHY = {CANCEL: "the task was cancelled", PAUSE: "it was paused", LOST: "the task is another session's now"}
+STOP = "stop"  # a reason to stop, beside those of WorkerTask: this process is to end
+ABORT_WORDS = {CANCEL: "the task was cancelled", PAUSE: "it was paused", LOST: "the task is another session's now"}
 
 
-class Supervision:
-    """The work of one supervisor. `watch` gets every event of the run, in the run's own thread."""
+class Supervisor:
+    """Looks after the worker of one assignment. `listener` gets every event of the run, in the run's own thread."""
 
-    def __init__(self, store, assignment: Assignment, watch: Callable[[Event], object] | None = None):
+    def __init__(self, store, assignment: Assignment, listener: Callable[[Event], object] | None = None):
         self.store = store
-        self.given = assignment
-        self.watch = watch
+        self.assignment = assignment
+        self.listener = listener
         self.adapter = registry.get(assignment.harness)
-        self.charge = Charge(store, assignment)
+        self.task = WorkerTask(store, assignment)
         self.progress = Progress(self.adapter.name)
         self.result: RunResult | None = None  # of the last attempt
-        self._reached = ""  # by an earlier one
-        self._stopped = ""
-        self._beaten = 0.0
-        self._missed = ""  # what the last look at the store met with
+        self._reached = ""  # how far an earlier attempt came
+        self._signal = ""  # name of the signal that ends this process
+        self._beaten_at = 0.0
+        self._last_fault = ""  # what the last look at the store met with
         spec = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
         spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)
         spec["model"] = assignment.run.get("model") or None
@@ -57,17 +56,17 @@ class Supervision:
         self.slot = slots.Slot(within=assignment.requester_id if outer else "")
 
     def carry_out(self) -> None:
-        """Do it all, in the main thread. Raises SwarmError where the worker can have no place in the swarm."""
-        me = self.charge.me = self.membership.join()
-        before = {number: signal.signal(number, self._be_stopped) for number in ENDINGS}
+        """Do it all, in the main thread. Raises SwarmError where the worker cannot join the swarm."""
+        me = self.task.me = self.membership.join()
+        before = {number: signal.signal(number, self._end_by_signal) for number in ENDING_SIGNALS}
         try:
-            declined = self.charge.why_not()
+            declined = self.task.decline_reason()
             if declined:
-                return self.charge.note(result={"declined": declined})
-            self.charge.note(state=QUEUED)  # from here on whoever looks for this worker finds it
-            self.charge.write_instructions_down()
-            self._settle(self._work())
-            self.charge.note()  # what could not be written before
+                return self.task.note(result={"declined": declined})
+            self.task.note(state=QUEUED)  # from here on whoever looks for this worker finds it
+            self.task.write_instructions_down()
+            self._end_task(self._work())
+            self.task.note()  # what could not be written before
         finally:
             self.slot.release()
             slots.forget(me["id"])
@@ -75,173 +74,173 @@ class Supervision:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _be_stopped(self, number: int, _frame: object) -> None:
-        self._stopped = signal.Signals(number).name
+    def _end_by_signal(self, number: int, _frame: object) -> None:
+        self._signal = signal.Signals(number).name
 
     # ------------------------------------------------------------- the phases
 
     def _work(self) -> str:
-        """Attempt after attempt, until one was not merely paused; what the last was ended for, empty for nothing."""
-        self._reached = (self.charge.task() or {}).get("progress_summary") or ""
+        """Make attempts until one is not merely paused; return the reason that the last was stopped for, or empty."""
+        self._reached = (self.task.task() or {}).get("progress_summary") or ""
         while True:
-            told = self._wait_for_turn() or self._attempt()
-            if told == PAUSE:
-                told = self._sit_out()
-                if not told:
+            reason = self._wait_for_turn() or self._attempt()
+            if reason == PAUSE:
+                reason = self._wait_for_resume()
+                if not reason:
                     continue
-            return told
+            return reason
 
     def _wait_for_turn(self) -> str:
-        """Wait until the task may begin and there is a place to run; why not, empty where it begins."""
+        """Wait until the task may begin and there is a slot; return a reason to stop, empty where the work begins."""
         while True:
-            task = self.charge.task()
-            told = self._told(task)
-            if told:
-                return told
+            task = self.task.task()
+            reason = self._stop_reason(task)
+            if reason:
+                return reason
             if task["status"] == OPEN:
-                self.charge.take()
+                self.task.take()
                 continue
             if task["status"] in (CLAIMED, IN_PROGRESS):
-                if self._has_place():
+                if self._has_slot():
                     return ""
-                self._say(task, WAITS)
+                self._report(task, WAITS)
             self._rest()
 
     def _attempt(self) -> str:
-        """One run of the harness, to its end; what it was ended for, empty where it ended by itself."""
+        """Run the harness to its end; return the reason it was stopped for, empty where it ended by itself."""
         try:
-            task = self.charge.begin()
+            task = self.task.begin()
             previous = None
-            if self.result or not self.given.run.get("fresh"):
+            if self.result or not self.assignment.run.get("fresh"):
                 previous = self.store.runs.session_of(task["id"], self.adapter.name)
-            query = brief(self.given, self.adapter, task, previous, self._reached)
-            run = Run(self.adapter, query, membership=_Kept(self.membership), previous=previous)
-            for listener in (self.progress.listen, self.watch):
+            query = query_of(self.assignment, self.adapter, task, previous, self._reached)
+            run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
+            for listener in (self.progress.listen, self.listener):
                 if listener:
                     run.on_event(listener)
             run.start()
         except SwarmError as error:
             code = UNSUPPORTED if isinstance(error, Unsupported) else UNKNOWN
             self.result = RunResult(
-                self.given.run_id, self.adapter.name, is_error=True, error_category=code, error_message=str(error)
+                self.assignment.run_id, self.adapter.name, is_error=True, error_category=code, error_message=str(error)
             )
-            self.charge.write_result_down(self.result)
+            self.task.write_result_down(self.result)
             return ""
-        self.charge.note(state=RUNNING, record=run.record)
-        self._say(task, STARTED.format(self.adapter.name))
+        self.task.note(state=RUNNING, record=run.record)
+        self._report(task, STARTED.format(self.adapter.name))
         try:
-            told = self._follow(run, previous)
+            reason = self._follow(run, previous)
         except BaseException:  # a bug of ours: what the child has may not outlive this process
             run.abort("its supervisor failed")
             run.wait()
             raise
         self.result = run.wait() or self.result
-        self.charge.write_result_down(self.result)
-        return told
+        self.task.write_result_down(self.result)
+        return reason
 
     def _follow(self, run: Run, previous: dict | None) -> str:
-        """See a run to its end; what it was ended for."""
-        told = session = ""
+        """See a run to its end; return the reason that it was stopped for."""
+        reason = session = ""
         while run.wait(POLL_SECONDS) is None:
             task, now = self._look()
-            if now and now != OVER and not told:
-                told = now
-                run.abort(WHY.get(told) or f"its supervisor was ended by {self._stopped}")
+            if now and now != OVER and not reason:
+                reason = now
+                run.abort(ABORT_WORDS.get(reason) or f"its supervisor was ended by {self._signal}")
             if run.session_id and run.session_id != session:
                 session = run.session_id
-                self.charge.remember(self.adapter.name, session, previous)
+                self.task.remember(self.adapter.name, session, previous)
             if task and not now:
-                self.charge.report(task, self.progress.due(task, self.store.now()))
-        return told
+                self.task.report(task, self.progress.due(task, self.store.now()))
+        return reason
 
-    def _sit_out(self) -> str:
-        """Paused: keep the task, give the place to others; why it is not gone on with, empty where it is."""
+    def _wait_for_resume(self) -> str:
+        """Keep the task and give the slot to others; return a reason to stop, empty where the task is resumed."""
         self.slot.release()
         if self.result:
             self._reached = self.progress.summary()
         said = self._reached or WAITS
-        task = self.charge.task()
+        task = self.task.task()
         if task:
-            self.charge.report(task, said, blocked_reason=f"paused {self.charge.asked_by}".strip())
-        self.charge.note(state=PAUSED, control=None)
+            self.task.report(task, said, blocked_reason=f"paused {self.task.paused_by}".strip())
+        self.task.note(state=PAUSED, control=None)
         while True:
-            task = self.charge.task()
-            told = self._told(task)
-            if told and told != PAUSE:
-                return told
-            if self.charge.control().partition(" ")[0] == RESUME:
-                self.charge.note(state=QUEUED, control=None)
-                self.charge.report(task, said, blocked_reason=None)
+            task = self.task.task()
+            reason = self._stop_reason(task)
+            if reason and reason != PAUSE:
+                return reason
+            if self.task.control().partition(" ")[0] == RESUME:
+                self.task.note(state=QUEUED, control=None)
+                self.task.report(task, said, blocked_reason=None)
                 return ""
             self._rest()
 
-    def _settle(self, told: str) -> None:
-        """Bring the task to its end, where that is this worker's to do."""
-        task = self.charge.task()
-        if told in (STOP, LOST) or task is None or task["status"] in TERMINAL:
+    def _end_task(self, reason: str) -> None:
+        """End the task, where that is up to this worker."""
+        task = self.task.task()
+        if reason in (STOP, LOST) or task is None or task["status"] in TERMINAL:
             return  # without its instance the task is open again, for the next
-        if self.store.instances.live(self.charge.me["id"]) is None:
+        if self.store.instances.live(self.task.me["id"]) is None:
             self.membership.beat()  # somebody has removed it; it has a task to end
-        if told == CANCEL:
-            self.charge.end(CANCELLED, None)
+        if reason == CANCEL:
+            self.task.end(CANCELLED, None)
         elif self.result:
-            self.charge.end(FAILED if self.result.is_error else DONE, result_text(self.result))
+            self.task.end(FAILED if self.result.is_error else DONE, result_text(self.result))
 
     # ------------------------------------------------------------------ parts
 
-    def _told(self, task: dict | None) -> str:
-        return STOP if self._stopped else self.charge.told(task)
+    def _stop_reason(self, task: dict | None) -> str:
+        return STOP if self._signal else self.task.stop_reason(task)
 
     def _look(self) -> tuple[dict | None, str]:
-        """The task while it is worked on, and why not to go on with it.
+        """Return the task while it is worked on, and a reason to stop.
 
         A store that cannot be used, or has lost the task, keeps nobody from working: it may be back by the end.
         """
-        task, missed = None, ""
-        told = STOP if self._stopped else ""
+        task, fault = None, ""
+        reason = STOP if self._signal else ""
         try:
-            task = self.charge.task()
+            task = self.task.task()
             if task:
-                told = self._told(task)
+                reason = self._stop_reason(task)
             else:
-                missed = f"task {self.given.task_id} is not in the store any more; its worker goes on"
-                told = told or (CANCEL if self.charge.control().partition(" ")[0] == CANCEL else "")
+                fault = f"task {self.assignment.task_id} is not in the store any more; its worker goes on"
+                reason = reason or (CANCEL if self.task.control().partition(" ")[0] == CANCEL else "")
         except SwarmError as error:
-            missed = str(error)
-        if missed and not self._missed:
-            complain(missed)
-        self._missed = missed
-        return task, told
+            fault = str(error)
+        if fault and not self._last_fault:
+            record_fault(fault)
+        self._last_fault = fault
+        return task, reason
 
-    def _has_place(self) -> bool:
+    def _has_slot(self) -> bool:
         try:
             return self.slot.take()
-        except OSError:
-            return True  # a state folder that cannot be used keeps nobody from working
+        except OSError as error:
+            record_fault(f"the slots cannot be used: {error}")
+            return True  # which keeps nobody from working
 
-    def _say(self, task: dict, text: str) -> None:
-        self.charge.report(task, text)
+    def _report(self, task: dict, text: str) -> None:
+        self.task.report(task, text)
         self.progress.reported(text)
 
     def _rest(self) -> None:
         time.sleep(POLL_SECONDS / 2)
-        if time.monotonic() - self._beaten > BEAT_SECONDS:
-            self._beaten = time.monotonic()
+        if time.monotonic() - self._beaten_at > BEAT_SECONDS:
+            self._beaten_at = time.monotonic()
             self.membership.beat()
 
 
-class _Kept:
+class _JoinedMembership:
     """The membership as a run has it: the instance was there before, and stays, for the task has yet to be ended."""
 
     def __init__(self, membership: Membership):
         self._membership = membership
-
-    def __getattr__(self, name: str):
-        return getattr(self._membership, name)
+        self.run_id, self.instance_id = membership.run_id, membership.instance_id
+        self.bind, self.beat = membership.bind, membership.beat
 
     def join(self) -> None:
-        """Nothing: it has been done."""
+        """Do nothing: the supervisor has joined."""
 
     def leave(self) -> None:
-        """Only what the child's own session leaves."""
+        """Give up only what the child's own session leaves."""
         self._membership.free()

@@ -17,7 +17,7 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable
-from swarm_mcp.dispatch.spawners import SpawnFailed, Worker, shown_name
+from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
 from swarm_mcp.harness.environment import is_foreign
 from swarm_mcp.harness.leftover_processes import OUTLIVES
 from swarm_mcp.settings import Settings
@@ -41,8 +41,8 @@ class TmuxWindows:
 
     patience = 30.0
 
-    def start(self, store, worker: Worker) -> dict:
-        """See ``spawners.Spawner``."""
+    def start(self, store, worker: WorkerSpec) -> dict:
+        """Implement ``spawners.Spawner``."""
         from swarm_mcp.runtimes.bundle import coordinator_command
 
         require_startable(store, worker)
@@ -66,7 +66,7 @@ class TmuxWindows:
         return {**facts, "supervisor": [store.here, pid, start_time(pid)]}
 
     def look(self, store, facts: dict) -> dict | None:
-        """See ``spawners.Spawner``."""
+        """Implement ``spawners.Spawner``."""
         return look(store, facts)
 
 
@@ -76,7 +76,7 @@ class _Tmux:
     def __init__(self, program: str):
         self.program = program
 
-    def open(self, worker: Worker, words: list[str]) -> tuple[str, str, int]:
+    def open(self, worker: WorkerSpec, words: list[str]) -> tuple[str, str, int]:
         """A new window that runs `words`: its session, its pane, the process in it."""
         name = shown_name(worker.name or f"{worker.role}: {worker.title}")
         # tmux would expand what is in a folder's name. The supervisor is told the folder by other means.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.dispatch.spawners import SpawnFailed, Worker
+from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
 
 KIND = "spawn_shell"
 
@@ -12,8 +12,8 @@ class UiShells:
 
     patience = 5.0
 
-    def start(self, store, worker: Worker) -> dict:
-        """See ``spawners.Spawner``."""
+    def start(self, store, worker: WorkerSpec) -> dict:
+        """Implement ``spawners.Spawner``."""
         row = self._under_way(store, worker)
         if row is None:
             payload: dict = {"cwd": worker.cwd, "harness": worker.harness, "role": worker.role}
@@ -25,7 +25,7 @@ class UiShells:
         return {"ui_command_id": row["id"], "instance_id": row["payload"]["instance_id"]}
 
     def look(self, store, facts: dict) -> dict | None:
-        """See ``spawners.Spawner``."""
+        """Implement ``spawners.Spawner``."""
         row = store.ui_commands.get(facts["ui_command_id"])
         if row is None:
             raise SpawnFailed(f"ui command {facts['ui_command_id']} is not there any more")
@@ -37,7 +37,7 @@ class UiShells:
             return {"instance_id": worker["id"], "ui_command": row}
         return {"ui_command": row} if row["status"] == "done" else None
 
-    def _under_way(self, store, worker: Worker) -> dict | None:
+    def _under_way(self, store, worker: WorkerSpec) -> dict | None:
         """The order for the same task of a dispatcher that was killed right after it had put it there."""
         for status in ("pending", "running"):
             for row in store.ui_commands.recent(worker.requester["scope"], status, -1):

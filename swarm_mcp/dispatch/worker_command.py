@@ -1,80 +1,90 @@
-"""What a worker is started with: the harness, and the words that start it."""
+"""How a worker would be started: by which spawner, as which harness, with which words."""
 
 from __future__ import annotations
 
-from swarm_mcp.dispatch.request import Order, may_go_wild
-from swarm_mcp.dispatch.spawners import SUPERVISED
+import shlex
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from swarm_hook_core.labels import token
+from swarm_mcp.dispatch.request import DispatchRequest, may_use_yolo
+from swarm_mcp.dispatch.spawners import SUPERVISED, canonical
 from swarm_mcp.errors import Refused
 from swarm_mcp.settings import Settings
 
-# Of an order, what is for the run of a supervised worker.
-RUN = ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh")
+# The fields of a request that say how a supervised worker's run goes.
+RUN_OPTIONS = ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "fresh")
 
 
-def outfit(order: Order, requester: dict, spawner: str, settings: Settings) -> tuple[str, tuple[str, ...]]:
-    """Harness and words; no words for a supervised harness that nothing else is said of: it knows its own.
+class WorkerCommand(NamedTuple):
+    """`words` start the harness; empty for a supervised harness that knows its own. `warnings`: a line for each thing
+    that the request asks for and the harness ignores."""
 
-    Raises Refused where no worker could be started like this.
-    """
-    harness = order.harness or settings.harness(requester["label"] or "")
+    spawner: str
+    harness: str
+    words: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_supervised(self) -> bool:
+        """Whether a supervisor of ours looks after the worker."""
+        return self.spawner in SUPERVISED
+
+
+def worker_command(request: DispatchRequest, requester: Mapping) -> WorkerCommand:
+    """Return the command for a request. Raises Refused where no worker could be started like this."""
+    settings = Settings(token(requester["label"] or "", "identity"))
+    spawner = canonical(request.spawner or settings.spawner)
+    harness = request.harness or settings.harness(requester["label"] or "")
     if spawner not in SUPERVISED:
-        if any(getattr(order, name) for name in (*RUN, "command")):
+        if any(getattr(request, name) for name in (*RUN_OPTIONS, "command")):
             raise Refused(
                 f"{spawner} starts a harness as it is: model, mode, effort, timeout, cost limit, command and fresh are"
                 f" for {' and '.join(SUPERVISED)}"
             )
-        return harness, tuple(settings.harness_command(harness))
-    command = split_command(order.command) if order.command else tuple(settings.harness_command(harness))
-    if not order.command and command == (harness,):
-        command = ()
-    if order.spawn:
-        from swarm_mcp.harness.demands import require_possible
-        from swarm_mcp.harness.registry import get
-
-        harness = _supervised(order, requester, harness, command)
-        require_possible(get(harness), _asked(order))
-    return harness, command
-
-
-def left_out_of(order: Order, spawner: str, harness: str) -> list[str]:
-    """What a worker that is started like this will not heed, a line for each."""
-    if not order.spawn or spawner not in SUPERVISED:
-        return []
-    from swarm_mcp.harness.demands import left_out
+        return WorkerCommand(spawner, harness, tuple(settings.harness_command(harness)))
+    words = _split(request.command) if request.command else tuple(settings.harness_command(harness))
+    if not request.command and words == (harness,):
+        words = ()
+    if not request.spawn:
+        return WorkerCommand(spawner, harness, words)
+    from swarm_mcp.harness.demands import left_out, require_possible
+    from swarm_mcp.harness.query import EDIT, HarnessQuery
     from swarm_mcp.harness.registry import get
 
-    return left_out(get(harness), _asked(order))
+    harness = _harness_name(harness, words)
+    _require_run_options(request, requester)
+    query = HarnessQuery(
+        "", request.cwd, mode=request.mode or EDIT, model=request.model, effort=request.effort,
+        timeout_seconds=request.timeout_seconds, max_cost_usd=request.max_cost_usd,
+    )  # fmt: skip
+    require_possible(get(harness), query)
+    return WorkerCommand(spawner, harness, words, tuple(left_out(get(harness), query)))
 
 
-def _asked(order: Order):
-    """The query of a run, as far as an order has it."""
-    from swarm_mcp.harness.query import EDIT, HarnessQuery
-
-    limits = {"timeout_seconds": order.timeout_seconds, "max_cost_usd": order.max_cost_usd}
-    return HarnessQuery("", order.cwd, mode=order.mode or EDIT, model=order.model, effort=order.effort, **limits)
-
-
-def _supervised(order: Order, requester: dict, harness: str, command: tuple[str, ...]) -> str:
+def _harness_name(name: str, words: tuple[str, ...]) -> str:
     """The harness by its own name. Raises Refused."""
-    from swarm_mcp.harness.query import EFFORTS, MODES, YOLO
     from swarm_mcp.harness.registry import chosen_name
 
-    harness = chosen_name(harness)
-    if harness == "process" and not command:
+    harness = chosen_name(name)
+    if harness == "process" and not words:
         raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
-    if order.mode not in ("", *MODES):
-        raise Refused(f"unknown mode {order.mode[:40]!r}; choose from {', '.join(MODES)}")
-    if order.effort not in EFFORTS:
-        raise Refused(f"unknown effort {order.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
-    if order.mode == YOLO and not may_go_wild(requester):
-        raise Refused("mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it")
     return harness
 
 
-def split_command(line: str) -> tuple[str, ...]:
-    """The words of a command line. Raises Refused."""
-    import shlex
+def _require_run_options(request: DispatchRequest, requester: Mapping) -> None:
+    from swarm_mcp.harness.query import EFFORTS, MODES, YOLO
 
+    if request.mode not in ("", *MODES):
+        raise Refused(f"unknown mode {request.mode[:40]!r}; choose from {', '.join(MODES)}")
+    if request.effort not in EFFORTS:
+        raise Refused(f"unknown effort {request.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
+    if request.mode == YOLO and not may_use_yolo(requester):
+        raise Refused("mode yolo is for a person at a terminal, or where SWARM_ALLOW_YOLO=1 allows it")
+
+
+def _split(line: str) -> tuple[str, ...]:
+    """The words of a command line. Raises Refused."""
     try:
         words = tuple(shlex.split(line))
     except ValueError as error:

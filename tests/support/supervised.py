@@ -10,7 +10,7 @@ from pathlib import Path
 from support.fixtures import Ground, wait_for
 from swarm_hook_core.process import start_time
 from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import Order
+from swarm_mcp.dispatch.request import DispatchRequest
 
 GATEWAY = "identity:p mode:gateway"
 
@@ -22,7 +22,7 @@ def dispatch(ground: Ground, requester: dict, title: str = "Do it", script: str 
     if script:
         given["command"] = "/bin/sh -c " + "'" + script.replace("'", "'\\''") + "'"
     with ground.store() as store:
-        return carry_out(store, requester, Order(title, **given))
+        return carry_out(store, requester, DispatchRequest(title, **given))
 
 
 def task(ground: Ground, answer: dict) -> dict:

@@ -55,7 +55,7 @@ from __future__ import annotations
 from swarm_mcp.actor import person
 from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, Order
+from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
@@ -69,11 +69,11 @@ def run(args) -> int:
         args.word(0, "the title: swarm-mcp dispatch TITLE...")
     elif args.words:
         raise UsageError("--resume names the task; what its worker is told now goes into --message")
-    order = _order(args)
+    request = _request(args)
     with Store() as store:
         requester = person(store, args)
         try:
-            answer = carry_out(store, requester, order)
+            answer = carry_out(store, requester, request)
         except Refused as refusal:
             if not args.json:
                 raise  # the contract has it as an error of the command: `swarm-mcp dispatch: ...`
@@ -90,8 +90,8 @@ def run(args) -> int:
     return 0
 
 
-def _order(args) -> Order:
-    return Order(
+def _request(args) -> DispatchRequest:
+    return DispatchRequest(
         title=" ".join(args.words),
         message=args.value("--message"),
         description=args.value("--description"),

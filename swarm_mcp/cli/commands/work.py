@@ -28,13 +28,13 @@ def run(args) -> int:
 
     given = read(_text(args.value("--from")))
     os.environ.update(given.env)  # before anything asks where the store and the state are
-    from swarm_mcp.dispatch.supervision import Supervision
+    from swarm_mcp.dispatch.supervision import Supervisor
     from swarm_mcp.store import Store
 
     live = _live() if args.has("--watch") else None
     try:
         with Store() as store:
-            Supervision(store, given, live and live.show).carry_out()
+            Supervisor(store, given, live and live.show).carry_out()
     finally:
         if live:
             live.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm_mcp.dispatch import control
-from swarm_mcp.dispatch.dispatch import Handover
-from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, Order
+from swarm_mcp.dispatch.dispatch import Dispatch
+from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
 from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text, texts
 from swarm_mcp.store.task_requests import TYPES
 
@@ -46,19 +46,19 @@ PLACEMENT = {
 
 
 async def _dispatch(call, arguments: dict) -> Answer:
-    order = _order(arguments)
-    handover = await call.run(lambda now: Handover(now.member(), order))
-    while (answer := await call.run(lambda now: handover.advance(now.store))) is None:
-        await call.changed(handover.left())
+    request = _request(arguments)
+    dispatch = await call.run(lambda now: Dispatch(now.member(), request))
+    while (answer := await call.run(lambda now: dispatch.advance(now.store))) is None:
+        await call.changed(dispatch.seconds_left())
     ids = [mail["id"] for mail in answer.get("completion", {}).get("messages", ())]
     return Answer(answer, **delivering(ids))
 
 
-def _order(arguments: dict) -> Order:
-    given = {name: arguments[name] for name in Order._fields if name in arguments}
+def _request(arguments: dict) -> DispatchRequest:
+    given = {name: arguments[name] for name in DispatchRequest._fields if name in arguments}
     for name in ("files", "depends_on"):
         given[name] = tuple(given.get(name, ()))
-    return Order(**given)
+    return DispatchRequest(**given)
 
 
 def _seconds(description: str) -> dict:

@@ -18,8 +18,8 @@ from support.serving import Server
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.dispatch.completion import CompletionWait
-from swarm_mcp.dispatch.dispatch import Handover, carry_out
-from swarm_mcp.dispatch.request import Order
+from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
+from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import task_rows
 
@@ -36,7 +36,7 @@ def dispatch(ground: Ground, requester: dict, title: str = "Do it", **given) -> 
     """The answer to a dispatch that starts nobody."""
     given.setdefault("spawn", False)
     with ground.store() as store:
-        return carry_out(store, requester, Order(title, **given))
+        return carry_out(store, requester, DispatchRequest(title, **given))
 
 
 def tasks(ground: Ground) -> list[dict]:
@@ -197,7 +197,7 @@ def test_a_worker_that_leaves_at_that_moment_is_not_waited_for(ground: Ground, l
             return found
 
         store.instances.in_scope = and_then_it_leaves
-        answer = carry_out(store, lead, Order("Do it", spawn=False))
+        answer = carry_out(store, lead, DispatchRequest("Do it", spawn=False))
     assert (answer["status"], answer["recipient"]) == ("dispatched", second["id"])
 
 
@@ -281,11 +281,11 @@ def test_eight_dispatches_at_once_are_one_task_and_one_message(ground: Ground, l
     worker = ground.session("w", "identity:p role:implementer")
     body = """
 from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import Order
+from swarm_mcp.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()
-    answer = carry_out(store, lead, Order("Do it", spawn=False))
+    answer = carry_out(store, lead, DispatchRequest("Do it", spawn=False))
     report([answer["status"], answer["task_id"], "promotion" in answer])
 """
     members = crowd.run(body, [lead["id"]] * 8)
@@ -378,7 +378,7 @@ def test_the_wait_ends_with_the_task_and_brings_its_mail(ground: Ground, lead: d
     thread = later(0.4, end)
     with ground.store() as store:
         begun = time.monotonic()
-        answer = carry_out(store, lead, Order("Do it", completion_wait_seconds=30))
+        answer = carry_out(store, lead, DispatchRequest("Do it", completion_wait_seconds=30))
         took = time.monotonic() - ended_at[0]
         thread.join()
         assert took < 0.5 and time.monotonic() - begun >= 0.4
@@ -403,7 +403,7 @@ def test_the_wait_ends_in_time(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         store.messages.send(worker, lead["id"], f"[task:{task_id}] a question")
         begun, burnt = time.monotonic(), time.process_time()
-        ended = carry_out(store, lead, Order("Do it", completion_wait_seconds=0.7))["completion"]
+        ended = carry_out(store, lead, DispatchRequest("Do it", completion_wait_seconds=0.7))["completion"]
         took, used = time.monotonic() - begun, time.process_time() - burnt
     assert 0.7 <= took < time_limit(1.0) and used < 0.35, "sleeps, does not spin"
     assert (ended["status"], ended["task_status"], ended["result"]) == ("timeout", "claimed", None)
@@ -426,7 +426,7 @@ def test_mail_that_is_being_handed_to_somebody_else_is_left_alone(ground: Ground
     finish(ground, worker, task_id)
     with ground.store() as store:
         assert len(store.messages.take(lead)) == 1
-        assert CompletionWait(lead, task_id, 5).look(store)["messages"] == []
+        assert CompletionWait.of(lead, task_id, 5).look(store)["messages"] == []
 
 
 # ------------------------------------------------------------- command and tool
@@ -527,8 +527,8 @@ def test_the_tool_hands_over_and_waits(ground: Ground, lead: dict) -> None:
 
 def test_a_dispatch_needs_no_second_look_without_change(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
-        handover = Handover(lead, Order("Do it", spawn=False, completion_wait_seconds=5))
-        assert handover.advance(store) is None
-        assert 4 < handover.left() <= 5
-        assert handover.advance(store) is None
+        under_way = Dispatch(lead, DispatchRequest("Do it", spawn=False, completion_wait_seconds=5))
+        assert under_way.advance(store) is None
+        assert 4 < under_way.seconds_left() <= 5
+        assert under_way.advance(store) is None
         assert len(tasks(ground)) == 1

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from support import supervised
@@ -15,12 +16,13 @@ from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches
 from support.task_fixtures import refused
 
 from swarm_mcp.dispatch import control
-from swarm_mcp.dispatch.assignment import Assignment
-from swarm_mcp.dispatch.briefing import GO_ON, brief
-from swarm_mcp.dispatch.dispatch import Handover
+from swarm_mcp.dispatch.assignment import GO_ON, Assignment, query_of
+from swarm_mcp.dispatch.dispatch import Dispatch
+from swarm_mcp.dispatch.processes import Processes
 from swarm_mcp.dispatch.progress import Progress, result_text
-from swarm_mcp.dispatch.request import Order, may_go_wild
-from swarm_mcp.dispatch.supervision import Supervision
+from swarm_mcp.dispatch.request import DispatchRequest, may_use_yolo
+from swarm_mcp.dispatch.spawners import SpawnFailed
+from swarm_mcp.dispatch.supervision import Supervisor
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.adapter import Capabilities
@@ -187,14 +189,14 @@ def test_a_task_is_gone_on_with_in_its_session(ground: Ground, lead: dict, talke
         session = serialize(Session("talker", "s7", ground.scope))
         store.runs.begin({"id": "r0", **killed, "cwd": ground.scope, "state": "ended", "session_params": session})
         script = f"cat > told; echo '{init}'; echo with $TALKER"
-        Supervision(store, assignment(ground, lead, made["id"], script)).carry_out()
+        Supervisor(store, assignment(ground, lead, made["id"], script)).carry_out()
         ended = store.tasks.get(ground.scope, made["id"])
         assert (ended["status"], ended["result"]) == ("done", "with s7")
         assert store.runs.get("r1")["session_params"]["session_id"] == "s7"
         assert GO_ON in (ground.repo / "told").read_text()
         other = store.tasks.request(lead, {"type": "implement", "title": "Other"})["task"]
         given = assignment(ground, lead, other["id"], script, run_id="r2", instance_id="w2")
-        Supervision(store, given).carry_out()
+        Supervisor(store, given).carry_out()
         assert store.tasks.get(ground.scope, other["id"])["result"] == "with new"
         assert GO_ON not in (ground.repo / "told").read_text()
 
@@ -261,11 +263,11 @@ def test_what_a_task_is_told_of_a_run() -> None:
 def test_what_a_harness_is_asked(ground: Ground, lead: dict) -> None:
     given = assignment(ground, lead, "t1", "true", run={"model": "m", "mode": "read-only", "timeout_seconds": 5.0})
     row = {"id": "t1", "type": "fix", "title": "T", "description": None, "files": None, "depends_on": ["t0"]}
-    query = brief(given, Process(), row, None, "half")
+    query = query_of(given, Process(), row, None, "half")
     assert (query.model, query.mode, query.timeout_seconds, query.task_id) == ("m", "read-only", 5.0, "t1")
     assert query.env["SWARM_WAKE_REASON"] == "task_resumed" and query.env["SWARM_LINKED_TASK_IDS"] == "t0"
     assert "half" in query.prompt and "Do it" in query.prompt
-    assert brief(given, Process(), row).env["SWARM_WAKE_REASON"] == "task_assigned"
+    assert query_of(given, Process(), row).env["SWARM_WAKE_REASON"] == "task_assigned"
 
 
 # ----------------------------------------------------------------- a person at a terminal
@@ -323,7 +325,7 @@ def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, l
     person = ground.session("shell", "mode:gateway origin:terminal", runtime="terminal")
     with ground.store() as store:
         for row, may in ((lead, False), (pretender, False), (person, True)):
-            assert may_go_wild(store.instances.live(row["id"])) is may
+            assert may_use_yolo(store.instances.live(row["id"])) is may
 
 
 @pytest.mark.parametrize(
@@ -355,15 +357,15 @@ def test_a_worker_starts_none_that_may_more(
         store.runs.begin({**spec, "record": str(record)})
         if words.startswith("nothing"):
             with pytest.raises(Refused, match=words):
-                Handover(worker, Order("In turn", **given))
+                Dispatch(worker, DispatchRequest("In turn", **given))
             return
-        handover = Handover(worker, Order("In turn", **given))
+        dispatch = Dispatch(worker, DispatchRequest("In turn", **given))
         if not words:
-            monkeypatch.setattr(Handover, "_spawn", lambda self, store: self._answered("spawned"))
-            assert handover.advance(store)["status"] == "spawned"
+            monkeypatch.setattr(Processes, "start", started := Mock(side_effect=SpawnFailed("not in this test")))
+            assert dispatch.advance(store)["status"] == "spawn_failed" and started.called
             return
         with pytest.raises(Refused, match=words):
-            handover.advance(store)
+            dispatch.advance(store)
         assert store.rows("SELECT id FROM tasks") == []
 
 

@@ -13,12 +13,13 @@ from support import supervised
 from support.fixtures import Ground, Sleeper, wait_for
 from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, run_of, task
 
-from swarm_mcp.dispatch.dispatch import Handover, carry_out
+from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.dispatch.processes import Processes
-from swarm_mcp.dispatch.request import Order
-from swarm_mcp.dispatch.spawners import SpawnFailed
+from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
 from swarm_mcp.errors import Refused
 from swarm_mcp.faults import recorded_faults
+from swarm_mcp.store import spawn_locks
 
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 FOR_EVER = "echo $$ > pid; sleep 600 & wait"
@@ -125,12 +126,12 @@ print("theirs")"""
 
 def test_one_that_is_through_before_anybody_looks(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
-        handover = Handover(lead, Order("Do it", harness="process", command="echo quick", spawner="process"))
-        answer = handover.advance(store)
-        assert answer is None
-        reaches(ground, {"task_id": handover.task["id"]}, "done")
-        over(ground, {"task_id": handover.task["id"]})
-        answer = handover.advance(store)
+        under_way = Dispatch(lead, DispatchRequest("Do it", harness="process", command="echo quick", spawner="process"))
+        assert under_way.advance(store) is None
+        made = {"task_id": ground.sql("SELECT id FROM tasks")[0]["id"]}
+        reaches(ground, made, "done")
+        over(ground, made)
+        answer = under_way.advance(store)
     assert (answer["status"], answer["task"]["status"], answer["task"]["result"]) == ("spawned", "done", "quick")
     assert mutexes(ground) == []
 
@@ -181,16 +182,15 @@ def test_dispatches_at_once_start_one_worker(ground: Ground, lead: dict) -> None
 
 
 def test_the_worker_of_a_killed_dispatch_is_found_by_the_next(ground: Ground, lead: dict) -> None:
-    order = Order("Do it", harness="process", command="/bin/sh -c 'while [ ! -e go ]; do sleep 0.05; done'")
+    request = DispatchRequest("Do it", harness="process", command="/bin/sh -c 'while [ ! -e go ]; do sleep 0.05; done'")
     with Sleeper() as dispatcher, ground.store() as store:
-        handover = Handover(lead, order)
-        handover.advance(store)
+        Dispatch(lead, request).advance(store)
         note = json.loads(mutexes(ground)[0]["content"])
         killed = {"stage": "starting", "instance_id": note["instance_id"], "by": [store.here, *dispatcher.identity]}
         ground.sql("UPDATE context SET content = ?", json.dumps(killed))
         dispatcher.end()
         wait_for(lambda: store.instances.live(note["instance_id"]))
-        again = carry_out(store, lead, order)
+        again = carry_out(store, lead, request)
     assert (again["status"], again["recipient"]) == ("dispatched", note["instance_id"])
     ground.repo.joinpath("go").touch()
     reaches(ground, again, "done")
@@ -200,10 +200,10 @@ def test_the_worker_of_a_killed_dispatch_is_found_by_the_next(ground: Ground, le
 def test_a_worker_that_comes_up_after_it_was_replaced_does_nothing(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         made = store.tasks.request(lead, {"type": "implement", "title": "T", "idempotency_key": "k"})["task"]
-        handover = Handover(lead, Order("T", idempotency_key="k", harness="process", command="touch done", spawn=True))
-        handover._commission.settle(store, lambda _store: None)
-        handover.task = handover._commission.task
-        late = handover._worker("late")
+        late = WorkerSpec(
+            lead, made["id"], "late", "implementer", "process", ("touch", "done"), ground.scope, message="T",
+            lock=spawn_locks.name_of("implementer", "k"),
+        )  # fmt: skip
         ground.add(
             "context", id="c", scope=ground.scope, instance_id=lead["id"], file=late.lock, type="lock",
             content='{"stage": "started", "instance_id": "other"}', task_id=made["id"],

@@ -13,8 +13,8 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import BARE_PYTHON, Ground, Sleeper, time_limit, wait_for
 
-from swarm_mcp.dispatch.dispatch import Handover, carry_out
-from swarm_mcp.dispatch.request import Order
+from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
+from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.dispatch.spawners import SPAWNERS, SpawnFailed, spawner
 from swarm_mcp.dispatch.ui_shells import UiShells
 from swarm_mcp.store import spawn_locks
@@ -81,7 +81,7 @@ def dispatch(ground: Ground, requester: dict, title: str = "Do it", **given) -> 
     given.setdefault("spawner", "ui")
     given.setdefault("wait_seconds", 0)
     with ground.store() as store:
-        return carry_out(store, requester, Order(title, **given))
+        return carry_out(store, requester, DispatchRequest(title, **given))
 
 
 def orders(ground: Ground) -> list[dict]:
@@ -93,7 +93,7 @@ def mutexes(ground: Ground) -> list[dict]:
 
 
 def settle(ground: Ground, status: str, result: dict | None = None, error: str | None = None) -> None:
-    """What a user interface does with the last order."""
+    """What a user interface does with the last request."""
     ground.sql(
         "UPDATE ui_commands SET status = ?, result = ?, error = ?, claimed_by = 'ui', started_at = 1,"
         " completed_at = CASE WHEN ? IN ('done', 'failed') THEN 2 END WHERE id = (SELECT max(id) FROM ui_commands)",
@@ -111,20 +111,20 @@ def arrive(ground: Ground, instance_id: str, label: str = "identity:p role:imple
 
 def test_an_order_to_the_user_interface(ground: Ground, lead: dict) -> None:
     answer = dispatch(ground, lead, message="Mind the tests", label="x:y", name="Worker", placement={"tab": "new"})
-    (order,) = orders(ground)
+    (request,) = orders(ground)
     (lock,) = mutexes(ground)
     assert list(answer) == [
         "status", "task_id", "task", "spawner", "ui_command_id", "instance_id", "ui_command", "spawn_lock", "promotion",
     ]  # fmt: skip
     assert (answer["status"], answer["spawner"]) == ("spawn_in_flight", "swarm-ui")
-    assert answer["ui_command_id"] == order["id"]
-    payload = json.loads(order["payload"])
+    assert answer["ui_command_id"] == request["id"]
+    payload = json.loads(request["payload"])
     assert payload == {
         "cwd": ground.scope, "harness": "codex", "role": "implementer", "task_id": answer["task_id"],
         "instance_id": answer["instance_id"], "label": "x:y", "name": "Worker", "message": "Mind the tests",
         "placement": {"tab": "new"},
     }  # fmt: skip
-    assert (order["kind"], order["scope"], order["created_by"]) == ("spawn_shell", ground.scope, lead["id"])
+    assert (request["kind"], request["scope"], request["created_by"]) == ("spawn_shell", ground.scope, lead["id"])
     assert answer["ui_command"]["payload"] == payload and answer["ui_command"]["status"] == "pending"
     key = hashlib.sha256(answer["task"]["idempotency_key"].encode()).hexdigest()[:16]
     assert answer["spawn_lock"] == lock["file"] == f"/__swarm/spawn/implementer/{key}"
@@ -159,11 +159,11 @@ def test_the_same_key_elsewhere_is_another_spawn(ground: Ground, lead: dict) -> 
 def test_eight_dispatches_at_once_start_one_worker(ground: Ground, lead: dict) -> None:
     body = """
 from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import Order
+from swarm_mcp.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()
-    answer = carry_out(store, lead, Order("Do it", spawner="ui", wait_seconds=0))
+    answer = carry_out(store, lead, DispatchRequest("Do it", spawner="ui", wait_seconds=0))
     report([answer["status"], answer["task_id"], "ui_command_id" in answer])
 """
     members = crowd.run(body, [lead["id"]] * 8)
@@ -178,11 +178,11 @@ with Store() as store:
 def test_eight_dispatches_at_once_open_one_pane(ground: Ground, lead: dict, herdr: Herdr) -> None:
     body = """
 from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import Order
+from swarm_mcp.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()
-    report(carry_out(store, lead, Order("Do it", spawner="herdr", wait_seconds=0.1))["status"])
+    report(carry_out(store, lead, DispatchRequest("Do it", spawner="herdr", wait_seconds=0.1))["status"])
 """
     members = crowd.run(body, [lead["id"]] * 8)
     assert [member.err for member in members if member.code] == []
@@ -195,9 +195,9 @@ with Store() as store:
 
 def test_a_worker_that_comes_up_gets_the_task(ground: Ground, lead: dict) -> None:
     def ui() -> None:
-        order = wait_for(lambda: orders(ground))[0]
+        request = wait_for(lambda: orders(ground))[0]
         settle(ground, "running")
-        arrive(ground, json.loads(order["payload"])["instance_id"])
+        arrive(ground, json.loads(request["payload"])["instance_id"])
 
     thread = threading.Thread(target=ui)
     thread.start()
@@ -317,7 +317,7 @@ def test_a_dispatch_killed_before_it_had_started_anybody(ground: Ground, lead: d
     assert [json.loads(row["payload"])["reason"] for row in released] == ["spawn_void"]
 
 
-def test_a_dispatch_killed_right_after_its_order(ground: Ground, lead: dict) -> None:
+def test_a_dispatch_killed_right_after_its_request(ground: Ground, lead: dict) -> None:
     first = dispatch(ground, lead)
     with Sleeper() as dispatcher, ground.store() as store:
         note = {"stage": "starting", "instance_id": first["instance_id"], "by": [store.here, *dispatcher.identity]}
@@ -499,7 +499,7 @@ def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict) -> None:
 def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict) -> None:
     burnt = time.process_time()
     with ground.store() as store:
-        handover = Handover(lead, Order("Do it", spawner="ui", wait_seconds=None))
-        assert handover.advance(store) is None and 4.5 < handover.left() <= 5
+        under_way = Dispatch(lead, DispatchRequest("Do it", spawner="ui", wait_seconds=None))
+        assert under_way.advance(store) is None and 4.5 < under_way.seconds_left() <= 5
     dispatch(ground, lead, "Other", wait_seconds=0.7)
     assert time.process_time() - burnt < 0.4

@@ -287,7 +287,7 @@ def test_foreign_variables_stay_out_and_settings_stay(monkeypatch):
     settings = ("CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES", "CODEX_HOME", "PATH",
                 "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SWARM_DB_PATH",
                 "CLAUDE_CODE_USE_BEDROCK", "SWARM_MCP_SCOPE", "CODEX_API_KEY")  # fmt: skip
-    kept = environment.without_session({name: "x" for name in (*foreign, *settings)}, drop=["CODEX_API_KEY"])
+    kept = environment.without_session(dict.fromkeys((*foreign, *settings), "x"), drop=["CODEX_API_KEY"])
     assert sorted(kept) == sorted(set(settings) - {"CODEX_API_KEY"})
 
 

@@ -7,7 +7,7 @@ import enum
 import http.client
 import json
 import threading
-from typing import Any, Literal, Optional
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ class Colour(enum.Enum):
     BLUE = "blue"
 
 
-def paint(wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, notes: Optional[list[str]] = None) -> dict:
+def paint(wall: str, colour: Literal["red", "blue"] = "red", coats: int = 1, notes: list[str] | None = None) -> dict:
     """Paint a wall.
 
     Args:

@@ -11,7 +11,7 @@ from support.harness_fixtures import MAKERS, Scripted, run_of, seen_of
 from support.serving import Server
 
 from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import Order
+from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.adapter import Capabilities
@@ -171,9 +171,9 @@ def test_a_dispatch_refuses_before_there_is_a_task(ground: Ground) -> None:
     with ground.store() as store:
         for more in ({"mode": "read-only"}, {"max_cost_usd": 1.0}):
             with pytest.raises(Refused, match="process cannot be given"):
-                carry_out(store, lead, Order("Do it", **asked, **more))
+                carry_out(store, lead, DispatchRequest("Do it", **asked, **more))
         assert store.rows("SELECT * FROM tasks") == []
-        answer = carry_out(store, lead, Order("Do it", **asked, model="m", completion_wait_seconds=20))
+        answer = carry_out(store, lead, DispatchRequest("Do it", **asked, model="m", completion_wait_seconds=20))
     assert answer["warnings"] == ["process does not heed the model"] and answer["completion"]["task_status"] == "done"
 
 

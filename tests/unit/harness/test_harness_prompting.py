@@ -151,7 +151,7 @@ def test_typed_reading_never_raises_and_keeps_its_type(value) -> None:
     assert all(isinstance(one, str) for one in conf.as_string_array(value))
     assert isinstance(conf.parse_object(value), dict)
     conf.parse_json(value)
-    query = conf.query_of("x", {name: value for name in HarnessQuery._fields})
+    query = conf.query_of("x", dict.fromkeys(HarnessQuery._fields, value))
     assert isinstance(query.cwd, str) and isinstance(query.env, dict) and isinstance(query.timeout_seconds, float)
 
 
