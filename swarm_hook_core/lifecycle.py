@@ -48,17 +48,7 @@ def unregistered(why: str) -> str:
     words = f"swarm: this session could not be registered ({why})."
     if not _is_store_at_hand():
         return f"{words} File locks are NOT enforced for it. {MENDING}"
-    from swarm_hook_core.shell.grammar import GrammarMissing, parse
-
-    try:
-        parse(b":")
-        checked = "What its file tools and shell commands write is checked against the locks of others all the same"
-    except GrammarMissing:
-        checked = "What its file tools write is checked against the locks of others all the same"
-        if command():
-            checked += ", shell commands only if swarm-mcp answers"
-        else:
-            checked += ", but what its shell commands write is NOT"
+    checked = "What its file tools and shell commands write is checked against the locks of others all the same"
     mend = MENDING if command() else INSTALLING
     return f"{words} {checked}; it can lock nothing itself, and others do not see it. {mend}"
 

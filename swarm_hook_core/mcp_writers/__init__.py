@@ -19,7 +19,7 @@ def effects_of_tool(tool: str, tool_input, folder: str):
     """The Effects of a call of `tool`, made in absolute `folder`; None where it is no writing tool that we know.
 
     A relative path counts from `folder` or from the git root over it, whichever has the file, else from both: servers
-    start in either. Raises ``effects.grammar.GrammarMissing`` for a tool that runs shell text.
+    start in either.
     """
     from swarm_hook_core.mcp_writers.arguments import DRY, parsed
 

@@ -1,9 +1,9 @@
 """What a shell command would write, found out without running it.
 
-    command ── skeleton, grammar ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
+    command ── parser ──▶ statements ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
 
-`skeleton` sets words aside and gives what is left to tree-sitter's bash grammar (`grammar`). `walk` goes through the
-statements as a shell would: folders, variables, pipes, loops; `words` says what a word stands for. `programs` knows
+`parser` reads the text into the statements of `syntax`. `walk` goes through them as a shell would:
+folders, variables, pipes, loops; `words` says what a word stands for. `programs` knows
 what each program does with its arguments (to add one: a function in a family's ``RUN`` and its name in ``FAMILIES``).
 What comes out (`model.Effects`) meets the locks of others in `collision`.
 
@@ -15,8 +15,8 @@ still on the way of a tool call: no ``typing``, ``dataclasses``, ``pathlib``, ``
 def effects_of(command: str, folder: str, environment=None):
     """The Effects of shell text `command`, run in absolute `folder` (None: nobody knows where).
 
-    `environment`: variables the shell starts with (default: this process's). Never raises but for
-    `grammar.GrammarMissing`; what cannot be read, or takes too long, becomes a guess.
+    `environment`: variables the shell starts with (default: this process's). Never raises:
+    what cannot be read, or takes too long, becomes a guess.
     """
     import os
 

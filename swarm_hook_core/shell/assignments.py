@@ -1,8 +1,8 @@
 """Assignments to variables, arrays and their elements."""
 
 from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.parser import words_in
 from swarm_hook_core.shell.quoting import NAME_LETTERS
-from swarm_hook_core.shell.skeleton import words_in
 from swarm_hook_core.shell.words import fields, value
 
 

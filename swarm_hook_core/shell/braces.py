@@ -1,6 +1,6 @@
 """Brace expansion of a word as it was written: ``{a,b}`` and ``{1..3}``."""
 
-from swarm_hook_core.shell.skeleton import ends_in
+from swarm_hook_core.shell.parser import Parser
 
 MOST_FIELDS = 512  # of one word with braces
 MOST_BRACE_STEPS = 12_000  # characters between braces that are looked at, over and over
@@ -26,7 +26,7 @@ def braces(raw: str) -> list[str]:
 
 def _first_group(text: str, at: int, left: list):
     """(place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
-    ends = ends_in(text, {})
+    ends = Parser(text, {})
     while at < len(text) and left[0] > 0:
         character = text[at]
         if character in "\\'\"`" or (character == "$" and text[at + 1 : at + 2] in ("{", "(", "'")):

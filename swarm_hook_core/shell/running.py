@@ -4,7 +4,6 @@ import os
 import time
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.grammar import GrammarMissing
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.quoting import TooLong
 
@@ -49,7 +48,7 @@ def run(walk, scope, words: list[str]):
         if name in BUILTINS:
             return BUILTINS[name](walk, scope, words)
         return _program(walk, scope, words)
-    except (TooLong, GrammarMissing, RecursionError, MemoryError):
+    except (TooLong, RecursionError, MemoryError):
         raise
     except Exception as error:  # what goes wrong with one command must not take the rest with it
         scope.last = before
@@ -58,16 +57,14 @@ def run(walk, scope, words: list[str]):
 
 
 def _function(walk, scope, words):
-    unit, body = scope.functions[words[0]]
-    kept_words, kept_locals, kept_unit = scope.words, scope.locals, walk.unit
+    body = scope.functions[words[0]]
+    kept_words, kept_locals = scope.words, scope.locals
     scope.words, scope.locals = [kept_words[0], *words[1:]], {}
-    walk.unit = unit
     from swarm_hook_core.shell.statements import statement
 
     try:
         stream = statement(walk, body, scope)
     finally:
-        walk.unit = kept_unit
         for name, held in (scope.locals or {}).items():
             if held is None:
                 scope.variables.pop(name, None)

@@ -1,13 +1,13 @@
-"""Lists, pipes, branches and loops: the statements of the syntax tree, one function each.
+"""Lists, pipes, branches and loops: one function for each kind of statement in `syntax`.
 
-Each takes the walk, the node and the Scope that it changes, and gives the Stream that is printed, or None.
+Each takes the walk, the statement and the Scope that it changes, and gives the Stream that is printed, or None.
 """
 
-from swarm_hook_core.shell import globs
-from swarm_hook_core.shell.commands import command, entries, redirected, table
-from swarm_hook_core.shell.entries import Arithmetic, Redirect
+from swarm_hook_core.shell import globs, syntax
+from swarm_hook_core.shell.commands import calculation, command, condition
 from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known
 from swarm_hook_core.shell.quoting import TooLong
+from swarm_hook_core.shell.redirections import redirected
 from swarm_hook_core.shell.streams import Input, joined
 from swarm_hook_core.shell.words import fields, pattern, value
 
@@ -19,16 +19,13 @@ def sequence(walk, nodes, scope):
     """Statements one after the other."""
     printed: list = []
     before = None
-    for place, node in enumerate(nodes):
-        if not node.is_named:
-            continue
+    for node in nodes:
         if scope.ended:
             break
-        if before is None or before.type != "command" or "errexit" not in scope.options:
+        if not isinstance(before, syntax.Command) or "errexit" not in scope.options:
             scope.may_be_in(scope.if_failed)
         scope.if_failed, before = (), node
-        background = place + 1 < len(nodes) and nodes[place + 1].type == "&"
-        printed.append(statement(walk, node, scope.fork() if background else scope))
+        printed.append(statement(walk, node, scope))
     return joined(printed)
 
 
@@ -47,7 +44,7 @@ def _in_each_folder(walk, node, scope):
 
 
 def statement(walk, node, scope):
-    """One node of the tree; the Stream it prints, or None where that is not known."""
+    """One statement; the Stream it prints, or None where that is not known."""
     if scope.elsewhere and not walk.doubts:
         return _in_each_folder(walk, node, scope)
     walk.spend()
@@ -56,26 +53,15 @@ def statement(walk, node, scope):
         raise TooLong
     before, walk.scope = walk.scope, scope
     try:
-        handle = STATEMENTS.get(node.type)
-        if handle is not None:
-            return handle(walk, node, scope)
-        if node.type == "ERROR":
-            return sequence(walk, [one for one in node.children if one.type in STATEMENTS], scope)
-        return Stream("")
+        return _STATEMENTS[type(node)](walk, node, scope)
     finally:
         walk.scope = before
         walk.depth -= 1
 
 
 def chain(walk, node, scope):
-    """``a && b || c``, which the tree nests to the left."""
-    parts: list = []
-    while node.type == "list" and len(node.children) == 3:
-        left, operator, right = node.children
-        parts.append((operator.type, right))
-        node = left
-    printed = [statement(walk, node, scope)]
-    for place, (operator, right) in enumerate(reversed(parts), 1):
+    printed = [statement(walk, node.first, scope)]
+    for operator, right in node.rest:
         if scope.ended:
             break
         goes_on = scope.status if operator == "&&" else None if scope.status is None else not scope.status
@@ -86,7 +72,7 @@ def chain(walk, node, scope):
         if operator == "&&" and scope.tried is not None:
             other.folder = scope.tried  # `cd nowhere && rm x` names `nowhere/x`
         printed.append(statement(walk, right, other))
-        if place == len(parts) and "errexit" in scope.options:
+        if right is node.rest[-1][1] and "errexit" in scope.options:
             other.if_failed = ()  # the script would end there
         if goes_on is True:
             scope.adopt(other)
@@ -104,105 +90,66 @@ def chain(walk, node, scope):
 
 
 def pipeline(walk, node, scope):
-    stream, first, several = None, True, False
-    parts = [one for one in node.children if one.is_named]
-    for one in parts:
+    stream = None
+    for part in node.parts:
         inside = scope.fork()
-        inside.heard = scope.heard or one is not parts[-1]
-        if not first:
+        inside.heard = scope.heard or part is not node.parts[-1]
+        if part is not node.parts[0]:
             inside.stdin = Input(stream)
-        stream = statement(walk, one, inside)
-        several = not first
-        first = False
-    scope.status, scope.predicate = None, several and inside.predicate
+        stream = statement(walk, part, inside)
+    scope.status, scope.predicate = None, inside.predicate
     return stream
 
 
 def subshell(walk, node, scope):
     inside = scope.fork()
-    stream = sequence(walk, node.children, inside)
+    stream = sequence(walk, node.body, inside)
     scope.status, scope.predicate = inside.status, inside.predicate
     return stream
 
 
-def braces(walk, node, scope):
-    """``{ a; }``, and what the skeleton put into braces for the sake of its redirections."""
-    nodes = [one for one in node.children if one.type not in "{}"]
-    redirects = entries(walk, nodes[0]) if nodes and nodes[0].type == "command" else []
-    if not redirects or not all(isinstance(one, Redirect) and one.of_compound for one in redirects):
-        return sequence(walk, nodes, scope)
-    return redirected(walk, redirects, scope, "a block", lambda: sequence(walk, nodes[1:], scope))
+def with_redirections(walk, node, scope):
+    return redirected(walk, node.redirects, scope, "a block", lambda: statement(walk, node.inner, scope))
 
 
 def branches(walk, node, scope):
     """if, elif, else."""
-    printed, after, taken = [], [], False
-    part, conditions, last = "condition", [], None
-
-    def body(nodes, decided):
-        nonlocal taken
+    printed: list = []
+    after: list = []
+    taken = False  # a branch that is certainly the one
+    for asked, body in node.clauses:
+        sequence(walk, asked, scope)
+        decided = scope.status
         inside = scope.fork()
         inside.if_failed = ()
-        printed.append(sequence(walk, nodes, inside))
+        printed.append(sequence(walk, body, inside))
         if not taken and decided is not False:
             after.append(inside)
             taken = decided is True
-
-    def visit(clause):
-        nonlocal part, conditions, last
-        here: list = []
-        decided = None
-        for child in clause.children:
-            if child.type in ("if", "elif"):
-                here, part = [], "condition"
-            elif child.type == "then":
-                sequence(walk, here, scope)
-                decided = scope.status
-                here, part = [], "body"
-            elif child.type in ("elif_clause", "else_clause", "fi"):
-                if part == "body":
-                    body(here, decided)
-                    scope.adopt(scope.failed())
-                    part = ""
-                if child.type == "elif_clause":
-                    visit(child)
-                elif child.type == "else_clause":
-                    body(child.children[1:], None if not taken else False)
-                    last = child
-            else:
-                here.append(child)
-        if part == "body":
-            body(here, decided)
-            scope.adopt(scope.failed())
-            part = ""
-
-    visit(node)
-    if last is None and not taken:
+        scope.adopt(scope.failed())
+    if node.otherwise is not None:
+        inside = scope.fork()
+        printed.append(sequence(walk, node.otherwise, inside))
+        if not taken:
+            after.append(inside)
+    elif not taken:
         after.append(scope.fork())
-    if after:
-        scope.merge(after, walk.one_of)
+    scope.merge(after, walk.one_of)
     scope.status, scope.predicate = None, False
     return joined(printed)
 
 
 def cases(walk, node, scope):
-    subject = _word(walk, scope, node.child_by_field_name("value"))
+    subject = value(walk, scope, node.word)
     printed, after, sure, falls = [], [], False, False
-    for item in node.children:
-        if item.type != "case_item":
-            continue
-        patterns, body = [], []
-        for child in item.children_by_field_name("value"):
-            patterns.append(_raw(walk, child))
-        values = {child.id for child in item.children_by_field_name("value")}
-        body = [child for child in item.children if child.is_named and child.id not in values]
+    for patterns, body, goes_on in node.items:
         hit = None
         if is_known(subject):
             wanted = [pattern(walk, scope, raw) for raw in patterns]
             hit = any(globs.match(subject, one, True) for one in wanted) if all(map(is_known, wanted)) else None
         if (hit is False or sure) and not falls:
             continue  # another pattern is known to be the one
-        falls = item.children[-1].type in (";&", ";;&")
+        falls = goes_on
         inside = scope.fork()
         printed.append(sequence(walk, body, inside))
         if not sure:
@@ -217,66 +164,57 @@ def cases(walk, node, scope):
 
 def each(walk, node, scope):
     """for, select."""
-    name = table(walk, node.child_by_field_name("variable"))
     words: list[str] = []
-    for child in node.children_by_field_name("value"):
-        words += fields(walk, scope, table(walk, child))
-    body = node.child_by_field_name("body")
-    if body is None:
-        return None
+    for raw in node.words:
+        words += fields(walk, scope, raw)
     if len(words) > MOST_ROUNDS:
         rest = words[MOST_ROUNDS // 2 :]
         if all(map(is_known, rest)):
             words[MOST_ROUNDS // 2 :] = [walk.each_of(rest)]
     printed: list = []
     for word in words:
-        scope.variables[name] = word
-        printed.append(statement(walk, body, scope))
+        scope.variables[node.name] = word
+        printed.append(_round(walk, node.body, scope))
         if _left_loop(walk, scope):
             break
     if words and walk.has_found(words[-1]):
-        scope.variables[name] = UNKNOWN
+        scope.variables[node.name] = UNKNOWN
     return joined(printed)
 
 
 def rounds(walk, node, scope):
     """while, until, and the counting for."""
-    conditions = [one for one in node.children_by_field_name("condition") if one.is_named]
-    body = node.child_by_field_name("body")
-    until = node.children[0].type == "until"
-    step = _step_of(walk, conditions)
     printed: list = []
-    for _round in range(MOST_ROUNDS):
-        sequence(walk, conditions, scope)
-        decided = scope.status if not until or scope.status is None else not scope.status
-        if scope.ended or decided is False or body is None:
+    for _number in range(MOST_ROUNDS):
+        sequence(walk, node.condition, scope)
+        decided = scope.status if not node.until or scope.status is None else not scope.status
+        if scope.ended or decided is False:
             break
         if decided is None:  # how often it goes round, nobody knows: once as it is, once with what that changed
             before = scope.fork()
-            printed.append(statement(walk, body, scope))
+            printed.append(_round(walk, node.body, scope))
             if not _left_loop(walk, scope):
-                changed = _forget_changed(walk, before, scope)
-                if changed:
-                    sequence(walk, conditions, scope)
-                    printed.append(statement(walk, body, scope))
+                if _forget_changed(walk, before, scope):
+                    sequence(walk, node.condition, scope)
+                    printed.append(_round(walk, node.body, scope))
                     _left_loop(walk, scope)
                 scope.merge([before, scope.fork()], walk.one_of)
             printed.append(None)
             break
-        printed.append(statement(walk, body, scope))
+        printed.append(_round(walk, node.body, scope))
         if _left_loop(walk, scope):
             break
-        if step:
-            walk.computed(scope, step)
+        if node.step:
+            walk.computed(scope, node.step)
     else:
         walk.guess(scope, "a long loop", "")
     scope.status = None
     return joined(printed)
 
 
-def _step_of(walk, conditions) -> str:
-    first = entries(walk, conditions[0]) if conditions and conditions[0].type == "command" else []
-    return first[0].step if first and isinstance(first[0], Arithmetic) else ""
+def _round(walk, body, scope):
+    walk.spend()
+    return sequence(walk, body, scope)
 
 
 def _forget_changed(walk, before, scope) -> bool:
@@ -300,42 +238,33 @@ def _left_loop(walk, scope) -> bool:
 
 
 def define(walk, node, scope):
-    name = table(walk, node.child_by_field_name("name"))
-    body = node.child_by_field_name("body")
-    if body is not None:
-        scope.functions[name] = (walk.unit, body)
+    scope.functions[node.name] = node.body
     scope.status = True
     return Stream("")
 
 
 def negated(walk, node, scope):
-    stream = sequence(walk, node.children, scope)
+    stream = statement(walk, node.inner, scope)
     scope.status = None if scope.status is None else not scope.status
     if scope.if_failed:
         scope.folder, scope.if_failed = scope.if_failed[0], (scope.folder, *scope.if_failed[1:])
     return stream
 
 
-def _raw(walk, node) -> str:
-    entry = table(walk, node)
-    return entry if isinstance(entry, str) else ""
-
-
-def _word(walk, scope, node) -> str:
-    return value(walk, scope, _raw(walk, node))
-
-
-STATEMENTS = {
-    "command": command,
-    "list": chain,
-    "pipeline": pipeline,
-    "subshell": subshell,
-    "compound_statement": braces,
-    "do_group": lambda walk, node, scope: sequence(walk, node.children, scope),
-    "if_statement": branches,
-    "case_statement": cases,
-    "for_statement": each,
-    "while_statement": rounds,
-    "function_definition": define,
-    "negated_command": negated,
+_STATEMENTS = {
+    syntax.Arithmetic: calculation,
+    syntax.Background: lambda walk, node, scope: statement(walk, node.inner, scope.fork()),
+    syntax.Case: cases,
+    syntax.Chain: chain,
+    syntax.Command: command,
+    syntax.For: each,
+    syntax.Function: define,
+    syntax.Group: lambda walk, node, scope: sequence(walk, node.body, scope),
+    syntax.If: branches,
+    syntax.Negated: negated,
+    syntax.Pipeline: pipeline,
+    syntax.Redirected: with_redirections,
+    syntax.Subshell: subshell,
+    syntax.Test: condition,
+    syntax.While: rounds,
 }

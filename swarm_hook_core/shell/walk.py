@@ -9,12 +9,11 @@ import time
 
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.call import LONGEST_BY
-from swarm_hook_core.shell.grammar import GrammarMissing, parse
 from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Stream, Tree, Write, absolute, is_known
+from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.quoting import DEEPEST, TooLong
 from swarm_hook_core.shell.running import run
 from swarm_hook_core.shell.scope import Scope, options_of
-from swarm_hook_core.shell.skeleton import unit_of
 from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.shell.statements import sequence
 from swarm_hook_core.shell.streams import MOST_TEXT, Input
@@ -50,10 +49,9 @@ class Walk(Marks):
         self.environment = environment
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"])  # None: nobody knows where it runs
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
-        self.known: dict = {}  # inner texts of substitutions -> their Units
+        self.known: dict = {}  # inner texts of substitutions -> their Scripts
         self.contents: dict = {}
         self.links: dict = {}
-        self.unit = None  # the Unit whose tree is being walked
         self.depth = 0
         self.doubts = 0  # how many times over it is in a part of which nothing is certain
         self.steps = 0
@@ -65,15 +63,11 @@ class Walk(Marks):
     # What programs use
 
     def script(self, text: str) -> None:
-        """Walk a whole script. Raises GrammarMissing only."""
+        """Walk a whole script. Never raises."""
         try:
-            parse(b":")  # loads the grammar; the clock runs from here
-            self.end = time.thread_time() + SECONDS
             self.nested_in(self.scope, text.replace("\0", ""))
         except (TooLong, RecursionError, MemoryError):
             self.guess(self.scope, "too long to be followed", "")
-        except GrammarMissing:
-            raise
         except Exception as error:
             self.guess(self.scope, f"not understood ({type(error).__name__})", "")
 
@@ -336,23 +330,17 @@ class Walk(Marks):
     def nested_in(self, scope, text: str):
         """Walk script `text` in `scope`, and give the Stream it prints, or None."""
         self.depth += 1
-        before = self.scope, self.unit
-        self.scope = scope
+        before, self.scope = self.scope, scope
         try:
             if self.depth > DEEPEST:
                 raise TooLong
-            unit = unit_of(text, self.known)
+            script = script_of(text, self.known)
             self.spend(3)
-            root = parse(unit.code.encode())
-            if root is None:
-                self.guess(scope, "too long to be read", "")
-                return None
-            self.unit = unit
-            if root.has_error or unit.broken:
+            if script.broken:
                 self.guess(scope, "not understood as shell", " ".join(text.split()))
-            return sequence(self, root.children, scope)
+            return sequence(self, script.statements, scope)
         finally:
-            self.scope, self.unit = before
+            self.scope = before
             self.depth -= 1
 
 

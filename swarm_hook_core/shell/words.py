@@ -7,8 +7,8 @@ Both work on the word as it was written; the syntax tree is not needed for it.
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.braces import braces
 from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.parser import Parser, words_in
 from swarm_hook_core.shell.quoting import NAME_LETTERS
-from swarm_hook_core.shell.skeleton import ends_in, words_in
 
 LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
 _BLANK = " \t\n"
@@ -56,7 +56,7 @@ def _without_quotes(walk, raw: str) -> str:
     """`raw`, which stands in double quotes itself, without quotes of its own."""
     if '"' not in raw and "\\" not in raw:
         return raw
-    ends, out, at = ends_in(raw, walk.known), [], 0
+    ends, out, at = Parser(raw, walk.known), [], 0
     while at < len(raw):
         close = at + 1
         if raw[at] == "\\":
@@ -135,7 +135,7 @@ class _Out:
         self.splits = splits
         self.separators = separators
         self.done: list = []
-        self.open: "list | None" = None
+        self.open = None
 
     def put(self, text: str, magic: bool = False) -> None:
         if self.open is None:
@@ -193,7 +193,7 @@ class _Scan:
         self.raw = raw
         self.out = out
         self.in_document = in_document
-        self.ends = ends_in(raw, walk.known)
+        self.ends = Parser(raw, walk.known)
         self.whole = "zsh" in scope.options and "shwordsplit" not in scope.options
         self.vanished = False  # the last double quotes held a list of nothing
 

@@ -9,7 +9,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from swarm_hook_core.opaque_calls import RELAYED
 from swarm_mcp.doctor.server_canary import Server, Unanswered
 from swarm_mcp.runtimes.base import Client, Finding, HookCommand, HookTool
 from swarm_mcp.runtimes.transport import SECONDS
@@ -27,7 +26,7 @@ def prove(client: Client) -> Finding:
     if not hooks and not tools:
         return Finding(name, "fail", "the installed plugin has no PreToolUse hook", mend)
     details: dict = {}
-    proven, blind = [], ""
+    proven = []
     with tempfile.TemporaryDirectory(prefix="swarm-doctor-") as folder:
         root = Path(folder).resolve()
         locked, free = root / "locked.txt", root / "free.txt"
@@ -55,7 +54,6 @@ def prove(client: Client) -> Finding:
             if wrong:
                 return Finding(name, "fail", wrong, mend, details)
             proven.append(f"the installed hook in {took * 1000:.0f} ms ({in_shell * 1000:.0f} ms in the shell)")
-            blind = blind or _without_grammar(hook, root, database, asked[1][2])
         for tool in tools:
             answers = _ask_server(tool, root, database, [payload for _what, _denied, payload in asked])
             took = answers[0][1]
@@ -65,10 +63,6 @@ def prove(client: Client) -> Finding:
                 return Finding(name, "fail", f"the MCP server: {wrong}", mend, details)
             proven.insert(0, f"the plugin's MCP server in {took * 1000:.0f} ms")
     text = f"a canary lock was denied by {' and by '.join(proven)}"
-    if blind:
-        details["grammar"] = blind
-        text += f"; the hook cannot read shell commands and asks swarm-mcp about each beside a lock ({blind})"
-        return Finding(name, "warn", text, mend, details)
     return Finding(name, "ok", text, details=details)
 
 
@@ -122,12 +116,6 @@ def _ask_server(tool: HookTool, root: Path, database: str, payloads: list[dict])
     except Unanswered as error:
         return [("", 0.0, str(error))] * len(payloads)
     return found
-
-
-def _without_grammar(hook: HookCommand, root: Path, database: str, payload: dict) -> str:
-    """Why the hook cannot read the shell command in `payload` itself; empty where it can."""
-    told, _took, trouble = _ask(hook, root, database, payload, **{RELAYED: str(int(time.time()))})
-    return "" if "swarm lock blocked" in told else trouble or "it does not say why"
 
 
 def _ask(hook: HookCommand, root: Path, database: str, payload: dict, **more: str) -> tuple[str, float, str]:

@@ -41,7 +41,7 @@ _NEEDED = {
 
 
 def findings(scope_flag: str) -> list[Finding]:
-    """The contract's eight checks, then libraries, journal mode, grammar, settings, git hooks and recorded faults."""
+    """The contract's eight checks, then libraries, journal mode, settings, git hooks and recorded faults."""
     scope = current_scope(scope_flag)
     checks: dict[str, Callable[[], Finding | list[Finding]]] = {
         "binary": _binary,
@@ -53,7 +53,6 @@ def findings(scope_flag: str) -> list[Finding]:
         "env": _environment,
         "libraries": _libraries,
         "sqlite": _journal,
-        "grammar": _grammar,
         "settings": _settings,
         "guard": _guard,
         "faults": _faults,
@@ -195,18 +194,6 @@ def _journal() -> Finding:
     text = f"SQLite {release} can lose commits in the write-ahead-log mode this store is in"
     mend = "pip install pysqlite3, or close all sessions and run swarm-mcp cleanup"
     return Finding("sqlite", "warn", text, mend, details)
-
-
-def _grammar() -> Finding:
-    from swarm_hook_core.shell.grammar import GrammarMissing, parse
-
-    details = {"folder": bundle.grammar_folder()}
-    try:
-        parse(b"true")
-    except GrammarMissing as error:
-        text = f"what shell commands write cannot be told, so they are not denied: {error}"
-        return Finding("grammar", "warn", text, "pip install tree-sitter tree-sitter-bash", details)
-    return Finding("grammar", "ok", "shell commands are read by tree-sitter's bash grammar", details=details)
 
 
 def _settings() -> Finding:

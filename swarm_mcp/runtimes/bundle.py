@@ -27,7 +27,6 @@ HOOK = "integrations/hook.sh"  # what hooks are started through
 COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
 _LAUNCHED = re.compile(rf"""/bin/sh ("[^"]*/{HOOK}") ("[^"]*/(\w+)\.py")(; exit 0)""")
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
-_GRAMMAR = ("tree_sitter", "tree_sitter_bash")
 PACKAGE = "package.json"  # what makes the folder a package of pi's; kept with the rest that is pi's
 PARTS = (
     ".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "integrations/pi",
@@ -134,7 +133,7 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
         files[_HARNESS_PYTHON] = files[_HARNESS_PYTHON].replace(b"=python3", f"={shlex.quote(interpreter())}".encode())
         # Claude Code puts a plugin's bin folder on its shell's PATH.
         files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
-        record.update(python=interpreter(), coordinator=coordinator_command(), grammar=grammar_folder())
+        record.update(python=interpreter(), coordinator=coordinator_command())
     for client in by_tool:
         name = f"integrations/{client}/hooks.json"
         files[name] = _json(transport.wired(json.loads(files[name]), client))
@@ -142,7 +141,7 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
         files[name] = _json(transport.serving(json.loads(files[name])))
         files[transport.STAND_IN] = transport.STAND_IN_TEXT.encode()
     if by_tool:
-        record["transports"] = {client: transport.MCP_TOOL for client in sorted(by_tool)}
+        record["transports"] = dict.fromkeys(sorted(by_tool), transport.MCP_TOOL)
     record["files"] = sorted(files)
     files[RECORD] = _json(record)
     return files
@@ -177,7 +176,7 @@ def coordinator_command() -> list[str]:
     from importlib.util import find_spec
 
     folders: list[str] = []
-    for name in (*_PACKAGES, *_GRAMMAR):
+    for name in _PACKAGES:
         spec = find_spec(name)
         if spec is not None and spec.origin:
             folder = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))
@@ -185,17 +184,6 @@ def coordinator_command() -> list[str]:
                 folders.append(folder)
     code = f"import os, sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; os._exit(main())"
     return [interpreter(), "-I", "-S", "-c", code]
-
-
-def grammar_folder() -> str | None:
-    """Where tree-sitter and its bash grammar are installed for this interpreter; None where they are not."""
-    from importlib.util import find_spec
-
-    folders = set()
-    for name in _GRAMMAR:
-        spec = find_spec(name)
-        folders.add(os.path.dirname(os.path.dirname(os.path.abspath(spec.origin))) if spec and spec.origin else None)
-    return folders.pop() if len(folders) == 1 else None
 
 
 def _bound(text: bytes) -> bytes:

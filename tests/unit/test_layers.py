@@ -29,7 +29,6 @@ from swarm_mcp.store.lock_request import request
 
 CORE = ROOT / "swarm_hook_core"
 MODULES = sorted(path.relative_to(CORE).with_suffix("").as_posix() for path in CORE.rglob("*.py"))
-GRAMMAR = {"tree_sitter", "tree_sitter_bash"}  # loaded where they can be had, from where `install` has found them
 COSTLY = {
     "json",
     "re",
@@ -60,8 +59,7 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("module", MODULES)
 def test_the_hook_core_imports_the_standard_library_and_itself(module: str) -> None:
     tops = {name.partition(".")[0] for name in imported(CORE / f"{module}.py")}
-    allowed = {"swarm_hook_core"} | (GRAMMAR if module == "shell/grammar" else set())
-    assert tops - allowed <= set(sys.stdlib_module_names), tops
+    assert tops - {"swarm_hook_core"} <= set(sys.stdlib_module_names), tops
 
 
 @pytest.mark.parametrize(

@@ -344,9 +344,9 @@ def _jar(call) -> None:
 
 
 RUN = {
-    **{name: _tar for name in ("tar", "bsdtar", "gtar")},
-    **{name: _seven for name in ("7z", "7za", "7zz", "7zr")},
-    **{name: _unrar for name in ("rar", "unrar")},
+    **dict.fromkeys(("tar", "bsdtar", "gtar"), _tar),
+    **dict.fromkeys(("7z", "7za", "7zz", "7zr"), _seven),
+    **dict.fromkeys(("rar", "unrar"), _unrar),
     "unzip": _unzip,
     "zip": _zip,
     "cpio": _cpio,

@@ -192,4 +192,4 @@ def _past_regex(program: str, at: int) -> int:
     return at
 
 
-RUN = {name: _awk for name in ("awk", "gawk", "mawk", "nawk", "goawk")}
+RUN = dict.fromkeys(("awk", "gawk", "mawk", "nawk", "goawk"), _awk)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -31,15 +29,13 @@ from support.sessions import (
 from swarm_hook_core.command_on_path import MODULE
 from swarm_hook_core.lookup.peers import Peers
 from swarm_hook_core.lookup.sqlite import Session, StoreReader
-from swarm_hook_core.opaque_calls import RELAY_SECONDS, RELAYED
-from swarm_hook_core.shell import collision, grammar
+from swarm_hook_core.shell import collision
 from swarm_hook_core.shell.model import Effects, GitCall, Tree
 from swarm_hook_core.state import store_path, watched_dir
 from swarm_hook_core.watching import records
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.store import Store
 
-NAMES = ("tree_sitter", "tree_sitter_bash")
 WRITES = "sed -i s/x/y/ f"
 
 
@@ -73,98 +69,25 @@ def me(tmp_path: Path) -> str:
     return session
 
 
-# -- an installed plugin whose grammar is broken --------------------------------------------------------
+# -- a call that could not be checked -------------------------------------------------------------------
 
 
-class Plugin:
-    """A plugin as `install` writes it, with another grammar."""
-
-    def __init__(self, root: Path):
-        self.root = root
-        bundle.write(root, local=True)
-        self.record = json.loads((root / "install.json").read_text())
-        self.grammar = root.parent / "grammar"
-
-    def with_grammar(self, kind: str) -> None:
-        self.grammar.mkdir()
-        for name in NAMES:
-            place = self.grammar / name
-            if kind == "text in its place":
-                place.write_text("x")
-                continue
-            shutil.copytree(Path(self.record["grammar"]) / name, place)
-            for module in place.glob("_binding*"):
-                if kind == "of another interpreter":
-                    module.rename(place / "_binding.cpython-27-x86_64-linux-gnu.so")
-                elif kind == "no library":
-                    module.write_bytes(b"no library" * 100)
-                elif kind == "no python":
-                    module.unlink()
-                    (place / "_binding.py").write_text("this is no python (")
-
-    def run(self, payload: dict[str, object], **record: object) -> Ran:
-        (self.root / "install.json").unlink(missing_ok=True)
-        (self.root / "install.json").write_text(json.dumps({**self.record, "grammar": str(self.grammar), **record}))
-        return self.asked(payload)
-
-    def asked(self, payload: dict[str, object]) -> Ran:
-        wired = json.loads((self.root / "integrations/claude-code/hooks.json").read_text())["hooks"]["PreToolUse"]
-        command = wired[0]["hooks"][0]["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(self.root))
-        begun = time.monotonic()
-        done = subprocess.run(
-            ["/bin/sh", "-c", command], input=json.dumps(payload), capture_output=True, text=True, timeout=60,
-            env={**os.environ, "PATH": "/usr/bin:/bin"},
-        )  # fmt: skip
-        return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - begun)
-
-
-@pytest.mark.parametrize("kind", ["text in its place", "of another interpreter", "no library", "no python"])
-def test_a_broken_grammar_is_the_coordinator_s_affair_then_doctor_s(kind: str, me: str, tmp_path: Path) -> None:
-    plugin = Plugin(tmp_path / "a plugin")
-    plugin.with_grammar(kind)
-    assert "swarm lock blocked Bash" in plugin.run(bash(me, tmp_path, WRITES)).reason
-    assert mistakes() == []
-    assert_goes_ahead_unchecked(plugin.run(bash(me, tmp_path, WRITES), coordinator=None), tmp_path / "f")
-    assert "shell commands cannot be read" in fault_lines()[-1]["fault"]
-
-
-def test_a_record_that_is_a_pipe_keeps_nobody_waiting(me: str, tmp_path: Path) -> None:
-    plugin = Plugin(tmp_path / "plugin")
-    (plugin.root / "install.json").unlink()
-    os.mkfifo(plugin.root / "install.json")
-    assert_goes_ahead_unchecked(plugin.asked(bash(me, tmp_path, WRITES)), tmp_path / "f")
-    assert len(fault_lines()) == 1
-
-
-# -- the coordinator that is asked instead --------------------------------------------------------------
-
-BROKEN = {
-    "missing": "",
-    "hangs": "exec /bin/sleep 30",
-    "dies": "kill -9 $$",
-    "says nonsense": "echo '<html>'",
-    "says another shape": "echo '{\"hookSpecificOutput\": 3}'",
-    "denies without a reason": 'echo \'{"hookSpecificOutput": {"permissionDecision": "deny"}}\'',
-}
-
-
-@pytest.mark.parametrize("body", BROKEN.values(), ids=list(BROKEN))
-def test_a_call_passes_where_the_coordinator_cannot_say_and_the_model_is_told(
-    body: str, me: str, tmp_path: Path
-) -> None:
-    (tmp_path / "bin").mkdir()
-    if body:
-        (tmp_path / "bin" / "swarm-mcp").write_text(f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")
-        (tmp_path / "bin" / "swarm-mcp").chmod(0o755)
-    # More than a pipe holds: who does not read must not keep us either.
-    payload = bash(me, tmp_path, f": {'x' * 200_000}; {WRITES}")
-    ran = run("claude-code", "pre_tool_use", payload, {"PATH": str(tmp_path / "bin")})
-    assert_goes_ahead_unchecked(ran, tmp_path / "f")
-    assert ran.took < time_limit(RELAY_SECONDS + 1.5) and len(fault_lines()) == 1
+def test_a_plugin_s_record_that_is_a_pipe_keeps_nobody_waiting(me: str, tmp_path: Path) -> None:
+    root = tmp_path / "a plugin"
+    bundle.write(root, local=True)
+    (root / "install.json").unlink()
+    os.mkfifo(root / "install.json")
+    wired = json.loads((root / "integrations/claude-code/hooks.json").read_text())["hooks"]["PreToolUse"]
+    command = wired[0]["hooks"][0]["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(root))
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], input=json.dumps(bash(me, tmp_path, WRITES)), capture_output=True, text=True,
+        timeout=60, env={**os.environ, "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert "swarm lock blocked Bash" in done.stdout
 
 
 def test_what_an_unchecked_call_has_changed_is_told_and_kept(me: str, tmp_path: Path) -> None:
-    payload, nothing = bash(me, tmp_path, WRITES), {"PATH": "/nowhere"}
+    payload, nothing = {**bash(me, tmp_path, WRITES), "tool_name": "Write", "tool_input": {}}, {"PATH": "/nowhere"}
     assert_goes_ahead_unchecked(run("claude-code", "pre_tool_use", payload, nothing), tmp_path / "f")
     (tmp_path / "f").write_text("y\n")
     payload["hook_event_name"] = "PostToolUse"
@@ -183,7 +106,7 @@ def test_nothing_is_said_of_a_call_out_of_reach_of_any_lock(me: str, tmp_path: P
     nothing = {"PATH": "/nowhere"}
     assert run("claude-code", "pre_tool_use", away, nothing).out == ""
     named = bash(me, tmp_path / "other", f"cd {tmp_path / 'repo'} && sed -i s/x/y/ g")
-    assert_goes_ahead_unchecked(run("claude-code", "pre_tool_use", named, nothing), tmp_path / "repo" / "g")
+    assert "swarm lock blocked Bash" in run("claude-code", "pre_tool_use", named, nothing).reason
 
 
 @pytest.mark.parametrize("tool_input", [{}, {"file_path": 3}, ["f"], "f"], ids=str)
@@ -193,14 +116,6 @@ def test_a_write_whose_path_cannot_be_read_passes_and_the_model_is_told(
     payload = {**write_payload("claude-code", me, tmp_path, "f"), "tool_input": tool_input}
     assert_goes_ahead_unchecked(run("claude-code", "pre_tool_use", payload), tmp_path / "f")
     assert len(fault_lines()) == 1
-
-
-def test_only_a_relay_of_this_minute_asks_nobody_else(me: str, tmp_path: Path) -> None:
-    for stale in ("1", "yes", "", str(int(time.time()) - 3600)):
-        assert run("claude-code", "pre_tool_use", bash(me, tmp_path, WRITES), {RELAYED: stale}).reason
-    asked = {RELAYED: str(int(time.time()))}
-    assert_goes_ahead_unchecked(run("claude-code", "pre_tool_use", bash(me, tmp_path, WRITES), asked), tmp_path / "f")
-    assert "GrammarMissing" in fault_lines()[-1]["fault"]
 
 
 def test_asking_needs_no_file(me: str, tmp_path: Path) -> None:
@@ -271,12 +186,7 @@ def test_nothing_waits_for_a_pipe(command: str, me: str, tmp_path: Path) -> None
     (tmp_path / ".git").mkdir()
     os.mkfifo(tmp_path / "pipe")
     ran = run("claude-code", "pre_tool_use", bash(me, tmp_path, command))
-    assert (
-        ran.code == 0
-        and "permissionDecision" not in ran.out
-        and ran.took < time_limit(RELAY_SECONDS)
-        and mistakes() == []
-    )
+    assert ran.code == 0 and "permissionDecision" not in ran.out and ran.took < time_limit(2.0) and mistakes() == []
 
 
 def test_threads_read_commands_at_the_same_time() -> None:
@@ -293,28 +203,8 @@ def test_threads_read_commands_at_the_same_time() -> None:
         "[one.start() for one in threads]; [one.join() for one in threads]\n"
         "print(wrong)"
     )
-    folders = [str(ROOT), bundle.grammar_folder() or ""]
-    done = subprocess.run([sys.executable, "-c", script, *folders], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script, str(ROOT)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
-
-
-def test_the_grammar_is_loaded_once_for_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = []
-
-    def load():
-        loaded.append(1)
-        time.sleep(0.05)
-        return made
-
-    made = grammar._load()
-    monkeypatch.setattr(grammar, "_make", None)
-    monkeypatch.setattr(grammar, "_load", load)
-    threads = [threading.Thread(target=grammar.parse, args=(b"ls",)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert loaded == [1]
 
 
 # -- hooks that were killed ------------------------------------------------------------------------------

@@ -324,34 +324,9 @@ def test_the_proof_leaves_nothing_behind(ground: Ground, fakes: Fakes, monkeypat
     assert before == (ground.sql("SELECT * FROM instances"), ground.sql("SELECT * FROM events"))
 
 
-def test_a_missing_grammar_is_told(ground: Ground, alone, monkeypatch):
-    from swarm_hook_core.shell import grammar
-
-    assert checks(ground)["grammar"]["status"] == "ok"
-
-    def nowhere(_script):
-        raise grammar.GrammarMissing("not installed for this interpreter")
-
-    monkeypatch.setattr(grammar, "parse", nowhere)
-    check = checks(ground)["grammar"]
-    assert check["status"] == "warn" and "pip install tree-sitter" in check["mend"], check
-
-
-@pytest.mark.parametrize("name", ["claude-code", "codex"])
-def test_a_hook_that_cannot_read_shell_commands_is_found_out(ground: Ground, fakes: Fakes, name: str):
-    root = fakes.claude() if name == "claude-code" else fakes.codex()
-    record = json.loads((root / "install.json").read_text())
-    (root / "install.json").write_text(json.dumps({**record, "grammar": None}))
-    proof = checks(ground)[f"{name} enforcement"]
-    assert proof["status"] == "warn" and "asks swarm-mcp" in proof["message"], proof
-    (root / "install.json").write_text(json.dumps({**record, "grammar": None, "coordinator": None}))
-    proof = checks(ground)[f"{name} enforcement"]
-    assert proof["status"] == "fail" and "shell commands cannot be read" in proof["message"], proof
-
-
 # -- broken libraries -------------------------------------------------------------------------------
 
-LIBRARIES = ("mcp", "mcp_types", "platformdirs", "sqlite_utils", "tree_sitter", "tree_sitter_bash", "pysqlite3")
+LIBRARIES = ("mcp", "mcp_types", "platformdirs", "sqlite_utils", "pysqlite3")
 
 
 @pytest.mark.parametrize("kind", ["missing", "broken", "something else"])
@@ -377,6 +352,6 @@ def test_without_its_libraries_it_still_says_what_is_wrong(kind: str, ground: Gr
     libraries = found["libraries"]
     assert libraries["status"] == "fail" and "again" in libraries["mend"], libraries
     assert all(name in libraries["message"] for name in ("sqlite-utils", "platformdirs", "mcp"))
-    assert found["grammar"]["status"] == "warn" and found["binary"]["status"] == "ok"
+    assert found["binary"]["status"] == "ok"
     assert found["database"]["status"] == "ok", "an existing store needs none of them"
     assert found["claude-code enforcement"]["status"] == "fail"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
-from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, run, start, write, write_payload
+from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
 from swarm_hook_core.lookup.peers import NEAR, Peers, above, below
 from swarm_hook_core.lookup.sqlite import Session, StoreReader
@@ -233,35 +231,3 @@ def test_below() -> None:
     assert (below("/a/b", "/a"), below("/a", "/a"), below("/ab", "/a"), below("nocase:/a/b", "nocase:/a")) == (
         "/b", "", None, "/b",
     )  # fmt: skip
-
-
-def bash(session: str, cwd: Path, command: str) -> dict[str, object]:
-    payload = write_payload("claude-code", session, cwd, "f")
-    return {**payload, "tool_name": "Bash", "tool_input": {"command": command}}
-
-
-def test_without_a_grammar_of_its_own_the_hook_asks_the_coordinator(tmp_path: Path) -> None:
-    """From a clone, hooks run on whatever python3 there is; `swarm-mcp` has all that it needs."""
-    ready_store()
-    me = new_session()
-    assert start("claude-code", me, tmp_path).context
-    (tmp_path / "f").write_text("x\n")
-    peer_locks(tmp_path, tmp_path / "f")
-    coordinator = {"SWARM_MCP_BIN": str(Path(sys.executable).with_name("swarm-mcp"))}
-    denied = run("claude-code", "pre_tool_use", bash(me, tmp_path, "sed -i s/x/y/ f"), coordinator)
-    assert "swarm lock blocked Bash (`sed -i s/x/y/ f`)" in denied.reason
-    assert run("claude-code", "pre_tool_use", bash(me, tmp_path, "cat f"), coordinator).out == ""
-    assert not list(Path(os.environ["SWARM_STATE_DIR"]).rglob("relay.*"))
-
-
-def test_without_grammar_and_coordinator_the_call_passes_and_model_and_doctor_hear_of_it(tmp_path: Path) -> None:
-    ready_store()
-    me = new_session()
-    assert start("claude-code", me, tmp_path).context
-    peer_locks(tmp_path, tmp_path / "f")
-    nothing = {"SWARM_MCP_BIN": "", "PATH": "/nowhere"}
-    ran = run("claude-code", "pre_tool_use", bash(me, tmp_path, "echo > f"), nothing)
-    assert "could not be checked" in ran.out and "permissionDecision" not in ran.out
-    from support.sessions import fault_lines
-
-    assert "shell commands cannot be read" in str(fault_lines())

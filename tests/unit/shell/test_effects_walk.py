@@ -15,7 +15,6 @@ from support.fixtures import time_limit
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.globs import match
 from swarm_hook_core.shell.model import Effects, is_known
-from swarm_hook_core.shell.skeleton import unit_of
 from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.shell.words import fields
 
@@ -287,7 +286,7 @@ SETTING = 'x=hello y="a b  c" e= p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "t
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash on PATH to compare with")
 def test_words_become_what_bash_makes_of_them(folder: Path) -> None:
-    from swarm_hook_core.shell.skeleton import words_in
+    from swarm_hook_core.shell.parser import words_in
 
     words = words_in(WORDS, {})
     home = {"HOME": "/home/u", "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
@@ -354,20 +353,6 @@ def test_what_is_too_long_keeps_what_was_found(folder: Path) -> None:
     effects = effects_of("rm first; while true; do rm loop; done; rm last", str(folder), {})
     assert "first" in {write.path for write in effects.writes}
     assert effects.guesses
-
-
-@pytest.mark.parametrize(
-    ("script", "code"),
-    [
-        ("cd x && tee y <<E > z\nbody\nE\nrm k", "w0 w1 && w2 w3 w4 w5 ;\nw6 w7 "),
-        ("(a; b) > f | c", "{ w2 ; ( w0 ;\nw1 ) ; } | w3 "),
-        ("for x; do a; done", "for w0 in w1 ;\ndo w2 ;\ndone "),
-        ("! a || time b; ! { c; }", "! w0 || w1 ;\n{ w2 ;\n} "),
-        ("for ((i=0;;)) { a; }", "{ w0 ; while w1 ;do w2 ;\ndone ; } "),
-    ],
-)
-def test_skeletons(script: str, code: str) -> None:
-    assert unit_of(script, {}).code == code
 
 
 def test_marks_do_not_come_from_the_command(folder: Path) -> None:
