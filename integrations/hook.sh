@@ -1,21 +1,16 @@
-# Starts a hook of the plugin: /bin/sh hook.sh SCRIPT [PYTHON]
+# Starts a hook of the plugin: /bin/sh hook.sh CLIENT EVENT [PYTHON]
 #
 # PYTHON is what `swarm-mcp install` has filled in. Without it an interpreter that can run the hooks is looked for at a
 # session's start, and remembered in the state folder: never here, since a client distrusts a plugin that changes. The
 # hook passes in silence where there is none, and the session's start says so, to the user and to the model.
-script=$1 given=${2:-} name=${1##*/}
-
-case ${SWARM_STATE_DIR:-} in
-    /*) state=$SWARM_STATE_DIR ;;
-    ?*) state= ;;
-    *)  case ${XDG_STATE_HOME:-} in
-            /*) state=$XDG_STATE_HOME/swarm-mcp ;;
-            [[:space:]]*) state= ;;
-            *)  state=${HOME:+$HOME/.local/state/swarm-mcp}
-                [ -d "${HOME:-}/Library" ] && [ ! -d /proc/self ] && state="$HOME/Library/Application Support/swarm-mcp" ;;
-        esac ;;
+# Sessions that an earlier release has wired say CLIENT and EVENT as the path of a script, .../CLIENT/hooks/EVENT.py.
+case $1 in
+    */hooks/*.py) client=${1%/hooks/*} event=${1##*/} given=${2:-}
+                  client=${client##*/} event=${event%.py} ;;
+    *) client=$1 event=$2 given=${3:-} ;;
 esac
-# A place that only Python works out (relative, `~`) is left to it.
+here=${0%/*} state=
+[ -r "$here/state.sh" ] && . "$here/state.sh"
 
 # Codex calls a hook failed that leaves its payload unread.
 pass() {
@@ -24,7 +19,7 @@ pass() {
 }
 
 # After a call: nearly always none is being watched (swarm_hook_core/watching/watch.py), and there is nothing to start.
-[ "$name" = post_tool_use.py ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && pass
+[ "$event" = post_tool_use ] && [ -n "$state" ] && [ ! -d "$state/watched" ] && pass
 
 # The real interpreter behind the command $1, if it can run the hooks: a version manager's stand-in costs 100 ms.
 real_one() {
@@ -50,16 +45,16 @@ find_python() {
     (umask 077 && mkdir -p "$state" && echo "$python" >"$new" && mv -f "$new" "$state/python") 2>/dev/null
 }
 
-start() { "$python" -E -s -S "$script" 2>/dev/null; }
+start() { "$python" -E -s -S "$here/hook.py" "$client" "$event" 2>/dev/null; }
 
 python=$given
 known=
 [ -n "$given" ] || { [ -n "$state" ] && { read -r python <"$state/python"; } 2>/dev/null && known=yes; }
 
-if [ "$name" != session_start.py ]; then
+if [ "$event" != session_start ]; then
     [ -x "$python" ] || [ -n "$given" ] || { [ -n "$known" ] && [ -z "$python" ]; } || find_python
     [ -x "$python" ] || pass
-    exec "$python" -E -s -S "$script"
+    exec "$python" -E -s -S "$here/hook.py" "$client" "$event"
 fi
 
 [ -x "$python" ] && start && exit

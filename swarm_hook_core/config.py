@@ -1,8 +1,92 @@
 """All that differs between runtimes, as data."""
 
 
-class RuntimeConfig:
-    """One agent runtime, immutable.
+class Frozen:
+    """A record whose fields cannot be changed once they are set."""
+
+    __slots__ = ()
+
+    def __init__(self, **fields: object):
+        for name in self.__slots__:
+            object.__setattr__(self, name, fields[name])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: {name}")
+
+
+def plain_denial(event: str, reason: str) -> dict:
+    """Return the object that refuses a call, as Claude Code and Codex have it.
+
+    Codex drops a denial that has any further top-level key, and both clients one that has ``decision`` beside it.
+    """
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": reason,
+        }
+    }  # fmt: skip
+
+
+def plain_words(event: str, text: str, for_user: str = "") -> dict:
+    """Return the object that tells the model `text` and, at a session's start, shows the user a line."""
+    shown = {"systemMessage": for_user} if for_user else {}
+    return {**shown, "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+class Dialect(Frozen):
+    """How a client spells the payload of its hooks, and what it takes for an answer.
+
+    The core's own words are those of Claude Code and Codex; a dialect says what a client has instead.
+
+    fields          the core's name of a field -> where the client has it, with a dot between levels
+    tools, events   the client's name of a shell tool, of an event -> the core's
+    input_is_text   whether the input of a tool comes as a JSON text
+    denial          ``(event, reason) -> object`` that refuses a call
+    words           ``(event, text, for_user) -> object`` that tells the model something
+    denial_status   exit status of a hook that refuses
+    """
+
+    __slots__ = ("fields", "tools", "events", "input_is_text", "denial", "words", "denial_status")
+
+    def __init__(
+        self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
+        denial_status=0,
+    ):  # fmt: skip
+        super().__init__(
+            fields=dict(fields), tools=dict(tools), events=dict(events), input_is_text=input_is_text, denial=denial,
+            words=words, denial_status=denial_status,
+        )  # fmt: skip
+
+    def read(self, payload: dict) -> dict:
+        """Return `payload` in the core's words. Raises ValueError where a tool's input is no JSON text."""
+        if not (self.fields or self.tools or self.events or self.input_is_text):
+            return payload
+        found = {**payload, **{name: _at(payload, place) for name, place in self.fields.items()}}
+        for key, names in (("tool_name", self.tools), ("hook_event_name", self.events)):
+            told = found.get(key)
+            if isinstance(told, str) and told in names:
+                found[key] = names[told]
+        if self.input_is_text and isinstance(found.get("tool_input"), str):
+            from swarm_hook_core.payload import loads_outer
+
+            found["tool_input"] = loads_outer(found["tool_input"])
+        return found
+
+
+def _at(payload: object, place: str) -> object:
+    """Return what `payload` has at `place`, names with dots between them; None where it has nothing there."""
+    for name in place.split("."):
+        payload = payload.get(name) if isinstance(payload, dict) else None
+    return payload
+
+
+PLAIN = Dialect()
+
+
+class RuntimeConfig(Frozen):
+    """One agent runtime.
 
     runtime_name      word used in labels and as half of a session's key: ``claude-code``
     env_prefix        the PFX in ``SWARM_PFX_*`` variables: ``CC``
@@ -12,23 +96,21 @@ class RuntimeConfig:
                       may raise ``ValueError`` where the input cannot be read
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``
+    dialect           how the client spells payloads and answers, where it does so in another way
     """
 
-    __slots__ = ("runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "client_marks")
+    __slots__ = (
+        "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "client_marks", "dialect",
+    )  # fmt: skip
 
-    def __init__(self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths, client_marks=()):
-        put = object.__setattr__
-        put(self, "runtime_name", runtime_name)
-        put(self, "env_prefix", env_prefix)
-        put(self, "scratch_dir_name", scratch_dir_name)
-        put(self, "write_tools", frozenset(write_tools))
-        put(self, "extract_paths", extract_paths)
-        put(self, "client_marks", tuple(client_marks))
-
-    def __setattr__(self, name, value):
-        raise AttributeError(f"RuntimeConfig is immutable: {name}")
-
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __init__(
+        self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths, client_marks=(), dialect=PLAIN
+    ):
+        super().__init__(
+            runtime_name=runtime_name, env_prefix=env_prefix, scratch_dir_name=scratch_dir_name,
+            write_tools=frozenset(write_tools), extract_paths=extract_paths, client_marks=tuple(client_marks),
+            dialect=dialect,
+        )  # fmt: skip
 
 
 def paths_under_keys(*keys: str):

@@ -142,7 +142,7 @@ class HookCore:
 
     def _run(self, hook: str, stdin, body) -> int:
         try:
-            body(payloads.parse(payloads.read(stdin)))
+            body(self.config.dialect.read(payloads.parse(payloads.read(stdin))))
         except Exception as error:
             self._note_fault(hook, error)
         return 0

@@ -10,7 +10,6 @@ import { Servers } from "./servers.ts";
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
 const ACTING = Symbol.for("swarm-mcp.acting");
-const TOOLS: Record<string, string> = { bash: "Bash" }; // pi's name of a tool, where the hooks have another
 const SOURCES: Record<string, string> = { reload: "resume", new: "clear" };
 
 export default function swarm(pi: ExtensionAPI) {
@@ -33,7 +32,7 @@ export default function swarm(pi: ExtensionAPI) {
 		...more,
 	});
 	const call = (ctx: ExtensionContext, event: string, of: { toolName: string; toolCallId: string; input: unknown }) =>
-		payload(ctx, event, { tool_name: TOOLS[of.toolName] ?? of.toolName, tool_input: of.input, tool_use_id: of.toolCallId });
+		payload(ctx, event, { tool_name: of.toolName, tool_input: of.input, tool_use_id: of.toolCallId });
 
 	pi.on("session_start", (event, ctx) => {
 		const start = payload(ctx, "SessionStart", { source: SOURCES[event.reason] ?? event.reason });

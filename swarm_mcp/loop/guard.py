@@ -1,6 +1,6 @@
 """This session in the swarm: registered while it runs, its writes checked before they happen.
 
-Where the plugin of ``integrations/harness`` is installed it does all this from its own hooks and tools, for the bash
+Where the plugin of ``integrations/hs`` is installed it does all this from its own hooks and tools, for the bash
 harness and for us: then there is nothing to do here, and nothing is checked twice.
 """
 

@@ -6,7 +6,6 @@ from swarm_mcp.errors import UsageError
 from swarm_mcp.runtimes.base import Client, Finding
 
 NAMES = ("claude-code", "codex", "pi", "hs")
-FOLDERS = {"hs": "harness"}  # in integrations/, where it is not the client's name
 
 
 def client(name: str) -> Client:

@@ -58,6 +58,7 @@ class Client(ABC):
     name: str
     title: str
     executable: str
+    has_subagents = False  # whether it tells hooks of the agents that a session starts
 
     def program(self) -> str:
         """The client's command on PATH; empty where it is not installed."""

@@ -25,15 +25,21 @@ RECORD = "install.json"
 LAUNCHER = "bin/swarm-mcp"
 HOOK = "integrations/hook.sh"  # what hooks are started through
 COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
-_LAUNCHED = re.compile(rf"""/bin/sh ("[^"]*/{HOOK}") ("[^"]*/(\w+)\.py")(; exit 0)""")
+ENTRY = "integrations/hook.py"  # what they start: ENTRY CLIENT EVENT
+STATE = "integrations/state.sh"
+_LAUNCHED = re.compile(rf"""/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+); exit 0""")
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
 PACKAGE = "package.json"  # what makes the folder a package of pi's; kept with the rest that is pi's
 PARTS = (
     ".claude-plugin", ".codex-plugin", ".agents", "integrations/claude-code", "integrations/codex", "integrations/pi",
-    "integrations/harness", "skills",
+    "integrations/hs", "skills",
 )  # fmt: skip
-HARNESS = "integrations/harness"  # the plugin folder of the bash harness
-_HARNESS_PYTHON = f"{HARNESS}/lib/python.sh"
+HARNESS = "integrations/hs"  # the plugin folder of the bash harness
+_HARNESS_PYTHON = "lib/python.sh"
+# What sessions that began before the release of `hook.py` go on starting: script -> client. The other events' scripts
+# are named to HOOK alone, which understands them.
+EARLIER_ENTRIES = {f"integrations/{name}/hooks/pre_tool_use.py": name for name in ("claude-code", "codex", "pi")}
+_EARLIER_HARNESS = "integrations/harness"
 
 
 def write(target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None) -> bool:
@@ -55,8 +61,9 @@ def put(target: Path, wanted: dict[str, bytes], local: bool = False, force: bool
     if in_the_way and not force:
         raise SwarmError(f"{target} holds files that are not ours ({in_the_way[0]}); choose another folder or --force")
     changed = False
-    # The record comes last: until it is there, the folder counts as unfinished and is written again.
-    for name in sorted(wanted, key=lambda item: item == RECORD):
+    # New files come first, since what is replaced may name them. The record comes last: until it is there, the folder
+    # counts as unfinished and is written again.
+    for name in sorted(wanted, key=lambda item: (item == RECORD, (target / item).exists())):
         changed |= _replace(target / name, wanted[name])
     for name in earlier:
         if name not in wanted and (target / name).is_file():
@@ -118,19 +125,28 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
     """Every file of a bundle by its relative name. `transports`: client -> how its check asks, if not by command."""
     by_tool = [name for name, value in (transports or {}).items() if value == transport.MCP_TOOL]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    files = {name: (source / name).read_bytes() for name in ("LICENSE", HOOK, COORDINATOR)}
+    files = {name: (source / name).read_bytes() for name in ("LICENSE", HOOK, ENTRY, STATE, COORDINATOR)}
     for part in PARTS:
         for path in sorted((source / part).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[path.relative_to(source).as_posix()] = path.read_bytes()
     for path in sorted(core.rglob("*.py")):
         files[f"swarm_hook_core/{path.relative_to(core).as_posix()}"] = path.read_bytes()
+    for name, client in EARLIER_ENTRIES.items():
+        files[name] = _forwarding(client)
+    # Workers on the bash harness that run at this moment have links into the folder of that name.
+    earlier = {
+        name: f"{_EARLIER_HARNESS}{name.removeprefix(HARNESS)}" for name in files if name.startswith(f"{HARNESS}/")
+    }
+    files.update({copy: files[name] for name, copy in earlier.items()})
     files[PACKAGE] = _package(files.pop(f"integrations/pi/{PACKAGE}"))
     record: dict = {"name": "swarm", "version": __version__}
     if local:
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
             files[name] = _bound(files[name])
-        files[_HARNESS_PYTHON] = files[_HARNESS_PYTHON].replace(b"=python3", f"={shlex.quote(interpreter())}".encode())
+        for folder in (HARNESS, _EARLIER_HARNESS):
+            name = f"{folder}/{_HARNESS_PYTHON}"
+            files[name] = files[name].replace(b"=python3", f"={shlex.quote(interpreter())}".encode())
         # Claude Code puts a plugin's bin folder on its shell's PATH.
         files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
         record.update(python=interpreter(), coordinator=coordinator_command())
@@ -139,7 +155,7 @@ def contents(local: bool, transports: dict[str, str] | None = None) -> dict[str,
         files[name] = _json(transport.wired(json.loads(files[name]), client))
         name = f"integrations/{client}/mcp.json"
         files[name] = _json(transport.serving(json.loads(files[name])))
-        files[transport.STAND_IN] = transport.STAND_IN_TEXT.encode()
+        files[transport.STAND_IN] = (source / transport.STAND_IN).read_bytes()
     if by_tool:
         record["transports"] = dict.fromkeys(sorted(by_tool), transport.MCP_TOOL)
     record["files"] = sorted(files)
@@ -199,16 +215,31 @@ def _bound(text: bytes) -> bytes:
     return _json(tree)
 
 
+def _forwarding(client: str) -> bytes:
+    """The script of an earlier release that checked a write of `client`, which does what `hook.py` does now."""
+    return f'''"""For sessions that began before an upgrade, whose client goes on starting this file."""
+
+import os
+import runpy
+import sys
+
+entry = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "hook.py")
+sys.argv = [entry, {client!r}, "pre_tool_use"]
+sys.path[0] = os.path.dirname(entry)
+runpy.run_path(entry, run_name="__main__")
+'''.encode()
+
+
 def _by_this_interpreter(command: str) -> str:
     """A hook's `command` with the interpreter filled in; the check before a write starts it without a launcher."""
     found = _LAUNCHED.fullmatch(command)
     if not found:
         raise SwarmError(f"hook command does not start a script through {HOOK}: {command}")
-    launcher, script, name, end = found.groups()
+    root, client, event = found.groups()
     python = shlex.quote(interpreter())
-    if name == "pre_tool_use":
-        return f"{python} -E -s -S {script}{end}"
-    return f"/bin/sh {launcher} {script} {python}{end}"
+    if event == "pre_tool_use":
+        return f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}; exit 0'
+    return f'/bin/sh "{root}/{HOOK}" {client} {event} {python}; exit 0'
 
 
 def _json(tree: dict) -> bytes:
@@ -241,10 +272,9 @@ def _compile(target: Path, names: list[str]) -> None:
     if interpreter() != os.path.realpath(sys.executable) and sys.version_info[:2] != _version_of(interpreter()):
         return
     for name in names:
-        if not name.startswith(("integrations/", "hooks/")) or name.endswith("/_common.py"):
-            py_compile.compile(
-                str(target / name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
-            )
+        py_compile.compile(
+            str(target / name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
+        )
 
 
 def _version_of(python: str) -> tuple[int, int]:

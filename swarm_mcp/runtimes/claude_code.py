@@ -21,6 +21,7 @@ class ClaudeCode(Client):
     name = "claude-code"
     title = "Claude Code"
     executable = "claude"
+    has_subagents = True
 
     def install(self, marketplace: Path) -> list[str]:
         done = self._point_to(marketplace)

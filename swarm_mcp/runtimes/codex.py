@@ -28,6 +28,7 @@ class Codex(Client):
     name = "codex"
     title = "Codex"
     executable = "codex"
+    has_subagents = True
 
     def install(self, marketplace: Path) -> list[str]:
         done = self._point_to(marketplace)

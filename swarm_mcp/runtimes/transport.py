@@ -12,7 +12,7 @@ from swarm_mcp.errors import UsageError
 COMMAND, MCP_TOOL = "command", "mcp_tool"
 TRANSPORTS = (COMMAND, MCP_TOOL)
 SECONDS = 5
-STAND_IN = "integrations/stand-in.sh"
+STAND_IN = "integrations/stand-in.sh"  # arguments: scratch folder, session id (empty: in the payload), the command
 _EVENT = "PreToolUse"
 
 # As each client calls the plugin's server in a hook; where its hooks find the session's id without reading their
@@ -23,39 +23,6 @@ _SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 CLIENTS = tuple(_SERVERS)
 _ASKED = ("session_id", "cwd", "tool_name", "tool_input")
 _AGENT = {"claude-code": ("agent_id",), "codex": ()}  # there empty in a session's main thread, here absent
-
-# Arguments: scratch folder, session id (empty: in the payload, where it comes first), the command and its arguments.
-STAND_IN_TEXT = r"""# The check before a write, where the session's MCP server cannot answer it: not up yet, or dead.
-scratch=$1 id=$2 payload=
-shift 2
-if [ -z "$id" ]; then
-    payload=$(dd bs=128 count=1 2>/dev/null)
-    id=${payload#*\"session_id\":}
-    id=${id#*\"}
-    id=${id%%\"*}
-fi
-case ${SWARM_STATE_DIR:-} in
-    /*) state=$SWARM_STATE_DIR ;;
-    ?*) state= ;;
-    *)  case ${XDG_STATE_HOME:-} in
-            /*) state=$XDG_STATE_HOME/swarm-mcp ;;
-            *)  state=$HOME/.local/state/swarm-mcp
-                [ -d "$HOME/Library" ] && [ ! -d /proc/self ] && state="$HOME/Library/Application Support/swarm-mcp" ;;
-        esac ;;
-esac
-served() {
-    case $id in '' | *[!A-Za-z0-9-]*) return 1 ;; esac
-    read -r pid start 2>/dev/null <"$state/$scratch/$id/server" || return 1
-    case $pid in '' | 0 | *[!0-9]*) return 1 ;; esac
-    kill -0 "$pid" 2>/dev/null || return 1
-    [ -d /proc/self ] || return 0
-    read -r line 2>/dev/null <"/proc/$pid/stat" || return 1
-    set -- ${line##*) }
-    [ "$1" != Z ] && [ "${20}" = "$start" ]
-}
-served && exec cat >/dev/null  # a client may complain of a payload that nobody reads
-{ printf %s "$payload"; exec cat; } | "$@"
-"""
 
 
 def known(name: str) -> str:

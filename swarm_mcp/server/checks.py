@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import runpy
-import sys
 import threading
 from functools import cache
 
@@ -122,10 +121,8 @@ def _described(runtime: str) -> HookCore:
     from swarm_hook_core.coordinator import chosen_command
     from swarm_mcp.runtimes import bundle
 
-    before = list(sys.path)
-    described = runpy.run_path(str(bundle.plugin_source() / "integrations" / runtime / "hooks" / "_common.py"))
-    sys.path[:] = before  # a hook has to find the core first, which is loaded here
-    return HookCore(described["core"].config, chosen_command() or bundle.coordinator_command(), driver.load())
+    described = runpy.run_path(str(bundle.plugin_source() / "integrations" / runtime / "runtime.py"))
+    return HookCore(described["RUNTIME"], chosen_command() or bundle.coordinator_command(), driver.load())
 
 
 @cache

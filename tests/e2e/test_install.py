@@ -81,7 +81,7 @@ def test_an_upgrade(client: Client) -> None:
     """A live Claude Code session stays checked; Codex restarts into it (it drops hooks that changed)."""
     ground = client.ground
     ground.coordinator.peer_lock("notes.md")
-    for script in (ground.home / ".local/share").rglob("pre_tool_use.py"):
+    for script in (ground.home / ".local/share").rglob("runtime.py"):
         script.write_text("# as an older release had it\n" + script.read_text())
     with client.held("work", client.create("new.md", "new\n"), client.replace(*CHANGE), at=1) as live:
         done = ground.run(["swarm-mcp", "install", "--client", client.name])

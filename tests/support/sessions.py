@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shlex
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.fixtures import put_empty_store
+from swarm_hook_core.core import HookCore
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
@@ -28,6 +30,7 @@ EVENTS = {
     "pre_tool_use": "PreToolUse",
     "post_tool_use": "PostToolUse",
     "session_end": "SessionEnd",
+    "subagent": "SubagentStop",
 }
 
 
@@ -61,8 +64,9 @@ class Ran(NamedTuple):
         return str(answer["hookSpecificOutput"]["additionalContext"])
 
 
-def hooks_folder(runtime: str) -> Path:
-    return ROOT / "integrations" / runtime / "hooks"
+def hook_core(runtime: str) -> HookCore:
+    """The core as this runtime's own folder configures it."""
+    return HookCore(runpy.run_path(str(ROOT / "integrations" / runtime / "runtime.py"))["RUNTIME"])
 
 
 def wired_command(runtime: str, event: str) -> str:
@@ -74,8 +78,8 @@ def wired_command(runtime: str, event: str) -> str:
 
 def argv(runtime: str, hook: str) -> list[str]:
     """A hook as its client starts it, without the shell in between."""
-    words = shlex.split(wired_command(runtime, EVENTS[hook]).partition(";")[0])
-    return [INTERPRETER, "-E", "-s", "-S", words[-1]]
+    _shell, _launcher, *words = shlex.split(wired_command(runtime, EVENTS[hook]).partition(";")[0])
+    return [INTERPRETER, "-E", "-s", "-S", str(ROOT / "integrations" / "hook.py"), *words]
 
 
 def run(runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None) -> Ran:

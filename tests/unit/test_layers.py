@@ -13,7 +13,6 @@ import pytest
 from support.sessions import (
     ROOT,
     RUNTIMES,
-    hooks_folder,
     mistakes,
     new_session,
     peer_locks,
@@ -41,7 +40,6 @@ COSTLY = {
     "enum",
     "collections",
 }
-ENTRIES = ["pre_tool_use", "post_tool_use", "session_start", "session_end", "subagent", "turn"]
 
 
 def imported(path: Path) -> set[str]:
@@ -62,19 +60,14 @@ def test_the_hook_core_imports_the_standard_library_and_itself(module: str) -> N
     assert tops - {"swarm_hook_core"} <= set(sys.stdlib_module_names), tops
 
 
-@pytest.mark.parametrize(
-    "script", [path for runtime in RUNTIMES for path in sorted(hooks_folder(runtime).glob("*.py"))]
-)
-def test_an_entry_script_imports_only_the_core(script: Path) -> None:
+INTEGRATIONS = ROOT / "integrations"
+
+
+@pytest.mark.parametrize("script", [INTEGRATIONS / "hook.py", *sorted(INTEGRATIONS.glob("*/runtime.py"))], ids=str)
+def test_what_a_hook_starts_with_is_short_and_imports_only_the_core(script: Path) -> None:
     tops = {name.partition(".")[0] for name in imported(script)}
-    assert tops <= {"swarm_hook_core", "_common", "os", "sys"}
-
-
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_an_entry_script_is_no_place_for_logic(runtime: str) -> None:
-    assert sorted(path.stem for path in hooks_folder(runtime).glob("*.py")) == sorted([*ENTRIES, "_common"])
-    for name in ENTRIES:
-        assert len((hooks_folder(runtime) / f"{name}.py").read_text().splitlines()) <= 10
+    assert tops <= {"swarm_hook_core", "runtime", "os", "sys"}
+    assert len(script.read_text().splitlines()) <= 40
 
 
 def test_every_module_of_the_core_loads_on_a_bare_interpreter() -> None:
@@ -92,11 +85,11 @@ def test_every_module_of_the_core_loads_on_a_bare_interpreter() -> None:
 
 def modules_after(runtime: str, payload: dict[str, object]) -> tuple[str, set[str]]:
     """What a real check of `payload` printed, and the modules it had loaded by its end."""
-    folder = hooks_folder(runtime)
+    entry = str(INTEGRATIONS / "hook.py")
     script = (
-        f"import os, sys; sys.path[0] = {str(folder)!r}; os._exit = sys.exit\n"
-        "__name__ = '__main__'\n"
-        f"try: exec(compile(open({str(folder / 'pre_tool_use.py')!r}).read(), 'pre_tool_use.py', 'exec'))\n"
+        f"import os, sys; sys.path[0] = {str(INTEGRATIONS)!r}; os._exit = sys.exit\n"
+        f"__name__, __file__, sys.argv = '__main__', {entry!r}, ['', {runtime!r}, 'pre_tool_use']\n"
+        "try: exec(compile(open(__file__).read(), __file__, 'exec'))\n"
         "except SystemExit as end: assert end.code == 0\n"
         "sys.stderr.write(' '.join(sys.modules))"
     )
@@ -180,7 +173,7 @@ def test_a_check_needs_no_process(runtime: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "swarm_mcp").rglob("*.py")), ids=str)
 def test_the_coordinator_may_know_the_core_and_not_the_plugins(path: Path) -> None:
-    assert not any(name.startswith("integrations") or name == "_common" for name in imported(path))
+    assert not any(name.startswith("integrations") or name == "runtime" for name in imported(path))
 
 
 def evaluated_unions(tree: ast.Module) -> list[int]:

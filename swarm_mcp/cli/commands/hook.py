@@ -18,7 +18,7 @@ import sys
 
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.errors import UsageError
-from swarm_mcp.runtimes import FOLDERS, NAMES, bundle
+from swarm_mcp.runtimes import NAMES, bundle, client
 
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
 
@@ -32,15 +32,12 @@ def run(args) -> int:
     if not runtime:
         raise UsageError(f"missing whose hook: --runtime {'|'.join(NAMES)}")
     one_of(runtime, NAMES, "runtime")
-    folder = bundle.plugin_source() / "integrations" / FOLDERS.get(runtime, runtime) / "hooks"
+    if hook == "subagent" and not client(runtime).has_subagents:
+        raise UsageError(f"{runtime} has no such hook: {hook}")
+    script = bundle.plugin_source() / "integrations" / "hook.py"
     # An installed plugin knows its coordinator from its own record; here it is this very installation.
     os.environ.setdefault("SWARM_MCP_BIN", shlex.join(bundle.coordinator_command()))
-    script = folder / f"{hook.replace('-', '_')}.py"
-    if not script.is_file():
-        raise UsageError(f"{runtime} has no such hook: {hook}")
-    sys.path.insert(0, str(folder))
-    try:
-        runpy.run_path(str(script), run_name="__main__")
-    except SystemExit as end:
-        return int(end.code or 0)
+    sys.argv = [str(script), runtime, hook.replace("-", "_")]
+    sys.path.insert(0, str(script.parent))
+    runpy.run_path(str(script), run_name="__main__")
     return 0

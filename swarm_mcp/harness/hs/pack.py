@@ -50,7 +50,7 @@ def linked(root: Path, bundle: Path, target: Path, query: HarnessQuery) -> Path:
     ours = packs / PACK
     (ours / "skills").mkdir(parents=True)
     for part in ("tools", "hooks.d"):
-        (ours / part).symlink_to(bundle / "integrations" / "harness" / part)
+        (ours / part).symlink_to(bundle / "integrations" / "hs" / part)
     for skill in query.skills:
         link = ours / "skills" / os.path.basename(skill.rstrip("/"))
         if not link.is_symlink():

@@ -326,7 +326,7 @@ def test_a_tool_before_the_guard_is_a_warning(tmp_path: Path, own: Path, monkeyp
     local.chmod(0o755)
     shadow = found.findings(tmp_path)[-1]
     assert shadow.status == "warn" and shadow.details == {"shadowed_by": [str(local)]} and str(local) in shadow.mend
-    shutil.copy(ROOT / "integrations" / "harness" / "tools" / "write_file", local)
+    shutil.copy(ROOT / "integrations" / "hs" / "tools" / "write_file", local)
     assert found.findings(tmp_path)[-1].status == "ok", "a copy of the guard is one"
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     local.write_text("#!/bin/sh\n")

@@ -318,13 +318,12 @@ def test_the_check_reads_paths_as_pi_does(tmp_path: Path, monkeypatch: pytest.Mo
     peer_locks(repo, repo / "my notes.md", "mine", "the peer")
     peer_locks(repo, Path(os.environ["HOME"]) / "rc", "mine", "another")
     me = new_session()
-    script = ROOT / "integrations/pi/hooks/pre_tool_use.py"
+    check = [sys.executable, "-E", "-s", "-S", str(ROOT / "integrations/hook.py"), "pi", "pre_tool_use"]
 
     def reason(tool: str, path: str, key: str = "path", cwd: Path = repo) -> str:
         payload = {"session_id": me, "cwd": str(cwd), "hook_event_name": "PreToolUse", "tool_name": tool,
                    "tool_input": {key: path}}  # fmt: skip
-        done = subprocess.run([sys.executable, "-E", "-s", "-S", str(script)], input=json.dumps(payload), text=True,
-                              capture_output=True)  # fmt: skip
+        done = subprocess.run(check, input=json.dumps(payload), text=True, capture_output=True)  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         return json.loads(done.stdout)["hookSpecificOutput"]["permissionDecisionReason"] if done.stdout else ""
 

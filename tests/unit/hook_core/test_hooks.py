@@ -23,7 +23,7 @@ from support.sessions import (
     argv,
     captured,
     fault_lines,
-    hooks_folder,
+    hook_core,
     instances,
     join,
     mistakes,
@@ -180,11 +180,11 @@ def test_a_failed_start_says_so_and_how_to_mend_it(runtime: str, repo: Path, sto
     assert (fault["runtime"], fault["hook"]) == (runtime, "session_start") and "swarm.db" in str(fault["fault"])
 
 
-def test_as_typed_from_the_hooks_folder(runtime: str, repo: Path) -> None:
+def test_as_typed_from_the_folder_of_the_integrations(runtime: str, repo: Path) -> None:
     me = new_session()
     line = json.dumps({"session_id": me, "cwd": str(repo), "source": "startup"})
-    typed = f"echo '{line}' | AGENT_IDENTITY=personal HERDR_PANE_ID=p_5 python3 session_start.py"
-    done = subprocess.run(typed, shell=True, cwd=hooks_folder(runtime), capture_output=True, text=True, check=False)
+    typed = f"echo '{line}' | AGENT_IDENTITY=personal HERDR_PANE_ID=p_5 python3 hook.py {runtime} session_start"
+    done = subprocess.run(typed, shell=True, cwd=ROOT / "integrations", capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     row = only_instance()
     assert row["session_id"] == me and row["label"].startswith(f"identity:personal {runtime} ")
@@ -194,14 +194,12 @@ def test_as_typed_from_the_hooks_folder(runtime: str, repo: Path) -> None:
     assert (value["pane_id"], value["handle"], value["backend"]) == ("p_5", "p_5", "herdr")
 
 
-def test_the_paths_of_a_call_as_typed_from_the_hooks_folder(runtime: str, repo: Path) -> None:
+def test_the_paths_of_a_call(runtime: str, repo: Path) -> None:
     patch = "*** Begin Patch\n*** Add File: a b\n+x\n*** Update File: c\n*** Move to: d\n@@\n-x\n+y\n*** End Patch\n"
-    tool, name = {"codex": ("apply_patch", "{'input': patch}"), "claude-code": ("Edit", "{'file_path': 'c'}")}[runtime]
-    typed = f"patch = {patch!r}; import _common; print(_common.write_paths_for_tool('{tool}', {name}))"
-    folder = hooks_folder(runtime)
-    done = subprocess.run(["python3", "-c", typed], cwd=folder, capture_output=True, text=True, check=True)
+    call: tuple[str, dict[str, str]] = ("Edit", {"file_path": "c"})
+    call = ("apply_patch", {"input": patch}) if runtime == "codex" else call
     wanted = ["a b", "c", "d"] if runtime == "codex" else ["c"]
-    assert done.stdout == f"{[str(folder / path) for path in wanted]}\n"
+    assert hook_core(runtime).write_paths_for_tool(*call, str(repo)) == [str(repo / path) for path in wanted]
 
 
 # -- turns -----------------------------------------------------------------------------------------
@@ -638,11 +636,10 @@ def test_the_wired_commands_do_what_the_scripts_do(runtime: str, repo: Path) -> 
 
 
 def test_post_tool_use_does_nothing_where_nothing_is_watched(runtime: str, repo: Path, home: Path) -> None:
-    script = hooks_folder(runtime) / "post_tool_use.py"
     before = sorted(home.rglob("*"))
     payload = json.dumps(write_payload(runtime, new_session(), repo, "f")).encode()
     for data, faults in ((payload, 0), (b"", 1), (b"not json", 2)):
-        done = subprocess.run([sys.executable, "-E", "-s", "-S", script], input=data, capture_output=True, check=False)
+        done = subprocess.run(argv(runtime, "post_tool_use"), input=data, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
         assert len(fault_lines()) == faults
         assert faults or sorted(home.rglob("*")) == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def shell(runtime: str, me: str, cwd: Path, command: str) -> dict[str, Any]:
 
 def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **more: Any) -> str:
     """What the wired hook says after the call of `payload`; empty for nothing."""
-    command = wired_command(runtime, event).replace('.py"', f'.py" {shlex.quote(sys.executable)}')
+    command = wired_command(runtime, event).replace("; exit 0", f" {shlex.quote(sys.executable)}; exit 0")
     assert sys.executable in command
     done = subprocess.run(
         ["/bin/sh", "-c", command], input=json.dumps({**payload, "hook_event_name": event, **more}), text=True,
@@ -269,9 +270,10 @@ def test_python_is_started_only_while_something_is_watched(setting: str, tmp_pat
         below = "Library/Application Support/swarm-mcp"
         (tmp_path / "Library").mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", setting: str(tmp_path)}
-    hook = tmp_path / "post_tool_use.py"
-    hook.write_text("import sys; print(len(sys.stdin.read()))")
-    script = ["/bin/sh", str(ROOT / "integrations" / "hook.sh"), str(hook), sys.executable]
+    for name in ("hook.sh", "state.sh"):
+        shutil.copy(ROOT / "integrations" / name, tmp_path)
+    (tmp_path / "hook.py").write_text("import sys; print(len(sys.stdin.read()))")
+    script = ["/bin/sh", str(tmp_path / "hook.sh"), "any-client", "post_tool_use", sys.executable]
 
     def ran() -> str:
         with subprocess.Popen(script, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

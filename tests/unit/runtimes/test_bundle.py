@@ -23,13 +23,20 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import bundle
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-HOOKS = ("session_start", "session_end", "pre_tool_use", "post_tool_use", "turn")
 RUNTIMES = ("claude-code", "codex", "pi")
 ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugin by, else CLAUDE_PLUGIN_ROOT
 EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
 FAILED, SUBAGENTS = {"PostToolUseFailure"}, {"SubagentStart", "SubagentStop"}
 # Codex has no event for a call that failed, pi has no subagents.
 MORE = {"claude-code": FAILED | SUBAGENTS, "codex": SUBAGENTS, "pi": FAILED}
+
+
+# A call of each that writes held.py.
+CALLS = {
+    "claude-code": ("Write", {"file_path": "held.py", "content": "x"}),
+    "codex": ("apply_patch", {"command": "*** Begin Patch\n*** Add File: held.py\n+x\n*** End Patch\n"}),
+    "pi": ("write", {"path": "@held.py", "content": "x"}),
+}
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -66,8 +73,9 @@ def test_a_bundle_is_whole(bundled: Path):
     files = set(tree(bundled))
     source = Path(swarm_hook_core.__file__).parent
     core = {f"swarm_hook_core/{path.relative_to(source).as_posix()}" for path in source.rglob("*.py")}
-    scripts = {f"integrations/{runtime}/hooks/{hook}.py" for runtime in RUNTIMES for hook in (*HOOKS, "_common")}
-    scripts |= {f"integrations/{runtime}/hooks/subagent.py" for runtime in RUNTIMES if SUBAGENTS <= MORE[runtime]}
+    scripts = {
+        f"integrations/{runtime}/{name}.py" for runtime in RUNTIMES for name in ("runtime", "hooks/pre_tool_use")
+    }
     rest = {f"integrations/{runtime}/{name}.json" for runtime in RUNTIMES for name in ("hooks", "mcp")}
     manifests = {
         ".claude-plugin/marketplace.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json",
@@ -76,11 +84,12 @@ def test_a_bundle_is_whole(bundled: Path):
     manifests |= {f"integrations/pi/{name}.ts" for name in ("index", "hooks", "servers", "wire")}
     harness = [path for path in (CHECKOUT / bundle.HARNESS).rglob("*") if path.is_file()]
     manifests |= {path.relative_to(CHECKOUT).as_posix() for path in harness if "__pycache__" not in path.parts}
+    manifests |= {name.replace(bundle.HARNESS, "integrations/harness") for name in manifests if bundle.HARNESS in name}
     skills = {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "skills").rglob("*") if path.is_file()}
     assert any(name.endswith("/SKILL.md") for name in skills)
     record = bundle.read_record(bundled)
     launcher = {"bin/swarm-mcp"} if "python" in record else set()
-    launcher |= {bundle.HOOK, bundle.COORDINATOR}
+    launcher |= {bundle.HOOK, bundle.ENTRY, bundle.STATE, bundle.COORDINATOR}
     assert files == core | scripts | rest | manifests | skills | launcher | {"LICENSE", "install.json"}
     assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)
     assert sorted([*record["files"], "install.json"]) == sorted(files)
@@ -129,7 +138,7 @@ def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_pat
     folder = tmp_path / "portable"
     bundle.write(folder)
     for runtime in RUNTIMES:
-        assert all(command.endswith('.py"; exit 0') for command in commands(folder, runtime).values())
+        assert all("/bin/sh" in command and " -E " not in command for command in commands(folder, runtime).values())
         launcher, *words = server(folder, runtime)["args"]
         assert (server(folder, runtime)["command"], words) == ("/bin/sh", ["serve"]) and launcher.endswith(
             bundle.COORDINATOR
@@ -157,14 +166,14 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
     for runtime in RUNTIMES:
         wired = commands(folder, runtime)
         assert wired.pop("PreToolUse").startswith(f"{real} -E -s -S ")
-        assert all(command.endswith(f'.py" {real}; exit 0') for command in wired.values())
+        assert all(command.endswith(f" {real}; exit 0") for command in wired.values())
         told = server(folder, runtime)
         assert os.access(told["command"], os.X_OK) and told["args"][-1] == "serve"
     for program in (record["coordinator"], [str(folder / "bin" / "swarm-mcp")]):
         told = subprocess.run([*program, "--version"], capture_output=True, text=True, cwd="/", env={}, timeout=60)
         assert told.stdout == f"swarm-mcp {swarm_mcp.__version__}\n", told
-    python = [path for path in folder.rglob("*.py") if path.parent.name != "hooks" or path.name == "_common.py"]
-    assert all(list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) for path in python)
+    compiled = [list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) for path in folder.rglob("*.py")]
+    assert all(compiled)
 
 
 def test_two_bundles_are_the_same_bytes(tmp_path: Path):
@@ -184,11 +193,9 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
     ground.lock(ground.session("peer", "peer"), "held.py", "because")
     moved = ground.folder / "moved"
     shutil.copytree(bundled, moved, ignore=shutil.ignore_patterns("__pycache__"))  # as a client copies it
-    tool = {"claude-code": ("Write", {"file_path": f"{ground.scope}/held.py", "content": "x"}),
-            "codex": ("apply_patch", {"command": "*** Begin Patch\n*** Add File: held.py\n+x\n*** End Patch\n"}),
-            "pi": ("write", {"path": "@held.py", "content": "x"})}[runtime]  # fmt: skip
-    payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": "PreToolUse", "tool_name": tool[0],
-               "tool_input": tool[1]}  # fmt: skip
+    tool, tool_input = CALLS[runtime]
+    payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": "PreToolUse", "tool_name": tool,
+               "tool_input": tool_input}  # fmt: skip
     environment = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], "SWARM_DB_PATH": ground.database,
                    "SWARM_STATE_DIR": os.environ["SWARM_STATE_DIR"], ROOTS.get(runtime, "CLAUDE_PLUGIN_ROOT"): str(moved),
                    "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
@@ -205,16 +212,36 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
     assert run("Stop").stdout == ""
     (seen,) = ground.sql("SELECT last_seen FROM swarm_sessions WHERE instance_id = ?", session["id"])
     assert seen["last_seen"] > time.time() - 60
-    where = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import _common, swarm_hook_core; print(swarm_hook_core.__file__)"
-    )
-    hooks = str(moved / "integrations" / runtime / "hooks")
-    told = subprocess.run(
-        ["python3", "-E", "-s", "-S", "-c", where, hooks], capture_output=True, text=True, env=environment
-    )
-    assert told.stdout.strip().startswith(str(moved)), told
     faults = Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl")
     assert not faults.exists(), faults.read_text()
+
+
+def earlier_commands(folder: Path, runtime: str) -> dict[str, str]:
+    """What the release before `hook.py` wired, portable and local."""
+    hooks = f"{folder}/integrations/{runtime}/hooks"
+    launched = f'/bin/sh "{folder}/{bundle.HOOK}" "{hooks}'
+    return {
+        "PreToolUse, portable": f'{launched}/pre_tool_use.py"; exit 0',
+        "PreToolUse, local": f'{bundle.interpreter()} -E -s -S "{hooks}/pre_tool_use.py"; exit 0',
+        "SessionStart": f'{launched}/session_start.py" {bundle.interpreter()}; exit 0',
+        "Stop": f'{launched}/turn.py" {bundle.interpreter()}; exit 0',
+    }
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_sessions_that_an_earlier_release_wired_stay_checked(ground: Ground, bundled: Path, runtime: str):
+    ground.session("mine", "me", runtime=runtime)
+    ground.lock(ground.session("peer", "peer"), "held.py", "because")
+    tool, tool_input = CALLS[runtime]
+    told = {}
+    for event, command in earlier_commands(bundled, runtime).items():
+        payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": event.partition(",")[0],
+                   "tool_name": tool, "tool_input": tool_input, "source": "startup"}  # fmt: skip
+        done = subprocess.run(["/bin/sh", "-c", command], input=json.dumps(payload), text=True, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        told[event] = done.stdout
+    assert told.pop("Stop") == "" and "registered as" in told.pop("SessionStart")
+    assert all("swarm lock blocked" in text and "because" in text for text in told.values())
 
 
 # -- writing again ----------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def fakes(alone: Path, tmp_path: Path, compiled_once: None) -> Fakes:
     return Fakes(alone, tmp_path)
 
 
-HOOK = "integrations/{}/hooks/pre_tool_use.py"
+HOOK = "integrations/hook.py"
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
@@ -247,8 +247,8 @@ def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str
     assert found[f"{name} plugin"]["status"] == "ok", found
     proof = found[f"{name} enforcement"]
     assert proof["status"] == "ok" and "ms" in proof["message"], proof
-    assert "pre_tool_use.py" in proof["details"]["command"] and proof["details"]["milliseconds"] > 0
-    assert (root / HOOK.format(name)).exists() and not os.path.exists(ground.database)
+    assert bundle.ENTRY in proof["details"]["command"] and proof["details"]["milliseconds"] > 0
+    assert (root / HOOK).exists() and not os.path.exists(ground.database)
 
 
 DENY_ALL = (
@@ -269,14 +269,14 @@ DENY_ALL = (
 )  # fmt: skip
 def test_a_tampered_hook_is_found_out(ground: Ground, fakes: Fakes, name: str, tampered: str):
     root = fakes.claude() if name == "claude-code" else fakes.codex()
-    (root / HOOK.format(name)).write_text(tampered)
+    (root / HOOK).write_text(tampered)
     proof = checks(ground)[f"{name} enforcement"]
     assert proof["status"] == "fail" and proof["mend"] == f"swarm-mcp install --client {name}", proof
 
 
 def test_a_hook_that_is_not_there_is_found_out(ground: Ground, fakes: Fakes):
     root = fakes.claude()
-    (root / HOOK.format("claude-code")).unlink()
+    (root / HOOK).unlink()
     assert checks(ground)["claude-code enforcement"]["status"] == "fail"
     (root / "integrations/claude-code/hooks.json").write_text('{"hooks": {}}')
     assert checks(ground)["claude-code enforcement"]["status"] == "fail"

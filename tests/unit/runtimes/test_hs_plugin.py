@@ -16,7 +16,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.store import Store
 
-PLUGIN = ROOT / "integrations" / "harness"
+PLUGIN = ROOT / "integrations" / "hs"
 CORE_TOOL = '#!/bin/sh\necho "pid $$"\necho "flags $*"\ncat\n'
 CONTENTS = bundle.harness_contents()
 CONTEXT = '{"tool_calls": [], "text": "ä \\" \\\\n", "number": 1.50}\n\n'

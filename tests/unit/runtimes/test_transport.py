@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from support.sessions import (
     RUNTIMES,
     captured,
     fault_lines,
+    hook_core,
     instances,
     mistakes,
     new_session,
@@ -85,14 +85,8 @@ def test_every_captured_call_gets_the_hook_s_own_answer(runtime: str, name: str,
     me = new_session()
     start(runtime, me, repo)
     payload = {**captured(runtime, name, repo), "session_id": me}
-    paths = f"_common.write_paths_for_tool(*json.load(sys.stdin), {str(repo)!r})"
-    script = f"import _common, json, sys; print(json.dumps({paths}))"
-    folder = ROOT / "integrations" / runtime / "hooks"
-    told = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, input=json.dumps([payload["tool_name"], payload["tool_input"]]),
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for path in json.loads(told.stdout):
+    paths = hook_core(runtime).write_paths_for_tool(payload["tool_name"], payload["tool_input"], str(repo))
+    for path in paths:
         if state == "held":
             peer_locks(repo, path, f"at {path}", "identity:x peer")
         elif state == "mine":
@@ -102,7 +96,7 @@ def test_every_captured_call_gets_the_hook_s_own_answer(runtime: str, name: str,
     by_command = run(runtime, "pre_tool_use", payload).out.strip()
     by_tool = Check(asked(runtime, payload)).text
     assert by_tool == by_command
-    assert bool(by_tool) is (state == "held" and bool(json.loads(told.stdout)))
+    assert bool(by_tool) is (state == "held" and bool(paths))
     assert mistakes() == []
 
 
@@ -200,11 +194,8 @@ def test_what_the_server_watches_the_hooks_compare(runtime: str, repo: Path) -> 
     assert "additionalContext" in Check(asked(runtime, payload)).text
     (repo / "f").write_text("overwritten\n")
     ended = {**payload, "hook_event_name": "PostToolUse", "tool_response": {}}
-    script = ROOT / "integrations" / runtime / "hooks" / "post_tool_use.py"
-    done = subprocess.run(
-        [sys.executable, str(script)], input=json.dumps(ended), capture_output=True, text=True, check=True
-    )
-    assert str(repo / "f") in done.stdout and "changed" in done.stdout and done.stderr == ""
+    ran = run(runtime, "post_tool_use", ended)
+    assert str(repo / "f") in ran.out and "changed" in ran.out and (ran.code, ran.err) == (0, "")
 
 
 def test_the_server_tells_what_earlier_calls_did_whose_end_nobody_told(
@@ -364,7 +355,7 @@ def test_only_the_check_of_the_chosen_client_is_wired_anew(local: bool, runtime:
     tool, command = new["hooks"]
     assert (tool["type"], tool["tool"], tool["timeout"]) == ("mcp_tool", "check_write", 5)
     assert command["command"].endswith(old["hooks"][0]["command"]) and transport.STAND_IN in command["command"]
-    assert (tmp_path / "chosen" / transport.STAND_IN).read_text() == transport.STAND_IN_TEXT
+    assert (tmp_path / "chosen" / transport.STAND_IN).read_text() == (ROOT / transport.STAND_IN).read_text()
     record = bundle.read_record(tmp_path / "chosen")
     assert bundle.transports_of(record) == {runtime: "mcp_tool"} and transport.STAND_IN in record["files"]
 

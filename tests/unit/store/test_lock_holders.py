@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from support import sessions
-from support.fixtures import BARE_PYTHON, SWARM, Ground, wait_for
+from support.fixtures import SWARM, Ground, wait_for
 
 from swarm_mcp.store.lock_request import request
 
@@ -113,9 +113,8 @@ def subagent_payload(runtime: str, event: str, session_id: str, agent: str, cwd)
 
 
 def hook(runtime: str, payload: dict) -> subprocess.CompletedProcess:
-    script = sessions.ROOT / "integrations" / runtime / "hooks" / "subagent.py"
     return subprocess.run(
-        [*BARE_PYTHON[:1], "-E", "-s", "-S", str(script)], input=json.dumps(payload), capture_output=True, text=True,
+        sessions.argv(runtime, "subagent"), input=json.dumps(payload), capture_output=True, text=True,
         timeout=30,
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from support.fixtures import Sleeper
 from support.sessions import ROOT, RUNTIMES, captured, new_session, ready_store, run, start
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.runtimes import transport
+from swarm_mcp.runtimes import bundle, transport
 
 SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 
@@ -30,7 +31,8 @@ class StandIn:
         self.runtime, self.root = runtime, root
         script = root / transport.STAND_IN
         script.parent.mkdir(parents=True)
-        script.write_text(transport.STAND_IN_TEXT)
+        for name in (transport.STAND_IN, bundle.STATE):
+            shutil.copy(ROOT / name, root / name)
         tree = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
         (group,) = transport.wired(tree, runtime)["hooks"]["PreToolUse"]
         (hook,) = [hook for hook in group["hooks"] if hook["type"] == "command"]

@@ -11,7 +11,7 @@ GREETING = "greeting"
 
 def start() -> None:
     """Register the session, and keep what it is to be told for `assemble`."""
-    from _common import core, is_sub_agent, payload
+    from harness_call import core, is_sub_agent, payload
 
     from swarm_hook_core import lifecycle
     from swarm_hook_core.state import write_private
@@ -29,7 +29,7 @@ def start() -> None:
 
 def assemble() -> None:
     """Print the request in the making with the greeting, and news that cannot wait, behind its system prompt."""
-    from _common import core, payload
+    from harness_call import core, payload
 
     from swarm_hook_core.payload import dumps, loads, read
 
@@ -49,7 +49,7 @@ def assemble() -> None:
 
 def tool_exec() -> None:
     """Answer the first waiting call ourselves where it would write a peer's file and nothing else has answered it."""
-    from _common import SHELL_TOOL, call, core
+    from harness_call import SHELL_TOOL, call, core
 
     from swarm_hook_core.payload import dumps, parse, read
 
@@ -74,7 +74,7 @@ def tool_exec() -> None:
 
 def end() -> None:
     """Deregister the session; what it held is free."""
-    from _common import core, payload
+    from harness_call import core, payload
 
     from swarm_hook_core.payload import dumps
 
@@ -104,7 +104,7 @@ def _source() -> str:
 
 
 def _greeting_file() -> str:
-    from _common import core, session_id
+    from harness_call import core, session_id
 
     from swarm_hook_core.scratch import folder_of
 

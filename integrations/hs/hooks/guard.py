@@ -12,7 +12,7 @@ REFUSED, BESIDE = 10, 11
 
 def main() -> int:
     """The exit status."""
-    from _common import SHELL_TOOL, call, core
+    from harness_call import SHELL_TOOL, call, core
 
     from swarm_hook_core.payload import loads_outer, read
 

@@ -1,0 +1,11 @@
+"""Claude Code: the tools that write files, and where they name them."""
+
+from swarm_hook_core.config import RuntimeConfig, paths_under_keys
+
+RUNTIME = RuntimeConfig(
+    runtime_name="claude-code",
+    env_prefix="CC",
+    scratch_dir_name="swarm-cc",
+    write_tools={"Write", "Edit", "MultiEdit", "NotebookEdit"},
+    extract_paths=paths_under_keys("file_path", "notebook_path", "path", "file", "filepath"),
+)

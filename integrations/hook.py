@@ -1,0 +1,15 @@
+"""Runs one hook of one client: hook.py CLIENT EVENT, the client's payload on standard input, the answer on output."""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    client, event = sys.argv[1:3]
+    sys.path[:1] = [here + "/" + client, os.path.dirname(here)]
+    from runtime import RUNTIME
+
+    from swarm_hook_core.core import HookCore
+
+    status = getattr(HookCore(RUNTIME), "run_" + event + "_hook")(sys.stdin)
+    os._exit(status)  # tidying up the interpreter would cost as much as the check

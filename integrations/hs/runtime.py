@@ -1,0 +1,14 @@
+"""The bash harness (wedow/harness): the tools that write files, and what its processes are known by."""
+
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+
+RUNTIME = RuntimeConfig(
+    runtime_name="hs",
+    env_prefix="HS",
+    scratch_dir_name="swarm-hs",
+    write_tools={"write_file", "str_replace", "edit_file"},
+    extract_paths=paths_under_keys("path"),
+    # The harness is a script: what ends with the session is the process that runs one of its commands.
+    client_marks=("/commands/",),
+    dialect=Dialect(tools={"bash": "Bash"}),
+)
