@@ -10,9 +10,9 @@ from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
 from swarm_hook_core.untrusted_text import label
+from swarm_mcp.domain.session import DETACHED
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
-from swarm_mcp.store.registration import DETACHED
 from swarm_mcp.views import short
 from swarm_mcp.visibility import veiled
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from swarm_hook_core.environment import identity
 from swarm_mcp.actor import TERMINAL, person
+from swarm_mcp.domain.session import DETACHED
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import current_scope, here
-from swarm_mcp.store.registration import DETACHED, Registration, new_id
+from swarm_mcp.store.registration import Registration, new_id
 
 
 def holder(store, args) -> dict:

@@ -7,9 +7,9 @@ a server that must not. Most of the time it only looks; who is not at the front 
 from __future__ import annotations
 
 from swarm_hook_core import clock
+from swarm_mcp.domain.lock import keeps_out
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store.lock_request import LockRequest
-from swarm_mcp.store.lock_rows import keeps_out
 
 LONGEST_NAP = 0.5  # seconds: leases lapse, and processes die, without anybody's committing anything
 LONGEST_WAIT = 30 * 86400.0

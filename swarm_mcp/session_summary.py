@@ -6,9 +6,9 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted
+from swarm_mcp.domain import task as states
 from swarm_mcp.standing import held_by, peers_of
 from swarm_mcp.store import task_glance, task_rows
-from swarm_mcp.store import task_states as states
 
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20

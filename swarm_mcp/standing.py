@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.store.locks import MUTEX_PREFIX
+from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.store.panes import instance_with_pane
 from swarm_mcp.views import registration
 from swarm_mcp.visibility import may_meet, veiled

@@ -173,9 +173,9 @@ def _is_choice(shape: str) -> bool:
 
 def _from_store(verb: str, kind: str, scope: str) -> list[Candidate]:
     from swarm_mcp.actor import onlooker_identity
+    from swarm_mcp.domain.session import onlooker
     from swarm_mcp.scope import current_scope
     from swarm_mcp.store import Store
-    from swarm_mcp.store.task_rows import onlooker
     from swarm_mcp.visibility import veiled
 
     place = current_scope(scope)

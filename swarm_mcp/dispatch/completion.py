@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.store import task_rows
-from swarm_mcp.store.task_states import TERMINAL
 
 ALL = -1  # messages, in one go
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch.request import may_dispatch
+from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME
+from swarm_mcp.domain.task import CANCELLED, TERMINAL
 from swarm_mcp.errors import Refused
-from swarm_mcp.store.runs import CANCEL, ENDED, PAUSE, PAUSED, RESUME
-from swarm_mcp.store.task_states import CANCELLED, TERMINAL
 from swarm_mcp.views import short
 
 

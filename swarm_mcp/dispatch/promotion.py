@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from swarm_hook_core.environment import is_word
-from swarm_mcp.store.locks import MUTEX_PREFIX
+from swarm_mcp.domain.lock import MUTEX_PREFIX
 
 # A review is a step of the task that it reviews, and "other" is housekeeping: neither is work of its own.
 PROMOTABLE_TYPES = ("implement", "fix", "test", "research")

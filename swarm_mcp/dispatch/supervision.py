@@ -15,6 +15,8 @@ from swarm_mcp.dispatch import slots
 from swarm_mcp.dispatch.assignment import Assignment, query_of
 from swarm_mcp.dispatch.progress import Progress, result_text
 from swarm_mcp.dispatch.worker_task import LOST, OVER, WorkerTask, record_fault
+from swarm_mcp.domain.run import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
+from swarm_mcp.domain.task import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.demands import Unsupported
@@ -22,8 +24,6 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import UNKNOWN, UNSUPPORTED, RunResult
 from swarm_mcp.harness.run import Run
-from swarm_mcp.store.runs import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
-from swarm_mcp.store.task_states import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.dispatch.request import public_text
+from swarm_mcp.domain.run import CANCEL, PAUSE
+from swarm_mcp.domain.task import CANCELLED, IN_PROGRESS, TERMINAL
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import spawn_locks
-from swarm_mcp.store.runs import CANCEL, PAUSE
-from swarm_mcp.store.task_states import CANCELLED, IN_PROGRESS, TERMINAL
 from swarm_mcp.workspace.prompting import deliver
 
 # Reasons to stop working on a task, beside CANCEL and PAUSE: another session has it; it has ended.

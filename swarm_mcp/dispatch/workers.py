@@ -6,7 +6,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.actor import NO_AGENTS
 from swarm_mcp.dispatch.request import GENERALIST, DispatchRequest
-from swarm_mcp.store.registration import RUN_RUNTIME
+from swarm_mcp.domain.session import RUN_RUNTIME
 from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace.prompting import deliver
 

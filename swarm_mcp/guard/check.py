@@ -16,12 +16,12 @@ from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
 from swarm_mcp.actor import resolve, surrounding_session
+from swarm_mcp.domain.lock import is_mutex
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.guard.repository import Repository, pushes
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_reach import reach_in
-from swarm_mcp.store.lock_rows import is_mutex
 
 HOOKS = ("pre-commit", "pre-push")
 BUSY_SECONDS = 1.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
+from swarm_mcp.domain.run import ENDED, RUNNING
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
-from swarm_mcp.store.runs import ENDED, RUNNING
 
 LAST_WORD_SECONDS = 15.0  # a busy store is waited for with the result
 POLL_SECONDS = 0.5  # between two looks at what others ask of the run

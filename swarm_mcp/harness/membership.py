@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.process import start_time
+from swarm_mcp.domain.run import ENDED
+from swarm_mcp.domain.session import RUN_RUNTIME
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import RUN_RUNTIME, Registration, new_id
-from swarm_mcp.store.runs import ENDED
+from swarm_mcp.store.registration import Registration, new_id
 
 LEASE_SECONDS = 86400
 

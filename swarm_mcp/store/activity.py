@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.store.acquaintance import Acquaintance
-from swarm_mcp.store.locks import MUTEX_PREFIX
 from swarm_mcp.store.task_rows import Sight, find
 
 EVENTS_AT_ONCE = 1000

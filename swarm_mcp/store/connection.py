@@ -10,10 +10,17 @@ from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.sqlite import as_text, connect_read_only
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import refuse_link, store_path
+from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
 from swarm_mcp.store.private_file import make_private_store
 from swarm_mcp.store.transaction import Transaction, is_busy, pause
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    R = TypeVar("R", bound=Record)
 
 BUSY_SECONDS = 15.0
 CONTRACT_VERSION = 1
@@ -77,23 +84,22 @@ class Store:
 
     # ------------------------------------------------------------------ access
 
-    def rows(self, sql: str, values: tuple | list = ()) -> list[dict]:
-        """All rows of a query."""
+    def rows(self, sql: str, values: tuple | list = (), kind: type[R] = Record) -> list[R]:
+        """Return all rows of a query, as records of this kind."""
         cursor = self._execute(sql, values)
         names = [column[0] for column in cursor.description or ()]
         found = cursor.fetchall()
         if any(bytes in map(type, row) for row in found):  # text that another program stored as a blob
             found = [[as_text(value) if type(value) is bytes else value for value in row] for row in found]
-        rows = [dict(zip(names, row)) for row in found]
-        for name in _LABELS & set(names):  # that another program or an earlier release stored at any length
-            for row in rows:
-                if isinstance(row[name], str) and len(row[name]) > LONGEST:
-                    row[name] = bounded(row[name])
-        return rows
+        labels = [place for place, name in enumerate(names) if name in _LABELS]
+        if any(isinstance(row[place], str) and len(row[place]) > LONGEST for place in labels for row in found):
+            # Another program or an earlier release stored them at any length.
+            found = [[_short(value) if at in labels else value for at, value in enumerate(row)] for row in found]
+        return [kind(zip(names, row)) for row in found]
 
-    def row(self, sql: str, values: tuple | list = ()) -> dict | None:
-        """The first row of a query, or None."""
-        found = self.rows(sql, values)
+    def row(self, sql: str, values: tuple | list = (), kind: type[R] = Record) -> R | None:
+        """Return the first row of a query, or None."""
+        found = self.rows(sql, values, kind)
         return found[0] if found else None
 
     def change(self, sql: str, values: tuple | list = ()) -> int:
@@ -263,6 +269,10 @@ class Store:
                 f"the store {self.path} is of version {found}, newer than this swarm-mcp understands"
                 f" ({CONTRACT_VERSION}); upgrade swarm-mcp"
             )
+
+
+def _short(value: object) -> object:
+    return bounded(value) if isinstance(value, str) and len(value) > LONGEST else value
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -238,7 +238,7 @@ class Denials:
 
 def key_of_lock(lock: dict) -> str:
     """What a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
-    from swarm_mcp.store.locks import MUTEX_PREFIX
+    from swarm_mcp.domain.lock import MUTEX_PREFIX
 
     if lock.get("path_key"):
         return lock["path_key"]

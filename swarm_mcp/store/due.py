@@ -6,9 +6,9 @@ the `mode` that the cleaning's events name: ``manual`` or ``periodic``.
 
 from __future__ import annotations
 
+from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import KEPT_SECONDS
-from swarm_mcp.store.locks import MUTEX_PREFIX
 
 MESSAGE_SECONDS = 3600
 TASK_SECONDS = 86400

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from swarm_mcp.domain.lock import MUTEX_PREFIX
+from swarm_mcp.domain.session import onlooker
 from swarm_mcp.store.acquaintance import Acquaintance, payload_of
-from swarm_mcp.store.locks import MUTEX_PREFIX
-from swarm_mcp.store.task_rows import Sight, find, onlooker
+from swarm_mcp.store.task_rows import Sight, find
 
 AT_ONCE = 500
 # Group of events -> the name that ``wait_for_activity`` has for a change of that kind.

@@ -9,12 +9,13 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup.sqlite import plain
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.watching.breach import quoted as as_word
+from swarm_mcp.domain.lock import EXCLUSIVE, keeps_out
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_request import LONGEST_NOTE, checked_note, request
-from swarm_mcp.store.lock_rows import EXCLUSIVE, facts, keeps_out
+from swarm_mcp.store.lock_rows import facts
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
 

@@ -9,10 +9,11 @@ from swarm_hook_core.labels import bounded, merged, same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, clients_in, departed, living
 from swarm_hook_core.lookup.sqlite import COLUMNS
 from swarm_hook_core.process import gone
+from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, git_root, inside_any
 from swarm_mcp.store import events, panes, removal
-from swarm_mcp.store.registration import DETACHED, RUN_RUNTIME, Registration, new_id
+from swarm_mcp.store.registration import Registration, new_id
 
 SUMMARY_LIMIT = 4
 
@@ -25,32 +26,33 @@ class Instances:
 
     # ------------------------------------------------------------------ ask
 
-    def get(self, instance_id: str) -> dict | None:
+    def get(self, instance_id: str) -> Session | None:
         """One row of ``instances``."""
-        return self.store.row("SELECT * FROM instances WHERE id = ?", (instance_id,))
+        return self.store.row("SELECT * FROM instances WHERE id = ?", (instance_id,), Session)
 
-    def live(self, instance_id: str) -> dict | None:
+    def live(self, instance_id: str) -> Session | None:
         """One row, None where that session has gone."""
         found = self._live("WHERE i.id = ?", (instance_id,))
         return found[0] if found else None
 
-    def in_scope(self, scope: str) -> list[dict]:
+    def in_scope(self, scope: str) -> list[Session]:
         """Live rows of a scope, in order of registration."""
         return self._live("WHERE i.scope = ?", (scope,))
 
-    def of_session(self, runtime: str, session_id: str) -> dict | None:
+    def of_session(self, runtime: str, session_id: str) -> Session | None:
         """The row of a runtime's session, looked up by the whole id."""
         return self.store.row(
             "SELECT i.* FROM instances i JOIN swarm_sessions s ON s.instance_id = i.id"
             " WHERE s.runtime = ? AND s.session_id = ?",
             (runtime, session_id),
+            Session,
         )
 
-    def of_session_id(self, session_id: str) -> list[dict]:
+    def of_session_id(self, session_id: str) -> list[Session]:
         """Live rows of every runtime's session with this whole id."""
         return self._live("WHERE s.session_id = ?", (session_id,))
 
-    def of_client(self, pid: int, started: str) -> list[dict]:
+    def of_client(self, pid: int, started: str) -> list[Session]:
         """Live rows of the sessions that are open in one client process, with their ``session_id``."""
         if not pid:
             return []
@@ -75,7 +77,7 @@ class Instances:
         terminal = (row["terminal_pid"], row["terminal_start"])
         return (0, "") if gone(row["host"], *terminal, self.store.here) else terminal
 
-    def gone(self) -> list[dict]:
+    def gone(self) -> list[Session]:
         """Rows of sessions that have provably or by their lease gone, in all scopes."""
         return [row for row, has_gone in self._with_evidence("", ()) if has_gone]
 
@@ -88,7 +90,7 @@ class Instances:
         the session has gone.
         """
         found = self._with_evidence("WHERE i.id = ?", (instance_id,))
-        row, has_gone = found[0] if found else ({}, True)
+        row, has_gone = found[0] if found else (Session(), True)
         if row and row["last_seen"] is not None:
             has_gone = bool(row["client_pid"]) and not living(row["host"], _clients(row), self.store.here)
         if has_gone:
@@ -103,7 +105,7 @@ class Instances:
             values = (now, lease_until, instance_id)
             self.store.change("UPDATE instances SET heartbeat = ?, lease_until = ? WHERE id = ?", values)
 
-    def register(self, request: Registration) -> dict:
+    def register(self, request: Registration) -> Session:
         """Add, adopt or renew an instance; its row.
 
         A session of a runtime has one instance for life, found by its whole id.
@@ -123,7 +125,7 @@ class Instances:
         self.store.upkeep.some()  # whoever never runs a server has nothing else that cleans
         return row
 
-    def adopt(self, row: dict, instance_id: str) -> dict | None:
+    def adopt(self, row: dict, instance_id: str) -> Session | None:
         """Make the session of instance `row` instance `instance_id` instead; its row.
 
         What it held until now moves along. None where that instance is not there to be taken: it works in
@@ -151,7 +153,7 @@ class Instances:
                 ),
             ):
                 self.store.change(sql, values)
-            adopted = self.get(instance_id) or {}
+            adopted = self.get(instance_id) or Session()
             events.registered(self.store, adopted, adopted=True)
             removal.remove(self.store, row, "deregistered")
             self._settle_plan(adopted, reserved)
@@ -223,7 +225,7 @@ class Instances:
             if self.store.row(sql, (instance_id, DETACHED)):
                 removal.remove(self.store, self.get(instance_id), "deregistered")
 
-    def reclaim(self, spare: str = "") -> list[dict]:
+    def reclaim(self, spare: str = "") -> list[Session]:
         """Inside a transaction: remove every session that has gone, bar instance `spare`; their rows."""
         rows = [row for row in self.gone() if row["id"] != spare]
         for row in rows:
@@ -254,15 +256,16 @@ class Instances:
 
     # -------------------------------------------------------------- innards
 
-    def _live(self, where: str, values: tuple) -> list[dict]:
+    def _live(self, where: str, values: tuple) -> list[Session]:
         return [row for row, has_gone in self._with_evidence(where, values) if not has_gone]
 
-    def _with_evidence(self, where: str, values: tuple) -> list[tuple[dict, bool]]:
+    def _with_evidence(self, where: str, values: tuple) -> list[tuple[Session, bool]]:
         now, here = self.store.now(), self.store.here
         rows = self.store.rows(
             f"SELECT i.*, {COLUMNS}, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
             f" {where} ORDER BY i.registered_at, i.rowid",
             values,
+            Session,
         )
         names = [column.strip().split(".")[1] for column in COLUMNS.split(",")]
         return [(row, departed([row[name] for name in names], now, here)) for row in rows]
@@ -289,7 +292,7 @@ class Instances:
         if run:
             # The supervisor answers for the instance, whatever becomes of its child.
             request.client = (run["supervisor_pid"], run["supervisor_start"])
-            given = self.get(run["instance_id"]) or {}
+            given = self.get(run["instance_id"]) or Session()
             request.label = bounded(merged(given.get("label") or "", request.label or ""))
         now = self.store.now()
         lease_until = now + request.lease_seconds if request.lease_seconds else None
@@ -301,7 +304,7 @@ class Instances:
                 (request.label, now, request.client[0] or os.getpid(), lease_until, row["id"]),
             )
             instance_id = row["id"]
-            events.registered(self.store, self.get(instance_id) or {}, adopted=True)
+            events.registered(self.store, self.get(instance_id) or Session(), adopted=True)
         elif row:
             if row["scope"] != request.scope:
                 self._move(row, request, known)
@@ -334,7 +337,7 @@ class Instances:
                 now, request.lease_seconds, *request.terminal, _listed(self._others(known, request.client)),
             ),
         )  # fmt: skip
-        renewed = self.get(instance_id) or {}
+        renewed = self.get(instance_id) or Session()
         self._settle_plan(renewed, row)
         return renewed
 
@@ -400,7 +403,7 @@ class Instances:
 
         task_departures.vacate(self.store, row)
 
-    def _reserved(self, request: Registration) -> dict | None:
+    def _reserved(self, request: Registration) -> Session | None:
         """The row that is waiting for this session, if it is nobody's yet."""
         row = self._adoptable(request) if request.preassigned_id or request.adopt_id else None
         return None if row and self.is_session(row["id"]) else row
@@ -429,13 +432,13 @@ class Instances:
         instance_id = before["id"] if before else self._free_id(request)
         if before is None:
             self._insert(request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
-        row = self.get(instance_id) or {}
+        row = self.get(instance_id) or Session()
         if before:
             events.registered(self.store, row, adopted=True)
         self._settle_plan(row, before)
         return row
 
-    def _adoptable(self, request: Registration) -> dict | None:
+    def _adoptable(self, request: Registration) -> Session | None:
         if request.preassigned_id:
             return self.get(request.preassigned_id)
         if request.adopt_id:
@@ -448,6 +451,7 @@ class Instances:
                 "SELECT i.* FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
                 " WHERE i.scope = ? AND i.directory = ? AND i.label = ? AND s.instance_id IS NULL",
                 (request.scope, request.directory, request.label),
+                Session,
             )
         return None
 
@@ -466,7 +470,7 @@ class Instances:
                 request.label, now, now, adopted, lease_until,
             ),
         )  # fmt: skip
-        events.registered(self.store, self.get(instance_id) or {}, adopted=False)
+        events.registered(self.store, self.get(instance_id) or Session(), adopted=False)
 
 
 def _clients(session: dict) -> list:

@@ -16,11 +16,11 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.payload import dumps, loads
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.untrusted_text import label
+from swarm_mcp.domain.lock import SHARED, keeps_out
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import Reach, meet, reach_in
 from swarm_mcp.store.lock_request import LockRequest
-from swarm_mcp.store.lock_rows import SHARED, keeps_out
 from swarm_mcp.store.record import record
 
 SILENT_SECONDS = 30.0  # without a sign of life of somebody who shows one every ten seconds

@@ -9,11 +9,10 @@ from swarm_hook_core import wildmatch
 from swarm_hook_core.lookup.peers import above
 from swarm_hook_core.lookup.sqlite import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_and_keys, key_of
+from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import file_of
 from swarm_mcp.store.record import record
-
-MUTEX_PREFIX = "/__swarm/"  # of names that are no files
 
 
 @record

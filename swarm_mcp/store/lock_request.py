@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from swarm_mcp.domain.lock import EXCLUSIVE, MODES
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.lock_rows import EXCLUSIVE, MODES
 from swarm_mcp.store.record import record
 
 SHORTEST, LONGEST = 1.0, 30 * 86400.0  # seconds of a lease

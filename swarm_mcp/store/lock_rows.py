@@ -10,8 +10,9 @@ from swarm_hook_core.lookup.peers import above
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import COLUMNS, GLOB, NAME_OF_FILE, ascii_lower
 from swarm_hook_core.paths import NO_CASE, key_of
+from swarm_mcp.domain.lock import Lock
 from swarm_mcp.store import removal
-from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, candidates, meet, reach_in
+from swarm_mcp.store.lock_reach import Reach, candidates, meet, reach_in
 
 OWN = (
     "id", "scope", "instance_id", "file", "type", "content", "task_id", "created_at", "path_key", "mode", "agent",
@@ -25,8 +26,6 @@ _SELECT = (
     " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
     " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id WHERE c.type = 'lock'"
 )
-EXCLUSIVE, SHARED = "exclusive", "shared"
-MODES = (EXCLUSIVE, SHARED)
 
 
 class LockRows:
@@ -35,13 +34,13 @@ class LockRows:
     def __init__(self, store):
         self.store = store
 
-    def select(self, condition: str, values: tuple) -> list[dict]:
+    def select(self, condition: str, values: tuple) -> list[Lock]:
         """Every lock that fits, live or not, oldest first."""
-        return self.store.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values)
+        return self.store.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
 
     def found(
         self, names: tuple[str, ...] | list[str], ranges: list[tuple[str, str]] | tuple = (), patterns: bool = False
-    ) -> list[dict]:
+    ) -> list[Lock]:
         """Locks whose key or spelling is any of `names` or in `ranges`, or `patterns`; and what may be one of them.
 
         That is every lock without a key that ends in the last part of a name. One question, since each has its price.
@@ -58,14 +57,14 @@ class LockRows:
         values = (*names, *names, *last, *(end for ends in (*between, *spelled) for end in ends))
         return self.select(f"AND c.rowid IN ({' UNION ALL '.join(asked)})", values)
 
-    def named(self, keys: tuple[str, ...] | list[str]) -> list[dict]:
+    def named(self, keys: tuple[str, ...] | list[str]) -> list[Lock]:
         """Locks on a path by any of its names."""
         return [
             row for row in self.found(keys)
             if row["path_key"] in keys or row["file"] in keys or (not row["path_key"] and key_of(row["file"]) in keys)
         ]  # fmt: skip
 
-    def covering(self, reach: Reach) -> list[dict]:
+    def covering(self, reach: Reach) -> list[Lock]:
         """Locks that keep the path of `reach` still: on itself, on a folder over it, by a pattern; or on the same
         path of another work tree.
         """
@@ -81,7 +80,7 @@ class LockRows:
         found.update((row["id"], row) for row in self.store.logical.covering(reach))
         return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
 
-    def meeting(self, reach: Reach) -> list[dict]:
+    def meeting(self, reach: Reach) -> list[Lock]:
         """Locks whose reach meets `reach`, here or in another work tree, whoever holds them, in whatever mode."""
         here, elsewhere = self.in_place(reach), self.store.logical.meeting(reach)
         if not elsewhere:
@@ -89,17 +88,17 @@ class LockRows:
         found = {row["id"]: row for row in (*here, *elsewhere)}
         return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
 
-    def in_place(self, reach: Reach) -> list[dict]:
+    def in_place(self, reach: Reach) -> list[Lock]:
         """Those that meet it by their paths, oldest first."""
         names, ranges = candidates(reach)
         rows = self.found(names, ranges, patterns=reach.key is not None)
         return [row for row in rows if (there := reach_in(row)) and meet(reach, there)]
 
-    def live(self, rows: list[dict]) -> list[dict]:
+    def live(self, rows: list[Lock]) -> list[Lock]:
         """Those of `rows` that still hold."""
         return [row for row in rows if not self.is_void(row)]
 
-    def reaped(self, rows: list[dict]) -> list[dict]:
+    def reaped(self, rows: list[Lock]) -> list[Lock]:
         """Inside a transaction: those of `rows` that still hold. What is left of gone sessions is removed."""
         void = [row for row in rows if self.is_void(row)]
         for holder_id in {row["instance_id"] for row in void if self.has_gone(row)}:
@@ -115,7 +114,7 @@ class LockRows:
         ids = {row["id"] for row in void}
         return [row for row in rows if row["id"] not in ids]
 
-    def ended_holds(self) -> list[dict]:
+    def ended_holds(self) -> list[Lock]:
         """Locks of processes that have ended, though their sessions live: see ``hold_marks``."""
         held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
         sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
@@ -144,30 +143,7 @@ class LockRows:
         return clock.left(*lease, self.store.here, time.time())
 
 
-def granted(row: dict) -> dict:
-    """A lock just taken, as answers have it: ``{file, id, fence, mode}`` and what else there is to say of it."""
-    shown = {"file": row["file"], "id": row["id"], "fence": row["fence"], "mode": row["mode"] or EXCLUSIVE}
-    names = ("ttl", "expected_end", "agent", "pattern", "task_id", "repository")
-    return {**shown, **{name: row[name] for name in names if row.get(name)}}
-
-
 def facts(lock: dict) -> dict:
     """What an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
     named = ("fence", "mode", "agent", "pattern", "base", "repository")
     return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}
-
-
-def is_mutex(file: str) -> bool:
-    """Whether a lock's name is no file's."""
-    return file.startswith(MUTEX_PREFIX)
-
-
-def keeps_out(row: dict, instance_id: str, agent: str, mode: str) -> bool:
-    """Whether the lock `row` keeps this holder from a lock in `mode` that meets it.
-
-    What a session holds, its agents hold; what one of its agents holds, nobody else in it does.
-    """
-    own_agent = row["agent"] or ""
-    if row["instance_id"] == instance_id and own_agent in ("", agent):
-        return False
-    return not (mode == SHARED and row["mode"] == SHARED)

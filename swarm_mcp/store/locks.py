@@ -14,13 +14,14 @@ from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup.sqlite import plain, storable
 from swarm_hook_core.paths import LONGEST, key_of
+from swarm_mcp.domain.lock import EXCLUSIVE, MUTEX_PREFIX, keeps_out
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import events, removal
 from swarm_mcp.store.attempts import of_request
-from swarm_mcp.store.lock_reach import MUTEX_PREFIX, Reach, checked, reach_of
+from swarm_mcp.store.lock_reach import Reach, checked, reach_of
 from swarm_mcp.store.lock_request import LockRequest, request
-from swarm_mcp.store.lock_rows import EXCLUSIVE, LockRows, facts, keeps_out
+from swarm_mcp.store.lock_rows import LockRows, facts
 from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
 from swarm_mcp.store.record import record
 from swarm_mcp.store.registration import new_id
@@ -399,7 +400,8 @@ class Locks:
 
 def _shown_to(store, viewer: str, tasks: list[dict]) -> list[dict]:
     """``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
-    from swarm_mcp.store.task_rows import Sight, onlooker
+    from swarm_mcp.domain.session import onlooker
+    from swarm_mcp.store.task_rows import Sight
 
     sight = Sight(store, onlooker(viewer))
     names = ("id", "type", "title", "status")

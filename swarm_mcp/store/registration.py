@@ -7,11 +7,6 @@ import os
 from swarm_hook_core.labels import bounded
 from swarm_mcp.scope import clean, scope_of
 
-RUN_RUNTIME = "run"  # of the instance of a run (``runs``) whose child has not reported a session of its own
-
-# of an instance that is there for its locks alone, without any process: it goes with the last of them
-DETACHED = "detached"
-
 
 class Registration:
     """What a session says of itself when it registers. Empty values count as not given.

@@ -11,21 +11,12 @@ import json
 import os
 
 from swarm_hook_core.process import gone, start_time
+from swarm_mcp.domain.run import ABANDONED, COLUMNS, ENDED, STARTING, Run
+from swarm_mcp.domain.session import RUN_RUNTIME
 from swarm_mcp.errors import Refused
-from swarm_mcp.store.registration import RUN_RUNTIME
 
-QUEUED, STARTING, RUNNING, PAUSED, ENDED = "queued", "starting", "running", "paused", "ended"
-STATES = (QUEUED, STARTING, RUNNING, PAUSED, ENDED)
-CANCEL, PAUSE, RESUME = "cancel", "pause", "resume"
-CONTROLS = (CANCEL, PAUSE, RESUME)
 KEPT_SECONDS = 30 * 86400  # an ended run and its record
-ABANDONED = "its supervisor was killed"
 _JSON = ("session_params", "usage", "result")
-COLUMNS = (
-    "id", "scope", "task_id", "instance_id", "requester", "harness", "model", "cwd", "state", "control", "session_id",
-    "session_params", "record", "host", "supervisor_pid", "supervisor_start", "child_pid", "child_start", "client_pid",
-    "client_start", "cost_usd", "usage", "result", "started_at", "updated_at", "ended_at",
-)  # fmt: skip
 
 
 class Runs:
@@ -34,7 +25,7 @@ class Runs:
     def __init__(self, store):
         self.store = store
 
-    def begin(self, spec: dict) -> dict:
+    def begin(self, spec: dict) -> Run:
         """Write down a run that this process will supervise; its row.
 
         `spec` has at least ``id``, ``scope``, ``instance_id``, ``harness`` and ``cwd``.
@@ -50,7 +41,7 @@ class Runs:
             )
         return self.get(values["id"]) or {}
 
-    def update(self, run_id: str, **columns: object) -> dict | None:
+    def update(self, run_id: str, **columns: object) -> Run | None:
         """Change columns of a run; its row, None where there is none."""
         values = {**_encoded(columns), "updated_at": self.store.now()}
         if columns.get("state") == ENDED:
@@ -62,19 +53,19 @@ class Runs:
             )
         return self.get(run_id)
 
-    def ask(self, run_id: str, control: str) -> dict:
+    def ask(self, run_id: str, control: str) -> Run:
         """Ask the supervisor for something (`CONTROLS`, empty takes it back); the row. Raises Refused."""
         row = self.get(run_id)
         if row is None or row["state"] == ENDED:
             raise Refused(f"run {run_id} has ended" if row else f"there is no run {run_id}")
         return self.update(run_id, control=control or None) or row
 
-    def get(self, run_id: str) -> dict | None:
+    def get(self, run_id: str) -> Run | None:
         """One run."""
         found = self._rows("WHERE id = ?", (run_id,))
         return found[0] if found else None
 
-    def find(self, scope: str, reference: str) -> dict:
+    def find(self, scope: str, reference: str) -> Run:
         """The newest run that `reference` names: its id, its task's id, or a unique beginning of either.
 
         Whole ids name runs of any scope. Raises Refused where it names none, or runs of several tasks.
@@ -92,16 +83,16 @@ class Runs:
             raise Refused(f"{reference[:60]!r} is how several runs begin: {', '.join(row['id'] for row in found[:5])}")
         return found[0]
 
-    def of_task(self, scope: str, task_id: str) -> list[dict]:
+    def of_task(self, scope: str, task_id: str) -> list[Run]:
         """The runs of a task, newest first."""
         return self._rows("WHERE scope = ? AND task_id = ?", (scope, task_id))
 
-    def recent(self, scope: str = "", limit: int = 50) -> list[dict]:
+    def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
         """The newest runs, of one scope or of all, newest first."""
         where, values = ("WHERE scope = ?", (scope,)) if scope else ("", ())
         return self._rows(where, values, limit)
 
-    def live(self, scope: str = "") -> list[dict]:
+    def live(self, scope: str = "") -> list[Run]:
         """Runs that have not ended, newest first."""
         where, values = (" AND scope = ?", (scope,)) if scope else ("", ())
         return [row for row in self._rows(f"WHERE state <> 'ended'{where}", values) if row["state"] != ENDED]
@@ -117,12 +108,12 @@ class Runs:
 
     # ---------------------------------------------------------------- guests
 
-    def of_instance(self, instance_id: str) -> dict | None:
+    def of_instance(self, instance_id: str) -> Run | None:
         """The run under way whose instance this is."""
         rows = self._rows("WHERE instance_id = ? AND state <> 'ended'", (instance_id,))
         return rows[0] if rows and rows[0]["state"] != ENDED else None
 
-    def admit(self, instance_id: str, client: tuple[int, str]) -> dict | None:
+    def admit(self, instance_id: str, client: tuple[int, str]) -> Run | None:
         """The run under way of that instance, if the process `client` (pid, start time) is its child.
 
         The first client that reports is: others that it starts inherit its environment, and are sessions of
@@ -142,9 +133,9 @@ class Runs:
         with self.store.writing():
             return self._note(run, client)
 
-    def _note(self, run: dict, client: tuple[int, str]) -> dict:
+    def _note(self, run: Run, client: tuple[int, str]) -> Run:
         self.store.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run["id"]))
-        return {**run, "client_pid": client[0], "client_start": client[1]}
+        return run.replace(client_pid=client[0], client_start=client[1])
 
     def take_back(self, instance_id: str) -> bool:
         """A session of the run's child has ended: the instance is the supervisor's alone. Whether it is a run's."""
@@ -181,30 +172,34 @@ class Runs:
 
     # --------------------------------------------------------------- innards
 
-    def _rows(self, where: str, values: tuple, limit: int = -1) -> list[dict]:
+    def _rows(self, where: str, values: tuple, limit: int = -1) -> list[Run]:
         rows = self.store.rows(
             f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC LIMIT ?",
             (*values, limit),
+            Run,
         )
         return [self._decoded(row) for row in rows]
 
-    def _decoded(self, row: dict) -> dict:
-        for name in _JSON:
-            try:
-                found = json.loads(row[name]) if row[name] else None
-            except (ValueError, TypeError, RecursionError):
-                found = None
-            row[name] = found if isinstance(found, dict) else None
-        if row["state"] != ENDED and self._is_abandoned(row):
-            row.update(state=ENDED, control=None, result=_abandoned(row))
-        return row
+    def _decoded(self, row: Run) -> Run:
+        run = row.replace(**{name: _parsed(row[name]) for name in _JSON})
+        if run.state != ENDED and self._is_abandoned(run):
+            return run.replace(state=ENDED, control=None, result=_abandoned(run))
+        return run
 
     def _is_abandoned(self, row: dict) -> bool:
         supervisor = (row["supervisor_pid"] or 0, row["supervisor_start"] or "")
         return gone(row["host"] or "", *supervisor, self.store.here)
 
 
-def _abandoned(row: dict) -> dict:
+def _parsed(text: object) -> dict | None:
+    try:
+        found = json.loads(text) if isinstance(text, str) and text else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _abandoned(row: Run) -> dict:
     return {
         "run_id": row["id"], "harness": row["harness"], "is_error": True, "error_category": "process_crashed",
         "error_message": ABANDONED, "output": "", "record": row["record"] or "",

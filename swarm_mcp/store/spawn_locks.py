@@ -12,10 +12,10 @@ import os
 
 from swarm_hook_core.payload import dumps, loads
 from swarm_hook_core.process import gone, start_time
+from swarm_mcp.domain.lock import MUTEX_PREFIX
+from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.store import events
-from swarm_mcp.store.locks import MUTEX_PREFIX
 from swarm_mcp.store.registration import new_id
-from swarm_mcp.store.task_states import TERMINAL
 
 # A worker that has not registered by then will not: its terminal was closed, or it never started.
 ARRIVAL_SECONDS = 600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarm_mcp.domain.task import UNCHANGED
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import events
 from swarm_mcp.store import task_dependencies as dependencies
@@ -11,8 +12,6 @@ from swarm_mcp.store import task_rows as rows
 from swarm_mcp.store import task_states as states
 from swarm_mcp.store.task_requests import LARGEST, resolved
 from swarm_mcp.store.tracker_links import names_entry
-
-UNCHANGED = object()
 
 
 def end(store, actor: dict, task_id: str, status: str, result: str | None = None) -> dict:

@@ -5,8 +5,8 @@ A scope may hold 100 000 tasks. Who wants all of them lists them; who is woken b
 
 from __future__ import annotations
 
+from swarm_mcp.domain import task as states
 from swarm_mcp.store import task_rows
-from swarm_mcp.store import task_states as states
 
 SHOWN = 50  # of each status that is not an end
 ENDED_SHOWN = 20

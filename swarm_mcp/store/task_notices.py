@@ -9,7 +9,7 @@ that the unread gate knows that a notice is about the very task that is being cl
 from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import named, quoted
-from swarm_mcp.store import task_states as states
+from swarm_mcp.domain import task as states
 
 AUTO = "[auto] "
 LONGEST_QUOTE = 2000

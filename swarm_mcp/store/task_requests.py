@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import storable
 from swarm_hook_core.paths import LONGEST
+from swarm_mcp.domain.task import BATCH_LIMIT, TYPES
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import task_dependencies as dependencies
@@ -14,8 +15,6 @@ from swarm_mcp.store.registration import new_id
 from swarm_mcp.store.tracker_links import names_entry
 from swarm_mcp.visibility import may_meet
 
-TYPES = ("review", "implement", "fix", "test", "research", "other")
-BATCH_LIMIT = 50
 LARGEST = 10**12
 LINKS = ("parent_task_id", "review_of_task_id", "fixes_task_id")
 _LINK_NAMES = {"parent_task_id": "Parent", "review_of_task_id": "Reviewed", "fixes_task_id": "Fixed"}

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from swarm_hook_core.payload import loads
-from swarm_mcp.store import task_states as states
+from swarm_mcp.domain import task as states
+from swarm_mcp.domain.task import COLUMNS, Task
 from swarm_mcp.visibility import may_meet
 
-# The contract's columns, in its order; a file that others upgraded may have them in another, or more.
-COLUMNS = (
-    "id", "scope", "type", "title", "description", "requester", "assignee", "status", "files", "result",
-    "created_at", "updated_at", "changed_at", "priority", "depends_on", "idempotency_key", "parent_task_id",
-    "review_of_task_id", "fixes_task_id", "progress_summary", "progress_updated_at", "blocked_reason",
-    "expected_next_update_at", "tracker_required", "tracker_provider",
-)  # fmt: skip
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
 ORDER = "priority DESC, created_at, id"
 # A list column as a table; what another program left there and is no JSON counts as empty.
@@ -23,18 +17,18 @@ SOUND = "typeof(tasks.id) = 'text' AND typeof(tasks.assignee) <> 'blob'"
 AMONG = "(SELECT value FROM json_each(?))"
 
 
-def find(store, condition: str, values: tuple | list) -> list[dict]:
+def find(store, condition: str, values: tuple | list) -> list[Task]:
     """Tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
     return [parsed(row) for row in store.rows(f"{SELECT} WHERE {condition}", values) if row["id"] is not None]
 
 
-def get(store, scope: str, task_id: str) -> dict | None:
+def get(store, scope: str, task_id: str) -> Task | None:
     """One task of a scope, whoever may see it."""
     found = find(store, "id = ? AND scope = ?", (task_id, scope))
     return found[0] if found else None
 
 
-def seen(store, viewer: dict, task_id: str) -> dict | None:
+def seen(store, viewer: dict, task_id: str) -> Task | None:
     """One task of the viewer's scope; None also where another identity hides it.
 
     What it asked for or works on a session can name from wherever it has moved to.
@@ -48,7 +42,7 @@ def seen(store, viewer: dict, task_id: str) -> dict | None:
 
 def listed(
     store, viewer: dict, status: str = "", assignee: str = "", requester: str = "", order: str = ORDER
-) -> list[dict]:
+) -> list[Task]:
     """The tasks of the viewer's scope that it may see, most urgent first; empty filters do not filter."""
     condition, values = "scope = ?", [viewer["scope"]]
     for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
@@ -79,11 +73,9 @@ def current(store, viewer: dict, include_terminal: bool = True, terminal_limit: 
     return {**grouped, "terminal_counts": counts}
 
 
-def parsed(row: dict) -> dict:
+def parsed(row: dict) -> Task:
     """A row with its list columns as lists, None where there is none or it cannot be read."""
-    for name in ("files", "depends_on"):
-        row[name] = texts_in(row[name])
-    return row
+    return Task({**row, "files": texts_in(row["files"]), "depends_on": texts_in(row["depends_on"])})
 
 
 def texts_in(text: object) -> list[str] | None:
@@ -93,11 +85,6 @@ def texts_in(text: object) -> list[str] | None:
     except (ValueError, RecursionError):
         value = None
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
-
-
-def onlooker(identity: str, scope: str = "") -> dict:
-    """Somebody of `identity` (empty for none) who looks at `scope` and is no session, in the shape of one."""
-    return {"id": "", "label": f"identity:{identity}" if identity else None, "scope": scope}
 
 
 class Sight:

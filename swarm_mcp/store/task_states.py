@@ -7,14 +7,21 @@ due (claims, endings, dependencies); what they then do is a row of `TRANSITIONS`
 from __future__ import annotations
 
 from swarm_hook_core.payload import quote
+from swarm_mcp.domain.task import (
+    APPROVAL_REQUIRED,
+    BLOCKED,
+    CANCELLED,
+    CLAIMED,
+    DONE,
+    FAILED,
+    IN_PROGRESS,
+    OPEN,
+    TERMINAL,
+    Task,
+)  # fmt: skip
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import events
 
-OPEN, CLAIMED, IN_PROGRESS = "open", "claimed", "in_progress"
-BLOCKED, APPROVAL_REQUIRED = "blocked", "approval_required"
-DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
-STATUSES = (OPEN, CLAIMED, IN_PROGRESS, DONE, FAILED, CANCELLED, BLOCKED, APPROVAL_REQUIRED)
-TERMINAL = (DONE, FAILED, CANCELLED)
 NEW = ""  # before there is a row
 AHEAD_MS = 86_400_000  # how far another program's clock may be ahead of this one
 
@@ -95,7 +102,7 @@ def create(store, task: dict, actor: str, payload: dict) -> None:
     events.add(store, task["scope"], _EVENTS["request"], actor, task["id"], payload)
 
 
-def move(store, task: dict, target: str, how: str, actor: str | None, payload: dict, **columns) -> dict:
+def move(store, task: dict, target: str, how: str, actor: str | None, payload: dict, **columns) -> Task:
     """Inside a transaction: take `task`, as just read, to `target`, with its event; the task as it is then.
 
     `columns` change with the status. `actor` may be ``system`` for what the store itself does. Raises
@@ -116,7 +123,7 @@ def move(store, task: dict, target: str, how: str, actor: str | None, payload: d
     if moved != 1:  # read before this transaction began
         raise Refused("Task was changed by another session just now; look at it again")
     events.add(store, task["scope"], _EVENTS[how], actor, task["id"], payload)
-    return {**task, **changed}
+    return task.replace(**changed)
 
 
 def stamp(store, scope: str) -> int:

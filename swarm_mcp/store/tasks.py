@@ -12,8 +12,8 @@ change's own transaction and returned as ``[(recipient id, text)]``, for the cal
 
 from __future__ import annotations
 
+from swarm_mcp.domain.task import UNCHANGED
 from swarm_mcp.store import task_claims, task_endings, task_glance, task_requests, task_rows, task_states
-from swarm_mcp.store.task_endings import UNCHANGED
 
 
 class Tasks:

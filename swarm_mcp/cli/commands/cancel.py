@@ -46,8 +46,8 @@ def _ends(store, run_id: str, seconds: float) -> bool:
     """Whether that run has ended, after waiting for it at most that long."""
     import time
 
+    from swarm_mcp.domain.run import ENDED
     from swarm_mcp.store.changes import Changes
-    from swarm_mcp.store.runs import ENDED
 
     until = time.monotonic() + seconds
     with Changes(store.path) as changes:

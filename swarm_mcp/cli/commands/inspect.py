@@ -14,10 +14,10 @@ from swarm_mcp.actor import viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, moment, presence, say, show
+from swarm_mcp.domain.session import onlooker
+from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.store.task_rows import onlooker
-from swarm_mcp.store.task_states import TERMINAL
 from swarm_mcp.views import public_instance, short
 from swarm_mcp.visibility import veiled
 

@@ -83,7 +83,7 @@ def _transports(args, clients, folder) -> dict[str, str]:
     for client in clients:
         if wanted == MCP_TOOL and client.name not in able:
             complain(f"swarm-mcp install: {client.title} has no transport {wanted}; its check is a command")
-    return {**kept, **({name: wanted for name in able} if wanted else {})}
+    return {**kept, **(dict.fromkeys(able, wanted) if wanted else {})}
 
 
 def _dry_run(args, clients, folder, transports) -> int:

@@ -43,11 +43,11 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError, UsageError
 from swarm_mcp.lock_owner import dismiss, holder
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
-from swarm_mcp.store.lock_rows import granted
 from swarm_mcp.views import seconds_since
 
 WORDS = None

@@ -17,9 +17,9 @@ from __future__ import annotations
 from swarm_hook_core.lookup.sqlite import plain
 from swarm_mcp.actor import person
 from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_rows import granted
 
 WORDS = 1
 

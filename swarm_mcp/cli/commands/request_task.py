@@ -24,9 +24,9 @@ from __future__ import annotations
 from swarm_mcp.actor import person, resolve
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import say, show
+from swarm_mcp.domain.task import TYPES
 from swarm_mcp.errors import UsageError
 from swarm_mcp.store import Store
-from swarm_mcp.store.task_requests import TYPES
 from swarm_mcp.workspace.prompting import deliver
 
 WORDS = None

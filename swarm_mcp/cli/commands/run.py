@@ -185,12 +185,12 @@ def _resumed(args, adapter, query):
 
 def _supervised(args, adapter, query, previous):
     """The result, and the number of the signal that ended it (0 for none)."""
+    from swarm_mcp.domain.run import CANCEL
     from swarm_mcp.harness.account import Account
     from swarm_mcp.harness.interruption import ended_by_signals
     from swarm_mcp.harness.membership import Membership
     from swarm_mcp.harness.prompting import with_system_prompt
     from swarm_mcp.harness.run import Run
-    from swarm_mcp.store.runs import CANCEL
 
     spec = {
         "id": query.run_id,

@@ -16,9 +16,9 @@ import time
 
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import listing, moment, show
+from swarm_mcp.domain.run import ENDED, STATES
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.store.runs import ENDED, STATES
 from swarm_mcp.views import short
 
 WORDS = 0

@@ -21,11 +21,11 @@ from swarm_mcp.actor import surrounding_session, viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, say, say_folded, show
+from swarm_mcp.domain.session import onlooker
+from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.store.task_rows import onlooker
-from swarm_mcp.store.task_states import TERMINAL
 from swarm_mcp.views import public_instance, seconds_since, short
 from swarm_mcp.visibility import veiled
 

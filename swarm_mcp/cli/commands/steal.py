@@ -19,9 +19,9 @@ from __future__ import annotations
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.actor import is_person, person
 from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, Refused, UsageError
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_rows import granted
 from swarm_mcp.views import short
 
 WORDS = 1

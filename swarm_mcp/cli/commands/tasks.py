@@ -14,10 +14,10 @@ from __future__ import annotations
 from swarm_mcp.actor import viewer_identity
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import listing, show
+from swarm_mcp.domain.session import onlooker
+from swarm_mcp.domain.task import STATUSES
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.store.task_rows import onlooker
-from swarm_mcp.store.task_states import STATUSES
 from swarm_mcp.views import short
 
 WORDS = 0

@@ -20,9 +20,9 @@ from swarm_hook_core.lookup.sqlite import plain
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.actor import person, resolve
 from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_rows import granted
 from swarm_mcp.views import short
 
 WORDS = 1

@@ -16,9 +16,9 @@ from __future__ import annotations
 from swarm_mcp.actor import person
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store
-from swarm_mcp.store.task_states import TERMINAL
 from swarm_mcp.workspace.prompting import deliver
 
 WORDS = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.dispatch import Dispatch
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
+from swarm_mcp.domain.task import TYPES
 from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text, texts
-from swarm_mcp.store.task_requests import TYPES
 
 PLACEMENT = {
     "type": "object",

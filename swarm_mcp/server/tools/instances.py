@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.untrusted_text import label
+from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.server.guidance import for_label
@@ -12,7 +13,6 @@ from swarm_mcp.server.tool import Answer, NotRegistered, Tool, delivering, flag,
 from swarm_mcp.standing import held_by, met_by, peer, peers_of, standing
 from swarm_mcp.store.panes import republish
 from swarm_mcp.store.task_glance import glance
-from swarm_mcp.store.task_states import TERMINAL
 from swarm_mcp.views import registration, seconds_since
 from swarm_mcp.visibility import may_meet
 

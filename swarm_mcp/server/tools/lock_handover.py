@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import plain
+from swarm_mcp.domain.lock import granted
 from swarm_mcp.server.tool import Answer, Tool, number, text
 from swarm_mcp.server.tools.locks import AGENT, FILE
 from swarm_mcp.store.lock_request import LONGEST, SHORTEST
-from swarm_mcp.store.lock_rows import granted
 
 FENCE = number("Only the grant with this number; an error where it is no longer held.")
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from swarm_hook_core.labels import token
+from swarm_mcp.domain.lock import MODES, granted
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.lock_wait import LONGEST_WAIT, LockWait, length_of_queue
 from swarm_mcp.server.tool import Answer, Tool, in_background, number, text, texts
 from swarm_mcp.store.lock_request import LONGEST, SHORTEST, LockRequest, request
-from swarm_mcp.store.lock_rows import MODES, granted
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 LOCKED = text(

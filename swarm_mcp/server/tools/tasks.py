@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
 from swarm_mcp.errors import Refused
 from swarm_mcp.server.tool import Answer, Tool, flag, number, text, texts
-from swarm_mcp.store.task_requests import BATCH_LIMIT, TYPES
-from swarm_mcp.store.task_states import DONE, STATUSES, TERMINAL
-from swarm_mcp.store.tasks import UNCHANGED
 from swarm_mcp.workspace.prompting import deliver
 
 

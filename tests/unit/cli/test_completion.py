@@ -18,8 +18,7 @@ from swarm_mcp.cli.commands.completion import SCRIPTS
 from swarm_mcp.cli.completion import FILES, candidates, usages
 from swarm_mcp.cli.completion import FOLDERS as ONLY_FOLDERS
 from swarm_mcp.cli.main import COMMANDS
-from swarm_mcp.store.task_requests import TYPES
-from swarm_mcp.store.task_states import STATUSES
+from swarm_mcp.domain.task import STATUSES, TYPES
 
 
 @pytest.fixture

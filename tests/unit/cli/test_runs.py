@@ -12,13 +12,13 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_hook_core.process import start_time
+from swarm_mcp.domain.run import ABANDONED
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness.account import Account
 from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
-from swarm_mcp.store.runs import ABANDONED
 
 
 def membership(ground: Ground, **given) -> Membership:

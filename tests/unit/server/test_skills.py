@@ -9,10 +9,9 @@ import pytest
 
 from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
 from swarm_mcp.cli.main import COMMANDS
+from swarm_mcp.domain.task import STATUSES, TYPES
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.server.guidance import ROLES, for_label
-from swarm_mcp.store.task_requests import TYPES
-from swarm_mcp.store.task_states import STATUSES
 
 SKILLS = bundle.plugin_source() / "skills"
 FILES = sorted(SKILLS.rglob("*.md"))

@@ -108,9 +108,8 @@ def test_a_denial_is_in_the_history_of_what_was_denied_and_of_the_lock(ground: G
             take(store, two, "src/f")
     assert kinds(log(ground, "src/f")) == kinds(log(ground, "src")) == ["acquired", "denied"]
     assert kinds(log(ground, "src/g")) == ["acquired"], "which nobody was denied"
-    with ground.store() as store:
-        with pytest.raises(LockRefused):
-            take(store, two, ".")
+    with ground.store() as store, pytest.raises(LockRefused):
+        take(store, two, ".")
     assert log(ground, ".")[-1]["rule"] == "inside"
 
 

@@ -138,9 +138,8 @@ def test_a_writer_waits_for_another_and_then_writes_at_once(ground: Ground):
     wrote = []
 
     def write() -> None:
-        with ground.store() as mine:
-            with mine.writing():
-                wrote.append(time.monotonic())
+        with ground.store() as mine, mine.writing():
+            wrote.append(time.monotonic())
 
     with ground.store() as store:
         with store.writing():

@@ -11,9 +11,9 @@ from support.task_fixtures import As, begun, events, mail, read_mail, request, s
 from unit.workspace.test_workspace import Herdr
 
 from swarm_mcp.cli.completion import candidates
+from swarm_mcp.domain.task import COLUMNS
 from swarm_mcp.server.tool import NOT_REGISTERED
 from swarm_mcp.server.tools.tasks import TOOLS
-from swarm_mcp.store.task_rows import COLUMNS
 
 PROMPT = {"message_sent": True, "nudged": False}
 

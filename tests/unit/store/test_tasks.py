@@ -11,9 +11,9 @@ from support.fixtures import Ground
 from support.task_fixtures import begun, events, mail, refused, request, status
 
 import swarm_mcp.store
+from swarm_mcp.domain.task import COLUMNS, STATUSES, TERMINAL
 from swarm_mcp.store import Store
-from swarm_mcp.store.task_rows import COLUMNS
-from swarm_mcp.store.task_states import STATUSES, TERMINAL, TRANSITIONS
+from swarm_mcp.store.task_states import TRANSITIONS
 from swarm_mcp.store.tracker_links import entry_in, names_entry
 
 # As the contract has it: status -> who may end a task of that status, and how.

@@ -1,0 +1,152 @@
+"""Locks, places in the line for them, and what is remembered of those who were refused or harmed."""
+
+from __future__ import annotations
+
+from swarm_mcp.domain.record import Record
+
+EXCLUSIVE, SHARED = "exclusive", "shared"
+MODES = (EXCLUSIVE, SHARED)
+MUTEX_PREFIX = "/__swarm/"  # of names that are no files
+
+
+class Lock(Record):
+    """One lock (a row of ``context``) with what tells whether its holder is there.
+
+    file          as listings show it: an absolute path, or the folder and the pattern in one
+    content       the holder's note
+    created_at    Unix seconds, as is `expected_end`
+    path_key      the path's key; for a pattern the key of the folder that all it covers is in
+    mode          ``shared``, None for exclusive
+    agent         the subagent that holds it, None for the session with all its agents
+    pattern       as it was given, relative to `base`, the key of a folder; None for a path
+    ttl           seconds of its lease, None for none; `renewed`, `booted`, `wall_until` tell since when (``clock``)
+    fence         the number of the grant
+    repository    its name in its repository, where it holds in every work tree of that
+    owner_label   the label of the session that holds it; `owner_id` is None where that is not registered any more
+    """
+
+    __slots__ = ()
+
+    id: str
+    scope: str
+    instance_id: str
+    file: str
+    type: str
+    content: str
+    task_id: str | None
+    created_at: int
+    path_key: str | None
+    mode: str | None
+    agent: str | None
+    pattern: str | None
+    base: str | None
+    ttl: float | None
+    renewed: float | None
+    booted: str | None
+    wall_until: float | None
+    expected_end: int | None
+    fence: int | None
+    repository: str | None
+    owner_label: str | None
+    owner_id: str | None
+    heartbeat: int | None
+    last_seen: int | None
+
+
+class Waiter(Record):
+    """A place in the line for locks: who waits there, for what (`reaches`), since and until when (``clock.now``)."""
+
+    __slots__ = ()
+
+    ticket: int
+    instance_id: str
+    agent: str
+    scope: str
+    host: str
+    pid: int
+    start: str
+    mode: str
+    wants: str
+    since: float
+    until: float | None
+    fence: int
+    seen: float | None
+    reaches: tuple
+    owner_label: str | None
+    owner_id: str | None
+
+
+class Denial(Record):
+    """A refusal that its session is to hear of once the file is free."""
+
+    __slots__ = ()
+
+    instance_id: str
+    path_key: str
+    scope: str
+    file: str
+    holder_id: str
+    tool: str | None
+    denied_at: int
+    path: str | None
+
+
+class Breach(Record):
+    """A locked file that changed under its holder, or was restored; `kept` is where the content before is."""
+
+    __slots__ = ()
+
+    id: int
+    scope: str
+    file: str
+    path_key: str
+    writer_id: str | None
+    writer_label: str | None
+    holder_id: str
+    tool: str | None
+    command: str | None
+    kind: str
+    kept: str | None
+    altered_at: int
+
+
+class Lapse(Record):
+    """A lock that lapsed under its holder; the ``taken_`` columns say who has been given the same since."""
+
+    __slots__ = ()
+
+    instance_id: str
+    file: str
+    agent: str
+    path_key: str | None
+    pattern: str | None
+    base: str | None
+    fence: int | None
+    lapsed_at: int
+    taken_fence: int | None
+    taken_by: str | None
+    taken_label: str | None
+    message_id: int | None
+
+
+def is_mutex(file: str) -> bool:
+    """Tell whether a lock's name is no file's."""
+    return file.startswith(MUTEX_PREFIX)
+
+
+def keeps_out(lock: Lock, instance_id: str, agent: str, mode: str) -> bool:
+    """Tell whether `lock` keeps this holder from a lock in `mode` that meets it.
+
+    What a session holds, its agents hold; what one of its agents holds, nobody else in it does.
+    """
+    own_agent = lock["agent"] or ""
+    if lock["instance_id"] == instance_id and own_agent in ("", agent):
+        return False
+    return not (mode == SHARED and lock["mode"] == SHARED)
+
+
+def granted(lock: Lock) -> dict:
+    """Return a lock just taken, as answers show it: ``{file, id, fence, mode}`` and what else there is to say of it."""
+    shown = {"file": lock["file"], "id": lock["id"], "fence": lock["fence"], "mode": lock["mode"] or EXCLUSIVE}
+    names = ("ttl", "expected_end", "agent", "pattern", "task_id", "repository")
+    return {**shown, **{name: lock[name] for name in names if lock.get(name)}}

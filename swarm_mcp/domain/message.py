@@ -1,0 +1,73 @@
+"""What sessions leave for each other: mail, shared values, the record of what happened, orders to a user interface."""
+
+from __future__ import annotations
+
+from swarm_mcp.domain.record import Record
+
+SYSTEM = "system"  # the sender of what no session wrote
+
+
+class Message(Record):
+    """One message to one session; `read` is 1 once an answer with it has been written."""
+
+    __slots__ = ()
+
+    id: int
+    sender: str
+    recipient: str | None
+    content: str
+    created_at: int
+    read: int
+
+
+class Notice(Record):
+    """A message that its session's next hook tells its model."""
+
+    __slots__ = ()
+
+    id: int
+    text: str
+
+
+class KeyValue(Record):
+    """A shared value; `owner_identity` is ``identity:NAME`` of who first set it, None for everybody's."""
+
+    __slots__ = ()
+
+    key: str
+    value: str
+    updated_at: int
+    owner_identity: str | None
+
+
+class Event(Record):
+    """One change that was made: `type` such as ``context.lock_acquired``, by whom, to what; `payload` is JSON text."""
+
+    __slots__ = ()
+
+    id: int
+    scope: str
+    type: str
+    actor: str | None
+    subject: str | None
+    payload: str | None
+    created_at: int
+
+
+class UiCommand(Record):
+    """An order to an external user interface; `payload` and `result` are parsed."""
+
+    __slots__ = ()
+
+    id: int
+    scope: str
+    created_by: str | None
+    kind: str
+    payload: object
+    status: str
+    claimed_by: str | None
+    result: object
+    error: str | None
+    created_at: int
+    started_at: int | None
+    completed_at: int | None

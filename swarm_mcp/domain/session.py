@@ -1,0 +1,58 @@
+"""Sessions: who takes part."""
+
+from __future__ import annotations
+
+from swarm_mcp.domain.record import Record
+
+RUN_RUNTIME = "run"  # of the session of a run whose child has not reported one of its own
+DETACHED = "detached"  # of a session that is there for its locks alone, without any process: it goes with the last
+
+
+class Session(Record):
+    """One session that takes part (a row of ``instances`` with what ``swarm_sessions`` knows of it).
+
+    scope          the folder whose sessions see each other
+    directory      where it works; `root` is the git root over it
+    file_root      what relative file names count from
+    pid            of its client, else of the process that registered it
+    registered_at  Unix seconds, as are `heartbeat` and `lease_until`
+    adopted        1 where only heartbeats prove it alive (the contract's sessions without a lease)
+    runtime        the kind of client, None for a session that no hook has reported; so are the columns after it
+    client_pid     with `client_start` the process whose end ends the session; `other_clients` have it open too
+    last_seen      Unix seconds of its last sign of life
+    """
+
+    __slots__ = ()
+
+    id: str
+    scope: str
+    directory: str
+    root: str
+    file_root: str
+    pid: int
+    label: str | None
+    registered_at: int
+    heartbeat: int
+    adopted: int
+    lease_until: int | None
+    runtime: str | None
+    session_id: str | None
+    host: str | None
+    client_pid: int | None
+    client_start: str | None
+    other_clients: str | None
+    terminal_pid: int | None
+    terminal_start: str | None
+    state: str | None
+    last_seen: int | None
+    lease_seconds: int | None
+
+
+def onlooker(identity: str, scope: str = "") -> Session:
+    """Return somebody of `identity` (empty for none) who looks at `scope` and is no session, in the shape of one."""
+    return Session(id="", label=f"identity:{identity}" if identity else None, scope=scope)
+
+
+def anywhere() -> Session:
+    """Return a session in the shape in which absolute paths mean themselves, whoever asks."""
+    return Session(id="", directory="/", root="/", file_root="/", scope="/", label=None)
