@@ -3,18 +3,39 @@
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.quoting import NAME_LETTERS
 
-_BINARY = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<=", ">=", "<", ">"), ("<<", ">>"), ("+", "-")) + (
-    ("*", "/", "%"),
-    ("**",),
-)
-_OPERATORS = sorted(
-    {*(one for level in _BINARY for one in level), *"()?:,!~=", "++", "--"}
-    | {one + "=" for one in ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^")},
-    key=len,
-    reverse=True,
-)
 LONGEST = 400  # characters of an expression
 _LARGEST = 1 << 63
+
+
+def _divided(left: int, right: int) -> int:
+    """As in C, towards zero."""
+    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+
+
+_BINARY = {  # operator -> (how tightly it binds, what it does)
+    "||": (0, lambda left, right: int(bool(left or right))),
+    "&&": (1, lambda left, right: int(bool(left and right))),
+    "|": (2, int.__or__),
+    "^": (3, int.__xor__),
+    "&": (4, int.__and__),
+    "==": (5, int.__eq__),
+    "!=": (5, int.__ne__),
+    "<=": (6, int.__le__),
+    ">=": (6, int.__ge__),
+    "<": (6, int.__lt__),
+    ">": (6, int.__gt__),
+    "<<": (7, int.__lshift__),
+    ">>": (7, int.__rshift__),
+    "+": (8, int.__add__),
+    "-": (8, int.__sub__),
+    "*": (9, int.__mul__),
+    "/": (9, _divided),
+    "%": (9, lambda left, right: left - _divided(left, right) * right),
+    "**": (10, int.__pow__),
+}
+_UNARY = {"-": int.__neg__, "+": int.__pos__, "~": int.__invert__, "!": lambda operand: int(not operand)}
+_ASSIGNMENTS = {"=", *(f"{one}=" for one in ("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"))}
+_OPERATORS = sorted({*_BINARY, *_ASSIGNMENTS, *"()?:,!~", "++", "--"}, key=len, reverse=True)
 
 
 class _Unknown(Exception):
@@ -26,7 +47,7 @@ def computed(walk, scope, text: str) -> str:
     if len(text) > LONGEST or "\0" in text:
         return UNKNOWN
     try:
-        return str(_Expression(walk, scope, text).all())
+        return str(_Expression(walk, scope, text).whole())
     except (_Unknown, ValueError, ZeroDivisionError, OverflowError, RecursionError):
         return UNKNOWN
 
@@ -38,20 +59,21 @@ class _Expression:
         self.tokens = _tokens(text)
         self.at = 0
 
-    def all(self) -> int:
-        if not self.tokens:
-            return 0
-        result = self.comma()
+    def whole(self) -> int:
+        result = self.comma() if self.tokens else 0
         if self.at < len(self.tokens):
             raise _Unknown
         return result
 
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+    def peek(self, ahead: int = 0) -> str:
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
 
-    def take(self) -> str:
+    def take(self, *wanted: str) -> str:
+        token = self.peek()
+        if wanted and token not in wanted:
+            raise _Unknown
         self.at += 1
-        return self.tokens[self.at - 1] if self.at <= len(self.tokens) else ""
+        return token
 
     def comma(self) -> int:
         result = self.choice()
@@ -61,65 +83,68 @@ class _Expression:
         return result
 
     def choice(self) -> int:
-        name, operator = self.peek(), self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else ""
-        if _is_name(name) and operator.endswith("=") and operator not in ("==", "<=", ">=", "!="):
+        """An assignment, ``a ? b : c``, or less."""
+        name, operator = self.peek(), self.peek(1)
+        if operator in _ASSIGNMENTS and _is_name(name):
             self.at += 2
-            right = self.choice()
-            result = right if operator == "=" else _apply(operator[:-1], self.number_of(name), right)
-            self.scope.variables[name] = str(result)
-            return result
-        condition = self.level(0)
+            result = self.choice()
+            return self.assign(name, result if operator == "=" else _applied(operator[:-1], self.held(name), result))
+        condition = self.binary(0)
         if self.peek() != "?":
             return condition
         self.take()
         yes = self.choice()
-        if self.take() != ":":
-            raise _Unknown
+        self.take(":")
         no = self.choice()
         return yes if condition else no
 
-    def level(self, depth: int) -> int:
-        if depth == len(_BINARY):
-            return self.unary()
-        left = self.level(depth + 1)
-        while self.peek() in _BINARY[depth]:
+    def binary(self, least: int) -> int:
+        left = self.unary()
+        while self.peek() in _BINARY and _BINARY[self.peek()][0] >= least:
             operator = self.take()
-            right = self.level(depth if operator == "**" else depth + 1)
-            left = _apply(operator, left, right)
+            tightness = _BINARY[operator][0]
+            left = _applied(operator, left, self.binary(tightness if operator == "**" else tightness + 1))
         return left
 
     def unary(self) -> int:
         token = self.take()
         if token == "(":
             result = self.comma()
-            if self.take() != ")":
-                raise _Unknown
+            self.take(")")
             return result
         if token in ("++", "--"):
-            name = self.take()
-            return self.step(name, 1 if token == "++" else -1)
-        if token in ("-", "+", "!", "~"):
-            operand = self.unary()
-            return {"-": -operand, "+": operand, "!": int(not operand), "~": ~operand}[token]
-        if _is_name(token):
-            result = self.number_of(token)
-            if self.peek() in ("++", "--"):
-                self.step(token, 1 if self.take() == "++" else -1)
-            return result
-        return _number(token)
-
-    def step(self, name: str, by: int) -> int:
-        if not _is_name(name):
-            raise _Unknown
-        result = self.number_of(name) + by
-        self.scope.variables[name] = str(result)
+            return self.step(self.take(), token)
+        if token in _UNARY:
+            return _UNARY[token](self.unary())
+        if not _is_name(token):
+            return _number(token)
+        result = self.held(token)
+        if self.peek() in ("++", "--"):
+            self.step(token, self.take())
         return result
 
-    def number_of(self, name: str) -> int:
+    def step(self, name: str, operator: str) -> int:
+        if not _is_name(name):
+            raise _Unknown
+        return self.assign(name, self.held(name) + (1 if operator == "++" else -1))
+
+    def assign(self, name: str, number: int) -> int:
+        self.scope.variables[name] = str(number)
+        return number
+
+    def held(self, name: str) -> int:
         held = self.walk.parameter(self.scope, name, missing="0")
         if not isinstance(held, str) or "\0" in held:
             raise _Unknown
         return _number(held) if held else 0
+
+
+def _applied(operator: str, left: int, right: int) -> int:
+    if abs(left) > _LARGEST or abs(right) > _LARGEST:
+        raise _Unknown
+    if operator in ("<<", ">>", "**") and not 0 <= right < 64:
+        raise _Unknown
+    return int(_BINARY[operator][1](left, right))
 
 
 def _number(text: str) -> int:
@@ -133,55 +158,20 @@ def _number(text: str) -> int:
     return int(text, 8) if len(text) > 1 and text[0] == "0" and text.isdecimal() else int(text)
 
 
-def _apply(operator: str, left: int, right: int) -> int:
-    if abs(left) > _LARGEST or abs(right) > _LARGEST:
-        raise _Unknown
-    if operator in ("<<", ">>", "**") and not 0 <= right < 64:
-        raise _Unknown
-    if operator in ("/", "%"):
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-        return quotient if operator == "/" else left - quotient * right
-    return int(_DOES[operator](left, right))
-
-
-_DOES = {
-    "||": lambda left, right: bool(left or right),
-    "&&": lambda left, right: bool(left and right),
-    "|": int.__or__,
-    "^": int.__xor__,
-    "&": int.__and__,
-    "==": int.__eq__,
-    "!=": int.__ne__,
-    "<=": int.__le__,
-    ">=": int.__ge__,
-    "<": int.__lt__,
-    ">": int.__gt__,
-    "<<": int.__lshift__,
-    ">>": int.__rshift__,
-    "+": int.__add__,
-    "-": int.__sub__,
-    "*": int.__mul__,
-    "**": int.__pow__,
-}
-
-
 def _tokens(text: str) -> list[str]:
     found, at = [], 0
     while at < len(text):
-        letter = text[at]
-        if letter in " \t\n":
-            at += 1
-            continue
         end = at
         while end < len(text) and (text[end] in NAME_LETTERS or (text[end] == "#" and end > at)):
             end += 1
-        if end == at:
+        if end == at and text[at] not in " \t\n":
             operator = next((one for one in _OPERATORS if text.startswith(one, at)), None)
             if operator is None:
                 raise _Unknown
             end = at + len(operator)
-        found.append(text[at:end])
-        at = end
+        if end > at:
+            found.append(text[at:end])
+        at = max(end, at + 1)
     return found
 
 

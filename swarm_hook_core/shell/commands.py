@@ -1,12 +1,10 @@
 """A simple command: its assignments, its words, its redirections; ``[[ ]]`` and ``(( ))``."""
 
-from swarm_hook_core.shell.assignments import assign, is_assignment
 from swarm_hook_core.shell.model import Stream, is_known
 from swarm_hook_core.shell.parser import words_in
 from swarm_hook_core.shell.redirections import redirected
+from swarm_hook_core.shell.variables import DECLARERS, assign, declare, is_assignment
 from swarm_hook_core.shell.words import fields, pattern, value
-
-_DECLARERS = ("export", "local", "declare", "typeset", "readonly")
 
 
 def command(walk, node, scope):
@@ -20,9 +18,7 @@ def command(walk, node, scope):
             assign(walk, scope, raw)
         scope.status = True
         return redirected(walk, redirects, scope, "", lambda: Stream("")) if redirects else Stream("")
-    if raws[assigned] in _DECLARERS and raws[assigned] not in scope.functions:
-        from swarm_hook_core.shell.builtins import declare
-
+    if raws[assigned] in DECLARERS and raws[assigned] not in scope.functions:
         declare(walk, scope, raws[assigned:])
         return redirected(walk, redirects, scope, raws[assigned], lambda: Stream("")) if redirects else Stream("")
     words: list[str] = []

@@ -5,6 +5,7 @@ import os
 from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.model import absolute, is_known
 
+MOST_WORDS = 60
 _NUMERIC = {
     "-eq": int.__eq__,
     "-ne": int.__ne__,
@@ -13,7 +14,15 @@ _NUMERIC = {
     "-gt": int.__gt__,
     "-ge": int.__ge__,
 }
-MOST_WORDS = 60
+_COMPARED = frozenset([*_NUMERIC, "=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"])
+_OF_FILES = {
+    "-e": os.path.exists,
+    "-f": os.path.isfile,
+    "-d": os.path.isdir,
+    "-s": lambda path: os.path.exists(path) and os.path.getsize(path) > 0,
+    "-L": os.path.islink,
+    "-h": os.path.islink,
+}
 
 
 def answer(walk, scope, words: list[str], patterns=None):
@@ -21,9 +30,11 @@ def answer(walk, scope, words: list[str], patterns=None):
 
     `patterns`: place in `words` -> the shell pattern that a right side of ``==`` is, in ``[[``.
     """
-    if len(words) > MOST_WORDS:
-        return None
-    return _Condition(walk, scope, words, patterns).all()
+    if not words or len(words) > MOST_WORDS:
+        return None if words else False
+    condition = _Condition(walk, scope, words, patterns)
+    result = condition.either()
+    return result if condition.at >= len(words) else None
 
 
 class _Condition:
@@ -34,30 +45,23 @@ class _Condition:
         self.patterns = patterns
         self.at = 0
 
-    def all(self):
-        if not self.words:
-            return False
-        result = self.either()
-        return result if self.at >= len(self.words) else None
-
     def peek(self) -> str:
         return self.words[self.at] if self.at < len(self.words) else ""
 
-    def either(self):
-        result = self.both()
-        while self.peek() in ("-o", "||"):
+    def joined(self, operators, part, decides: bool):
+        """`part`s between `operators`; one that is `decides` decides it all."""
+        result = part()
+        while self.peek() in operators:
             self.at += 1
-            other = self.both()
-            result = True if True in (result, other) else None if None in (result, other) else False
+            both = (result, part())
+            result = decides if decides in both else None if None in both else not decides
         return result
 
+    def either(self):
+        return self.joined(("-o", "||"), self.both, True)
+
     def both(self):
-        result = self.one()
-        while self.peek() in ("-a", "&&"):
-            self.at += 1
-            other = self.one()
-            result = False if False in (result, other) else None if None in (result, other) else True
-        return result
+        return self.joined(("-a", "&&"), self.one, False)
 
     def one(self):
         left = len(self.words) - self.at
@@ -65,57 +69,38 @@ class _Condition:
         if left >= 3 and self.words[self.at + 1] in _COMPARED:
             self.at += 3
             return self.compared(word, self.words[self.at - 2], self.at - 1)
+        self.at += 1
         if word == "!" and left > 1:
-            self.at += 1
             result = self.one()
             return None if result is None else not result
         if word == "(":
-            self.at += 1
             result = self.either()
             self.at += 1
             return result
         if left >= 2 and len(word) == 2 and word[0] == "-" and word[1].isalpha():
-            self.at += 2
+            self.at += 1
             return self.unary(word, self.words[self.at - 1])
-        self.at += 1
         return bool(word) if is_known(word) else None
 
     def unary(self, operator: str, word: str):
         if operator in ("-z", "-n"):
             return (not word) == (operator == "-z") if is_known(word) else None
         path = absolute(self.scope.folder, word) if word else None
-        if path is None or self.walk.effects.writes or self.walk.effects.trees or self.walk.effects.guesses:
+        effects = self.walk.effects
+        if path is None or operator not in _OF_FILES or effects.writes or effects.trees or effects.guesses:
             return None  # what ran before may have made or removed it
-        if operator in _OF_FILES:
-            return _OF_FILES[operator](path)
-        return None
+        return _OF_FILES[operator](path)
 
     def compared(self, left: str, operator: str, place: int):
         right = self.words[place]
         if not is_known(left) or not is_known(right):
             return None
         if operator in ("=", "==", "!="):
-            if self.patterns is None:
-                same = left == right
-            elif place in self.patterns:
-                same = globs.match(left, self.patterns[place], True)
-            else:
+            if self.patterns is not None and place not in self.patterns:
                 return None
+            same = left == right if self.patterns is None else globs.match(left, self.patterns[place], True)
             return same == (operator != "!=")
-        if operator in _NUMERIC:
-            try:
-                return _NUMERIC[operator](int(left), int(right))
-            except ValueError:
-                return None
-        return None
-
-
-_COMPARED = frozenset([*_NUMERIC, "=", "==", "!=", "=~", "<", ">", "-nt", "-ot", "-ef"])
-_OF_FILES = {
-    "-e": os.path.exists,
-    "-f": os.path.isfile,
-    "-d": os.path.isdir,
-    "-s": lambda path: os.path.exists(path) and os.path.getsize(path) > 0,
-    "-L": os.path.islink,
-    "-h": os.path.islink,
-}
+        try:
+            return _NUMERIC[operator](int(left), int(right))
+        except (KeyError, ValueError):
+            return None

@@ -3,7 +3,8 @@
 What is no shell is skipped, and the script is marked `broken`: what stands around it still counts.
 """
 
-from swarm_hook_core.shell.quoting import ENDS_WORD, NAME_LETTERS, Quoted, TooLong
+from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
+from swarm_hook_core.shell.quoting import TooLong
 from swarm_hook_core.shell.syntax import (
     Arithmetic,
     Background,
@@ -16,7 +17,6 @@ from swarm_hook_core.shell.syntax import (
     If,
     Negated,
     Pipeline,
-    Redirect,
     Redirected,
     Script,
     Subshell,
@@ -25,16 +25,8 @@ from swarm_hook_core.shell.syntax import (
 )
 
 LONGEST = 256 * 1024  # characters of a script
-MOST_WORDS = 6000
 MOST_OPEN = 60  # compound commands within each other
 
-_OPERATORS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", "<", ">")
-_STARTS = frozenset("if while until for select case { function [[ coproc".split())
-_ENDS = frozenset("then do else elif fi done esac }".split())
-_KEYWORDS = _STARTS | _ENDS | {"!", "time"}
-_FIRST_LETTERS = frozenset(word[0] for word in _KEYWORDS)
-_LONGEST_KEYWORD = 8
-_AFTER_TEST = frozenset(["", *ENDS_WORD])
 _NOTHING = frozenset()
 _END_OF_BRANCH = frozenset(["elif", "else", "fi"])
 _END_OF_ITEM = frozenset([";;", "esac"])
@@ -49,15 +41,13 @@ def script_of(text: str, known: dict) -> Script:
     return Parser(text, known).script(_NOTHING)
 
 
-class Parser(Quoted):
-    """A position in shell text. Each method reads what it is named for, from that position on."""
+class Parser(Lexer):
+    """Reads statements. `known`: inner texts of substitutions -> their Scripts."""
 
     def __init__(self, text, known, at=0, depth=0, places=None):
         super().__init__(text, at, depth, places)
         self.known = known
-        self.pending: list = []  # here-documents whose bodies start at the next newline
         self.open = 0  # compound commands around this place
-        self.words = 0
 
     def script(self, stops) -> Script:
         statements = self.statements(stops)
@@ -83,7 +73,7 @@ class Parser(Quoted):
                 self.at += 1
             elif (keyword := self.keyword()) in stops:
                 return found
-            elif keyword in _ENDS:
+            elif keyword in ENDS:
                 self.broken = True
                 self.at += len(keyword)
             else:
@@ -127,7 +117,7 @@ class Parser(Quoted):
             elif self.text.startswith("-p ", self.at):
                 self.at += 2
                 self.blanks()
-            if self.text[self.at : self.at + 1] in _AFTER_TEST - {"(", "<", ">"}:
+            if self.text[self.at : self.at + 1] in AFTER_WORD - {"(", "<", ">"}:
                 return Command([], [])  # `time` alone
         parts = [self.command()]
         while self.text.startswith("|", self.at) and not self.text.startswith("||", self.at):
@@ -140,7 +130,7 @@ class Parser(Quoted):
     def command(self):
         """A command, simple or compound, and the blanks behind it."""
         text, keyword = self.text, self.keyword()
-        if keyword in _STARTS or text.startswith("(", self.at):
+        if keyword in STARTS or text.startswith("(", self.at):
             self.open += 1
             if self.open > MOST_OPEN:
                 raise TooLong
@@ -168,7 +158,7 @@ class Parser(Quoted):
                 break
             else:
                 word = self.word()
-                if text[self.at : self.at + 1] in ("<", ">") and _is_descriptor(word):
+                if text[self.at : self.at + 1] in ("<", ">") and is_descriptor(word):
                     self.redirection(redirects, word)
                 else:
                     words.append(word)
@@ -176,6 +166,14 @@ class Parser(Quoted):
         if not words and not redirects:
             self.broken = True
         return Command(words, redirects)
+
+    def substitution(self, at: int) -> int:
+        inner = Parser(self.text, self.known, at, self.depth + 1, self.places)
+        script = inner.script({")"})
+        self.pending += inner.pending
+        self.broken = self.broken or script.broken
+        self.known[self.text[at : script.end]] = script
+        return min(script.end + 1, len(self.text))
 
     # Compound commands
 
@@ -217,7 +215,7 @@ class Parser(Quoted):
         until = self.keyword() == "until"
         self.at += len("while")
         condition = self.block({"do"})
-        return While(condition, self.body("do", "done"), until)
+        return While(condition, self.body("do", "done"), until, "")
 
     def for_loop(self):
         self.at += len(self.keyword())
@@ -241,7 +239,7 @@ class Parser(Quoted):
         self.blanks()
         if self.text.startswith(";", self.at):
             self.at += 1
-        loop = While([Arithmetic(condition.strip() or "1")], self.loop_body(), step=step)
+        loop = While([Arithmetic(condition.strip() or "1")], self.loop_body(), False, step)
         return Group([Arithmetic(start), loop])
 
     def loop_body(self) -> list:
@@ -303,189 +301,6 @@ class Parser(Quoted):
             self.at = start
         return self.command()
 
-    # Words
-
-    def word(self) -> str:
-        """The word that starts here, raw; empty at the end."""
-        start = self.at
-        if start >= len(self.text):
-            self.broken = True
-            return ""
-        self.words += 1
-        if self.words > MOST_WORDS:
-            raise TooLong
-        self.spend(6)
-        self.at = self.word_end(start)
-        return self.text[start : self.at]
-
-    def words_before(self, ends: str) -> list:
-        """The words up to one of `ends`, at which it stays; ``|`` between them means nothing."""
-        found: list = []
-        while True:
-            self.blanks()
-            character = self.text[self.at : self.at + 1]
-            if not character or character in ends or character in "\n;&)":
-                return found
-            if character in "|(":
-                self.at += 1
-            elif character == "#":
-                self.comment()
-            else:
-                found.append(self.word())
-
-    def word_end(self, at: int) -> int:
-        text, end, first, steps = self.text, len(self.text), at, 0
-        while at < end:
-            steps += 1
-            character = text[at]
-            if character in "\\'\"$`":
-                at = self.construct(at)
-            elif character not in ENDS_WORD:
-                at += 1
-                while text[at : at + 8].isalnum():
-                    at += 8
-            elif character in "<>" and at == first and text.startswith("(", at + 1):
-                at = self.substitution(at + 2)
-            elif character == "(" and at > first and (text[at - 1] in "@!+*?" or _assigns(text[first:at])):
-                at = self.balanced(at + 1)
-            else:
-                break
-        self.spend(steps)
-        return min(at, end) if at > first else at + 1
-
-    def substitution(self, at: int) -> int:
-        inner = Parser(self.text, self.known, at, self.depth + 1, self.places)
-        script = inner.script({")"})
-        self.pending += inner.pending
-        self.broken = self.broken or script.broken
-        self.known[self.text[at : script.end]] = script
-        return min(script.end + 1, len(self.text))
-
-    def test_end(self, at: int) -> int:
-        """Behind ``]]``."""
-        text, end = self.text, len(self.text)
-        while at < end:
-            self.spend(1)
-            if text[at] in "\\'\"$`":
-                at = self.construct(at)
-            elif text.startswith("]]", at) and text[at - 1] in " \t\n" and text[at + 2 : at + 3] in _AFTER_TEST:
-                return at + 2
-            else:
-                at += 1
-        return self.closed(-1)
-
-    def keyword(self) -> str:
-        """The keyword that stands here, or nothing."""
-        text, at = self.text, self.at
-        if text[at : at + 1] not in _FIRST_LETTERS:
-            return ""
-        end = at + 1
-        while end - at <= _LONGEST_KEYWORD and text[end : end + 1] not in _AFTER_TEST:
-            end += 1
-        return text[at:end] if text[at:end] in _KEYWORDS else ""
-
-    def is_word(self, word: str) -> bool:
-        return self.text.startswith(word, self.at) and self.text[self.at + len(word) :][:1] in _AFTER_TEST
-
-    def closing(self, mark: str) -> None:
-        """`mark`, a keyword or ``)``, stands here; the script is broken where it does not."""
-        self.lines()
-        if self.text.startswith(mark, self.at) if mark == ")" else self.keyword() == mark:
-            self.at += len(mark)
-            self.blanks()
-        else:
-            self.broken = True
-
-    # Blanks, comments, newlines
-
-    def blanks(self) -> None:
-        text = self.text
-        while True:
-            if text[self.at : self.at + 1] in (" ", "\t"):
-                self.at += 1
-            elif text.startswith("\\\n", self.at):
-                self.at += 2
-            else:
-                return
-
-    def comment(self) -> None:
-        newline = self.text.find("\n", self.at)
-        self.at = len(self.text) if newline < 0 else newline
-
-    def lines(self) -> None:
-        """Blanks, comments and newlines, and the here-documents that start behind those."""
-        text = self.text
-        while True:
-            self.blanks()
-            if text.startswith("#", self.at):
-                self.comment()
-            elif text.startswith("\n", self.at):
-                self.at += 1
-                if self.pending:
-                    self.documents()
-            else:
-                return
-
-    # Redirections
-
-    def redirection(self, found: list, descriptor: str = "") -> bool:
-        """Append the Redirect that stands here to `found`; whether there is one."""
-        text, at = self.text, self.at
-        if text[at : at + 1] not in ("<", ">", "&") or text.startswith(("<(", ">("), at):
-            if descriptor or not (word := self.descriptor()):
-                return False
-            return self.redirection(found, word)
-        operator = next((one for one in _OPERATORS if text.startswith(one, at)), None)
-        if operator is None:
-            return False
-        self.at += len(operator)
-        self.blanks()
-        at = self.at
-        is_word = at < len(text) and (text[at] not in ENDS_WORD or text.startswith(("<(", ">("), at))
-        redirect = Redirect(descriptor, operator, self.word() if is_word else "")
-        self.broken = self.broken or not is_word
-        if operator in ("<<", "<<-"):
-            self.pending.append(redirect)
-        found.append(redirect)
-        self.blanks()
-        return True
-
-    def descriptor(self) -> str:
-        """The number that stands here right before a redirection, or nothing."""
-        end = self.at
-        while self.text[end : end + 1].isdecimal():
-            end += 1
-        word = self.text[self.at : end]
-        if not word or self.text[end : end + 1] not in ("<", ">"):
-            return ""
-        self.at = end
-        return word
-
-    def documents(self) -> None:
-        pending, self.pending = self.pending, []
-        for redirect in pending:
-            dedent = redirect.operator == "<<-"
-            body = self.document(_unquoted(redirect.word), dedent)
-            redirect.body = "\n".join(line.lstrip("\t") for line in body.split("\n")) if dedent else body
-
-    def document(self, delimiter: str, dedent: bool) -> str:
-        """The here-document that starts here; without its delimiter it goes to the end, as shells have it."""
-        text, first = self.text, self.at
-        line, needle = first, "\n" if dedent else "\n" + delimiter
-        while True:
-            self.spend(8)
-            start = line
-            while dedent and text.startswith("\t", start):
-                start += 1
-            after = start + len(delimiter)
-            if text.startswith(delimiter, start) and text[after : after + 1] in ("", "\n"):
-                self.at = min(after + 1, len(text))
-                return text[first:line]
-            line = text.find(needle, line) + 1
-            if not line:
-                self.at = len(text)
-                return text[first:]
-
 
 _COMPOUNDS = {
     "{": Parser.group,
@@ -499,26 +314,6 @@ _COMPOUNDS = {
     "function": Parser.function,
     "coproc": Parser.coprocess,
 }
-
-
-def _unquoted(raw: str) -> str:
-    """A here-document's delimiter without its quotes."""
-    if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] and raw[0] not in raw[1:-1]:
-        return raw[1:-1]
-    return raw.replace("\\", "").replace("'", "").replace('"', "")
-
-
-def _is_descriptor(word: str) -> bool:
-    return word.isdecimal() or (word[0] == "{" and word[-1] == "}" and _is_name(word[1:-1]))
-
-
-def _is_name(text: str) -> bool:
-    return text[:1] not in ("", *"0123456789") and all(letter in NAME_LETTERS for letter in text)
-
-
-def _assigns(text: str) -> bool:
-    """Whether `text` is ``name=`` or ``name+=``."""
-    return text[-1:] == "=" and _is_name(text[: -2 if text[-2:-1] == "+" else -1])
 
 
 def words_in(text: str, known: dict) -> list[str]:

@@ -7,6 +7,7 @@ NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 ENDS_WORD = frozenset(" \t\n;&|<>()")
 DEEPEST = 24  # substitutions within substitutions
 LONGEST_ARITHMETIC = 4000  # characters between (( and ))
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
 MOST_STEPS = 40_000  # of reading, a quarter of a microsecond each: one for a character outside quotes
 
 
@@ -181,3 +182,46 @@ class Quoted:
     def substitution(self, at: int) -> int:
         """Of ``$(`` and ``<(``: only who reads commands can tell."""
         raise NotImplementedError
+
+
+def ansi(text: str) -> str:
+    """What ``$'text'`` stands for."""
+    if "\\" not in text:
+        return text
+    out, at, end, bytewise = [], 0, len(text), False
+    while at < end:
+        if text[at] != "\\" or at + 1 >= end:
+            out.append(text[at])
+            at += 1
+            continue
+        letter = text[at + 1]
+        at += 2
+        if letter in _ESCAPES:
+            out.append(_ESCAPES[letter])
+            continue
+        digits, base, most = ("x", 16, 2) if letter == "x" else ("u", 16, 4) if letter == "u" else ("U", 16, 8)
+        if letter in "01234567":
+            at, base, most = at - 1, 8, 3
+        elif letter not in "xuU":
+            out.append(letter if letter in "\\'\"?" else "\\" + letter)
+            continue
+        close = at
+        while close < end and close - at < most and text[close] in "0123456789abcdefABCDEF"[: 8 if base == 8 else 22]:
+            close += 1
+        number = int(text[at:close], base) if close > at else 0
+        at = close
+        if base == 8 or letter == "x":
+            number &= 0xFF
+            bytewise = bytewise or number > 0x7F
+            out.append(chr(number if number < 0x80 else 0xDC00 + number) if number else "")
+        elif 0 < number < 0x110000:
+            out.append(chr(number))
+    return _decoded("".join(out)) if bytewise else "".join(out)
+
+
+def _decoded(text: str) -> str:
+    """`text` with the bytes that stand in it as surrogates read as UTF-8."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    except UnicodeError:
+        return text

@@ -4,7 +4,17 @@ Words stay as they were written, quotes and expansions included: what they stand
 """
 
 
-class Script:
+class Node:
+    """A part of a script; made of the values of its fields, in order."""
+
+    __slots__ = ()
+
+    def __init__(self, *values):
+        for name, value in zip(self.__slots__, values):
+            setattr(self, name, value)
+
+
+class Script(Node):
     """A script, or the inside of a substitution, that was read.
 
     statements  in order
@@ -14,165 +24,98 @@ class Script:
 
     __slots__ = ("statements", "broken", "end")
 
-    def __init__(self, statements, broken, end):
-        self.statements = statements
-        self.broken = broken
-        self.end = end
 
-
-class Redirect:
+class Redirect(Node):
     """One redirection. `fd`: what stands before it, mostly empty; `word`: raw; `body`: of a here-document, as it is."""
 
     __slots__ = ("fd", "operator", "word", "body")
 
-    def __init__(self, fd, operator, word):
-        self.fd = fd
-        self.operator = operator
-        self.word = word
-        self.body = None
 
-
-class Command:
+class Command(Node):
     """A simple command: assignments and words in order, and its redirections."""
 
     __slots__ = ("words", "redirects")
 
-    def __init__(self, words, redirects):
-        self.words = words
-        self.redirects = redirects
 
-
-class Test:
+class Test(Node):
     """``[[ raw ]]``."""
 
     __slots__ = ("raw",)
 
-    def __init__(self, raw):
-        self.raw = raw
 
-
-class Arithmetic:
+class Arithmetic(Node):
     """``(( raw ))``."""
 
     __slots__ = ("raw",)
 
-    def __init__(self, raw):
-        self.raw = raw
 
-
-class Redirected:
+class Redirected(Node):
     """A compound command, a test or a calculation with redirections of its own."""
 
     __slots__ = ("inner", "redirects")
 
-    def __init__(self, inner, redirects):
-        self.inner = inner
-        self.redirects = redirects
 
-
-class Background:
+class Background(Node):
     """``inner &``."""
 
     __slots__ = ("inner",)
 
-    def __init__(self, inner):
-        self.inner = inner
 
-
-class Negated:
+class Negated(Node):
     """``! inner``."""
 
     __slots__ = ("inner",)
 
-    def __init__(self, inner):
-        self.inner = inner
 
-
-class Pipeline:
+class Pipeline(Node):
     """``a | b | c``."""
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts):
-        self.parts = parts
 
-
-class Chain:
+class Chain(Node):
     """``first && a || b``; `rest`: pairs of an operator and what follows it."""
 
     __slots__ = ("first", "rest")
 
-    def __init__(self, first, rest):
-        self.first = first
-        self.rest = rest
 
-
-class Group:
+class Group(Node):
     """``{ body; }``."""
 
     __slots__ = ("body",)
 
-    def __init__(self, body):
-        self.body = body
 
-
-class Subshell:
+class Subshell(Node):
     """``( body )``."""
 
     __slots__ = ("body",)
 
-    def __init__(self, body):
-        self.body = body
 
-
-class If:
+class If(Node):
     """`clauses`: pairs of a condition and a body, both lists of statements; `otherwise`: what ``else`` has, or None."""
 
     __slots__ = ("clauses", "otherwise")
 
-    def __init__(self, clauses, otherwise):
-        self.clauses = clauses
-        self.otherwise = otherwise
 
-
-class Case:
+class Case(Node):
     """`items`: ``(patterns, body, whether it goes on to the next item)``."""
 
     __slots__ = ("word", "items")
 
-    def __init__(self, word, items):
-        self.word = word
-        self.items = items
 
-
-class For:
+class For(Node):
     """``for name in words`` (and ``select``)."""
 
     __slots__ = ("name", "words", "body")
 
-    def __init__(self, name, words, body):
-        self.name = name
-        self.words = words
-        self.body = body
 
-
-class While:
+class While(Node):
     """A loop; `until`: it ends where its condition is met; `step`: arithmetic done after each round, raw."""
 
     __slots__ = ("condition", "body", "until", "step")
 
-    def __init__(self, condition, body, until=False, step=""):
-        self.condition = condition
-        self.body = body
-        self.until = until
-        self.step = step
 
-
-class Function:
+class Function(Node):
     """``name() body``."""
 
     __slots__ = ("name", "body")
-
-    def __init__(self, name, body):
-        self.name = name
-        self.body = body

@@ -1,4 +1,4 @@
-"""Marks: what stands in a word for names that only the disk, or only a run, can tell."""
+"""Marks: what stands in a word for what only the disk, or only a run, can tell."""
 
 import os
 
@@ -17,11 +17,11 @@ class Names:
         self.all_of = all_of
 
 
-class Marks:
+class Unknowns:
     """The marks that were given out, and what they stand for."""
 
     def __init__(self):
-        self.marks: dict = {}  # mark -> list of Found, or Names
+        self.meanings: dict = {}  # mark -> list of Found, or Names
 
     def found(self, word: str, folder=None):
         """The Founds that `word` as a whole stands for, or None: for a mark, and for a mark between known texts."""
@@ -29,7 +29,7 @@ class Marks:
             return None
         before, _, rest = word.partition("\0")
         name, _, after = rest.partition("\0")
-        meaning = self.marks.get("\0" + name + "\0")
+        meaning = self.meanings.get("\0" + name + "\0")
         if meaning is None or "\0" in after:
             return None
         if isinstance(meaning, Names):
@@ -64,7 +64,7 @@ class Marks:
     def renamed(self, text: str, change, operator: str, argument: str, otherwise=UNKNOWN) -> str:
         """A mark for the names of `text` after ``${name<operator><argument>}``, where `change(name)` does that to one;
         `otherwise` where they cannot be told."""
-        meaning = self.marks.get(text)
+        meaning = self.meanings.get(text)
         if isinstance(meaning, Names):
             return self._marked(Names([change(one) for one in meaning.texts], meaning.all_of))
         if isinstance(meaning, list) and operator in ("%", "%%") and not set("*?[\\'\"$`").intersection(argument):
@@ -83,7 +83,7 @@ class Marks:
         """A text that is one of `texts`, nobody knows which."""
         flat: list = []
         for text in texts:
-            meaning = self.marks.get(text)
+            meaning = self.meanings.get(text)
             flat += meaning.texts if isinstance(meaning, Names) else [text]
         flat = list(dict.fromkeys(flat))
         if len(flat) > 16 or not all(map(is_known, flat)):
@@ -91,8 +91,8 @@ class Marks:
         return self._marked(Names(flat, all_of=False))
 
     def _marked(self, meaning) -> str:
-        mark = f"\0{len(self.marks)}\0"
-        self.marks[mark] = meaning
+        mark = f"\0{len(self.meanings)}\0"
+        self.meanings[mark] = meaning
         return mark
 
 

@@ -17,7 +17,7 @@ from swarm_hook_core.shell.scope import Scope, options_of
 from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.shell.statements import sequence
 from swarm_hook_core.shell.streams import MOST_TEXT, Input
-from swarm_hook_core.shell.unknowns import Marks
+from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.words import value
 
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
@@ -33,7 +33,7 @@ _COMPUTED = frozenset(
 )
 
 
-class Walk(Marks):
+class Walk(Unknowns):
     """A walk that adds to `effects`. See the package's docstring; programs use the public methods.
 
     effects      what was found so far

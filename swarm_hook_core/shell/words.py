@@ -1,138 +1,143 @@
 """What a word stands for: quotes, expansions, splitting, patterns.
 
 `fields` gives the arguments that a raw word becomes, `value` the one text of an assignment or a redirection.
-Both work on the word as it was written; the syntax tree is not needed for it.
 """
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core.shell import globs, parameters
 from swarm_hook_core.shell.braces import braces
+from swarm_hook_core.shell.lexer import NAME_LETTERS
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.parser import Parser, words_in
-from swarm_hook_core.shell.quoting import NAME_LETTERS
+from swarm_hook_core.shell.quoting import ansi
 
 LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
 _BLANK = " \t\n"
 _SPECIAL = frozenset("\\'\"$`*?[{~<>(")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
+_PARAMETERS = frozenset("@*#?-$!0123456789")
 
 
 def fields(walk, scope, raw: str) -> list[str]:
     """The arguments that `raw` becomes: none, one, or many."""
     if not _SPECIAL.intersection(raw):
         return [raw]
-    found: list[str] = []
-    for one in braces(raw):
-        found += _one(walk, scope, one)
-    return found
+    words = Words(walk, scope)
+    return [text for one in braces(raw) for text in words.fields(one)]
 
 
 def value(walk, scope, raw: str) -> str:
     """The text that `raw` becomes where nothing is split or matched against the disk."""
-    if not _SPECIAL.intersection(raw):
-        return raw
-    out = _Out(splits=False)
-    _Scan(walk, scope, _with_home(walk, scope, raw), out).run()
-    return _bounded(literal_of(out.finish()))
+    return Words(walk, scope).value(raw)
 
 
 def document(walk, scope, body: str) -> str:
     """The text of a here-document whose delimiter is not quoted."""
-    out = _Out(splits=False)
-    _Scan(walk, scope, body, out, in_document=True).run()
-    return _bounded(literal_of(out.finish()))
-
-
-def default(walk, scope, raw: str, quoted: bool):
-    """What ``raw`` of ``${x:-raw}`` becomes: a text in double quotes, else a tuple of fields."""
-    if quoted:
-        out, inside = _Out(splits=False), _without_quotes(walk, raw)
-        _Scan(walk, scope, inside, out).quoted(0, len(inside))
-        return _bounded(literal_of(out.finish()))
-    parts = words_in(raw, walk.known) if any(blank in raw for blank in _BLANK) else [raw]
-    return tuple(text for part in parts for text in _one(walk, scope, part))
-
-
-def _without_quotes(walk, raw: str) -> str:
-    """`raw`, which stands in double quotes itself, without quotes of its own."""
-    if '"' not in raw and "\\" not in raw:
-        return raw
-    ends, out, at = Parser(raw, walk.known), [], 0
-    while at < len(raw):
-        close = at + 1
-        if raw[at] == "\\":
-            close = at + 2
-        elif raw[at] in "$`":
-            close = max(close, ends.construct(at, quoted=True))
-        if raw[at:close] == "\\}":
-            out.append("}")
-        elif raw[at] != '"':
-            out.append(raw[at:close])
-        at = close
-    return "".join(out)
+    out = Fields()
+    _Expansion(walk, scope, body, out).quoted(0, len(body), in_document=True)
+    return out.text()
 
 
 def pattern(walk, scope, raw: str) -> str:
     """The shell pattern that `raw` is: what was quoted is escaped."""
-    out = _Out(splits=False)
-    _Scan(walk, scope, raw, out).run()
-    done = out.finish()
-    return "".join(text if magic else globs.escaped(text) for text, magic in (done[0] if done else []))
+    return Words(walk, scope).pattern(raw)
 
 
-def literal_of(done: list) -> str:
-    return "".join(text for text, _magic in done[0]) if done else ""
+class Words:
+    """Raw words seen from `scope`."""
+
+    __slots__ = ("walk", "scope")
+
+    def __init__(self, walk, scope):
+        self.walk = walk
+        self.scope = scope
+
+    def fields(self, raw: str) -> list[str]:
+        """As the function, but for braces."""
+        walk, scope = self.walk, self.scope
+        out = Fields(walk.separators(scope))
+        _Expansion(walk, scope, self.with_home(raw), out).run()
+        found: list[str] = []
+        signs = globs.SIGNS if "noglob" not in scope.options else ()
+        for chunks in out.finish():
+            text = "".join(piece for piece, _magic in chunks)
+            if any(magic and any(sign in piece for sign in signs) for piece, magic in chunks) and is_known(text):
+                wanted = _pattern(chunks)
+                if globs.is_magic(wanted, True):
+                    found += walk.listed(scope, wanted) or [globs.literal(wanted)]
+                    continue
+            found.append(text if len(text) <= LONGEST_VALUE else UNKNOWN)
+        return found
+
+    def value(self, raw: str) -> str:
+        if not _SPECIAL.intersection(raw):
+            return raw
+        out = Fields()
+        _Expansion(self.walk, self.scope, self.with_home(raw), out).run()
+        return out.text()
+
+    def pattern(self, raw: str) -> str:
+        out = Fields()
+        _Expansion(self.walk, self.scope, raw, out).run()
+        done = out.finish()
+        return _pattern(done[0]) if done else ""
+
+    def default(self, raw: str, quoted: bool):
+        """What ``raw`` of ``${x:-raw}`` becomes: a text in double quotes, else a tuple of fields."""
+        if quoted:
+            out, inside = Fields(), self.without_quotes(raw)
+            _Expansion(self.walk, self.scope, inside, out).quoted(0, len(inside))
+            return out.text()
+        parts = words_in(raw, self.walk.known) if any(blank in raw for blank in _BLANK) else [raw]
+        return tuple(text for part in parts for text in self.fields(part))
+
+    def without_quotes(self, raw: str) -> str:
+        """`raw`, which stands in double quotes itself, without quotes of its own."""
+        if '"' not in raw and "\\" not in raw:
+            return raw
+        ends, out, at = Parser(raw, self.walk.known), [], 0
+        while at < len(raw):
+            close = at + 2 if raw[at] == "\\" else at + 1
+            if raw[at] in "$`":
+                close = max(close, ends.construct(at, quoted=True))
+            out.append("}" if raw[at:close] == "\\}" else raw[at:close] if raw[at] != '"' else "")
+            at = close
+        return "".join(out)
+
+    def with_home(self, raw: str) -> str:
+        """`raw` with a leading ``~`` (or one behind ``=`` of an assignment) replaced by the folder, quoted."""
+        if not raw.startswith("~"):
+            name, mark, text = raw.partition("=")
+            if mark and text.startswith("~") and name.isidentifier():
+                return name + mark + self.with_home(text)
+            return raw
+        user, slash, rest = raw[1:].partition("/")
+        if user in ("+", "-"):
+            home = self.scope.folder if user == "+" else self.scope.previous
+        elif not user:
+            home = self.walk.variable(self.scope, "HOME")
+        elif all(letter in NAME_LETTERS or letter in "-." for letter in user):
+            import os
+
+            home = os.path.expanduser("~" + user)
+        else:
+            return raw
+        if not isinstance(home, str) or home == raw:
+            home = UNKNOWN
+        return "'" + home.replace("'", "'\\''") + "'" + slash + rest
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= LONGEST_VALUE else UNKNOWN
+def _pattern(chunks) -> str:
+    return "".join(text if magic else globs.escaped(text) for text, magic in chunks)
 
 
-def _one(walk, scope, raw: str) -> list[str]:
-    out = _Out(splits=True, separators=walk.separators(scope))
-    _Scan(walk, scope, _with_home(walk, scope, raw), out).run()
-    found: list[str] = []
-    signs = globs.SIGNS if "noglob" not in scope.options else ()
-    for chunks in out.finish():
-        text = "".join(piece for piece, _magic in chunks)
-        if any(magic and any(sign in piece for sign in signs) for piece, magic in chunks) and is_known(text):
-            wanted = "".join(piece if magic else globs.escaped(piece) for piece, magic in chunks)
-            if globs.is_magic(wanted, True):
-                found += walk.listed(scope, wanted) or [globs.literal(wanted)]
-                continue
-        found.append(_bounded(text))
-    return found
+class Fields:
+    """Fields being built: each a list of (text, whether pattern letters in it count).
 
+    `separators`: where what is not quoted is split; None: nowhere.
+    """
 
-def _with_home(walk, scope, raw: str) -> str:
-    """`raw` with a leading ``~`` (or one behind ``=`` of an assignment) replaced by the folder, quoted."""
-    if not raw.startswith("~"):
-        name, mark, text = raw.partition("=")
-        if mark and text.startswith("~") and name.isidentifier():
-            return name + mark + _with_home(walk, scope, text)
-        return raw
-    user, slash, rest = raw[1:].partition("/")
-    if user in ("+", "-"):
-        home = scope.folder if user == "+" else scope.previous
-    elif not user:
-        home = walk.variable(scope, "HOME")
-    elif all(letter in NAME_LETTERS or letter in "-." for letter in user):
-        import os
+    __slots__ = ("separators", "done", "open")
 
-        home = os.path.expanduser("~" + user)
-    else:
-        return raw
-    if not isinstance(home, str) or home == raw:
-        home = UNKNOWN
-    return "'" + home.replace("'", "'\\''") + "'" + slash + rest
-
-
-class _Out:
-    """Fields being built: each a list of (text, whether pattern letters in it count)."""
-
-    __slots__ = ("splits", "separators", "done", "open")
-
-    def __init__(self, splits, separators=_BLANK):
-        self.splits = splits
+    def __init__(self, separators=None):
         self.separators = separators
         self.done: list = []
         self.open = None
@@ -150,12 +155,10 @@ class _Out:
 
     def put_split(self, text: str) -> None:
         """An unquoted expansion."""
-        if not self.splits:
-            if text:
-                self.put(text, True)
-            return
         piece = ""
-        for letter in text if any(one in text for one in self.separators) else ():
+        if self.separators is None or not any(one in text for one in self.separators):
+            piece, text = text, ""
+        for letter in text:
             if letter not in self.separators:
                 piece += letter
                 continue
@@ -165,9 +168,6 @@ class _Out:
             elif letter not in _BLANK and self.open is None:
                 self.put("")
             self.next()
-        else:
-            if not any(one in text for one in self.separators):
-                piece = text
         if piece:
             self.put(piece, True)
 
@@ -175,32 +175,32 @@ class _Out:
         """What ``$@`` or ``${a[@]}`` stands for."""
         for place, text in enumerate(texts):
             if place:
-                self.next() if self.splits else self.put(" ")
-            if quoted:
-                self.put(text)
-            else:
-                self.put_split(text)
+                self.put(" ") if self.separators is None else self.next()
+            self.put(text) if quoted else self.put_split(text)
 
     def finish(self) -> list:
         self.next()
         return self.done
 
+    def text(self) -> str:
+        """All as one text; UNKNOWN where it is too long."""
+        text = "".join(text for text, _magic in self.finish()[0]) if self.open is not None else ""
+        return text if len(text) <= LONGEST_VALUE else UNKNOWN
 
-class _Scan:
-    def __init__(self, walk, scope, raw, out, in_document=False):
+
+class _Expansion:
+    """A raw word that is put into `out`, part by part."""
+
+    def __init__(self, walk, scope, raw, out):
         self.walk = walk
         self.scope = scope
         self.raw = raw
         self.out = out
-        self.in_document = in_document
         self.ends = Parser(raw, walk.known)
-        self.whole = "zsh" in scope.options and "shwordsplit" not in scope.options
+        self.whole = "zsh" in scope.options and "shwordsplit" not in scope.options  # variables are not split
         self.vanished = False  # the last double quotes held a list of nothing
 
     def run(self) -> None:
-        if self.in_document:
-            self.quoted(0, len(self.raw))
-            return
         raw, out, at, end = self.raw, self.out, 0, len(self.raw)
         while at < end:
             character = raw[at]
@@ -232,7 +232,7 @@ class _Scan:
                 at += at == first
                 out.put(raw[first:at], True)
 
-    def quoted(self, at: int, end: int) -> None:
+    def quoted(self, at: int, end: int, in_document: bool = False) -> None:
         """What stands in double quotes, or in a here-document."""
         raw, out = self.raw, self.out
         while at < end:
@@ -244,7 +244,7 @@ class _Scan:
                 return
             if raw[at] == "\\":
                 letter = raw[at + 1 : at + 2]
-                if letter in ("$", "`", "\\") or (letter == '"' and not self.in_document):
+                if letter in ("$", "`", "\\") or (letter == '"' and not in_document):
                     out.put(letter)
                 elif letter != "\n":
                     out.put("\\" + letter)
@@ -281,86 +281,37 @@ class _Scan:
             return close + 1
         if following == "{":
             close = self.ends.braced(at + 2, quoted)
-            from swarm_hook_core.shell.parameters import expanded
-
-            inner = raw[at + 2 : close - 1]
-            found = expanded(walk, scope, inner.removeprefix("="), quoted)
-            if isinstance(found, tuple):  # fields already
-                self.out.put_list(found, True)
-            elif quoted and isinstance(found, list) and (inner.startswith("*") or "[*]" in inner):
-                self.put(" ".join(found), quoted)
-            else:
-                self.put(found, quoted, whole=self.whole and not inner.startswith("="))
+            self.braced(raw[at + 2 : close - 1], quoted)
             return close
-        if following in _PARAMETERS:
-            found = walk.parameter(scope, following)
-            self.put(" ".join(found) if quoted and following == "*" else found, quoted, self.whole)
-            return at + 2
         close = at + 1
-        while close < len(raw) and raw[close] in NAME_LETTERS:
+        while close < len(raw) and raw[close] in NAME_LETTERS and following not in _PARAMETERS:
             close += 1
+        close += following in _PARAMETERS and bool(following)
         if close == at + 1:
             self.out.put("$")
             return close
         found = walk.parameter(scope, raw[at + 1 : close])
-        self.put(" ".join(found) if quoted and isinstance(found, list) else found, quoted, self.whole)
+        joined = quoted and isinstance(found, list) and following != "@"
+        self.put(" ".join(found) if joined else found, quoted, self.whole)
         return close
+
+    def braced(self, inner: str, quoted: bool) -> None:
+        """Put what ``${inner}`` stands for."""
+        found = parameters.expanded(Words(self.walk, self.scope), inner.removeprefix("="), quoted)
+        if isinstance(found, tuple):  # fields already
+            self.out.put_list(found, True)
+        elif quoted and isinstance(found, list) and (inner.startswith("*") or "[*]" in inner):
+            self.put(" ".join(found), quoted)
+        else:
+            self.put(found, quoted, whole=self.whole and not inner.startswith("="))
 
     def put(self, found, quoted: bool, whole: bool = False) -> None:
         """`found`: a text, or a list for what ``$@`` stands for. `whole`: it is not split where it is not quoted."""
-        if whole and not quoted and not isinstance(found, list):
-            if found:
-                self.out.put(found)
-        elif isinstance(found, list):
-            self.out.put_list([text for text in found if text] if whole and not quoted else found, quoted or whole)
+        if isinstance(found, list):
+            texts = [text for text in found if text] if whole and not quoted else found
+            self.out.put_list(texts, quoted or whole)
             self.vanished = quoted and not found
-        elif quoted:
+        elif quoted or (whole and found):
             self.out.put(found)
-        else:
+        elif not whole:
             self.out.put_split(found)
-
-
-_PARAMETERS = frozenset("@*#?-$!0123456789")
-
-
-def ansi(text: str) -> str:
-    """What ``$'text'`` stands for."""
-    if "\\" not in text:
-        return text
-    out, at, end, bytewise = [], 0, len(text), False
-    while at < end:
-        if text[at] != "\\" or at + 1 >= end:
-            out.append(text[at])
-            at += 1
-            continue
-        letter = text[at + 1]
-        at += 2
-        if letter in _ESCAPES:
-            out.append(_ESCAPES[letter])
-            continue
-        digits, base, most = ("x", 16, 2) if letter == "x" else ("u", 16, 4) if letter == "u" else ("U", 16, 8)
-        if letter in "01234567":
-            at, base, most = at - 1, 8, 3
-        elif letter not in "xuU":
-            out.append(letter if letter in "\\'\"?" else "\\" + letter)
-            continue
-        close = at
-        while close < end and close - at < most and text[close] in "0123456789abcdefABCDEF"[: 8 if base == 8 else 22]:
-            close += 1
-        number = int(text[at:close], base) if close > at else 0
-        at = close
-        if base == 8 or letter == "x":
-            number &= 0xFF
-            bytewise = bytewise or number > 0x7F
-            out.append(chr(number if number < 0x80 else 0xDC00 + number) if number else "")
-        elif 0 < number < 0x110000:
-            out.append(chr(number))
-    return _decoded("".join(out)) if bytewise else "".join(out)
-
-
-def _decoded(text: str) -> str:
-    """`text` with the bytes that stand in it as surrogates read as UTF-8."""
-    try:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-    except UnicodeError:
-        return text

@@ -4,7 +4,7 @@ import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.words import ansi
+from swarm_hook_core.shell.quoting import ansi
 
 MOST_NAMES = 256  # that `ls` lists
 MOST_NUMBERS = 512  # that `seq` counts

@@ -134,7 +134,6 @@ CERTAIN = {
     "rm x; exit; rm no": "x",
     "(exit); rm x": "x",
     "[ -f a.py ] || exit 1; [[ a == b ]] && rm x; rm y": "x y",
-    "set -- -o x -vy; while getopts o:vy k; do case $k in o) rm $OPTARG;; y) rm y;; esac; done": "x y",
     "alias k='rm x'\nk y": "x y",
     "trap 'rm x' EXIT": "x",
     "unset v; v=; rm $v x": "x",
@@ -175,6 +174,7 @@ CERTAIN = {
 }
 
 POSSIBLE = {
+    "set -- -o x; while getopts o: k; do case $k in o) rm $OPTARG;; esac; done": "a computed path",
     "rm $nowhere": "a computed path",
     "rm ${nowhere}/x": "a computed path",
     "rm ${nowhere%.py}": "a computed path",

@@ -1,0 +1,216 @@
+"""Reads the words, redirections and here-documents of shell text, one at a time."""
+
+from swarm_hook_core.shell.quoting import ENDS_WORD, NAME_LETTERS, Quoted, TooLong
+from swarm_hook_core.shell.syntax import Redirect
+
+MOST_WORDS = 6000
+
+AFTER_WORD = frozenset(["", *ENDS_WORD])
+STARTS = frozenset("if while until for select case { function [[ coproc".split())  # of compound commands
+ENDS = frozenset("then do else elif fi done esac }".split())
+_KEYWORDS = STARTS | ENDS | {"!", "time"}
+_FIRST_LETTERS = frozenset(word[0] for word in _KEYWORDS)
+_LONGEST_KEYWORD = 8
+_REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", "<", ">")
+
+
+class Lexer(Quoted):
+    """A position in shell text. Each method reads what it is named for, from that position on."""
+
+    def __init__(self, text, at=0, depth=0, places=None):
+        super().__init__(text, at, depth, places)
+        self.pending: list = []  # here-documents whose bodies start at the next newline
+        self.words = 0
+
+    def word(self) -> str:
+        """The word that starts here, raw; empty at the end."""
+        start = self.at
+        if start >= len(self.text):
+            self.broken = True
+            return ""
+        self.words += 1
+        if self.words > MOST_WORDS:
+            raise TooLong
+        self.spend(6)
+        self.at = self.word_end(start)
+        return self.text[start : self.at]
+
+    def words_before(self, ends: str) -> list:
+        """The words up to one of `ends`, at which it stays; ``|`` between them means nothing."""
+        found: list = []
+        while True:
+            self.blanks()
+            character = self.text[self.at : self.at + 1]
+            if not character or character in ends or character in "\n;&)":
+                return found
+            if character in "|(":
+                self.at += 1
+            elif character == "#":
+                self.comment()
+            else:
+                found.append(self.word())
+
+    def word_end(self, at: int) -> int:
+        text, end, first, steps = self.text, len(self.text), at, 0
+        while at < end:
+            steps += 1
+            character = text[at]
+            if character in "\\'\"$`":
+                at = self.construct(at)
+            elif character not in ENDS_WORD:
+                at += 1
+                while text[at : at + 8].isalnum():
+                    at += 8
+            elif character in "<>" and at == first and text.startswith("(", at + 1):
+                at = self.substitution(at + 2)
+            elif character == "(" and at > first and (text[at - 1] in "@!+*?" or _assigns(text[first:at])):
+                at = self.balanced(at + 1)
+            else:
+                break
+        self.spend(steps)
+        return min(at, end) if at > first else at + 1
+
+    def test_end(self, at: int) -> int:
+        """Behind ``]]``."""
+        text, end = self.text, len(self.text)
+        while at < end:
+            self.spend(1)
+            if text[at] in "\\'\"$`":
+                at = self.construct(at)
+            elif text.startswith("]]", at) and text[at - 1] in " \t\n" and text[at + 2 : at + 3] in AFTER_WORD:
+                return at + 2
+            else:
+                at += 1
+        return self.closed(-1)
+
+    def keyword(self) -> str:
+        """The keyword that stands here, or nothing."""
+        text, at = self.text, self.at
+        if text[at : at + 1] not in _FIRST_LETTERS:
+            return ""
+        end = at + 1
+        while end - at <= _LONGEST_KEYWORD and text[end : end + 1] not in AFTER_WORD:
+            end += 1
+        return text[at:end] if text[at:end] in _KEYWORDS else ""
+
+    def is_word(self, word: str) -> bool:
+        return self.text.startswith(word, self.at) and self.text[self.at + len(word) :][:1] in AFTER_WORD
+
+    def closing(self, mark: str) -> None:
+        """`mark`, a keyword or ``)``, stands here; the script is broken where it does not."""
+        self.lines()
+        if self.text.startswith(mark, self.at) if mark == ")" else self.keyword() == mark:
+            self.at += len(mark)
+            self.blanks()
+        else:
+            self.broken = True
+
+    # Blanks, comments, newlines
+
+    def blanks(self) -> None:
+        text = self.text
+        while True:
+            if text[self.at : self.at + 1] in (" ", "\t"):
+                self.at += 1
+            elif text.startswith("\\\n", self.at):
+                self.at += 2
+            else:
+                return
+
+    def comment(self) -> None:
+        newline = self.text.find("\n", self.at)
+        self.at = len(self.text) if newline < 0 else newline
+
+    def lines(self) -> None:
+        """Blanks, comments and newlines, and the here-documents that start behind those."""
+        text = self.text
+        while True:
+            self.blanks()
+            if text.startswith("#", self.at):
+                self.comment()
+            elif text.startswith("\n", self.at):
+                self.at += 1
+                if self.pending:
+                    self.documents()
+            else:
+                return
+
+    # Redirections
+
+    def redirection(self, found: list, descriptor: str = "") -> bool:
+        """Append the Redirect that stands here to `found`; whether there is one."""
+        text, at = self.text, self.at
+        if text[at : at + 1] not in ("<", ">", "&") or text.startswith(("<(", ">("), at):
+            if descriptor or not (word := self.descriptor()):
+                return False
+            return self.redirection(found, word)
+        operator = next((one for one in _REDIRECTIONS if text.startswith(one, at)), None)
+        if operator is None:
+            return False
+        self.at += len(operator)
+        self.blanks()
+        at = self.at
+        is_word = at < len(text) and (text[at] not in ENDS_WORD or text.startswith(("<(", ">("), at))
+        redirect = Redirect(descriptor, operator, self.word() if is_word else "", None)
+        self.broken = self.broken or not is_word
+        if operator in ("<<", "<<-"):
+            self.pending.append(redirect)
+        found.append(redirect)
+        self.blanks()
+        return True
+
+    def descriptor(self) -> str:
+        """The number that stands here right before a redirection, or nothing."""
+        end = self.at
+        while self.text[end : end + 1].isdecimal():
+            end += 1
+        word = self.text[self.at : end]
+        if not word or self.text[end : end + 1] not in ("<", ">"):
+            return ""
+        self.at = end
+        return word
+
+    def documents(self) -> None:
+        pending, self.pending = self.pending, []
+        for redirect in pending:
+            dedent = redirect.operator == "<<-"
+            body = self.document(_unquoted(redirect.word), dedent)
+            redirect.body = "\n".join(line.lstrip("\t") for line in body.split("\n")) if dedent else body
+
+    def document(self, delimiter: str, dedent: bool) -> str:
+        """The here-document that starts here; without its delimiter it goes to the end, as shells have it."""
+        text, first = self.text, self.at
+        line, needle = first, "\n" if dedent else "\n" + delimiter
+        while True:
+            self.spend(8)
+            start = line
+            while dedent and text.startswith("\t", start):
+                start += 1
+            after = start + len(delimiter)
+            if text.startswith(delimiter, start) and text[after : after + 1] in ("", "\n"):
+                self.at = min(after + 1, len(text))
+                return text[first:line]
+            line = text.find(needle, line) + 1
+            if not line:
+                self.at = len(text)
+                return text[first:]
+
+
+def _unquoted(raw: str) -> str:
+    """A here-document's delimiter without its quotes."""
+    if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] and raw[0] not in raw[1:-1]:
+        return raw[1:-1]
+    return raw.replace("\\", "").replace("'", "").replace('"', "")
+
+
+def is_descriptor(word: str) -> bool:
+    return word.isdecimal() or (word[0] == "{" and word[-1] == "}" and _is_name(word[1:-1]))
+
+
+def _is_name(text: str) -> bool:
+    return text[:1] not in ("", *"0123456789") and all(letter in NAME_LETTERS for letter in text)
+
+
+def _assigns(text: str) -> bool:
+    """Whether `text` is ``name=`` or ``name+=``."""
+    return text[-1:] == "=" and _is_name(text[: -2 if text[-2:-1] == "+" else -1])
