@@ -1,6 +1,6 @@
 """A command that runs while locks are held: it ends when they are lost, and they go when it ends.
 
-The command has a process group of its own, which ends with this process however that ends (``harness.leash``). At
+The command has a process group of its own, which ends with this process however that ends (``harness.reaper``). At
 a terminal it stays in ours, so that it can read there and hears what is typed, Ctrl-C among it.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from swarm_hook_core import clock
 from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
 from swarm_mcp.harness import leftover_processes
-from swarm_mcp.harness.leash import Leash
+from swarm_mcp.harness.reaper import Reaper
 from swarm_mcp.store.changes import Changes
 
 LOST = 76
@@ -48,12 +48,12 @@ class Hold:
         Raises OSError where it cannot be started.
         """
         ours = _at_our_terminal()
-        with Changes(self.store.path) as changes, _leashed() as leash:
+        with Changes(self.store.path) as changes, _reaper() as reaper:
             group = os.getpgrp() if ours and os.getpgrp() == os.getpid() else 0
-            # The child fastens itself before it begins, so that it ends with us though we were killed this very moment.
+            # The child tells the reaper before it begins: it ends with us though we are killed this very moment.
             with _passing_on(ours) as pass_on_to:
                 child = subprocess.Popen(
-                    argv, start_new_session=not ours, preexec_fn=lambda: leash.fasten(group or os.getpid())
+                    argv, start_new_session=not ours, preexec_fn=lambda: reaper.watch(group or os.getpid())
                 )
                 pass_on_to(child)
                 threading.Thread(target=lambda: (child.wait(), changes.stop()), daemon=True).start()
@@ -122,14 +122,14 @@ def _at_our_terminal() -> bool:
 
 
 @contextlib.contextmanager
-def _leashed() -> Iterator[Leash]:
-    leash = Leash()
+def _reaper() -> Iterator[Reaper]:
+    reaper = Reaper().start()
     try:
-        yield leash
+        yield reaper
     except BaseException:
-        leash.pull()  # the command may be running, and nobody looks after its locks any more
+        reaper.close()  # the command may be running, and nobody looks after its locks any more
         raise
-    leash.release()
+    reaper.release()
 
 
 @contextlib.contextmanager

@@ -48,9 +48,9 @@ def worker_command(request: DispatchRequest, requester: Mapping) -> WorkerComman
         words = ()
     if not request.spawn:
         return WorkerCommand(spawner, harness, words)
-    from swarm_mcp.harness.demands import left_out, require_possible
     from swarm_mcp.harness.query import EDIT, HarnessQuery
     from swarm_mcp.harness.registry import get
+    from swarm_mcp.harness.requirements import left_out, require_possible
 
     harness = _harness_name(harness, words)
     _require_run_options(request, requester)

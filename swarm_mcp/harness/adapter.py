@@ -1,4 +1,4 @@
-"""What an adapter provides: only what differs between harnesses. The runner (``run``) does the rest."""
+"""What an adapter provides: only what differs between harnesses. The runner (``run``) does everything else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_mcp.harness import outcome
-from swarm_mcp.harness.checks import Check
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery
@@ -38,9 +37,26 @@ class Price(NamedTuple):
     cache_write: float | None = None  # None: as `input`
 
 
+INFO, WARN, ERROR = "info", "warn", "error"  # levels of a check
+
+
+class Check(NamedTuple):
+    """One finding about this machine. `code` never changes for the same finding; `level` is info, warn or error."""
+
+    code: str
+    level: str
+    message: str
+    hint: str = ""
+    detail: str = ""
+
+    def to_dict(self) -> dict:
+        """Return the finding as a JSON object, without empty fields."""
+        return {name: value for name, value in self._asdict().items() if value}
+
+
 class Capabilities(NamedTuple):
-    """What a harness can do. Each flag that is true has a test that shows it. What is not there is refused or said
-    (``demands``)."""
+    """What a harness can do. Each flag that is true has a test that shows it. What a run asks for beyond these is
+    refused, or left out with a warning (``requirements``)."""
 
     resume: bool = False
     fork: bool = False
@@ -86,7 +102,7 @@ class HarnessAdapter(ABC):
 
     @abstractmethod
     def launch(self, query: HarnessQuery, folder: Path) -> Launch:
-        """How to start a child for `query`.
+        """Return how to start a child for `query`.
 
         `folder` is private to this run (mode 0700, outside the checkout) and removed when the run is over, whatever
         happens: configuration files, skills and schemas go there. Nothing else is written.
@@ -94,7 +110,7 @@ class HarnessAdapter(ABC):
 
     @abstractmethod
     def parse(self, line: str, state: dict) -> list[Event]:
-        """The events of one line of standard output; `state` is this run's, to remember things in.
+        """Return the events of one line of standard output; `state` is this run's, to remember things in.
 
         `state` begins with ``query`` (the HarnessQuery that was launched) and ``folder`` (the run's private folder).
 
@@ -103,11 +119,11 @@ class HarnessAdapter(ABC):
         """
 
     def parse_stderr(self, line: str, state: dict) -> list[Event]:
-        """What one line of standard error says besides being one (``raw_stderr`` is the runner's). Never raises."""
+        """Return the events of a line of standard error, beside the runner's own ``raw_stderr``. Never raises."""
         return []
 
     def recorded(self, line: str) -> str:
-        """One line of standard output as ``raw_log``, and with it the record, is to have it. May raise.
+        """Return a line of standard output as ``raw_log``, and with it the record, should have it. May raise.
 
         For a harness that says the same again and again: what is left out has to stand in another line. Called before
         secrets are taken out, so nothing is to be cut in the middle of a text.
@@ -115,45 +131,43 @@ class HarnessAdapter(ABC):
         return line
 
     def finish(self, state: dict) -> list[Event]:
-        """What is left to say once standard output has ended. Never raises."""
+        """Return the events that are only known once standard output has ended. Never raises."""
         return []
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
-        """Error code and one line saying why, None for a run that went well.
+        """Return the error code and one line saying why, None for a run that went well.
 
         Not asked where the runner itself ended the run (abort, timeout, tool loop), nor where the program is missing.
         """
-        from swarm_mcp.harness.errors_of import error_of
-
-        return error_of(ending)
+        return outcome.error_of(ending)
 
     def unknown_session(self, ending: Ending) -> bool:
-        """Whether the run failed because the session to be resumed does not exist (any more)."""
+        """Return whether the run failed because the session to be resumed does not exist (any more)."""
         found = self.error_of(ending)
         return bool(found) and found[0] == outcome.SESSION_NOT_FOUND
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Whether that session can be continued in `cwd` (empty: anywhere); None where only trying would tell.
+        """Return whether that session can be continued in `cwd` (empty: anywhere); None where only trying would tell.
 
         Never runs the harness.
         """
         return None
 
     def format_command(self, name: str) -> str:
-        """How a prompt invokes the skill or command `name`."""
+        """Return how a prompt invokes the skill or command `name`."""
         return f"/{name}"
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        """What can be seen of this harness on this machine, beside what ``checks.common`` looks at: free of side
-        effects, well under 5 s. `config` has ``cwd`` and what a query has. Never raises for what it looks for."""
+        """Return findings about this harness on this machine, beside those of ``checks.common``: without side effects,
+        in well under 5 s. `config` has ``cwd`` and what a query has. Never raises for what it looks for."""
         return []
 
     def listed_models(self) -> list[dict]:
-        """Models to choose from: ``{"name", "short", "context_tokens"}``, without the network."""
+        """Return the models to choose from: ``{"name", "short", "context_tokens"}``, without the network."""
         return [{"name": name, "short": short, "context_tokens": None} for short, name in self.models.items()]
 
     def model(self, query: HarnessQuery) -> str:
-        """The model to ask for: the query's, else ``<NAME>_DEFAULT_MODEL``, short names expanded; empty: its own."""
+        """Return the model to ask for: the query's, else ``<NAME>_DEFAULT_MODEL``, expanded; empty: its own default."""
         from swarm_hook_core.environment import first_set
 
         chosen = query.model.strip() or first_set(f"{self.name.upper().replace('-', '_')}_DEFAULT_MODEL")

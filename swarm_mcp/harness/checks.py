@@ -1,42 +1,25 @@
-"""Looking whether a harness can run here: structured findings, no side effects, under 5 s."""
+"""Whether a harness can run here: structured findings, without side effects, in under 5 s."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
 
-INFO, WARN, ERROR = "info", "warn", "error"
 VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
 # Where the clients keep what even `--version` may write (codex makes a folder of helper programs).
 _SCRATCH = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
-class Check(NamedTuple):
-    """One finding. `code` is the same for the same finding always; `level` info, warn or error."""
-
-    code: str
-    level: str
-    message: str
-    hint: str = ""
-    detail: str = ""
-
-    def to_dict(self) -> dict:
-        """The finding as JSON has it, without what is empty."""
-        return {name: value for name, value in self._asdict().items() if value}
-
-
 def status_of(checks: list[Check]) -> str:
-    """``fail`` where anything is an error, ``warn`` where anything is a warning, else ``pass``."""
+    """Return ``fail`` where anything is an error, ``warn`` where anything is a warning, else ``pass``."""
     levels = {check.level for check in checks}
     return "fail" if ERROR in levels else "warn" if WARN in levels else "pass"
 
 
 def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> dict:
-    """Everything that can be seen of a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
+    """Return everything that can be seen of a harness: ``{"adapter_type", "status", "checks", "tested_at"}``.
 
     `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises for what it looks for;
     warnings never keep anybody from running.
@@ -60,7 +43,7 @@ def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> d
 
 
 def common(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
-    """What every harness needs: its folder, its command, and addresses that are addresses.
+    """Return the checks that every harness has: its folder, its command, its addresses.
 
     Codes: cwd_ok, cwd_relative, cwd_missing, cwd_unreadable; command_ok, command_builtin, command_invalid,
     command_missing, command_broken; version, version_unknown, version_slow; url_invalid.
@@ -69,7 +52,10 @@ def common(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]
 
 
 def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tuple[str, ...]:
-    """The words that start the harness: the configuration's, ``SWARM_HARNESS_<NAME>``, its program. Raises Refused."""
+    """Return the words that start the harness: the configuration's, else ``SWARM_HARNESS_<NAME>``, else its program.
+
+    Raises Refused.
+    """
     import shlex
 
     from swarm_hook_core.environment import identity
@@ -88,7 +74,7 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
 
 
 def version_of(adapter: HarnessAdapter) -> str | None:
-    """The line that an installed harness calls its version; None where it tells none in VERSION_SECONDS."""
+    """Return the version line of an installed harness; None where it tells none in VERSION_SECONDS."""
     found = _command(adapter, {})[-1:]
     return found[0].message if found and found[0].code == "version" else None
 
@@ -192,11 +178,11 @@ def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Ch
 
 
 def is_address(url: object) -> bool:
-    """Whether this is an http or https address with a host."""
+    """Return whether this is an http or https address with a host."""
     from urllib.parse import urlsplit
 
     try:
-        parts = urlsplit(url) if isinstance(url, str) else None
-        return bool(parts and parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1))
+        parts = urlsplit(url if isinstance(url, str) else "")
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""One child process: a group of its own, kept or on a leash, its prompt on standard input."""
+"""One child process: a group of its own, a helper that ends it with us, its prompt on standard input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.harness import leftover_processes
 from swarm_mcp.harness.environment import RUN_ID
 from swarm_mcp.harness.keeper import Keeper
-from swarm_mcp.harness.leash import GATE, Leash
+from swarm_mcp.harness.reaper import GATE, Reaper
 
 PATIENCE_SECONDS = 0.5  # for what closes down by itself once the child is gone: MCP servers, pipes
 STRAY_GRACE_SECONDS = 3.0
@@ -40,7 +40,9 @@ class Child:
             environment = {**environment, "PWD": cwd}
         self._closed = False
         kept = sys.platform.startswith("linux")
-        self._start: Keeper | _OnALeash = (Keeper if kept else _OnALeash)(argv, cwd, dict(environment), self.run_id)
+        self._start: Keeper | _WatchedChild = (Keeper if kept else _WatchedChild)(
+            argv, cwd, dict(environment), self.run_id
+        )
         self._keeper = self._start.pid if kept else 0
         self.pid = self._start.child
         self.started = start_time(self.pid)
@@ -115,28 +117,28 @@ class Child:
         return left
 
 
-class _OnALeash:
-    """A child of this very process, where there is no keeper: what leaves its group is not found."""
+class _WatchedChild:
+    """A child of this very process, where there is no keeper: a reaper ends its group alone."""
 
     def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], _run_id: str):
         # Some shells (dash) lose variables whose names are none to them, such as exported functions of bash. Who has
-        # any is started without the gate, and the leash is fastened a moment later.
+        # any is started without the gate, and the reaper told a moment later.
         gated = all(name.isascii() and name.isidentifier() for name in environment)
         gate = ["/bin/sh", "-c", GATE, "swarm-gate"] if gated else []
         self.greeting = b"go\n" if gated else b""
-        self._leash = Leash()
+        self._reaper = Reaper().start()
         try:
             self._process = subprocess.Popen(
                 [*gate, *argv], bufsize=0, cwd=cwd, env=environment,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
         except BaseException:
-            self._leash.release()
+            self._reaper.release()
             raise
         self.child = self.pid = self._process.pid
-        self._leash.fasten(self.pid)
+        self._reaper.watch(self.pid)
         self.streams = (self._process.stdin, self._process.stdout, self._process.stderr)
-        self.poll, self.wait, self.release = self._process.poll, self._process.wait, self._leash.release
+        self.poll, self.wait, self.release = self._process.poll, self._process.wait, self._reaper.release
 
     @property
     def exit_code(self) -> int | None:

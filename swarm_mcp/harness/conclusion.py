@@ -1,15 +1,22 @@
-"""From how a child ended to how the run ended: the error, the answer, what it took, what is kept of the session."""
+"""From how a child ended to the result of the run; and a failed run as an exception, for callers that want one.
+
+ClientFailed
+└── HarnessError         with its error code and the harness's name
+    ├── NotInstalled     with instructions how to install it
+    └── AuthError        with instructions how to sign in
+"""
 
 from __future__ import annotations
 
 from swarm_hook_core import faults
-from swarm_mcp.harness import errors_of, events, outcome
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.demands import limit_passed, unfit
-from swarm_mcp.harness.event_sink import RUNTIME, Telling
+from swarm_mcp.harness.event_sink import RUNTIME, EventSink
 from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.requirements import limit_passed, schema_mismatch
 from swarm_mcp.harness.resumption import Session, fits, serialize
 from swarm_mcp.harness.usage import cost_of, own_part, priced
 
@@ -17,16 +24,16 @@ LONGEST_MESSAGE = 1000
 
 
 def error_in(adapter: HarnessAdapter, ending: Ending) -> tuple[str, str] | None:
-    """What the adapter says went wrong; what anybody would say, should it fail to."""
+    """Return what the adapter says went wrong; what the general rules say, should the adapter itself fail."""
     try:
         return adapter.error_of(ending)
     except Exception as error:
         faults.record(RUNTIME, adapter.name, f"{type(error).__name__}: {error}")
-        return errors_of.error_of(ending)
+        return outcome.error_of(ending)
 
 
 def is_unknown_session(adapter: HarnessAdapter, ending: Ending) -> bool:
-    """Whether the session that was to be continued is not there."""
+    """Return whether the run failed because the session that was to be continued does not exist."""
     try:
         return bool(adapter.unknown_session(ending))
     except Exception as error:
@@ -42,9 +49,9 @@ def concluded(
     failure: tuple[str, str] | None,
     before: Cost,
 ) -> RunResult:
-    """The result of a run; `failure` is its error code and why, `before` what the session had cost until then.
+    """Return the result of a run; `failure` is its error code and why, `before` what the session had cost until then.
 
-    Times, attempts, record and what is known only to the run are left as they are by default.
+    Times, attempts, record and what else only the run knows keep their defaults.
     """
     given = ending.result or {}
     counted = cost_of(given.get("cost"))
@@ -53,7 +60,7 @@ def concluded(
     cost = priced(own_part(counted, before, adapter.cumulative), adapter.prices, model)
     passed = limit_passed(query, cost.total_cost_usd) if failure is None else ""
     failure = (outcome.BUDGET, passed) if passed else failure
-    wrong = unfit(query, _answer(given, ending, False)) if failure is None else ""
+    wrong = schema_mismatch(query, _structured_answer(given, ending, False)) if failure is None else ""
     failure = (outcome.SCHEMA_MISMATCH, wrong) if wrong else failure
     session_id = ledger.session_id or _session_of(adapter, given)
     kept = None
@@ -80,22 +87,22 @@ def concluded(
         model=model,
         provider=given.get("provider") if isinstance(given.get("provider"), str) else None,
         retry_not_before=_moment(given.get("retry_not_before"), trouble, ledger) if failure else None,
-        result_json=_answer(given, ending, failure is not None),
+        result_json=_structured_answer(given, ending, failure is not None),
     )
 
 
-def announced(telling: Telling, ledger: Ledger, result: RunResult) -> RunResult:
-    """The result as it leaves, scrubbed; the last events of the run are told, the very last of them its result."""
+def announced(sink: EventSink, ledger: Ledger, result: RunResult) -> RunResult:
+    """Return the result without secrets, and emit the run's last events: its error, then its result."""
     names = ("output", "error_message", "result_json", "session_id", "session_params", "model", "provider")
-    clean = {name: telling.scrubber.data(getattr(result, name)) for name in names}
+    clean = {name: sink.scrubber.data(getattr(result, name)) for name in names}
     for name in ("cost", "session_cost"):  # a model's name is the harness's word as well
         cost = getattr(result, name)
-        clean[name] = cost._replace(model=telling.scrubber.data(cost.model))
+        clean[name] = cost._replace(model=sink.scrubber.data(cost.model))
     result = result._replace(**clean)
     told = [error.get("category") for error in ledger.errors]
     if result.is_error and result.error_category not in told:
-        telling.event(events.error(result.error_message or "", result.error_category or outcome.UNKNOWN))
-    telling.event(events.result(
+        sink.event(events.error(result.error_message or "", result.error_category or outcome.UNKNOWN))
+    sink.event(events.result(
         result.output, result.is_error, result.error_category, cost=result.cost.to_dict(),
         error_message=result.error_message, session_id=result.session_id, exit_code=result.exit_code,
         signal=result.signal, timed_out=result.timed_out, duration_ms=result.duration_ms,
@@ -108,8 +115,8 @@ def _session_of(adapter: HarnessAdapter, given: dict) -> str | None:
     return found if isinstance(found, str) and fits(adapter, found) else None
 
 
-def _answer(given: dict, ending: Ending, failed: bool) -> object:
-    """The answer by schema; else, of a run that failed without a result, what it wrote and nobody understood."""
+def _structured_answer(given: dict, ending: Ending, failed: bool) -> object:
+    """The answer by schema; else, of a run that failed without a result, what it wrote and nobody parsed."""
     for name in ("result_json", "structured"):
         if given.get(name) is not None:
             return given[name]
@@ -132,3 +139,28 @@ def _moment(found: object, trouble: dict, ledger: Ledger) -> float | None:
 def _one_line(words: str) -> str:
     line = " ".join(words.split())
     return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 3] + "..."
+
+
+class HarnessError(ClientFailed):
+    """A run failed. `code` is one of ``outcome.ERRORS``, `harness` its harness's name, `result` all that is known."""
+
+    def __init__(self, result: RunResult, instructions: str = ""):
+        super().__init__(f"{result.harness}: {result.error_message}")
+        self.code, self.harness, self.result = result.error_category, result.harness, result
+        self.instructions = instructions
+
+
+class NotInstalled(HarnessError):
+    """The harness is not on this machine."""
+
+
+class AuthError(HarnessError):
+    """The harness is not signed in, or its sign-in was refused."""
+
+
+def checked_result(result: RunResult, adapter: HarnessAdapter) -> RunResult:
+    """Return the result of a run that went well. Raises HarnessError for any other."""
+    if not result.is_error:
+        return result
+    kind = {outcome.NOT_INSTALLED: NotInstalled, outcome.AUTH_FAILED: AuthError}.get(result.error_category or "")
+    raise (kind or HarnessError)(result, adapter.instructions)

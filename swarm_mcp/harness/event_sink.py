@@ -1,4 +1,4 @@
-"""Everything that leaves a run goes through here: scrubbed, written into the record, told to whoever listens."""
+"""Where everything that leaves a run goes through: scrubbed, written into the record, handed to the listeners."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from swarm_mcp.harness.scrub import Scrubber
 RUNTIME = "swarm-run"  # in the fault log
 
 
-class Telling:
-    """The listeners of one run. All are called in the run's own thread, in the order in which they were added."""
+class EventSink:
+    """The record and the listeners of one run. Listeners are called in the run's own thread, in order."""
 
     def __init__(self):
         self.scrubber = Scrubber()
@@ -36,30 +36,30 @@ class Telling:
         self._metas.append(listener)
 
     def meta(self, found: dict) -> None:
-        """What is about to be started."""
+        """Hand on what is about to be started."""
         shown = self.scrubber.data(found)
         if self.record:
             self.record.metadata(shown)
         _call(self._metas, shown)
 
     def event(self, event: Event) -> None:
-        """Something happened."""
+        """Hand on an event."""
         self._pass_on(Event(event.kind, self.scrubber.data(event.data), event.at or time.time()))
 
     def line(self, stream: str, line: str) -> None:
-        """The child wrote a line."""
+        """Hand on a line that the child wrote."""
         shown = self.scrubber.text(line)
         kind = RAW_LOG if stream == "stdout" else RAW_STDERR
         self._pass_on(Event(kind, {"content": shown}, time.time()))
         _call(self._logs, stream, shown + "\n")
 
     def flush(self) -> None:
-        """Let readers of the record see what has been told so far."""
+        """Let readers of the record see what has happened so far."""
         if self.record:
             self.record.flush()
 
     def close(self) -> None:
-        """Nothing follows in this record."""
+        """Close the record, and report its fault if it had one."""
         if self.record:
             self.record.close()
             if self.record.fault:

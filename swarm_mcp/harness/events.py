@@ -11,7 +11,8 @@
 | ``raw_log`` | ``content``: one line as the harness wrote it, scrubbed |
 | ``raw_stderr`` | ``content``: one line of standard error, scrubbed |
 | ``custom`` | ``name`` (``claude.api_retry``), ``data``: whatever has no word of its own here |
-| ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; where it is known what the run took so far ``cost_usd``, ``num_turns``, and ``goes_on`` (false: this was its last answer) |
+| ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; where
+  it is known what the run took so far ``cost_usd``, ``num_turns``, and ``goes_on`` (false: this was its last answer) |
 | ``compaction`` | ``pre_compact_tokens``, ``compact_trigger`` (auto, manual), ``context_total_tokens`` |
 """
 

@@ -104,7 +104,7 @@ class Keeper:
 
     def release(self) -> None:
         """Nothing is left to be ended: let the keeper go. Idempotent."""
-        import subprocess
+        from swarm_mcp.harness.reaper import wait_or_kill
 
         if self._orders < 0:
             return
@@ -116,11 +116,7 @@ class Keeper:
         os.close(orders)
         os.close(self._report)
         self._wake()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:  # stopped by somebody
-            self._process.kill()
-            self._process.wait()
+        wait_or_kill(self._process)
 
 
 def _own_environment() -> dict[str, str]:

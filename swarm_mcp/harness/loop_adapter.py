@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp.harness import outcome
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
 from swarm_mcp.harness.configuration import as_string, parse_object
 from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
 from swarm_mcp.harness.outcome import Ending

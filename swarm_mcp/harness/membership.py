@@ -1,4 +1,4 @@
-"""A run's place among the sessions: an instance of its own, from before the child starts until it is gone.
+"""A run's place in the swarm: its instance, from before the child starts until it is gone, and its row in the store.
 
 The instance lives as long as this process, which supervises the child. What the child's hooks and its MCP
 server report is of the same instance (``store.runs.admit``).
@@ -6,16 +6,24 @@ server report is of the same instance (``store.runs.admit``).
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+import time
+from collections.abc import Iterator
 
+from swarm_hook_core import faults
+from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
 from swarm_hook_core.process import start_time
-from swarm_mcp.domain.run import ENDED
+from swarm_mcp.domain.run import ENDED, RUNNING
 from swarm_mcp.domain.session import RUN_RUNTIME
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.harness import events
+from swarm_mcp.harness.event_sink import RUNTIME
+from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration, new_id
-
-LEASE_SECONDS = 86400
 
 
 class Membership:
@@ -33,11 +41,11 @@ class Membership:
         self._open: Store | None = None
 
     def join(self) -> dict:
-        """Write the run down and register its instance, which the child will adopt; the instance's row.
+        """Write the run's row, register its instance, which the child will adopt, and return the instance's row.
 
         Raises SwarmError: without a place among the others a child must not start.
         """
-        # Kept open until the end, though each deed has one of its own: whoever closes the last connection of a store
+        # Kept open until the end, though each step has one of its own: whoever closes the last connection of a store
         # has to fold its journal in, which takes longer than everything else here.
         self._open = store = Store(self._path)
         try:
@@ -53,15 +61,15 @@ class Membership:
         return row
 
     def bind(self, pid: int, started: str) -> None:
-        """The child has been started: what it reports is this run's."""
+        """Note which process the child is: what it reports is this run's."""
         self._quietly(lambda store: store.runs.update(self.run_id, child_pid=pid, child_start=started))
 
     def beat(self) -> None:
-        """A sign of life; an instance that somebody has removed meanwhile is registered again."""
+        """Give a sign of life; register the instance again where somebody has removed it."""
         self._quietly(self._renew)
 
     def free(self) -> None:
-        """The child has ended and another may follow: whatever session it reported is over."""
+        """End the session that the child reported, once the child has ended and another may follow."""
         self._quietly(lambda store: store.runs.take_back(self.instance_id))
 
     def leave(self) -> None:
@@ -98,15 +106,114 @@ class Membership:
                 runtime=RUN_RUNTIME,
                 session_id=self.run_id,
                 client=(os.getpid(), start_time(os.getpid())),
-                lease_seconds=LEASE_SECONDS,
+                lease_seconds=DEFAULT_LEASE_SECONDS,
             )
         )
 
-    def _quietly(self, deed) -> None:
+    def _quietly(self, step) -> None:
         try:
             with Store(self._path, busy_seconds=2.0) as store:
-                deed(store)
+                step(store)
         except SwarmError as error:
-            from swarm_hook_core import faults
-
             faults.record(RUN_RUNTIME, "membership", str(error))
+
+
+LAST_WORD_SECONDS = 15.0  # a busy store is waited for with the result
+POLL_SECONDS = 0.5  # between two looks at what others ask of the run
+
+
+class RunRow:
+    """The row of a run that this process supervises. A store that cannot be used for a moment never disturbs the run:
+    what could not be written is written the next time.
+
+    Methods may be called from several threads; each opens the store for itself.
+    """
+
+    def __init__(self, run_id: str, path: str | None = None):
+        self.run_id = run_id
+        self._path = path
+        self._looked = 0.0
+        self._begun = False
+        self._unwritten: dict = {}
+        self._busy_seconds = 2.0
+
+    def begun(self) -> None:
+        """Note that the child runs. Only the first call does something."""
+        if not self._begun:
+            self._begun = True
+            self.write(state=RUNNING)
+
+    def note(self, event: Event) -> None:
+        """Write down what the row has a column for."""
+        if event.kind == events.SESSION_INIT and event.data.get("session_id"):
+            model = event.data.get("model")
+            self.write(session_id=event.data["session_id"], **({"model": model} if model else {}))
+
+    def asked(self) -> str:
+        """Return what somebody asks of the run (``store.runs.CONTROLS``), empty for nothing; looks twice a second."""
+        now = time.monotonic()
+        if now - self._looked < POLL_SECONDS:
+            return ""
+        self._looked = now
+        try:
+            with Store(self._path, read_only=True, busy_seconds=0.2) as store:
+                row = store.runs.get(self.run_id)
+        except SwarmError:
+            return ""
+        return (row or {}).get("control") or ""
+
+    def close(self, result: RunResult) -> None:
+        """Write down how the run ended."""
+        shown = result.to_dict()
+        self._busy_seconds = LAST_WORD_SECONDS  # nobody is kept waiting by now, and nothing follows
+        self.write(
+            state=ENDED, control=None, session_id=result.session_id, session_params=result.session_params,
+            cost_usd=result.cost.total_cost_usd, usage=shown["usage"], result=shown,
+            **({"model": result.model} if result.model else {}), **({"record": result.record} if result.record else {}),
+        )  # fmt: skip
+
+    def write(self, **columns: object) -> None:
+        """Write columns of the row, and those that could not be written before."""
+        self._unwritten = {**self._unwritten, **columns}
+        try:
+            with Store(self._path, busy_seconds=self._busy_seconds) as store:
+                store.runs.update(self.run_id, **self._unwritten)
+            self._unwritten = {}
+        except SwarmError:
+            pass
+
+
+BEAT_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def joined(membership) -> Iterator[None]:
+    """Hold a place in the swarm while the block runs; `membership` None does nothing. Raises what `join` raises.
+
+    A thread gives the signs of life: the store may keep it waiting, and the child's pipes must not fill meanwhile.
+    """
+    if membership is None:
+        yield
+        return
+    membership.join()
+    over = threading.Event()
+    pulse = threading.Thread(target=_beat, args=(membership, over), daemon=True)
+    pulse.start()
+    try:
+        yield
+    finally:
+        over.set()
+        pulse.join(BEAT_SECONDS)
+        try:
+            membership.leave()
+        except Exception as error:  # what the run came to is not to be lost over this
+            faults.record(RUNTIME, "leave", faults.describe(error))
+
+
+def _beat(membership, over: threading.Event) -> None:
+    beat = getattr(membership, "beat", None)
+    while beat and not over.wait(BEAT_SECONDS):
+        try:
+            beat()
+        except Exception as error:  # the next one may be heard
+            faults.record(RUNTIME, "beat", faults.describe(error))

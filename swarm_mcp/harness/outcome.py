@@ -1,7 +1,11 @@
-"""How a run ended."""
+"""How a run ended: error codes, costs, the child's ending and the result; and the error code that a text speaks of.
+
+The patterns are for harnesses that have nothing better to say of their failures than what they print.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED = "auth_failed", "not_installed", "rate_limited"
@@ -16,6 +20,7 @@ ERRORS = (
 )  # fmt: skip
 # What may work if it is tried again later, unchanged.
 TRANSIENT = frozenset({RATE_LIMITED, UNREACHABLE})
+SUMMARY_LENGTH = 400  # characters of the output that stand for it in a list
 
 
 class Cost(NamedTuple):
@@ -33,7 +38,7 @@ class Cost(NamedTuple):
     model: str | None = None
 
     def to_dict(self) -> dict:
-        """The fields by name."""
+        """Return the fields by name."""
         return self._asdict()
 
 
@@ -92,7 +97,7 @@ class RunResult(NamedTuple):
     attempts: int = 1
 
     def to_dict(self) -> dict:
-        """The result as one JSON object, with ``usage``, ``cost_usd``, ``summary`` and more names for the same."""
+        """Return the result as one JSON object, with ``usage``, ``cost_usd``, ``summary`` and other names."""
         shown = {**self._asdict(), "cost": self.cost.to_dict(), "session_cost": self.session_cost.to_dict()}
         shown.update(
             cost_usd=self.cost.total_cost_usd,
@@ -102,11 +107,84 @@ class RunResult(NamedTuple):
                 "cached": self.cost.cache_read_tokens,
             },
             session_display_id=self.session_id,
-            summary=self.output[:SUMMARY],
+            summary=self.output[:SUMMARY_LENGTH],
             error_family=("transient" if self.error_category in TRANSIENT else "permanent") if self.is_error else None,
             failure_reason=self.error_message,
         )
         return shown
 
 
-SUMMARY = 400  # characters of the output that stand for it in a list
+LONGEST_LINE = 500
+NOTHING_RAN = (126, 127)  # a shell, or env, that found no program, or one that cannot be run
+# A program may print these about anything that it works with: they count only as its own error.
+AMBIGUOUS = (UNREACHABLE, MODEL_NOT_FOUND)
+# In this order: what is said more precisely comes first.
+PATTERNS = tuple(
+    (code, re.compile(pattern, re.I))
+    for code, pattern in (
+        (SESSION_IN_USE, r"session (?:id )?\S* ?is already in use|session.{0,60}locked by another"),
+        (SESSION_NOT_FOUND,
+         r"no (?:conversation|session|rollout|thread)s? found|(?:session|conversation|thread)\b.{0,80}\bnot found"
+         r"|no such (?:session|thread|conversation)|unknown (?:session|thread)"),
+        (CONTEXT_OVERFLOW,
+         r"context[ _](?:length|window)[ _]?(?:exceeded|overflow)|prompt is too long|maximum context length"
+         r"|input.{0,20}exceeds the context"),
+        (BUDGET,
+         r"max[_ -]?budget|budget (?:exceeded|limit)|credit balance is too low|insufficient_quota|quota exceeded"
+         r"|exceeded your current quota|max[_ -]?turns"),
+        (RATE_LIMITED,
+         r"\b429\b|rate[ _-]?limit|too many requests|overloaded|\b529\b|usage limit|server is busy"),
+        (AUTH_FAILED,
+         r"\b401\b|\b403\b|unauthori[sz]ed|authentication|invalid (?:x-)?api[- _]?key|incorrect api key"
+         r"|not logged in|please (?:run /)?log ?in|no api key|missing api key"),
+        (MODEL_NOT_FOUND,
+         r"model_not_found|\bmodel\b.{0,80}(?:does not exist|not found|may not exist|is not available)|no such model"
+         r"|(?:unknown|invalid) model|not_found_error.{0,60}\bmodel:|model \S+ is not supported"),
+        (UNREACHABLE,
+         r"ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|connection (?:refused|error"
+         r"|failed|reset|timed out)|error sending request|cannot be reached|could not (?:connect|resolve host)"
+         r"|failed to connect|fetch failed|waiting for network|name or service not known|network is unreachable"),
+    )
+)  # fmt: skip
+
+
+def error_of(ending: Ending) -> tuple[str, str] | None:
+    """Return the error code and one line saying why, None for a run that went well."""
+    result = ending.result or {}
+    if not ending.exit_code and not ending.signal and not result.get("is_error"):
+        return None
+    if ending.exit_code in NOTHING_RAN and not ending.native_lines:
+        return NOT_INSTALLED, line_of(ending.stderr) or _how(ending)
+    said = [str(found.get("message") or "") for found in ending.errors]
+    answer = result.get("output") if result.get("is_error") else ""
+    own = str(result.get("error_message") or result.get("error") or answer or "")
+    printed = (ending.stderr, ending.stdout if ending.result is None else "")
+    for text in (own, *reversed(said), *printed):
+        code = code_of(text)
+        if code and not (text in printed and code in AMBIGUOUS):
+            return code, line_of(text, code)
+    named = [result.get("error_category"), *(found.get("category") for found in reversed(ending.errors))]
+    code = next((name for name in named if name in ERRORS), UNKNOWN)
+    words = next((line_of(text) for text in (own, *reversed(said), ending.stderr, ending.stdout) if text.strip()), "")
+    if code == UNKNOWN and (ending.result is None or ending.signal):
+        code = PROCESS_CRASHED
+    return code, words or _how(ending)
+
+
+def code_of(text: str) -> str:
+    """Return the error code that `text` speaks of, empty for none."""
+    return next((code for code, pattern in PATTERNS if pattern.search(text)), "")
+
+
+def line_of(text: str, code: str = "") -> str:
+    """Return the line of `text` that says why: the one that speaks of `code`, else the last that is not blank."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    pattern = dict(PATTERNS).get(code)
+    found = next((line for line in lines if pattern.search(line)), "") if pattern else ""
+    return (found or (lines[-1] if lines else ""))[:LONGEST_LINE]
+
+
+def _how(ending: Ending) -> str:
+    if ending.signal:
+        return f"the process was ended by signal {ending.signal}"
+    return f"the process ended with exit code {ending.exit_code}"

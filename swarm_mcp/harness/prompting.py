@@ -1,7 +1,7 @@
-"""What a worker is told: its task, what it finds in its environment, and what stands before its own instructions.
+"""What a worker is told: the prompt for its task, its environment, and an addition to its system prompt.
 
-A template has ``{{path.to.value}}`` in it; what a path leads to is put in as text, and nothing where it leads nowhere.
-What was put in is not looked at again, so no task can reach a value by naming it.
+A template has ``{{path.to.value}}`` in it, which the value's text replaces; a path that leads nowhere is left out.
+Values that were put in are not expanded again, so no task can reach another value by naming it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ what is left; it becomes the result of the task.
 
 
 def filled(template: str, values: Mapping[str, object]) -> str:
-    """The template with values put in. A path names members of objects and places in lists."""
+    """Return the template with values put in. A path names members of objects and indexes of lists."""
     return _PLACE.sub(lambda match: _text(_found(values, match.group(1))), template)
 
 
 def template_values(query: HarnessQuery, harness: str = "", **more: object) -> dict:
-    """What templates can name: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
+    """Return what templates can name: agentId, companyId (the scope), runId, company, agent, run, and `more`."""
     return {
         "agentId": query.instance_id,
         "companyId": query.scope,
@@ -65,13 +65,12 @@ def task_prompt(
     context: Mapping[str, object] = {},
     template: str = "",
 ) -> str:
-    """What a worker is told to do.
+    """Return the prompt of a worker.
 
-    `task` is the task's row, `message` the words of whoever hands it over. `previous_progress` is what an earlier
-    run of the task had reached. `template`: else the file that ``SWARM_WORKER_TEMPLATE`` names, else
-    DEFAULT_TEMPLATE; beside `template_values` it can name task, title (in quotes), context, message, asked (the same as a quotation),
-    details, progress. Raises Refused
-    where that file cannot be read.
+    `task` is the task's row, `message` the words of the session that hands it over. `previous_progress` is how far an
+    earlier run of the task came. `template` defaults to the file that ``SWARM_WORKER_TEMPLATE`` names, else to
+    DEFAULT_TEMPLATE; beside `template_values` it can name task, title (in quotes), context, message, asked (the
+    message as a quotation), details, progress. Raises Refused where that file cannot be read.
     """
     told = safe(message.strip() or str(task.get("title") or ""))
     values = template_values(
@@ -89,7 +88,7 @@ def task_prompt(
 
 
 def chosen_template() -> str:
-    """The template that this user has set, else DEFAULT_TEMPLATE. Raises Refused where it cannot be read."""
+    """Return the user's template, else DEFAULT_TEMPLATE. Raises Refused where it cannot be read."""
     path = os.path.expanduser(os.environ.get("SWARM_WORKER_TEMPLATE", "").strip())
     if not path:
         return DEFAULT_TEMPLATE
@@ -103,13 +102,13 @@ def chosen_template() -> str:
 def system_prompt(
     query: HarnessQuery, *, skills: Iterable[str] = (), tools: Iterable[str] = (), extra: str = ""
 ) -> str:
-    """What stands behind a harness's own instructions, in this order; what there is nothing to say of is left out.
+    """Return what is added to a harness's own instructions, in this order, without empty sections.
 
     Role, identity, the skills in these folders (name and description; for harnesses that do not list them
     themselves), tools, the text in ``SYSTEM_PROMPT``, and `extra`, which is about this task. No section has more
     than SECTION_LIMIT characters, the whole not more than TOTAL_LIMIT.
     """
-    from swarm_mcp.harness.skills import described
+    from swarm_mcp.harness.plugin import described
 
     who = [f"You are session {query.instance_id} of the swarm in {query.scope}."] if query.instance_id else []
     who += [f"Your label: {label(query.label)}"] if query.label else []
@@ -129,8 +128,8 @@ def system_prompt(
 
 
 def with_system_prompt(query: HarnessQuery, adapter: HarnessAdapter) -> HarnessQuery:
-    """The query with `system_prompt` behind its own words; unchanged where the harness has no place for any."""
-    from swarm_mcp.harness.skills import skill_folders
+    """Return the query with `system_prompt` added; unchanged where the harness cannot be given one."""
+    from swarm_mcp.harness.plugin import skill_folders
 
     if not adapter.capabilities.append_system_prompt:
         return query
@@ -141,7 +140,7 @@ def with_system_prompt(query: HarnessQuery, adapter: HarnessAdapter) -> HarnessQ
 
 
 def run_environment(query: HarnessQuery, context: Mapping[str, object] = {}, token: str = "") -> dict[str, str]:
-    """The environment of a worker, in layers of which the later win: who it is, why it runs, what the user set.
+    """Return the environment of a worker; of its layers the later win: who it is, why it runs, what the user set.
 
     `context` may have wake_reason, message_id, approval_id, approval_status and linked_task_ids (a list).
     `token` becomes SWARM_API_KEY where the user has not set that.

@@ -12,30 +12,25 @@ from pathlib import Path
 
 from swarm_hook_core import faults
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.harness import events, outcome, record
+from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.attempt import Attempt, NotStarted
-from swarm_mcp.harness.belonging import belonging
 from swarm_mcp.harness.child import Child
-from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
-from swarm_mcp.harness.demands import Unsupported, left_out, require_possible
-from swarm_mcp.harness.event_sink import RUNTIME, Telling
+from swarm_mcp.harness.child_output import StopRequest
+from swarm_mcp.harness.conclusion import announced, checked_result, concluded, error_in, is_unknown_session
+from swarm_mcp.harness.event_sink import RUNTIME, EventSink
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.interruption import ended_at_exit
 from swarm_mcp.harness.ledger import Ledger
+from swarm_mcp.harness.membership import joined
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.private_folder import private_folder
 from swarm_mcp.harness.query import HarnessQuery, checked
 from swarm_mcp.harness.record import Record
+from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
 from swarm_mcp.harness.resumption import Resumption, decide
-from swarm_mcp.harness.watching import Urge
+from swarm_mcp.harness.run_attempt import NotStarted, RunAttempt
 
 NOTHING = Ending(None)
-
-
-def record_folder() -> str:
-    """Where the records of runs lie: a folder for each run."""
-    return record.default_folder()
 
 
 class Run:
@@ -60,10 +55,10 @@ class Run:
         self._query = query._replace(run_id=self.run_id, instance_id=instance_id)
         self._membership, self._previous = membership, previous
         self._folder = record_folder
-        self._telling = Telling()
-        self._telling.record = self._new_record()
+        self._sink = EventSink()
+        self._sink.record = self._new_record()
         self._ledger = Ledger(adapter.name)
-        self._urge = Urge()
+        self._stop = StopRequest()
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
         self._child: tuple[int, str] | None = None
@@ -76,81 +71,81 @@ class Run:
 
     @property
     def record(self) -> str:
-        """Path of the record."""
-        return self._telling.record.path if self._telling.record else ""
+        """Path of the record (of the last attempt's)."""
+        return self._sink.record.path if self._sink.record else ""
 
     @property
     def session_id(self) -> str | None:
         """The harness's session, None until it is known."""
         known = self._ledger.session_id
-        return known and self._telling.scrubber.text(known)
+        return known and self._sink.scrubber.text(known)
 
     @property
     def child(self) -> tuple[int, str] | None:
-        """Pid and start time of the child while it runs."""
+        """Pid and start time of the child while it runs, else None."""
         return self._child
 
     def on_event(self, listener: Callable[[Event], object]) -> Run:
         """Call `listener` with every event, in the run's own thread."""
-        self._telling.on_event(listener)
+        self._sink.on_event(listener)
         return self
 
     def on_log(self, listener: Callable[[str, str], object]) -> Run:
         """Call `listener` with ``("stdout" | "stderr", line)``, scrubbed."""
-        self._telling.on_log(listener)
+        self._sink.on_log(listener)
         return self
 
     def on_meta(self, listener: Callable[[dict], object]) -> Run:
         """Call `listener` with a child's metadata before it is started."""
-        self._telling.on_meta(listener)
+        self._sink.on_meta(listener)
         return self
 
     def start(self) -> Run:
-        """Begin; returns at once. Raises Refused for a query that cannot be meant, or that the harness cannot do."""
+        """Start the run in a thread of its own. Raises Refused for a query that makes no sense or cannot be done."""
         require_possible(self._adapter, checked(self._query))
         if self._thread is None:
             self._began = time.monotonic()
             ended_at_exit(self)
-            # A daemon: should its process end regardless, the leash ends the child.
+            # A daemon: should its process end regardless, its keeper or reaper ends the child.
             self._thread = threading.Thread(target=self._main, name=f"run-{self.run_id[:8]}", daemon=True)
             self._thread.start()
         return self
 
     def wait(self, timeout: float | None = None) -> RunResult | None:
-        """The result, once there is one; None after `timeout` seconds without."""
+        """Wait for the run's end and return its result; None where it has not ended after `timeout` seconds."""
         self._over.wait(timeout)
         return self._result
 
     def abort(self, reason: str = "") -> None:
-        """End the run. From any thread, from a signal handler, any number of times; without effect once it is over."""
-        self._urge.give(outcome.ABORTED, reason or "it was cancelled")
+        """End the run. May be called from any thread or signal handler, and again; has no effect once it is over."""
+        self._stop.give(outcome.ABORTED, reason or "it was cancelled")
 
     # --------------------------------------------------------------- the thread
 
     def _main(self) -> None:
         result = RunResult(self.run_id, self._adapter.name, is_error=True, error_category=outcome.UNKNOWN)
         try:
-            self._result = self._announced(self._conduct())
+            self._result = self._announced(self._carry_out())
         except BaseException as error:  # a bug of ours: whoever waits has to hear of an end all the same
             faults.record(RUNTIME, "run", faults.describe(error))
             result = result._replace(error_message=f"the run failed inside: {type(error).__name__}", record=self.record)
             self._result = result
-            self._telling.event(events.result("", True, outcome.UNKNOWN, error_message=result.error_message))
+            self._sink.event(events.result("", True, outcome.UNKNOWN, error_message=result.error_message))
         finally:
             self._result = self._result or result
-            self._telling.close()
+            self._sink.close()
             self._over.set()
 
-    def _conduct(self) -> RunResult:
-        self._telling.record.open()
+    def _carry_out(self) -> RunResult:
+        self._sink.record.open()
         try:
-            with belonging(self._membership), private_folder() as folder, self._tools() as tools:
-                return self._tried(self._equipped(tools), folder)
+            with joined(self._membership), private_folder() as folder, self._tools() as tools:
+                return self._attempt_twice_at_most(self._equipped(tools), folder)
         except (SwarmError, OSError) as error:
             code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
             return self._concluded(NOTHING, (code, str(error)), Cost())
 
-    def _tried(self, query: HarnessQuery, folder: Path) -> RunResult:
+    def _attempt_twice_at_most(self, query: HarnessQuery, folder: Path) -> RunResult:
         """One attempt, and a fresh one where the session to be continued does not exist."""
         resumption = decide(self._adapter, query, self._previous)
         self._forget = resumption.forget
@@ -158,32 +153,32 @@ class Run:
         if resumption.refused:
             self._admit(events.error(f"{resumption.refused}; a new session begins", outcome.SESSION_NOT_FOUND))
             self._ledger.errors.clear()  # told; it is no error of the run
-        ending, failure, attempt = self._attempted(query, folder)
-        if query.resume_session_id and not attempt.told and is_unknown_session(self._adapter, ending):
+        ending, failure, attempt = self._attempt(query, folder)
+        if query.resume_session_id and not attempt.was_stopped and is_unknown_session(self._adapter, ending):
             self._forget = True
             self._admit(events.error(
                 f"session {query.resume_session_id} does not exist any more; a new session begins",
                 outcome.SESSION_NOT_FOUND,
             ))  # fmt: skip
             self._ledger.again()
-            self._telling.close()
-            self._telling.record = self._new_record()
-            self._telling.record.open()
+            self._sink.close()
+            self._sink.record = self._new_record()
+            self._sink.record.open()
             resumption = Resumption()
-            ending, failure, attempt = self._attempted(query._replace(resume_session_id=""), folder)
+            ending, failure, attempt = self._attempt(query._replace(resume_session_id=""), folder)
         self._forget = self._forget or attempt.strayed
         before = Cost() if attempt.strayed else resumption.before
         return self._concluded(ending, failure, before)
 
-    def _attempted(self, query: HarnessQuery, folder: Path) -> tuple[Ending, tuple[str, str] | None, Attempt]:
+    def _attempt(self, query: HarnessQuery, folder: Path) -> tuple[Ending, tuple[str, str] | None, RunAttempt]:
         self._attempts += 1
         own = folder / str(self._attempts)
         own.mkdir(mode=0o700)
-        attempt = Attempt(self._adapter, query, self._telling, self._ledger, self._urge)
+        attempt = RunAttempt(self._adapter, query, self._sink, self._ledger, self._stop)
         attempt.notes = left_out(self._adapter, self._query)
-        if self._urge.reason:
-            attempt.told = True
-            return NOTHING, self._urge.reason, attempt
+        if self._stop.reason:
+            attempt.was_stopped = True
+            return NOTHING, self._stop.reason, attempt
         until = self._began + query.timeout_seconds if query.timeout_seconds else 0.0
         try:
             ending = attempt.run(own, self._attempts, until, self._started)
@@ -191,7 +186,7 @@ class Run:
             return NOTHING, (error.code, str(error)), attempt
         finally:
             self._child = None
-        return ending, self._urge.reason if attempt.told else error_in(self._adapter, ending), attempt
+        return ending, self._stop.reason if attempt.was_stopped else error_in(self._adapter, ending), attempt
 
     def _started(self, child: Child) -> None:
         self._child = (child.pid, child.started)
@@ -212,10 +207,10 @@ class Run:
         return ToolServer(self._query.client_tools)
 
     def _equipped(self, tools) -> HarnessQuery:
-        """The query with all servers and skills that the child is to have."""
+        """The query with all servers and skills that the child gets."""
         from swarm_mcp.harness.client_tools import with_tools
+        from swarm_mcp.harness.plugin import skill_folders
         from swarm_mcp.harness.servers import servers_for
-        from swarm_mcp.harness.skills import skill_folders
 
         query = self._query
         servers = servers_for(query)
@@ -225,13 +220,28 @@ class Run:
 
     def _admit(self, event: Event) -> None:
         for admitted in self._ledger.admit(event):
-            self._telling.event(admitted)
+            self._sink.event(admitted)
 
     def _concluded(self, ending: Ending, failure: tuple[str, str] | None, before: Cost) -> RunResult:
         return concluded(self._adapter, self._query, self._ledger, ending, failure, before)
 
     def _announced(self, result: RunResult) -> RunResult:
-        return announced(self._telling, self._ledger, result._replace(
+        return announced(self._sink, self._ledger, result._replace(
             clear_session=self._forget, attempts=self._attempts, record=self.record,
             duration_ms=int((time.monotonic() - self._began) * 1000),
         ))  # fmt: skip
+
+
+def answer(adapter: HarnessAdapter, query: HarnessQuery, listener=None, **more: object) -> RunResult:
+    """Run `query` to its end and return the result; `more` as `Run` has it. Raises HarnessError for a run that failed,
+    and what `Run.start` raises."""
+    run = Run(adapter, query, **more)
+    if listener:
+        run.on_event(listener)
+    result = None
+    try:
+        result = run.start().wait()
+    finally:
+        if result is None:  # interrupted: nothing may go on behind whoever asked
+            run.abort("interrupted")
+    return checked_result(result, adapter)

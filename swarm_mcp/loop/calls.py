@@ -118,7 +118,7 @@ def _execute(loop, path: str, made: Call) -> tuple[str, bool]:
     text = json.dumps(made.input, ensure_ascii=False)
     ran = running.run(
         [path, "--exec"], text + "\n", env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
-        undertaker=loop.undertaker, together=True,
+        reaper=loop.reaper, together=True,
     )  # fmt: skip
     if ran.timed_out:
         return f"{ran.out}\nerror: {made.name} took longer than {seconds:.0f} s and was ended".lstrip("\n"), True
@@ -135,7 +135,7 @@ def _asked(loop, path: str) -> dict | None:
     if key not in _schemas:
         ran = running.run(
             [path, "--schema"], env=loop.environment("assemble"), cwd=loop.settings.folder, seconds=SCHEMA_SECONDS,
-            undertaker=loop.undertaker,
+            reaper=loop.reaper,
         )  # fmt: skip
         _schemas[key] = _schema(ran.out) if ran.code == 0 else None
         if _schemas[key] is None:

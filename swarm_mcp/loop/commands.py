@@ -151,14 +151,14 @@ def provider(words: list[str]) -> int:
 
 
 def _execute(name: str) -> int:
-    from swarm_mcp.loop.undertaker import Undertaker
+    from swarm_mcp.harness.reaper import Reaper
 
     class Place:
         """What a built-in tool asks of its run, from the environment."""
 
         settings = Settings(os.environ.get("HARNESS_ROOT", ""))
         sources = [path for path in os.environ.get("HARNESS_SOURCES", "").split(":") if path]
-        undertaker = Undertaker()
+        reaper = Reaper()
         path = os.environ.get("HARNESS_SESSION", "")
         session = session.Session(path, {}) if path else None
         cwd = os.environ.get("HARNESS_CWD") or _session_folder(path) or os.getcwd()
@@ -183,7 +183,7 @@ def _execute(name: str) -> int:
     try:
         text, error = tools.run(Place, call("call", name, given))
     finally:
-        Place.undertaker.close()
+        Place.reaper.close()
     print(text)
     return 1 if error else 0
 

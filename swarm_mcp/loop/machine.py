@@ -7,6 +7,7 @@ import sys
 import threading
 from typing import NamedTuple
 
+from swarm_mcp.harness.reaper import Reaper
 from swarm_mcp.loop import pipeline, sources, stages
 from swarm_mcp.loop.failure import FAILED, TOO_LONG
 from swarm_mcp.loop.guard import Guard
@@ -17,7 +18,6 @@ from swarm_mcp.loop.providers.choice import Provider
 from swarm_mcp.loop.report import Report
 from swarm_mcp.loop.session import Session
 from swarm_mcp.loop.settings import Settings
-from swarm_mcp.loop.undertaker import Undertaker
 
 STEPS_PER_TURN = 3
 
@@ -40,7 +40,7 @@ class Loop:
         self.session: Session | None = None
         self.provider: Provider | None = None
         self.sources: list[str] = []
-        self.undertaker = Undertaker()
+        self.reaper = Reaper()
         self.guard = Guard()
         self.servers = Servers()
         self.greeting = ""
@@ -122,7 +122,7 @@ class Loop:
     def close(self) -> None:
         """End what was started."""
         self.servers.close()
-        self.undertaker.close()
+        self.reaper.close()
 
 
 def _failed(context: dict) -> Ended:

@@ -10,11 +10,11 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from swarm_mcp.loop.undertaker import Undertaker
+from swarm_mcp.harness.reaper import Reaper
 
 LONGEST = 4 * 1024 * 1024  # bytes of output that are read; what talks more is not answering
 SHORT = 4096  # bytes that every pipe takes at once
-# A command begins when the undertaker knows of it: were we killed in between, nobody would end it.
+# A command begins when the reaper knows of it: were we killed in between, nobody would end it.
 _ON_WORD = 'read -r go || exit 125; exec "$@"'
 
 
@@ -35,12 +35,12 @@ def run(
     env: Mapping[str, str],
     cwd: str,
     seconds: float = 0.0,
-    undertaker: Undertaker | None = None,
+    reaper: Reaper | None = None,
     together: bool = False,
 ) -> Ran:
     """Run `argv` on the text `stdin`. What cannot be started ends with 126 and says why on `err`.
 
-    `seconds` 0: no limit. With an `undertaker` the command has a process group of its own, which is ended when time
+    `seconds` 0: no limit. With an `reaper` the command has a process group of its own, which is ended when time
     is up. `together`: standard error goes to `out`. Output goes through files: a command that leaves something
     running behind, which keeps its output open, is over all the same.
     """
@@ -49,27 +49,27 @@ def run(
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", _ON_WORD, argv[0], *argv] if undertaker else argv, stdin=subprocess.PIPE, stdout=out,
+                ["/bin/sh", "-c", _ON_WORD, argv[0], *argv] if reaper else argv, stdin=subprocess.PIPE, stdout=out,
                 stderr=subprocess.STDOUT if together else err, env=dict(env), cwd=cwd,
-                start_new_session=undertaker is not None,
+                start_new_session=reaper is not None,
             )  # fmt: skip
         except (OSError, ValueError) as error:
             why = f"{argv[0]}: {getattr(error, 'strerror', None) or error}"
             return Ran(126, why if together else "", why)
         timed_out = False
         try:
-            if undertaker:
-                undertaker.watch(child.pid)
-            _give(child, (b"go\n" if undertaker else b"") + data)
+            if reaper:
+                reaper.watch(child.pid)
+            _give(child, (b"go\n" if reaper else b"") + data)
             child.wait(seconds or None)
         except subprocess.TimeoutExpired:
             timed_out = True
-            _end(child, undertaker)
+            _end(child, reaper)
         except BaseException:
-            _end(child, undertaker)
+            _end(child, reaper)
             raise
-        if undertaker:
-            undertaker.forget(child.pid)
+        if reaper:
+            reaper.forget(child.pid)
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         return Ran(code, _text(out), _text(err), timed_out, time.monotonic() - begun)
 
@@ -91,9 +91,9 @@ def _give(child: subprocess.Popen, data: bytes) -> None:
         threading.Thread(target=write, daemon=True).start()
 
 
-def _end(child: subprocess.Popen, undertaker: Undertaker | None) -> None:
-    if undertaker:
-        undertaker.end(child.pid, child)
+def _end(child: subprocess.Popen, reaper: Reaper | None) -> None:
+    if reaper:
+        reaper.end(child.pid, child)
     else:
         child.kill()
         child.wait()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from swarm_mcp.harness.requirements import mismatch
+
 TRIES = 2
 
 
@@ -37,20 +39,3 @@ def structured(output: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def mismatch(found: object, wanted: dict) -> str:
-    """In what an answer does not follow the schema `wanted`, empty where it does; None is one that is no JSON."""
-    if found is None:
-        return "it is no JSON"
-    try:
-        from jsonschema import Draft202012Validator
-    except ImportError:
-        missing = [name for name in wanted.get("required", []) if not isinstance(found, dict) or name not in found]
-        return f"it lacks {', '.join(map(str, missing))}" if missing else ""
-    try:
-        error = next(iter(sorted(Draft202012Validator(wanted).iter_errors(found), key=lambda e: len(e.path))), None)
-    except Exception as error:
-        del error
-        return ""
-    return "" if error is None else f"{error.json_path}: {error.message[:200]}"

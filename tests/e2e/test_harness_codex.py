@@ -231,8 +231,8 @@ def test_a_users_plugin_and_ours_are_not_both_there(agent: Codex) -> None:
 
 def test_this_codex_counts_trust_as_we_do(agent: Codex) -> None:
     program = shutil.which("codex")
-    hooks = codex_hooks.wired(plugin_folder())
-    assert program and codex_hooks.asked(program, hooks) == codex_hooks.hashes(hooks)
+    hooks = codex_hooks.plugin_hooks(plugin_folder())
+    assert program and codex_hooks.hashes_from_codex(program, hooks) == codex_hooks.hashes(hooks)
     found = {check.code for check in codex.checks({"cwd": str(agent.ground.checkout)})}
     assert {"codex_hooks", "codex_provider_key"} <= found
     names = {entry["name"] for entry in codex.listed_models()}

@@ -30,7 +30,7 @@ POLL_SECONDS = 0.5
 
 def run(args) -> int:
     """Print the transcript of one run."""
-    from swarm_mcp.harness.playback import events_in
+    from swarm_mcp.harness.record import events_in
 
     words = [word for word in args.words if word != "-f"]
     if len(words) != 1:
@@ -45,7 +45,7 @@ def run(args) -> int:
     if args.json:
         return _as_json(row, events, follow)
     from swarm_mcp.cli import colour
-    from swarm_mcp.harness.live import Live
+    from swarm_mcp.cli.live import Live
 
     live = Live(sys.stdout, colour=colour.wanted(), debug=bool(os.environ.get("SWARM_DEBUG")))
     for event in events:

@@ -50,9 +50,9 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
 def run(args) -> int:
     """Run the agent to its end; print its answer."""
     from swarm_mcp.harness import registry
-    from swarm_mcp.harness.demands import Unsupported, left_out, require_possible
     from swarm_mcp.harness.outcome import UNSUPPORTED
     from swarm_mcp.harness.query import checked
+    from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
 
     adapter = registry.get(args.value("--harness"))
     query = checked(_query(args, adapter))
@@ -186,9 +186,8 @@ def _resumed(args, adapter, query):
 def _supervised(args, adapter, query, previous):
     """The result, and the number of the signal that ended it (0 for none)."""
     from swarm_mcp.domain.run import CANCEL
-    from swarm_mcp.harness.account import Account
     from swarm_mcp.harness.interruption import ended_by_signals
-    from swarm_mcp.harness.membership import Membership
+    from swarm_mcp.harness.membership import Membership, RunRow
     from swarm_mcp.harness.prompting import with_system_prompt
     from swarm_mcp.harness.run import Run
 
@@ -203,8 +202,8 @@ def _supervised(args, adapter, query, previous):
     member = Membership(spec, query.label, query.instance_id)
     run = Run(adapter, with_system_prompt(query, adapter), membership=member, previous=previous)
     member.spec["record"] = run.record
-    account, live = Account(query.run_id), _live(args)
-    run.on_event(account.note)
+    run_row, live = RunRow(query.run_id), _live(args)
+    run.on_event(run_row.note)
     if live:
         run.on_event(live.show)
     try:
@@ -212,10 +211,10 @@ def _supervised(args, adapter, query, previous):
             run.start()
             while (result := run.wait(POLL_SECONDS)) is None:
                 if run.child:
-                    account.begun()
+                    run_row.begun()
                 if live:
                     live.tick()
-                if account.asked() == CANCEL:
+                if run_row.asked() == CANCEL:
                     run.abort("cancelled")
     except BaseException:
         run.abort("its supervisor failed")
@@ -224,7 +223,7 @@ def _supervised(args, adapter, query, previous):
     finally:
         if live:
             live.close()
-    account.close(result)
+    run_row.close(result)
     return result, caught[0] if caught else 0
 
 
@@ -233,7 +232,7 @@ def _live(args):
     if not args.has("--watch"):
         return None
     from swarm_mcp.cli import colour
-    from swarm_mcp.harness.live import Live
+    from swarm_mcp.cli.live import Live
 
     stream = sys.stderr if args.json else sys.stdout
     if stream is None:

@@ -54,7 +54,7 @@ def _text(pipe: str) -> str:
 
 def _live():
     from swarm_mcp.cli.colour import wanted
-    from swarm_mcp.harness.live import Live
+    from swarm_mcp.cli.live import Live
 
     return Live(sys.stdout, colour=wanted(), progress=sys.stdout.isatty())
 

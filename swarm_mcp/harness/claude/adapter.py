@@ -7,18 +7,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch, Price
-from swarm_mcp.harness.checks import Check
+from swarm_mcp.harness.adapter import Capabilities, Check, HarnessAdapter, Launch, Price
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery
 
 DATED = "2026-10-10"
-# Tokens of context, as the client itself gives them with its results.
-WINDOWS = {
-    "claude-fable-5-1": 1_000_000, "claude-opus-5-5": 1_000_000, "claude-opus-5": 1_000_000,
-    "claude-sonnet-5-5": 1_000_000, "claude-haiku-5-5": 1_000_000, "claude-haiku-4-5": 200_000,
-}  # fmt: skip
 
 
 class Claude(HarnessAdapter):
@@ -89,6 +83,8 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         """Whether the session's transcript is there: it resumes from any folder, so `cwd` does not matter."""
         if not re.fullmatch(self.session_pattern, session_id):
             return False
+        from swarm_mcp.harness.claude.checks import configuration_folder
+
         try:
             # The folders are named by cwd, in a way that is the client's own.
             with os.scandir(configuration_folder() / "projects") as folders:
@@ -99,13 +95,9 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         from swarm_mcp.harness.claude.checks import checks
 
-        return checks(config)
+        return checks(config, self.instructions)
 
     def listed_models(self) -> list[dict]:
+        from swarm_mcp.harness.claude.stream import WINDOWS
+
         return [{**model, "context_tokens": WINDOWS.get(model["name"])} for model in super().listed_models()]
-
-
-def configuration_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Where Claude Code keeps settings and transcripts."""
-    home = env.get("HOME") or os.path.expanduser("~")
-    return Path(env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"))

@@ -1,4 +1,4 @@
-"""Looking whether Claude Code could work here: files and variables are read, nothing is started."""
+"""Whether Claude Code could work here: files and variables are read, nothing is started."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
-from swarm_mcp.harness.claude.adapter import Claude, configuration_folder
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check
 from swarm_mcp.harness.query import YOLO
 from swarm_mcp.runtimes.base import PLUGIN_ID
 
@@ -19,17 +18,17 @@ PROVIDERS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_U
 LARGEST = 4 << 20
 
 
-def checks(config: Mapping[str, object]) -> list[Check]:
-    """See ``HarnessAdapter.checks``."""
+def checks(config: Mapping[str, object], instructions: str) -> list[Check]:
+    """Implement ``HarnessAdapter.checks``; `instructions` say how to sign in."""
     more = config.get("env")
     env = {**os.environ, **(more if isinstance(more, Mapping) else {})}
     folder = configuration_folder(env)
     settings, troubles = _settings(folder, config.get("cwd"))
-    found = [*_sign_in(env, folder, settings), *_plugin(settings), *_hooks(settings, config)]
+    found = [*_sign_in(env, folder, settings, instructions), *_plugin(settings), *_hooks(settings, config)]
     return [*troubles, *found, *_root(env, config)]
 
 
-def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict]) -> list[Check]:
+def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict], instructions: str) -> list[Check]:
     told = {name for name in (KEY, *TOKENS, *PROVIDERS) if str(env.get(name) or "").strip()}
     account = _account(env, folder)
     subscribed = bool(account.get("oauthAccount")) or (folder / ".credentials.json").is_file()
@@ -46,7 +45,7 @@ def _sign_in(env: Mapping[str, str], folder: Path, settings: list[dict]) -> list
     hint = f"any of: `claude` and /login, {', '.join((*TOKENS, KEY))}, apiKeyHelper in settings.json"
     # A Mac keeps the sign-in in its keychain, and looking there would ask the user.
     level = WARN if sys.platform == "darwin" else ERROR
-    return [Check("claude_not_signed_in", level, "no sign-in was found", hint, Claude.instructions)]
+    return [Check("claude_not_signed_in", level, "no sign-in was found", hint, instructions)]
 
 
 def _plugin(settings: list[dict]) -> list[Check]:
@@ -115,3 +114,9 @@ def _read(path: Path) -> dict:
     if not isinstance(tree, dict):
         raise ValueError("it does not hold a JSON object")
     return tree
+
+
+def configuration_folder(env: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder where Claude Code keeps settings and transcripts."""
+    home = env.get("HOME") or os.path.expanduser("~")
+    return Path(env.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"))

@@ -49,7 +49,8 @@ SENTENCES = tuple(
         (r"session id \S+ is already in use", outcome.SESSION_IN_USE),
         (r"prompt is too long|context (window|limit)|input is too long|too many tokens", outcome.CONTEXT_OVERFLOW),
         (r"credit balance is too low|maximum budget|maximum number of turns", outcome.BUDGET),
-        (r"issue with the selected model|model.{0,60}(?:may not exist|does not exist|not found)", outcome.MODEL_NOT_FOUND),
+        (r"issue with the selected model|model.{0,60}(?:may not exist|does not exist|not found)",
+         outcome.MODEL_NOT_FOUND),
         (r"not logged in|run /login|invalid (api key|authentication)|oauth token|authentication_error|"
          r"api error: 40[13]\b", outcome.AUTH_FAILED),
         (r"rate limit|usage limit|hit your .*limit|limit reached|overloaded|api error: (429|5\d\d)\b",

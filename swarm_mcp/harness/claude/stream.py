@@ -12,17 +12,32 @@ import time
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.claude.errors import code_of
-from swarm_mcp.harness.claude.result import context_usage, count, ended, failure
-from swarm_mcp.harness.events import Event, custom, error, message, retry, session_init, tool_end, tool_start
-from swarm_mcp.harness.outcome import AUTH_FAILED, UNREACHABLE
+from swarm_mcp.harness.events import (
+    CONTEXT_USAGE,
+    Event,
+    custom,
+    error,
+    message,
+    result,
+    retry,
+    session_init,
+    tool_end,
+    tool_start,
+)
+from swarm_mcp.harness.outcome import AUTH_FAILED, RATE_LIMITED, UNREACHABLE, Cost
 
+# Tokens of context, as the client itself gives them with its results.
+WINDOWS = {
+    "claude-fable-5-1": 1_000_000, "claude-opus-5-5": 1_000_000, "claude-opus-5": 1_000_000,
+    "claude-sonnet-5-5": 1_000_000, "claude-haiku-5-5": 1_000_000, "claude-haiku-4-5": 200_000,
+}  # fmt: skip
 # A token may just have run out, and the client fetches a new one after the first refusal.
 HOPELESS_ATTEMPT = 2
 OWN_DELAY_MS = 625  # at most, of its own; doubled each time
 
 
 def parse(line: str, state: dict) -> list[Event]:
-    """See ``HarnessAdapter.parse``."""
+    """Implement ``HarnessAdapter.parse``."""
     try:
         found = json.loads(line, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
@@ -49,11 +64,11 @@ def _system(found: dict, state: dict) -> list[Event]:
         return _init(found, state)
     if subtype == "compact_boundary":
         facts = found["compact_metadata"]
-        data = {"pre_compact_tokens": count(facts.get("pre_tokens")), "compact_trigger": facts.get("trigger")}
+        data = {"pre_compact_tokens": _count(facts.get("pre_tokens")), "compact_trigger": facts.get("trigger")}
         return [Event(events.COMPACTION, {**data, "context_total_tokens": state.get("window")})]
     told = [_retry(found, state) if subtype == "api_retry" else custom(f"claude.{subtype}", found)]
     if subtype == "api_retry" and found.get("error_status") in (401, 403):
-        attempt = count(found.get("attempt")) or 0
+        attempt = _count(found.get("attempt")) or 0
         if attempt >= HOPELESS_ATTEMPT and "refused" not in state:
             state["refused"] = True
             told.append(error(f"the API refuses this sign-in ({found['error_status']})", AUTH_FAILED))
@@ -63,8 +78,8 @@ def _system(found: dict, state: dict) -> list[Event]:
 
 def _retry(found: dict, state: dict) -> Event:
     """The API is asked again; the client waits for as long as the API has told it to, or by its own rule."""
-    status, kind, delay = found.get("error_status"), found.get("error"), count(found.get("retry_delay_ms")) or 0
-    own = OWN_DELAY_MS * 2 ** min(max(0, (count(found.get("attempt")) or 1) - 1), 20)
+    status, kind, delay = found.get("error_status"), found.get("error"), _count(found.get("retry_delay_ms")) or 0
+    own = OWN_DELAY_MS * 2 ** min(max(0, (_count(found.get("attempt")) or 1) - 1), 20)
     state["told_to_wait"] = delay / 1000 if delay > own else 0
     if status is None:
         category, text = UNREACHABLE, "the API cannot be reached"
@@ -79,8 +94,6 @@ def _init(found: dict, state: dict) -> list[Event]:
         return [custom("claude.init", {"session_id": found.get("session_id")})]
     if not isinstance(found.get("session_id"), str):
         return [custom("claude.init", found)]
-    from swarm_mcp.harness.claude.adapter import WINDOWS
-
     model = found.get("model") if isinstance(found.get("model"), str) else None
     state["session"], state["model"], state["window"] = found["session_id"], model, WINDOWS.get(model or "")
     about = {key: found[key] for key in ("model", "cwd", "tools") if key in found}
@@ -103,10 +116,10 @@ def _assistant(found: dict, state: dict) -> list[Event]:
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     if found.get("error") or found.get("is_api_error_message"):
         text = " ".join(str(block.get("text") or "") for block in blocks).strip() or str(found.get("error"))
-        return [failure(text, code_of(text, found.get("error"), found.get("api_error_status")), state)]
+        return [_failure(text, code_of(text, found.get("error"), found.get("api_error_status")), state)]
     more = _parent(found)
     told = [event for block in blocks for event in _block(block, state, more)]
-    return told if more else [*told, *context_usage(said, state)]
+    return told if more else [*told, *_context_usage(said, state)]
 
 
 def _block(block: dict, state: dict, more: dict) -> list[Event]:
@@ -120,7 +133,7 @@ def _block(block: dict, state: dict, more: dict) -> list[Event]:
         state.setdefault("tools", {})[block["id"]] = (str(block.get("name") or kind), more)
         return [_with(tool_start(block["id"], str(block.get("name") or kind), block.get("input")), more)]
     if kind.endswith("tool_result"):
-        return [_ended(block, state)]
+        return [_tool_ended(block, state)]
     return [custom(f"claude.{kind}", block)]
 
 
@@ -131,7 +144,7 @@ def _user(found: dict, state: dict) -> list[Event]:
     told = []
     for block in content:
         if block.get("type") == "tool_result":
-            told.append(_ended(block, state))
+            told.append(_tool_ended(block, state))
         elif block.get("type") == "text":
             told.append(message("user", block["text"], **more))
         else:
@@ -139,7 +152,7 @@ def _user(found: dict, state: dict) -> list[Event]:
     return told
 
 
-def _ended(block: dict, state: dict) -> Event:
+def _tool_ended(block: dict, state: dict) -> Event:
     name, more = state.get("tools", {}).pop(block["tool_use_id"], ("", {}))
     if not name:  # nothing that was started, as far as we know
         return custom("claude.tool_result", block)
@@ -169,15 +182,115 @@ def _with(event: Event, more: dict) -> Event:
 
 def _rate_limit(found: dict, state: dict) -> list[Event]:
     facts = found.get("rate_limit_info")
-    if isinstance(facts, dict) and facts.get("status") == "rejected" and count(facts.get("resetsAt")):
+    if isinstance(facts, dict) and facts.get("status") == "rejected" and _count(facts.get("resetsAt")):
         state["resets"] = float(facts["resetsAt"])
     return [custom("claude.rate_limit_event", found)]
+
+
+# ---------------------------------------------------------------- context, costs, the end
+
+
+def _context_usage(said: dict, state: dict) -> list[Event]:
+    """How full the context is: once for every answer, which comes in several lines."""
+    usage, name = said.get("usage"), said.get("id")
+    if not isinstance(usage, dict) or name == state.get("answer"):
+        return []
+    state["answer"] = name
+    parts = [_count(usage.get(key)) for key in _INPUT]
+    used, written = sum(part or 0 for part in parts), _count(usage.get("output_tokens")) or 0
+    if not used:
+        return []
+    state["used"], state["written"] = used + written, written
+    return [_context(state)]
+
+
+_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def _context(state: dict) -> Event:
+    used, window = state["used"], state.get("window")
+    state["told"] = window
+    data = {"context_used_tokens": used, "context_total_tokens": window, "output_tokens": state["written"]}
+    return Event(CONTEXT_USAGE, {**data, "context_percent": round(100 * used / window, 2) if window else None})
+
+
+def _run_ended(found: dict, state: dict) -> list[Event]:
+    """The events of a ``result`` line."""
+    failed = bool(found.get("is_error")) or found.get("subtype") not in (None, "success")
+    told: list[Event] = []
+    text, listed = found.get("result"), found.get("errors")
+    more: dict = {"subtype": found.get("subtype"), "cost": _cost(found, state).to_dict()}
+    category = None
+    if failed:
+        listed = [str(line) for line in listed] if isinstance(listed, list) else []
+        more["error_message"] = " ".join((str(text or "") or " ".join(listed) or str(found.get("subtype"))).split())
+        kind = found.get("api_error_type") or found.get("subtype")
+        category = code_of(more["error_message"], kind, found.get("api_error_status"))
+        if state.get("error") != more["error_message"]:
+            told.append(_failure(more["error_message"], category, state))
+        if "resets" in state:
+            more["retry_not_before"] = state["resets"]
+        elif category == RATE_LIMITED and state.get("told_to_wait"):
+            more["retry_not_before"] = time.time() + state["told_to_wait"]
+    else:
+        # A sub-agent that ends in the background wakes the model again, which then adds nothing to its answer.
+        if "structured_output" in found:
+            state["structured"] = found["structured_output"]
+        if "structured" in state:
+            more["structured"] = state["structured"]
+    window = _window(found, state)
+    if window and "used" in state:
+        state["window"] = window
+        if state.get("told") != window:
+            told.append(_context(state))
+    output = None if failed else text if isinstance(text, str) else None
+    return [*told, result(output, failed, category, **more)]
+
+
+def _cost(found: dict, state: dict) -> Cost:
+    """What the run took so far. A run may have several results, each with the tokens since the one before.
+
+    ``usage`` leaves out sub-agents, summaries and the answer at which a budget was reached; it is second choice.
+    """
+    since = found.get("model_usage_since_last_result")
+    if isinstance(since, dict):
+        names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+        counted = [[_count(used.get(name)) for used in since.values()] for name in names]
+    else:
+        usage = found.get("usage") if isinstance(found.get("usage"), dict) else {}
+        names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        counted = [[_count(usage.get(name))] for name in names]
+    counted.append([_count(found.get("num_turns"))])
+    sums = [None if None in column else sum(column) for column in counted]
+    earlier = state.get("sums") or [0] * len(sums)
+    state["sums"] = [None if None in pair else sum(pair) for pair in zip(earlier, sums, strict=True)]
+    total = found.get("total_cost_usd")
+    total = float(total) if isinstance(total, (int, float)) and not isinstance(total, bool) else None
+    return Cost(total, *state["sums"], model=state.get("model"))
+
+
+def _window(found: dict, state: dict) -> int | None:
+    used = found.get("modelUsage")
+    of_model = used.get(state.get("model")) if isinstance(used, dict) else None
+    return _count(of_model.get("contextWindow")) if isinstance(of_model, dict) else None
+
+
+def _failure(text: str, category: str, state: dict) -> Event:
+    """An error; what it says is remembered, since the result says it once more."""
+    text = " ".join(text.split())
+    state["error"] = text
+    return error(text, category)
+
+
+def _count(value: object) -> int | None:
+    """A count as it stands; None for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 _PARSERS = {
     "system": _system,
     "assistant": _assistant,
     "user": _user,
-    "result": ended,
+    "result": _run_ended,
     "rate_limit_event": _rate_limit,
 }

@@ -11,17 +11,15 @@ from pathlib import Path
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.checks import Check
-from swarm_mcp.harness.codex import errors, record, stream
+from swarm_mcp.harness.adapter import Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.codex import errors, rollout, stream
 from swarm_mcp.harness.codex import hooks as codex_hooks
 from swarm_mcp.harness.codex import models as codex_models
-from swarm_mcp.harness.codex import prompt as codex_prompt
-from swarm_mcp.harness.codex import servers as codex_servers
+from swarm_mcp.harness.codex import skills as codex_skills
+from swarm_mcp.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery
-from swarm_mcp.harness.toml_words import override
 
 _SANDBOX = {READ_ONLY: "read-only", YOLO: "danger-full-access"}
 ANSWER = "answer.json"
@@ -66,13 +64,13 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             # Codex would begin a new session under such a name, and say nothing.
             raise Refused(f"{query.resume_session_id[:60]!r} is no session id of codex")
         words = list(query.command or (self.program,))
-        model, codex_home = self.model(query), record.home(query.env)
-        skills = codex_prompt.user_folders(query.env.get("HOME") or os.path.expanduser("~"), codex_home, query.cwd)
-        prompt = codex_prompt.resolved(query.prompt, query.skills, skills)
-        servers = codex_servers.rendered(
+        model, codex_home = self.model(query), rollout.home(query.env)
+        skills = codex_skills.user_folders(query.env.get("HOME") or os.path.expanduser("~"), codex_home, query.cwd)
+        prompt = codex_skills.with_skill(query.prompt, query.skills, skills)
+        servers = server_overrides(
             query.mcp_servers,
             approved=query.mode != READ_ONLY,
-            taken=codex_servers.configured(*codex_servers.settings_files(codex_home, query.cwd)),
+            taken=configured_servers(*settings_files(codex_home, query.cwd)),
         )
         settings = [override("approval_policy", "never"), override("features.hooks", True)]
         if query.effort:
@@ -81,7 +79,9 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             path = folder / "instructions.md"
             path.write_text(query.system_prompt, encoding="utf-8")
             settings.append(override("model_instructions_file", str(path)))
-        added = [text for text in (query.append_system_prompt, codex_prompt.told(query.skills, skills)) if text]
+        added = [
+            text for text in (query.append_system_prompt, codex_skills.listed_in_prompt(query.skills, skills)) if text
+        ]
         if added:
             settings.append(override("developer_instructions", "\n\n".join(added)))
         settings += [*servers.overrides, *self._hooks(words, query.env)]
@@ -110,9 +110,9 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         query: HarnessQuery | None = state.get("query")
         if query is None:
             return []
-        session, codex_home = state.get("session_id"), record.home(query.env)
-        path = record.path_of(session, codex_home) if session and self._fits(session) else None
-        told = record.told(path) if path else record.Told()
+        session, codex_home = state.get("session_id"), rollout.home(query.env)
+        path = rollout.path_of(session, codex_home) if session and self._fits(session) else None
+        told = rollout.last_turn(path) if path else rollout.Turn()
         model = told.model or self.model(query) or None
         found = [_context(told, model, state.get("usage"))] if told.used_tokens is not None else []
         if state.get("completed"):
@@ -125,25 +125,25 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return errors.error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        path = record.path_of(session_id, record.home()) if self._fits(session_id) else None
+        path = rollout.path_of(session_id, rollout.home()) if self._fits(session_id) else None
         if path is None:
             return False
-        began = record.folder_of(path)
+        began = rollout.folder_of(path)
         # Codex would go on from anywhere; what it remembers of files is true of one folder.
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         from swarm_mcp.harness.checks import command_of
-        from swarm_mcp.harness.codex.checks import looked_at
+        from swarm_mcp.harness.codex.checks import checks
         from swarm_mcp.harness.configuration import as_string, parse_object
 
         words = command_of(self, config)
         env = {str(name): str(value) for name, value in parse_object(config.get("env")).items()}
         program = shutil.which(words[0], path=env.get("PATH") or None) if words else None
-        return looked_at(program or "", env, as_string(config.get("cwd")) or os.getcwd())
+        return checks(program or "", env, as_string(config.get("cwd")) or os.getcwd())
 
     def listed_models(self) -> list[dict]:
-        return codex_models.listed((self.program,))
+        return codex_models.listed_models((self.program,))
 
     def _fits(self, session_id: str) -> bool:
         return re.fullmatch(self.session_pattern, session_id) is not None
@@ -152,14 +152,14 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         """Our hooks and the trust in them, and the user's copy of the plugin off: no hook runs twice."""
         from swarm_mcp.harness.plugin import plugin_folder
 
-        hooks = codex_hooks.wired(plugin_folder())
+        hooks = codex_hooks.plugin_hooks(plugin_folder())
         # Words of somebody's own (a wrapper, npx) are not started twice.
         program = shutil.which(words[0], path=env.get("PATH") or None) if len(words) == 1 else None
         trust = codex_hooks.trust_for(program or "", hooks)
-        return (codex_hooks.WITHOUT_THE_USERS_COPY, *codex_hooks.overrides(hooks, trust))
+        return (codex_hooks.WITHOUT_THE_USERS_COPY, *codex_hooks.hook_overrides(hooks, trust))
 
 
-def _context(told: record.Told, model: str | None, usage: object) -> Event:
+def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:
     used, window = told.used_tokens, told.window_tokens or codex_models.WINDOWS.get(model or "")
     data = {
         "context_used_tokens": used,

@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check
 from swarm_mcp.harness.codex import hooks as codex_hooks
-from swarm_mcp.harness.codex import record, servers
+from swarm_mcp.harness.codex import overrides, rollout
 
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY", "CODEX_ACCESS_TOKEN")
 
 
-def looked_at(program: str, env: Mapping[str, str], cwd: str) -> list[Check]:
-    """The findings. `program`: the whole path of Codex, empty where there is none; `env`: what a child has besides."""
-    codex_home = record.home(env)
+def checks(program: str, env: Mapping[str, str], cwd: str) -> list[Check]:
+    """Return the findings. `program`: the path of Codex, empty for none; `env`: what a child has besides."""
+    codex_home = rollout.home(env)
     named = env.get("CODEX_HOME") or os.environ.get("CODEX_HOME")
     if named and not os.path.isdir(named):
         text = f"CODEX_HOME is {named}, which is no folder"
@@ -26,7 +26,7 @@ def looked_at(program: str, env: Mapping[str, str], cwd: str) -> list[Check]:
 
 
 def _signed_in(codex_home: str, env: Mapping[str, str]) -> Check:
-    settings, _ = servers.settings_files(codex_home, "")
+    settings, _ = overrides.settings_files(codex_home, "")
     if os.path.isfile(os.path.join(codex_home, "auth.json")):
         return Check("codex_signed_in", INFO, f"credentials in {codex_home}/auth.json")
     name = next((key for key in _KEYS if env.get(key) or os.environ.get(key, "").strip()), "")
@@ -57,7 +57,7 @@ def _plugin() -> Check:
 
 
 def _clashes(codex_home: str, cwd: str) -> list[Check]:
-    taken = servers.configured(*servers.settings_files(codex_home, cwd))
+    taken = overrides.configured_servers(*overrides.settings_files(codex_home, cwd))
     if taken.get("swarm") != "url":
         return []
     text = "its settings have an MCP server called swarm at an address; that of workers is called swarm_run"
@@ -69,10 +69,10 @@ def _hooks(program: str) -> list[Check]:
     from swarm_mcp.runtimes.bundle import plugin_source
 
     try:
-        hooks = codex_hooks.wired(plugin_source())
+        hooks = codex_hooks.plugin_hooks(plugin_source())
     except SwarmError as error:
         return [Check("codex_hooks_broken", ERROR, str(error), "install swarm-mcp again")]
-    said, ours = codex_hooks.asked(program, hooks), codex_hooks.hashes(hooks)
+    said, ours = codex_hooks.hashes_from_codex(program, hooks), codex_hooks.hashes(hooks)
     if not said:
         text = "codex app-server could not be asked about hooks; locks may not hold in workers"
         return [Check("codex_hooks_unknown", WARN, text, "codex features list shows whether hooks are on")]

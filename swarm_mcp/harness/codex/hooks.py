@@ -17,18 +17,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.harness.toml_words import override, word
+from swarm_mcp.harness.codex.overrides import override, toml_value
 
 SOURCE = "/<session-flags>/config.toml"
 ROOT = "${CLAUDE_PLUGIN_ROOT}"
 # The same plugin in the user's own settings would run the same hooks, and the same server, once more.
-WITHOUT_THE_USERS_COPY = "plugins=" + word({"swarm@swarm": {"enabled": False}})
+WITHOUT_THE_USERS_COPY = "plugins=" + toml_value({"swarm@swarm": {"enabled": False}})
 _REMEMBERED = "codex-hooks.json"
 _ANSWER_SECONDS = 20
 
 
-def wired(folder: Path) -> dict[str, list[dict]]:
-    """Event -> groups of hooks, from the plugin in `folder`, with its place put in. Raises SwarmError."""
+def plugin_hooks(folder: Path) -> dict[str, list[dict]]:
+    """Return event -> groups of hooks of the plugin in `folder`, with its path put in. Raises SwarmError."""
     path = folder / "integrations" / "codex" / "hooks.json"
     try:
         text = path.read_text(encoding="utf-8")
@@ -40,14 +40,14 @@ def wired(folder: Path) -> dict[str, list[dict]]:
         raise SwarmError(f"the hooks in {path} cannot be understood: {error}") from None
 
 
-def overrides(hooks: Mapping[str, list[dict]], trust: Mapping[str, str]) -> tuple[str, ...]:
-    """The ``-c`` values that give Codex `hooks` and say that those with a hash in `trust` are trusted."""
+def hook_overrides(hooks: Mapping[str, list[dict]], trust: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the ``-c`` values that give Codex `hooks` and say that those with a hash in `trust` are trusted."""
     state = {key: {"trusted_hash": value} for key, value in trust.items()}
     return (*(override(f"hooks.{event}", groups) for event, groups in hooks.items()), override("hooks.state", state))
 
 
 def hashes(hooks: Mapping[str, list[dict]]) -> dict[str, str]:
-    """Key -> hash of every hook, as Codex counts them."""
+    """Return key -> hash of every hook, as Codex computes them."""
     return {
         f"{SOURCE}:{_snake(event)}:{at}:{nth}": _hash(_snake(event), group, hook)
         for event, groups in hooks.items()
@@ -57,27 +57,27 @@ def hashes(hooks: Mapping[str, list[dict]]) -> dict[str, str]:
 
 
 def trust_for(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
-    """The hashes that this build of Codex wants to see: what it said when asked, else what we make of them."""
+    """Return the hashes that this build of Codex expects: its own where it could be asked, else ours."""
     ours = hashes(hooks)
     build = _build(program, ours)
     if not build:
         return ours
     remembered = _recall(build)
     if remembered is None:
-        remembered = asked(program, hooks)
+        remembered = hashes_from_codex(program, hooks)
         if remembered.keys() != ours.keys():
             return ours  # it could not be asked, or not about all of them; the next run tries again
         _remember(build, remembered)
     return remembered
 
 
-def asked(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
-    """What Codex itself says the hashes are; empty where it does not. It is asked in an empty home: about 0.6 s."""
+def hashes_from_codex(program: str, hooks: Mapping[str, list[dict]]) -> dict[str, str]:
+    """Return the hashes that Codex itself computes, empty where it cannot be asked. About 0.6 s, in an empty home."""
     import tempfile
 
     from swarm_mcp.runtimes.app_server import AppServer
 
-    words = [part for value in overrides(hooks, {}) for part in ("-c", value)]
+    words = [part for value in hook_overrides(hooks, {}) for part in ("-c", value)]
     with tempfile.TemporaryDirectory(prefix="swarm-codex-", ignore_cleanup_errors=True) as scratch:
         env = {**os.environ, "CODEX_HOME": scratch}
         try:

@@ -1,4 +1,4 @@
-"""The models that Codex offers, what they cost, and how much they can keep in mind."""
+"""The models that Codex offers, their prices, and the sizes of their contexts."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _LIST_SECONDS = 5
 
 
 def effort(asked: str, model: str) -> str:
-    """How Codex calls an effort: ``max`` is ``xhigh`` of models that have nothing above it."""
+    """Return Codex's name of an effort: ``max`` is ``xhigh`` of models that have nothing above it."""
     return "xhigh" if asked == "max" and model in _WITHOUT_MAX else asked
 
 
-def listed(words: Sequence[str]) -> list[dict]:
-    """``{"name", "short", "context_tokens"}`` of each model that people are to choose from; `words` start Codex."""
+def listed_models(words: Sequence[str]) -> list[dict]:
+    """Return ``{"name", "short", "context_tokens"}`` of each model to choose from; `words` start Codex."""
     shorts = {name: short for short, name in SHORT.items()}
     windows: Mapping[str, int | None] = _catalog(words) or WINDOWS
     return [{"name": name, "short": shorts.get(name, ""), "context_tokens": window} for name, window in windows.items()]

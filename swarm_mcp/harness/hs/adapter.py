@@ -14,14 +14,13 @@ from pathlib import Path
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, outcome
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.checks import Check
-from swarm_mcp.harness.demands import Unsupported
+from swarm_mcp.harness.adapter import Capabilities, Check, HarnessAdapter, Launch
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.hs import pack
 from swarm_mcp.harness.hs import session as hs_session
+from swarm_mcp.harness.hs import worker_plugin
 from swarm_mcp.harness.outcome import Cost, Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
+from swarm_mcp.harness.requirements import Unsupported
 
 FAILED = "error: "  # how the harness begins its answer where it has none
 _CHATTER = ("session: ", "provider: ", "model: ", "[harness] tool pre-dispatched")  # on standard error, no complaints
@@ -69,8 +68,8 @@ is its prompt."""
             argv.append(query.resume_session_id)
             session = hs_session.folder_of(query.resume_session_id, query.cwd, query.env)
             (folder / _BEFORE).write_text(str(len(hs_session.files(session))), encoding="utf-8")
-        env = pack.environment(query, words[0], folder)
-        if query.mode == READ_ONLY and "HARNESS_ROOT" not in env and not pack.is_installed():
+        env = worker_plugin.environment(query, words[0], folder)
+        if query.mode == READ_ONLY and "HARNESS_ROOT" not in env and not worker_plugin.is_installed():
             raise Unsupported(
                 f"hs cannot be kept from writing here: where {words[0]} is installed cannot be told, so it has no"
                 " guards; set HARNESS_ROOT to its folder"
@@ -141,7 +140,7 @@ is its prompt."""
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         from swarm_mcp.harness.hs.checks import checks
 
-        return checks(config)
+        return checks(self, config)
 
     # ----------------------------------------------------------------- innards
 
@@ -168,7 +167,7 @@ is its prompt."""
 
 
 def _code(said: str) -> str:
-    from swarm_mcp.harness.errors_of import code_of
+    from swarm_mcp.harness.outcome import code_of
 
     if "exceeded max iterations" in said:
         return outcome.BUDGET

@@ -8,21 +8,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness.checks import ERROR, INFO, WARN, Check
-from swarm_mcp.harness.hs.pack import PACK, is_installed
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
+from swarm_mcp.harness.checks import command_of
+from swarm_mcp.harness.hs.worker_plugin import PACK, is_installed
 from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 
 NEEDED = ("bash", "jq", "curl")
 _KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
 
 
-def checks(config: Mapping[str, object]) -> list[Check]:
-    """See ``HarnessAdapter.checks``."""
+def checks(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
+    """Implement ``HarnessAdapter.checks``."""
     env = config.get("env")
     values = {**os.environ, **(env if isinstance(env, Mapping) else {})}
     missing = [name for name in NEEDED if not shutil.which(name, path=values.get("PATH"))]
     found = [Check(f"{name}_missing", ERROR, f"hs needs {name}", f"install {name}") for name in missing]
-    return [*found, _provider(values), _guards(config, values)]
+    return [*found, _provider(values), _guards(adapter, config, values)]
 
 
 def _provider(values: Mapping[str, str]) -> Check:
@@ -35,13 +36,10 @@ def _provider(values: Mapping[str, str]) -> Check:
     return Check("no_provider", WARN, "no provider of the harness has credentials here", hint)
 
 
-def _guards(config: Mapping[str, object], values: Mapping[str, str]) -> Check:
+def _guards(adapter: HarnessAdapter, config: Mapping[str, object], values: Mapping[str, str]) -> Check:
     """Whether a worker's writes are checked: by the plugin that it is given, else by one that is installed."""
-    from swarm_mcp.harness.checks import command_of
-    from swarm_mcp.harness.hs.adapter import Hs
-
     try:
-        words = command_of(Hs(), config)
+        words = command_of(adapter, config)
     except Refused:
         words = ()
     program = shutil.which(words[0], path=values.get("PATH")) if words else None

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp.harness import outcome
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.checks import Check
+from swarm_mcp.harness.adapter import Capabilities, Check, HarnessAdapter, Launch
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.pi import stream
+from swarm_mcp.harness.pi.checks import agent_folder, checks, listed_models
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
 
 EXTENSION = "integrations/pi/index.ts"
@@ -26,6 +26,16 @@ SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the ex
 _THINKING = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 _FOREIGN = ("SWARM_PI_LABEL", "SWARM_PI_AGENT_ROLE")  # of the session that starts the run, not of the run
 _READING = ("read", "grep", "find", "ls")
+# The tools of swarm's own MCP server that a read-only run has: all but dispatch, since a worker that it starts would
+# not be held to reading. A test compares them with the server's tools, since a harness does not import the server.
+SWARM_TOOLS = (
+    "register", "list_instances", "whoami", "bootstrap", "remove_instance", "deregister", "lock_file",
+    "unlock_file", "get_file_lock", "transfer_lock", "request_lock", "steal_lock", "renew_lock", "explain_lock",
+    "lock_history", "send_message", "prompt_peer", "broadcast", "poll_messages", "request_task",
+    "request_task_batch", "claim_task", "claim_next_task", "update_task", "complete_task", "report_progress",
+    "approve_task", "get_task", "list_tasks", "kv_get", "kv_set", "kv_append", "kv_delete", "kv_list",
+    "swarm_status", "wait_for_activity", "peek_peer", "resolve_workspace_handle", "pause_task", "resume_task",
+)  # fmt: skip
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NO_SESSION = (
     "No session found matching", "Session found in different project", "Stored session working directory does not",
@@ -75,7 +85,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
             argv += ["--system-prompt", _written(folder / "system.md", query.system_prompt)]
         if query.append_system_prompt:
             # Given one, pi leaves out the file that the user has for this.
-            own = _first_file(Path(query.cwd) / ".pi" / "APPEND_SYSTEM.md", _home() / "APPEND_SYSTEM.md")
+            own = _first_file(Path(query.cwd) / ".pi" / "APPEND_SYSTEM.md", agent_folder() / "APPEND_SYSTEM.md")
             argv += ["--append-system-prompt", own] if own else []
             argv += ["--append-system-prompt", _written(folder / "append.md", query.append_system_prompt)]
         for skill in query.skills:
@@ -128,24 +138,10 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         return f"/skill:{name}"
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        from swarm_mcp.harness.pi.checks import checks
-
         return checks(config, self.instructions)
 
     def listed_models(self) -> list[dict]:
-        from swarm_mcp.harness.pi.checks import listed_models
-
         return listed_models(self.program)
-
-
-def agent_folder() -> Path:
-    """pi's configuration folder; it need not exist."""
-    return _home()
-
-
-def _home() -> Path:
-    chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
-    return Path(os.path.expanduser(chosen or "~/.pi/agent"))
 
 
 def _session_files(session_id: str, cwd: str) -> list[Path]:
@@ -155,7 +151,7 @@ def _session_files(session_id: str, cwd: str) -> list[Path]:
         folder = Path(os.path.join(cwd, os.path.expanduser(chosen)))
     else:
         plain = os.path.realpath(cwd).lstrip("/\\")
-        folder = _home() / "sessions" / f"--{plain.replace('/', '-').replace(':', '-').replace(chr(92), '-')}--"
+        folder = agent_folder() / "sessions" / f"--{plain.replace('/', '-').replace(':', '-').replace(chr(92), '-')}--"
     # Ids come from outside: compared, never put into a pattern.
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     return [folder / name for name in names if name.endswith(f"_{session_id}.jsonl")]
@@ -163,7 +159,7 @@ def _session_files(session_id: str, cwd: str) -> list[Path]:
 
 def _setting(name: str, cwd: str) -> str:
     """A text in pi's settings, the project's before the user's; empty where there is none."""
-    for path in (Path(cwd) / ".pi" / "settings.json", _home() / "settings.json"):
+    for path in (Path(cwd) / ".pi" / "settings.json", agent_folder() / "settings.json"):
         try:
             value = json.loads(path.read_text(encoding="utf-8")).get(name)
         except (OSError, ValueError, AttributeError, RecursionError):
@@ -194,8 +190,6 @@ def _server(server: McpServer) -> dict:
 def _harmless(query: HarnessQuery) -> list[str]:
     """The tools beside pi's own that a read-only run has: the swarm's, and what the caller itself serves."""
     from swarm_mcp.harness.signatures import tool_of
-    from swarm_mcp.server.tools import all_tools
 
-    # A worker that it starts would not be held to reading.
-    names = [f"mcp__swarm__{name}" for name in all_tools() if name != "dispatch"]
+    names = [f"mcp__swarm__{name}" for name in SWARM_TOOLS]
     return names + [f"mcp__client_tools__{tool_of(one).name}" for one in query.client_tools]

@@ -9,9 +9,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_mcp.harness.checks import INFO, WARN, Check
+from swarm_mcp.harness.adapter import INFO, WARN, Check
 from swarm_mcp.harness.configuration import parse_object
-from swarm_mcp.harness.pi.adapter import agent_folder
 
 # Variables that pi takes a key from, by its own help (0.74.2).
 KEYS = tuple(
@@ -85,3 +84,9 @@ def _read(path: Path) -> tuple[dict, str]:
     except (OSError, ValueError, RecursionError) as error:
         return {}, " ".join(str(error).split())
     return (tree, "") if isinstance(tree, dict) else ({}, "is not a JSON object")
+
+
+def agent_folder() -> Path:
+    """Return pi's configuration folder, which need not exist."""
+    chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
+    return Path(os.path.expanduser(chosen or "~/.pi/agent"))

@@ -6,10 +6,10 @@ Only ends are taken: ``message_end`` has the whole message, ``message_update`` t
 from __future__ import annotations
 
 import json
+import math
 import re
 
 from swarm_mcp.harness import outcome
-from swarm_mcp.harness.errors_of import code_of
 from swarm_mcp.harness.events import (
     COMPACTION,
     CONTEXT_USAGE,
@@ -23,7 +23,7 @@ from swarm_mcp.harness.events import (
 )
 from swarm_mcp.harness.events import tool_end as tool_ended
 from swarm_mcp.harness.events import tool_start as tool_started
-from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.outcome import Cost, code_of
 
 OUR_DENIAL = "swarm lock blocked"
 _UPDATE = '{"type":"message_update"'
@@ -214,4 +214,4 @@ def _text(content: object) -> str:
 
 
 def _number(value: object) -> float | int:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else 0
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) else 0

@@ -9,8 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 
-from swarm_mcp.harness.errors_of import code_of
-from swarm_mcp.harness.outcome import MODEL_NOT_FOUND
+from swarm_mcp.harness.outcome import MODEL_NOT_FOUND, code_of
 from swarm_mcp.loop.failure import LoopFailure
 from swarm_mcp.loop.providers.wire import Request
 from swarm_mcp.loop.settings import number

@@ -35,7 +35,7 @@ def agent(loop, given: dict) -> tuple[str, bool]:
     seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
     ran = running.run(
         [*coordinator_command(), "loop", "agent"], prompt, env=env, cwd=loop.cwd, seconds=seconds,
-        undertaker=loop.undertaker,
+        reaper=loop.reaper,
     )  # fmt: skip
     last = next((line for line in reversed(ran.err.split("\n")) if line.strip()), "")
     if ran.timed_out:

@@ -21,7 +21,7 @@ def bash(loop, given: dict) -> tuple[str, bool]:
     program = shutil.which("bash") or "/bin/sh"
     ran = running.run(
         [program, "-c", command], env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
-        undertaker=loop.undertaker, together=True,
+        reaper=loop.reaper, together=True,
     )  # fmt: skip
     parts = [ran.out.rstrip("\n")]
     if ran.timed_out:

@@ -14,8 +14,7 @@ from support.fixtures import Ground
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.run import ABANDONED
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.harness.account import Account
-from swarm_mcp.harness.membership import Membership
+from swarm_mcp.harness.membership import Membership, RunRow
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
@@ -201,12 +200,12 @@ def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
     """What came of a run was lost where somebody wrote for longer than a sign of life waits."""
     member = membership(ground)
     member.join()
-    account = Account(member.run_id)
+    run_row = RunRow(member.run_id)
     with ground.store() as other:
         other.connection.execute("BEGIN IMMEDIATE")
         later = threading.Timer(2.5, lambda: other.connection.execute("ROLLBACK"))
         later.start()
-        account.close(RunResult(member.run_id, "claude", output="kept"))
+        run_row.close(RunResult(member.run_id, "claude", output="kept"))
         later.join()
     member.leave()
     with ground.store() as store:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from support.fixtures import time_limit
 
 from swarm_mcp.harness import checks, registry
-from swarm_mcp.harness.adapter import HarnessAdapter, Launch
-from swarm_mcp.harness.checks import Check, common, environment_test, status_of
+from swarm_mcp.harness.adapter import Check, HarnessAdapter, Launch
+from swarm_mcp.harness.checks import common, environment_test, status_of
 from swarm_mcp.harness.query import McpServer
 
 

@@ -1,4 +1,4 @@
-"""Children, their leash, and their private folders: nothing outlives a run, however the run goes."""
+"""Children, the reaper that ends them, and their private folders: nothing outlives a run, however the run goes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.harness_fixtures import gone_within, is_alive
 from swarm_hook_core.process import is_stopped
 from swarm_mcp.harness import environment, leftover_processes, private_folder
 from swarm_mcp.harness.child import Child, found
-from swarm_mcp.harness.lines import Lines
+from swarm_mcp.harness.child_output import LineSplitter
 from swarm_mcp.harness.private_folder import place, sweep
 
 # A run whose child ignores TERM, has a member of its group, and one that has left it. Prints their pids.
@@ -206,14 +206,14 @@ def test_nobody_elses_processes_are_ended(tmp_path):
             process.wait()
 
 
-def test_where_there_is_no_keeper_a_leash_ends_the_group(tmp_path, monkeypatch):
+def test_where_there_is_no_keeper_a_reaper_ends_the_group(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "platform", "another")
     child = child_of(tmp_path, 'read -r word; echo "$word $$"; trap "" TERM; exec sleep 60', "a prompt\n")
     while child.feed():
         time.sleep(0.01)
     wait_for(lambda: child.read(child.output) == f"a prompt {child.pid}\n".encode())
     assert os.getpgid(child.pid) == child.pid and not child.ended()
-    watcher = child._start._leash._watcher
+    watcher = child._start._reaper._shell
     watcher.stdin.close()  # as when the supervisor is killed
     watcher.wait(60)
     wait_for(child.ended)
@@ -262,7 +262,7 @@ def test_one_that_cannot_be_started_leaves_no_watcher(tmp_path):
 
 def children() -> set[str]:
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True)
-    return {line for line in listed.stdout.splitlines() if "swarm-leash" in line or ".keeper" in line}
+    return {line for line in listed.stdout.splitlines() if "swarm-reaper" in line or ".keeper" in line}
 
 
 def test_where_a_program_is_found(tmp_path):
@@ -326,7 +326,7 @@ def test_a_folder_without_an_owner_is_left_until_it_is_old():
 @settings(max_examples=60)
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b"\n", b"\r\n", b"\r", b"a\n\nb", "é".encode()])))
 def test_lines_do_not_depend_on_how_they_come(pieces):
-    whole, parts = Lines(), Lines()
+    whole, parts = LineSplitter(), LineSplitter()
     data = b"".join(pieces)
     once = whole.feed(data) + whole.end()
     assert once == [line for piece in pieces for line in parts.feed(piece)] + parts.end()
@@ -336,8 +336,8 @@ def test_lines_do_not_depend_on_how_they_come(pieces):
 
 
 def test_a_line_has_a_longest_length():
-    lines = Lines(longest=10)
+    lines = LineSplitter(longest=10)
     assert lines.feed(b"0123456789abc") == [] and lines.feed(b"def\nshort\nlast") == ["0123456789", "short"]
     assert lines.end() == ["last"] and lines.end() == [] and lines.cut == 6
-    assert Lines().feed(b"x" * 100_000 + b"\r\n") == ["x" * 100_000]
-    assert Lines().feed(b"\xff\xfe{}\n") == ["\ufffd\ufffd{}"]
+    assert LineSplitter().feed(b"x" * 100_000 + b"\r\n") == ["x" * 100_000]
+    assert LineSplitter().feed(b"\xff\xfe{}\n") == ["\ufffd\ufffd{}"]

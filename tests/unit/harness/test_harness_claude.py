@@ -442,8 +442,8 @@ def test_a_schema_that_no_command_line_can_hold_is_refused(plugin: Path, tmp_pat
 
 def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
     """The real one: its server runs the same command as ours, which is why the client starts only one of them."""
+    from swarm_mcp.harness.plugin import skill_folders
     from swarm_mcp.harness.servers import servers_for
-    from swarm_mcp.harness.skills import skill_folders
 
     query = HarnessQuery("x", str(tmp_path))
     made = Start(tmp_path, mcp_servers=servers_for(query), skills=skill_folders(query))

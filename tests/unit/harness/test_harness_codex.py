@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.replay import replay
 
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.codex import errors as codex_errors
-from swarm_mcp.harness.codex import models
-from swarm_mcp.harness.codex import record as codex_record
+from swarm_mcp.harness.codex import models, rollout
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery
-from swarm_mcp.harness.replay import replay
 from swarm_mcp.harness.usage import cost_of, priced
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "codex"
@@ -260,9 +259,9 @@ def test_only_a_session_of_this_folder_can_be_continued(tmp_path: Path, monkeypa
 
 def test_a_record_that_is_no_record_tells_nothing(tmp_path: Path) -> None:
     path = record(tmp_path, "/x", {"type": "turn_context", "payload": []}, {"type": "token_count"})
-    assert codex_record.told(str(path)) == codex_record.Told()
+    assert rollout.last_turn(str(path)) == rollout.Turn()
     path.write_text('{"type": "event_msg"')
-    assert codex_record.folder_of(str(path)) is None
+    assert rollout.folder_of(str(path)) is None
 
 
 def test_models_and_prices_agree() -> None:

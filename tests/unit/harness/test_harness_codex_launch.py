@@ -15,8 +15,8 @@ from support.toml_reader import reader
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import plugin, registry
 from swarm_mcp.harness.codex import hooks as codex_hooks
-from swarm_mcp.harness.codex import prompt as codex_prompt
-from swarm_mcp.harness.codex.servers import configured, rendered
+from swarm_mcp.harness.codex import skills as skills_of_codex
+from swarm_mcp.harness.codex.overrides import configured_servers, server_overrides
 from swarm_mcp.harness.query import HarnessQuery, McpServer
 from swarm_mcp.runtimes.bundle import plugin_source
 
@@ -125,7 +125,7 @@ def test_nothing_secret_is_in_argv(tmp_path: Path) -> None:
 def test_the_shell_gives_a_server_its_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.defpath)
     odd = "a 'b' \"c\" $HOME `x` \\ \n end"
-    servers = rendered({"s": McpServer("/usr/bin/env", ("-0",), {"ONE": odd, "TWO_KEY": "2"})}, True, {})
+    servers = server_overrides({"s": McpServer("/usr/bin/env", ("-0",), {"ONE": odd, "TWO_KEY": "2"})}, True, {})
     table = reader().loads(servers.overrides[0])["mcp_servers"]["s"]
     done = subprocess.run([table["command"], *table["args"]], env=servers.env, capture_output=True, check=True)
     found = dict(entry.split("=", 1) for entry in done.stdout.decode().split("\0") if entry)
@@ -136,19 +136,19 @@ def test_the_shell_gives_a_server_its_variables(tmp_path: Path, monkeypatch: pyt
 def test_servers_are_approved_and_named_as_the_run_needs(tmp_path: Path) -> None:
     servers = {"swarm": McpServer("a"), "odd name.é": McpServer("b"), "web": McpServer(url="http://x")}
     taken = {"web": "command", "swarm": "command"}
-    tables = reader().loads(rendered(servers, False, taken).overrides[0])["mcp_servers"]
+    tables = reader().loads(server_overrides(servers, False, taken).overrides[0])["mcp_servers"]
     assert list(tables) == ["swarm", "odd_name__", "web_run"]
     assert [table.get("default_tools_approval_mode") for table in tables.values()] == ["approve", None, None]
-    tables = reader().loads(rendered(servers, True, {}).overrides[0])["mcp_servers"]
+    tables = reader().loads(server_overrides(servers, True, {}).overrides[0])["mcp_servers"]
     assert {table["default_tools_approval_mode"] for table in tables.values()} == {"approve"}
     with pytest.raises(Refused, match="cannot have a variable called 'A-B'"):
-        rendered({"s": McpServer("a", env={"A-B": "x"})}, True, {})
+        server_overrides({"s": McpServer("a", env={"A-B": "x"})}, True, {})
 
 
 def test_names_in_the_users_settings_are_seen(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('[mcp_servers.a]\ncommand = "x"\n[mcp_servers."b c"]\nurl = "y"\n[mcp_servers.b.env]\nurl = "z"\n')
-    assert configured(str(file), str(tmp_path / "none")) == {"a": "command", "b c": "url"}
+    assert configured_servers(str(file), str(tmp_path / "none")) == {"a": "command", "b c": "url"}
 
 
 # ----------------------------------------------------------------------------------------------- hooks
@@ -183,7 +183,7 @@ def test_a_folder_with_odd_signs_stays_one_word(tmp_path: Path) -> None:
     (folder / "integrations/codex").mkdir(parents=True)
     hook = {"type": "command", "command": f'echo "{codex_hooks.ROOT}/y"', "timeout": 5}
     (folder / "integrations/codex/hooks.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
-    command = codex_hooks.wired(folder)["Stop"][0]["hooks"][0]["command"]
+    command = codex_hooks.plugin_hooks(folder)["Stop"][0]["hooks"][0]["command"]
     said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
     assert said == f"{folder}/y\n"
 
@@ -200,7 +200,7 @@ for line in sys.stdin:
 
 
 def test_each_build_is_asked_once(tmp_path: Path) -> None:
-    hooks = codex_hooks.wired(plugin_source())
+    hooks = codex_hooks.plugin_hooks(plugin_source())
     ours, log = codex_hooks.hashes(hooks), tmp_path / "log"
     log.touch()
     program = tmp_path / "codex"
@@ -245,7 +245,7 @@ def skills(tmp_path: Path) -> Path:
     ],
 )
 def test_a_prompt_that_begins_with_a_skill_has_its_text(skills: Path, prompt: str, begins: str, notes: int) -> None:
-    found = codex_prompt.resolved(prompt, (str(skills / "run/tidy"),), [str(skills / ".codex/skills")])
+    found = skills_of_codex.with_skill(prompt, (str(skills / "run/tidy"),), [str(skills / ".codex/skills")])
     assert found.text.startswith(begins) and len(found.notes) == notes
     if begins.startswith("---"):
         assert found.text.endswith(f"User request: {prompt.partition(' ')[2]}") and "NO" not in found.text

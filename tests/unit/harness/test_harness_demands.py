@@ -15,10 +15,10 @@ from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.adapter import Capabilities
-from swarm_mcp.harness.demands import Unsupported, left_out, require_possible
 from swarm_mcp.harness.events import CONTEXT_USAGE, Event
 from swarm_mcp.harness.events import result as ended
 from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
 
 PROTECTING = {
     "read_only": {"mode": "read-only"}, "max_cost": {"max_cost_usd": 0.1}, "max_turns": {"max_turns": 2},

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.replay import Replayed, replay
 from support.sessions import ROOT
 
 from swarm_mcp.doctor import canary
@@ -19,7 +20,6 @@ from swarm_mcp.harness import outcome, plugin, registry
 from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
-from swarm_mcp.harness.replay import Replayed, replay
 from swarm_mcp.runtimes import bundle, client
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness"

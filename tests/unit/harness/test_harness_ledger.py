@@ -9,15 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
+from support.replay import replay
 
 from swarm_mcp.harness import events, outcome, registry, resumption, usage
 from swarm_mcp.harness.adapter import Price
-from swarm_mcp.harness.errors_of import error_of
 from swarm_mcp.harness.ledger import LONGEST_OUTPUT, Ledger
-from swarm_mcp.harness.loop_guard import LoopGuard
-from swarm_mcp.harness.outcome import Cost, Ending
+from swarm_mcp.harness.outcome import Cost, Ending, error_of
 from swarm_mcp.harness.query import HarnessQuery
-from swarm_mcp.harness.replay import replay
+from swarm_mcp.harness.tool_loop import ToolLoopGuard
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 
@@ -189,7 +188,7 @@ def test_no_line_at_all_makes_a_parser_raise(name, lines):
 
 
 def told(calls) -> list[tuple[int, str]]:
-    guard = LoopGuard()
+    guard = ToolLoopGuard()
     found = [(number, guard.saw(*call)) for number, call in enumerate(calls, 1)]
     return [(number, answer[0]) for number, answer in found if answer][:2]
 

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from swarm_mcp.cli.live import MOST_LINES, Live
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.live import MOST_LINES, Live
 from swarm_mcp.harness.outcome import Cost
 
 TOLD = [
@@ -90,7 +90,7 @@ def test_an_answer_that_was_shown_line_by_line_is_not_shown_again() -> None:
 
 def test_the_line_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr("swarm_mcp.harness.live.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("swarm_mcp.cli.live.time.monotonic", lambda: clock[0])
     stream = io.StringIO()
     live = Live(stream, colour=False, progress=True)
     assert live.status() == "0s  0 tools"

@@ -13,16 +13,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.replay import replay
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_mcp import __version__
 from swarm_mcp.doctor import canary
 from swarm_mcp.harness import events, plugin, registry
 from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.pi.adapter import SWARM_TOOLS
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
-from swarm_mcp.harness.replay import replay
 from swarm_mcp.runtimes import bundle, client
 from swarm_mcp.runtimes.bundle import plugin_source
+from swarm_mcp.server.tools import all_tools
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "pi"
 CASES = sorted(path.name[: -len(".jsonl")] for path in GOLDEN.glob("*.jsonl"))
@@ -229,6 +231,7 @@ def test_read_only_leaves_tools_that_write_no_file(tmp_path: Path) -> None:
     on = set(tools.split(","))
     assert {"read", "grep", "find", "ls", "mcp__swarm__lock_file", "mcp__client_tools__double"} <= on
     assert not on & {"write", "edit", "bash", "mcp__swarm__dispatch"}
+    assert set(SWARM_TOOLS) == set(all_tools()) - {"dispatch"}
 
 
 def test_an_answer_to_pis_question_is_never_the_prompt(tmp_path: Path) -> None:

@@ -19,11 +19,12 @@ from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.harness import events, private_folder, registry
 from swarm_mcp.harness.adapter import Launch
+from swarm_mcp.harness.conclusion import AuthError, HarnessError, NotInstalled
 from swarm_mcp.harness.events import Event, retry
-from swarm_mcp.harness.failures import AuthError, HarnessError, NotInstalled, answer
 from swarm_mcp.harness.interruption import ended_by_signals
 from swarm_mcp.harness.outcome import Cost
 from swarm_mcp.harness.query import HarnessQuery, McpServer
+from swarm_mcp.harness.run import answer
 
 GOOD = f"""
 tell("init", {SESSION!r})
@@ -143,7 +144,7 @@ AGAIN = "tell('again', 'the API answered 429', 'rate_limited', time.time() + 30)
 def test_a_timeout_names_the_last_retrys_error(tmp_path, then: str, last: str):
     """Unless the model has answered since."""
     run = run_of(Retrying(AGAIN + then + "\ntime.sleep(60)"), tmp_path, grace_seconds=0.3)
-    run.on_event(lambda event: event.kind == last and run._urge.give("timeout", "it took too long"))
+    run.on_event(lambda event: event.kind == last and run._stop.give("timeout", "it took too long"))
     result, _ = seen_of(run)
     said = last == "custom"
     assert (result.error_category, result.timed_out) == ("timeout", True)

@@ -12,10 +12,9 @@ import pytest
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.client_tools import NAME, ToolServer, with_tools
-from swarm_mcp.harness.plugin import plugin_folder
+from swarm_mcp.harness.plugin import described, plugin_folder, skill_folders
 from swarm_mcp.harness.query import HarnessQuery, McpServer
 from swarm_mcp.harness.servers import own_server, project_file, project_servers, servers_for
-from swarm_mcp.harness.skills import described, skill_folders
 
 ME = "11111111-1111-4111-8111-111111111111"
 

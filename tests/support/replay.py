@@ -7,24 +7,26 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.attempt import Attempt
+from swarm_mcp.harness.child_output import StopRequest
 from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
-from swarm_mcp.harness.event_sink import Telling
+from swarm_mcp.harness.event_sink import EventSink
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
-from swarm_mcp.harness.watching import Urge
+from swarm_mcp.harness.run_attempt import RunAttempt
+
+NO_COST = Cost()
 
 
 class Replayed(NamedTuple):
-    """What a recorded run comes to. `urged` is why the runner would have ended it, None for no reason."""
+    """What a recorded run comes to. `stopped` is why the runner would have ended it, None for no reason."""
 
     events: list[Event]
     result: RunResult
     ending: Ending
     unknown_session: bool
-    urged: tuple[str, str] | None
+    stopped: tuple[str, str] | None
 
 
 def replay(
@@ -34,7 +36,7 @@ def replay(
     exit_code: int = 0,
     query: HarnessQuery | None = None,
     *,
-    before: Cost = Cost(),
+    before: Cost = NO_COST,
     pieces: Iterable[bytes] | None = None,
 ) -> Replayed:
     """What `adapter` makes of a recorded run; a negative `exit_code` is the signal that ended it.
@@ -43,10 +45,10 @@ def replay(
     """
     query = query or HarnessQuery("a recorded prompt", tempfile.gettempdir(), run_id="replayed")
     told: list[Event] = []
-    telling, ledger, urge = Telling(), Ledger(adapter.name), Urge()
-    telling.on_event(told.append)
-    attempt = Attempt(adapter, query, telling, ledger, urge)
-    attempt.expect(query.cwd)
+    sink, ledger, stop = EventSink(), Ledger(adapter.name), StopRequest()
+    sink.on_event(told.append)
+    attempt = RunAttempt(adapter, query, sink, ledger, stop)
+    attempt.set_folder(query.cwd)
     for piece in (stdout,) if pieces is None else pieces:
         if piece:
             attempt.take("stdout", piece)
@@ -55,8 +57,8 @@ def replay(
     for stream in ("stdout", "stderr"):
         attempt.take(stream, b"")
     ending = attempt.over(exit_code, max(0, -exit_code))
-    failure = urge.reason or error_in(adapter, ending)
+    failure = stop.reason or error_in(adapter, ending)
     result = concluded(adapter, query, ledger, ending, failure, before)
     unknown = bool(query.resume_session_id) and is_unknown_session(adapter, ending)
-    result = announced(telling, ledger, result._replace(clear_session=unknown or attempt.strayed))
-    return Replayed(told, result, ending, unknown, urge.reason)
+    result = announced(sink, ledger, result._replace(clear_session=unknown or attempt.strayed))
+    return Replayed(told, result, ending, unknown, stop.reason)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from swarm_mcp.harness.skills import FILE, described
+from swarm_mcp.harness.plugin import FILE, described
 
 _ASKED = re.compile(r"\s*([/$])([A-Za-z0-9:_-]+)(?=\s|\Z)[ \t]*")
 LARGEST_SKILL = 200_000  # characters
@@ -24,14 +24,15 @@ file first and follow it; names in it are relative to its folder.
 
 
 class Prompt(NamedTuple):
-    """The prompt as Codex is to have it, and what to tell whoever watches."""
+    """The prompt for Codex, and notes for the person who watches."""
 
     text: str
     notes: tuple[str, ...] = ()
 
 
-def resolved(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Prompt:
-    """`prompt` with the skill that it begins with put in. `skills` are the run's own; `folders` hold the user's.
+def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Prompt:
+    """Return `prompt` with the text of the skill that it begins with. `skills` are the run's own;
+    `folders` hold the user's.
 
     ``$name`` of a skill of the user's stays: Codex knows it. ``/name`` of nobody's stays too, with a note: it may
     well be no skill at all.
@@ -51,8 +52,8 @@ def resolved(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Prom
     return Prompt(f"{text.rstrip()}\n\nFolder of this skill: {folder}\nUser request: {rest}")
 
 
-def told(skills: Sequence[str], folders: Iterable[str]) -> str:
-    """What the model is told of the run's skills; nothing of those that Codex finds by itself."""
+def listed_in_prompt(skills: Sequence[str], folders: Iterable[str]) -> str:
+    """Return what the model is told about the run's skills, without those that Codex finds by itself."""
     lines = []
     known = {name for base in folders for name in _names(base)}
     for folder in skills:
@@ -63,7 +64,7 @@ def told(skills: Sequence[str], folders: Iterable[str]) -> str:
 
 
 def user_folders(home: str, codex_home: str, cwd: str) -> list[str]:
-    """Where Codex itself looks for skills, and where ``CODEX_SKILLS_DIR`` says that there are some."""
+    """Return where Codex itself looks for skills, and where ``CODEX_SKILLS_DIR`` says that there are some."""
     named = os.environ.get("CODEX_SKILLS_DIR", "").strip()
     places = [os.path.join(codex_home, "skills"), os.path.join(home, ".agents", "skills"),
               os.path.join(cwd, ".agents", "skills")]  # fmt: skip

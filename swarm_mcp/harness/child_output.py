@@ -1,4 +1,4 @@
-"""Following one child from its start to its end: what it writes, when it is over, when it has to be ended."""
+"""Reading one child from its start to its end: lines out of bytes, when it is over, when it has to be ended."""
 
 from __future__ import annotations
 
@@ -9,12 +9,64 @@ from collections.abc import Callable
 
 from swarm_mcp.harness.child import Child
 
+LONGEST_LINE = 4 * 1024 * 1024  # bytes; tool results with pictures have megabytes, and all of it is kept several times
+
+
+class LineSplitter:
+    """Cuts the bytes of one stream into lines, in bounded memory.
+
+    A line ends with LF or CRLF; the end of the stream ends the last one. Of a line longer than `longest` bytes the
+    beginning is kept, and `cut` counts the bytes that are lost.
+    """
+
+    def __init__(self, longest: int = LONGEST_LINE):
+        self._longest = longest
+        self._open = bytearray()
+        self._begun = False
+        self.cut = 0
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the lines that `data` completes, without their ends."""
+        first, *others = data.split(b"\n")
+        self._add(first)
+        if not others:
+            return []
+        found = [self._close()]
+        for line in others[:-1]:
+            self._add(line)
+            found.append(self._close())
+        self._begun = False
+        self._add(others[-1])
+        return found
+
+    def end(self) -> list[str]:
+        """Return the line that the stream's end completes, if there is one."""
+        return [self._close()] if self._begun else []
+
+    def _add(self, piece: bytes) -> None:
+        room = self._longest - len(self._open)
+        self._open += piece[: max(0, room)]
+        self.cut += max(0, len(piece) - room)
+        self._begun = self._begun or bool(piece)
+
+    def _close(self) -> str:
+        line = bytes(self._open)
+        self._open.clear()
+        self._begun = False
+        return _text(line[:-1] if line.endswith(b"\r") else line)
+
+
+def _text(line: bytes) -> str:
+    """`line` as text that can be written as UTF-8 again; what is no UTF-8 becomes U+FFFD."""
+    return line.decode("utf-8", "replace")
+
+
 TICK_SECONDS = 0.5
 DRAIN_SECONDS = 0.5  # how long pipes that a descendant still holds are read once the child is over
 
 
-class Urge:
-    """A reason to end a run, given from any thread or signal handler. The first one counts.
+class StopRequest:
+    """A request to end a run, made from any thread or signal handler. The first one counts.
 
     `reason` is ``(error code, words)``, None for none yet; `handle` can be read from then on. No lock is taken: a
     signal handler may interrupt whoever holds it.
@@ -26,7 +78,7 @@ class Urge:
         os.set_blocking(self._bell, False)
 
     def give(self, code: str, words: str) -> None:
-        """End the run for this reason."""
+        """Request the end of the run for this reason."""
         if self.reason is None:
             self.reason = (code, words)
         if self._bell >= 0:
@@ -36,7 +88,7 @@ class Urge:
                 pass  # it has been rung often enough
 
     def close(self) -> None:
-        """Nobody listens any more, and nobody gives a reason any more: the handles may soon be others'."""
+        """Give the handles back once nobody listens and nobody makes a request any more."""
         handle, bell, self.handle, self._bell = self.handle, self._bell, -1, -1
         if bell >= 0:
             os.close(bell)
@@ -49,47 +101,50 @@ class Urge:
 def follow(
     child: Child,
     take: Callable[[str, bytes], None],
-    urge: Urge,
+    stop: StopRequest,
     deadline: Callable[[], None],
     until: float,
     grace: float,
 ) -> bool:
-    """Read `child` until it is over; whether it was told to end.
+    """Read `child` until it is over; return whether it was stopped.
 
     `take` gets ``("stdout" | "stderr", bytes)`` as they come, and empty bytes at a stream's end. At `until`
-    (``time.monotonic()``, 0 for never) `deadline` is called, which is to urge. Once urged: TERM, `grace` seconds, KILL.
+    (``time.monotonic()``, 0 for never) `deadline` is called, which makes a stop request. After one: TERM, `grace`
+    seconds, KILL.
     """
-    watch = _Watch(child, take, urge)
+    streams = _Streams(child, take, stop)
     try:
         kill_at = 0.0
-        told = False
+        stopped = False
         while not child.ended():
             now = time.monotonic()
-            if until and now >= until and urge.reason is None:
+            if until and now >= until and stop.reason is None:
                 deadline()
-            if urge.reason is not None and not told:
-                told, kill_at = True, now + grace
+            if stop.reason is not None and not stopped:
+                stopped, kill_at = True, now + grace
                 child.terminate()
             if kill_at and now >= kill_at:
                 kill_at = now + 1.0  # again, should something have been born meanwhile
                 child.kill()
-            nearest = [limit for limit in (kill_at, until if not told else 0.0) if limit]
-            watch.turn(min([TICK_SECONDS, *(max(0.0, limit - now) for limit in nearest)]))
-        watch.drain(DRAIN_SECONDS)
-        return told
+            nearest = [limit for limit in (kill_at, until if not stopped else 0.0) if limit]
+            streams.turn(min([TICK_SECONDS, *(max(0.0, limit - now) for limit in nearest)]))
+        streams.drain(DRAIN_SECONDS)
+        return stopped
     finally:
-        watch.close()
+        streams.close()
 
 
-class _Watch:
-    def __init__(self, child: Child, take: Callable[[str, bytes], None], urge: Urge):
+class _Streams:
+    """The two streams of a child and the end of it, in one selector."""
+
+    def __init__(self, child: Child, take: Callable[[str, bytes], None], stop: StopRequest):
         self._child, self._take = child, take
         self._selector = selectors.DefaultSelector()
         self._open = {child.output: "stdout", child.errors: "stderr"}
         for handle in self._open:
             self._selector.register(handle, selectors.EVENT_READ)
-        self._urge = urge.handle
-        self._selector.register(urge.handle, selectors.EVENT_READ)
+        self._stop = stop.handle
+        self._selector.register(stop.handle, selectors.EVENT_READ)
         self._feeding = child.feed()
         if self._feeding:
             self._selector.register(child.input, selectors.EVENT_WRITE)
@@ -105,7 +160,7 @@ class _Watch:
             handle = key.fd
             if handle in self._open:
                 self._read(handle)
-            elif handle == self._urge:
+            elif handle == self._stop:
                 os.read(handle, 64)
             elif self._feeding and handle == self._child.input:
                 self._feed()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 LARGEST = 64 << 20  # bytes of the end of a record that are looked at
 
 
-class Told(NamedTuple):
+class Turn(NamedTuple):
     """What a record says of its newest turn; None: nothing."""
 
     model: str | None = None
@@ -24,7 +24,7 @@ class Told(NamedTuple):
 
 
 def home(env: Mapping[str, str] = {}) -> str:
-    """Codex's home folder, for a child that has `env` besides."""
+    """Return Codex's home folder, for a child that has `env` besides."""
     return (
         env.get("CODEX_HOME")
         or os.environ.get("CODEX_HOME")
@@ -33,13 +33,13 @@ def home(env: Mapping[str, str] = {}) -> str:
 
 
 def path_of(session_id: str, codex_home: str) -> str | None:
-    """The record of a session; None where there is none. `session_id` fits the session pattern."""
+    """Return the path of a session's record; None where there is none. `session_id` fits the session pattern."""
     pattern = os.path.join(glob.escape(codex_home), "sessions", "*", "*", "*", f"rollout-*-{session_id}.jsonl*")
     return max(glob.glob(pattern), default=None)
 
 
 def folder_of(path: str) -> str | None:
-    """Where the session began; None where its record does not say so."""
+    """Return the folder where the session began; None where its record does not say so."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             first = json.loads(file.readline(1 << 20))
@@ -48,8 +48,8 @@ def folder_of(path: str) -> str | None:
         return None
 
 
-def told(path: str) -> Told:
-    """What the record at `path` says of the newest turn."""
+def last_turn(path: str) -> Turn:
+    """Return what the record at `path` says of the newest turn."""
     model, usage, window = None, None, None
     try:
         with open(path, "rb") as file:
@@ -62,8 +62,8 @@ def told(path: str) -> Told:
                     usage = _dict(info.get("last_token_usage")).get("total_tokens", usage)
                     window = info.get("model_context_window", window)
     except OSError:
-        return Told()
-    return Told(model if isinstance(model, str) else None, _count(usage), _count(window))
+        return Turn()
+    return Turn(model if isinstance(model, str) else None, _count(usage), _count(window))
 
 
 def _payload(line: bytes, kind: str) -> object:

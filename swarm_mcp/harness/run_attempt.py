@@ -1,4 +1,4 @@
-"""One child of a run: how it is launched, and what becomes of each line that it writes."""
+"""One child of a run: how it is started, and the events that each line it writes becomes."""
 
 from __future__ import annotations
 
@@ -14,64 +14,66 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter, Launch
 from swarm_mcp.harness.child import Child, found
-from swarm_mcp.harness.demands import Unsupported, limit_reached
+from swarm_mcp.harness.child_output import LineSplitter, StopRequest, follow
 from swarm_mcp.harness.environment import added, without_session
-from swarm_mcp.harness.event_sink import RUNTIME, Telling
+from swarm_mcp.harness.event_sink import RUNTIME, EventSink
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.ledger import Ledger
-from swarm_mcp.harness.lines import Lines
-from swarm_mcp.harness.loop_guard import STOP, LoopGuard
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.requirements import Unsupported, limit_reached
 from swarm_mcp.harness.scrub import Scrubber
-from swarm_mcp.harness.watching import Urge, follow
+from swarm_mcp.harness.tool_loop import STOP, ToolLoopGuard
 
 TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # of what it wrote last, kept for finding out why it failed
 
 
 class NotStarted(Exception):
-    """There is no child: `code` (``outcome.ERRORS``) and one line saying why."""
+    """The child could not be started: `code` (one of ``outcome.ERRORS``) and one line saying why."""
 
     def __init__(self, code: str, reason: str):
         super().__init__(reason)
         self.code = code
 
 
-class Attempt:
-    """A child that has yet to be started. `told` afterwards: whether it ended because it was told to."""
+class RunAttempt:
+    """A child that has yet to be started. Afterwards `was_stopped` says whether we ended it, and `strayed` whether it
+    goes by another session than the one that was to be continued."""
 
-    def __init__(self, adapter: HarnessAdapter, query: HarnessQuery, telling: Telling, ledger: Ledger, urge: Urge):
+    def __init__(
+        self, adapter: HarnessAdapter, query: HarnessQuery, sink: EventSink, ledger: Ledger, stop: StopRequest
+    ):
         self._adapter, self._query = adapter, query
-        self._telling, self._ledger, self._urge = telling, ledger, urge
-        self._guards: dict[str, LoopGuard] = {}  # by the call that made a sub-agent
+        self._sink, self._ledger, self._stop = sink, ledger, stop
+        self._guards: dict[str, ToolLoopGuard] = {}  # by the call that made a sub-agent
         self._state: dict = {"query": query}
-        self._lines = {"stdout": Lines(), "stderr": Lines()}
+        self._lines = {"stdout": LineSplitter(), "stderr": LineSplitter()}
         self._tails = {"stdout": deque[str](maxlen=TAIL_LINES), "stderr": deque[str](maxlen=TAIL_LINES)}
         self._native = 0
         self.notes: list[str] = []  # what is to be said before the child begins
-        self.told = False
-        self.strayed = False  # it goes by another session than the one that was to be continued
+        self.was_stopped = False
+        self.strayed = False
 
     # ------------------------------------------------------------------- start
 
-    def expect(self, folder: object) -> None:
-        """`folder` is the private one."""
+    def set_folder(self, folder: object) -> None:
+        """Tell the adapter where the run's private folder is."""
         self._state["folder"] = str(folder)
 
     def launch(self, folder: Path, number: int) -> tuple[list[str], dict[str, str], Launch]:
-        """Argv, environment and the rest of how the child is started; its metadata is told. Raises NotStarted."""
+        """Return argv, environment and the rest of how the child starts; emit its metadata. Raises NotStarted."""
         query = self._query
-        self.expect(folder)
+        self.set_folder(folder)
         try:
             launch = self._adapter.launch(query, folder)
         except Exception as error:
-            self._telling.scrubber = self._scrubber({})
+            self._sink.scrubber = self._scrubber({})
             code = outcome.UNSUPPORTED if isinstance(error, Unsupported) else outcome.UNKNOWN
             raise NotStarted(code, _words(error)) from error
         own = added(query, launch.env)
         environment = {**without_session(drop=launch.drop), **own}
-        self._telling.scrubber = self._scrubber(launch.env)
-        self._telling.meta(self._metadata(launch, own, number))
+        self._sink.scrubber = self._scrubber(launch.env)
+        self._sink.meta(self._metadata(launch, own, number))
         program = found(launch.argv[0], environment, query.cwd)
         if program is None:
             reason = f"{launch.argv[0]} is not installed, or not on PATH. {self._adapter.instructions}".strip()
@@ -79,7 +81,7 @@ class Attempt:
         return [program, *launch.argv[1:]], environment, launch
 
     def run(self, folder: Path, number: int, until: float, started: Callable[[Child], None]) -> Ending:
-        """Start the child and see it through; how it ended. `until` as in ``follow``. Raises NotStarted."""
+        """Start the child, follow it to its end and return how it ended. `until` as in `follow`. Raises NotStarted."""
         argv, environment, launch = self.launch(folder, number)
         try:
             child = Child(argv, self._query.cwd, environment, launch.stdin)
@@ -88,19 +90,19 @@ class Attempt:
         try:
             started(child)
             for note in self.notes:
-                self._telling.event(events.custom("swarm.not_heeded", {"message": note}))
+                self._sink.event(events.custom("swarm.not_heeded", {"message": note}))
             for note in launch.notes:
-                self._telling.line("stderr", note)
+                self._sink.line("stderr", note)
             seconds = self._query.timeout_seconds
 
             def deadline() -> None:
-                self._urge.give(outcome.TIMEOUT, f"it took longer than {seconds:g} seconds")
+                self._stop.give(outcome.TIMEOUT, f"it took longer than {seconds:g} seconds")
 
-            self.told = follow(child, self.take, self._urge, deadline, until, self._query.grace_seconds)
+            self.was_stopped = follow(child, self.take, self._stop, deadline, until, self._query.grace_seconds)
         finally:
             left = child.close()
         if left:
-            self._telling.event(events.custom("swarm.leftovers_ended", {"processes": left}))
+            self._sink.event(events.custom("swarm.leftovers_ended", {"processes": left}))
         return self.over(child.exit_code, child.signal)
 
     def _scrubber(self, own) -> Scrubber:
@@ -114,7 +116,7 @@ class Attempt:
         return {
             "timestamp": time.time(), "adapter": self._adapter.name, "command": launch.argv[0],
             "args": list(launch.argv[1:]), "command_line": shlex.join(launch.argv), "cwd": query.cwd,
-            "env": self._telling.scrubber.environment(own), "prompt": query.prompt, "model": query.model,
+            "env": self._sink.scrubber.environment(own), "prompt": query.prompt, "model": query.model,
             "effort": query.effort, "mode": query.mode, "run_id": query.run_id, "task_id": query.task_id,
             "instance_id": query.instance_id, "requester_id": query.requester_id, "scope": query.scope,
             "label": query.label, "role": query.role, "resume_session_id": query.resume_session_id,
@@ -125,20 +127,20 @@ class Attempt:
     # ------------------------------------------------------------------- lines
 
     def take(self, stream: str, data: bytes) -> None:
-        """The child wrote `data` to ``stdout`` or ``stderr``; empty: that stream has ended."""
+        """Take `data` that the child wrote to ``stdout`` or ``stderr``; empty data means that the stream has ended."""
         lines = self._lines[stream]
         for line in lines.feed(data) if data else lines.end():
             self._line(stream, line)
         if lines.cut:
-            self._telling.event(events.custom("swarm.line_cut", {"stream": stream, "bytes": lines.cut}))
+            self._sink.event(events.custom("swarm.line_cut", {"stream": stream, "bytes": lines.cut}))
             lines.cut = 0
-        self._telling.flush()
+        self._sink.flush()
 
     def over(self, exit_code: int | None, signal: int) -> Ending:
-        """The child has ended, and both its streams: what is left to say is said."""
+        """Return how the child ended, after both its streams have, and emit the events that are left."""
         self._events(self._ask(self._adapter.finish, self._state))
         for event in self._ledger.close():
-            self._telling.event(event)
+            self._sink.event(event)
         ledger = self._ledger
         return Ending(
             exit_code, signal, ledger.result, tuple(ledger.errors), self._tail("stderr"), self._tail("stdout"),
@@ -146,7 +148,7 @@ class Attempt:
         )  # fmt: skip
 
     def _line(self, stream: str, line: str) -> None:
-        self._telling.line(stream, self._recorded(line) if stream == "stdout" else line)
+        self._sink.line(stream, self._recorded(line) if stream == "stdout" else line)
         if stream == "stderr":
             self._tails[stream].append(line[-TAIL_CHARACTERS:])
             self._events(self._ask(self._adapter.parse_stderr, line, self._state))
@@ -163,8 +165,8 @@ class Attempt:
         except Exception:  # a line that is not as the adapter knows it is told whole
             return line
 
-    def _ask(self, question, *words) -> list[Event]:
-        """What the adapter makes of it. It is not to raise; should it, the run goes on all the same."""
+    def _ask(self, question: Callable[..., list[Event]], *words: object) -> list[Event]:
+        """The adapter's answer. It must not raise; should it, the fault is recorded and the run goes on."""
         try:
             return question(*words) or []
         except Exception as error:
@@ -174,29 +176,29 @@ class Attempt:
     def _events(self, seen: list[Event]) -> None:
         for event in seen:
             for admitted in self._ledger.admit(event):
-                self._telling.event(admitted)
+                self._sink.event(admitted)
                 self._look(admitted)
             if event.kind == events.ERROR and event.data.get("final"):
                 code = event.data.get("category")
-                self._urge.give(code if code in outcome.ERRORS else outcome.UNKNOWN, str(event.data.get("message")))
+                self._stop.give(code if code in outcome.ERRORS else outcome.UNKNOWN, str(event.data.get("message")))
 
     def _look(self, event: Event) -> None:
         if event.kind == events.TOOL_START:
-            guard = self._guards.setdefault(str(event.data.get("parent_tool_call_id") or ""), LoopGuard())
+            guard = self._guards.setdefault(str(event.data.get("parent_tool_call_id") or ""), ToolLoopGuard())
             level, words = guard.saw(event.data["tool_name"], event.data.get("args")) or ("", "")
             if level == STOP:
-                self._urge.give(outcome.TOOL_LOOP, words)
+                self._stop.give(outcome.TOOL_LOOP, words)
             elif level:
-                self._telling.event(events.custom("swarm.tool_loop_warning", {"message": words}))
+                self._sink.event(events.custom("swarm.tool_loop_warning", {"message": words}))
         if event.kind == events.CONTEXT_USAGE and event.data.get("goes_on"):
             reached = limit_reached(self._query, event.data.get("cost_usd"), event.data.get("num_turns"))
             if reached:
-                self._urge.give(outcome.BUDGET, reached)
+                self._stop.give(outcome.BUDGET, reached)
         asked, came = self._query.resume_session_id, self._ledger.session_id
         if asked and came and came != asked and not self._query.fork_session and not self.strayed:
             self.strayed = True
             words = f"session {asked} was to be continued, and session {came} began"
-            self._telling.event(events.error(words, outcome.SESSION_NOT_FOUND))
+            self._sink.event(events.error(words, outcome.SESSION_NOT_FOUND))
 
     def _tail(self, stream: str) -> str:
         return "\n".join(self._tails[stream])[-TAIL_CHARACTERS:]

@@ -1,7 +1,7 @@
-"""What a run asks for, beside what its harness can do.
+"""What a run asks for, compared with what its harness can do.
 
-What protects (a mode, a limit, the form of the answer, tools) is refused where it cannot be had, before anything
-starts. What only shapes is left out, and said.
+What protects (a mode, a limit, the form of the answer, tools) is refused before anything starts where the harness
+cannot do it. What only shapes the work is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
 
 
 class Unsupported(Refused):
-    """The harness cannot do what the run asks for, and the run would not be what was asked for without it."""
+    """The harness cannot do something that the run must not do without."""
 
 
 def require_possible(adapter: HarnessAdapter, query: HarnessQuery) -> None:
-    """Raises Unsupported where something that protects cannot be had."""
+    """Raise Unsupported where the harness lacks something that protects."""
     asked = (
         (query.mode == READ_ONLY, "read_only", "mode read-only: nothing would keep it from writing"),
         (query.max_cost_usd > 0, "max_cost", "a limit on what it costs: it does not say so in time"),
@@ -32,7 +32,7 @@ def require_possible(adapter: HarnessAdapter, query: HarnessQuery) -> None:
 
 
 def left_out(adapter: HarnessAdapter, query: HarnessQuery) -> list[str]:
-    """One line for each thing that the harness will not heed. `query` is as it was asked, without what a run adds."""
+    """Return a line for each thing that the harness will ignore. `query` is without what a run adds to it."""
     can = adapter.capabilities
     asked = (
         (query.model, can.model, "the model"),
@@ -51,7 +51,7 @@ def left_out(adapter: HarnessAdapter, query: HarnessQuery) -> list[str]:
 
 
 def limit_reached(query: HarnessQuery, cost: object, turns: object) -> str:
-    """Which limit a run that goes on has reached, empty for none. `cost` in dollars, None where it is not known."""
+    """Return which limit a run that goes on has reached, empty for none. `cost`: dollars, None: not known."""
     if query.max_cost_usd and not isinstance(cost, (int, float)):
         return "what it costs is not known (no price for its model), so it cannot be held to a limit"
     if query.max_cost_usd and cost >= query.max_cost_usd:
@@ -61,18 +61,35 @@ def limit_reached(query: HarnessQuery, cost: object, turns: object) -> str:
     return ""
 
 
-def unfit(query: HarnessQuery, answer: object) -> str:
-    """In what the answer of a run that went well does not follow its schema, empty where it does."""
+def schema_mismatch(query: HarnessQuery, answer: object) -> str:
+    """Return how the answer of a run that went well does not follow the query's schema, empty where it does."""
     if query.output_schema is None:
         return ""
-    from swarm_mcp.loop.schema import mismatch
-
     why = mismatch(answer, query.output_schema)
     return f"the answer does not follow the schema: {why}" if why else ""
 
 
 def limit_passed(query: HarnessQuery, cost: float | None) -> str:
-    """Which limit a run that has come to its end by itself has passed, empty for none."""
+    """Return which limit a run that has ended by itself has passed, empty for none."""
     if query.max_cost_usd and cost is not None and cost > query.max_cost_usd:
         return f"it has cost ${cost:g}, and was to cost at most ${query.max_cost_usd:g}"
     return ""
+
+
+def mismatch(found: object, wanted: dict) -> str:
+    """Return how an answer does not follow the JSON schema `wanted`, empty where it does. None means: no JSON at all.
+
+    Without the jsonschema package only required names are looked at.
+    """
+    if found is None:
+        return "it is no JSON"
+    try:
+        from jsonschema import Draft202012Validator
+    except ImportError:
+        missing = [name for name in wanted.get("required", []) if not isinstance(found, dict) or name not in found]
+        return f"it lacks {', '.join(map(str, missing))}" if missing else ""
+    try:
+        error = next(iter(sorted(Draft202012Validator(wanted).iter_errors(found), key=lambda e: len(e.path))), None)
+    except Exception:  # a schema that is none, which nothing can be measured by
+        return ""
+    return "" if error is None else f"{error.json_path}: {error.message[:200]}"

@@ -16,7 +16,7 @@ COARSE_SAME = (16, 24)
 COARSE_TURNS = (12, 24)
 
 
-class LoopGuard:
+class ToolLoopGuard:
     """The last calls of one run."""
 
     def __init__(self):

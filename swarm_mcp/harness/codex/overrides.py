@@ -1,4 +1,7 @@
-"""MCP servers as Codex takes them for one run: ``-c mcp_servers={NAME = {...}}``.
+"""What Codex is told for one run alone, with ``-c path=value``: values as TOML, and the MCP servers among them.
+
+Of TOML (https://toml.io/en/v1.0.0) only what text, whole numbers, truth, lists and tables need, all on one line. Codex
+splits the path at every dot, quoted or not, so names that are not plain words go into inline tables.
 
 What a server's environment and headers hold counts as secret, so argv carries names of variables only: a server of
 its own process gets its variables through a shell that renames them (Codex passes variables on under their own names
@@ -8,19 +11,72 @@ alone, and Codex itself must not run under a server's PATH), one behind HTTP thr
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import McpServer
-from swarm_mcp.harness.toml_words import word
+
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+_SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_LARGEST = (1 << 63) - 1
+
+
+def override(path: str, value: object) -> str:
+    """Return ``path=value``. Raises Refused where a part of the dotted `path` is no plain word."""
+    if not all(_is_plain(part) for part in path.split(".")):
+        raise Refused(f"{path[:60]!r} cannot be the name of a setting")
+    return f"{path}={toml_value(value)}"
+
+
+def toml_value(value: object) -> str:
+    """Return `value` (text, bool, int, float, list, mapping of texts) as TOML. Raises Refused for all else."""
+    if isinstance(value, str):
+        return toml_text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and -_LARGEST - 1 <= value <= _LARGEST:
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(str(name))} = {toml_value(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
+    raise Refused(f"{type(value).__name__} cannot be written as a setting")
+
+
+def _key(name: str) -> str:
+    """`name` as a key: bare where it may be, else quoted."""
+    return name if _is_plain(name) else toml_text(name)
+
+
+def toml_text(value: str) -> str:
+    """Return `value` as a TOML basic string. What is no character (half of a surrogate pair) becomes U+FFFD."""
+    return '"' + "".join(_escaped(character) for character in value) + '"'
+
+
+def _is_plain(name: str) -> bool:
+    """Whether `name` may stand without quotes."""
+    return bool(name) and not set(name) - _PLAIN
+
+
+def _escaped(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    if character < " " or character == "\x7f":
+        return f"\\u{ord(character):04x}"
+    return "\ufffd" if "\ud800" <= character <= "\udfff" else character
+
 
 # The environment that Codex gives a server by itself is next to nothing; the shell only puts names right.
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BEARER = re.compile(r"Bearer +(\S.*)", re.IGNORECASE)
-_TELLING = re.compile(r"key|token|secret|passw|pwd|auth|cookie|credential|dsn|_url$", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"key|token|secret|passw|pwd|auth|cookie|credential|dsn|_url$", re.IGNORECASE)
+ALWAYS_APPROVED = ("swarm", "client_tools")
 START_SECONDS = 30  # swarm's server is up within one; a user's own may be fetched first
 
 
@@ -31,8 +87,8 @@ class Servers(NamedTuple):
     env: dict[str, str]
 
 
-def rendered(servers: Mapping[str, McpServer], approved: bool, taken: Mapping[str, str]) -> Servers:
-    """`servers` for one run. Raises Refused for one that cannot be handed over.
+def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Mapping[str, str]) -> Servers:
+    """Return how `servers` are given to one run. Raises Refused for one that cannot be.
 
     approved    whether every tool may be called unasked (nobody is there to ask); swarm's own always may
     taken       name -> ``"command"`` or ``"url"`` of the servers in the user's settings: Codex joins two tables of
@@ -52,15 +108,12 @@ def rendered(servers: Mapping[str, McpServer], approved: bool, taken: Mapping[st
         tables[name] = table
     if not tables:
         return Servers((), {})
-    settings = [f"mcp_servers={word(tables)}"]
+    settings = [f"mcp_servers={toml_value(tables)}"]
     # The agent's own commands have no business with secrets. This table is joined with the user's, `exclude` is not.
     secrets = {variable: "" for variable in env if variable.endswith("_SECRET")}
     if secrets:
-        settings.append(f"shell_environment_policy={word({'set': secrets})}")
+        settings.append(f"shell_environment_policy={toml_value({'set': secrets})}")
     return Servers(tuple(settings), env)
-
-
-ALWAYS_APPROVED = ("swarm", "client_tools")
 
 
 def _remote(server: McpServer, name: str, env: dict[str, str]) -> dict:
@@ -98,14 +151,14 @@ def _local(server: McpServer, given: str, name: str, env: dict[str, str]) -> dic
 def _hidden(value: str, purpose: str, name: str, env: dict[str, str]) -> str:
     """A variable of a new name that holds `value`. Only a secret's ends like one: scrubbing goes by that, and would
     take the name of a folder out of every line that has it."""
-    end = "SECRET" if _TELLING.search(purpose) else "VALUE"
+    end = "SECRET" if _SECRET_NAME.search(purpose) else "VALUE"
     variable = f"SWARM_RUN_{re.sub(r'[^A-Za-z0-9]', '_', name).upper()}_{len(env) + 1}_{end}"
     env[variable] = value
     return variable
 
 
-def configured(*files: str) -> dict[str, str]:
-    """Name -> ``"command"`` or ``"url"`` of the MCP servers in these TOML files; what cannot be read has none.
+def configured_servers(*files: str) -> dict[str, str]:
+    """Return name -> ``"command"`` or ``"url"`` of the MCP servers in these TOML files; what cannot be read has none.
 
     A look at section headers, no parser: Python 3.10 has none, and it only decides whether a name is free.
     """
@@ -128,5 +181,5 @@ def configured(*files: str) -> dict[str, str]:
 
 
 def settings_files(home: str, cwd: str) -> tuple[str, str]:
-    """The user's settings and the project's."""
+    """Return the paths of the user's settings and the project's."""
     return os.path.join(home, "config.toml"), os.path.join(cwd, ".codex", "config.toml")

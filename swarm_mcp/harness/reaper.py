@@ -1,0 +1,147 @@
+"""Ending processes when the process that looks after them is gone, however it went.
+
+A small shell, in a session of its own, knows the process groups of our commands and reads a pipe that only this process
+holds the other end of. When the pipe ends without a word, this process was killed, and the shell ends the groups. On
+Linux the children of runs have a ``keeper`` instead, which also finds what has left its group.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+
+GRACE_SECONDS = 3
+# Starts a child once the reaper knows its group: a process that dies before leaves a child that never began. Reads one
+# line, byte by byte as POSIX has it for pipes: what follows it is the child's own standard input.
+GATE = 'IFS= read -r go && exec "$@"'
+NAME = "swarm-reaper"
+_SCRIPT = r"""
+trap '' TERM INT HUP QUIT PIPE
+groups=
+while read -r word group; do
+    case $word in
+        +) groups="$groups $group" ;;
+        -) left=; for one in $groups; do [ "$one" = "$group" ] || left="$left $one"; done; groups=$left ;;
+        over) groups= ;;
+    esac
+done
+for group in $groups; do kill -s TERM -- "-$group"; done
+tenths=$(( $1 * 10 ))
+while [ -n "$groups" ] && [ "$tenths" -gt 0 ]; do
+    left=
+    for group in $groups; do kill -s 0 -- "-$group" && left="$left $group"; done
+    groups=$left
+    [ -z "$groups" ] || sleep 0.1 || sleep 1
+    tenths=$(( tenths - 1 ))
+done
+for group in $groups; do kill -s KILL -- "-$group"; done
+"""
+
+
+class Reaper:
+    """Looks after process groups. Its shell is started with the first group, or by `start`."""
+
+    def __init__(self, grace: int = GRACE_SECONDS):
+        """`grace`: seconds from TERM to KILL."""
+        self._grace = grace
+        self._shell: subprocess.Popen | None = None
+        self._starting = threading.Lock()
+
+    def start(self) -> Reaper:
+        """Start the shell now: before a fork after which `watch` is called."""
+        with self._starting:
+            if self._shell is None:
+                self._shell = subprocess.Popen(
+                    ["/bin/sh", "-c", _SCRIPT, NAME, str(self._grace)],
+                    bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                    env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}, start_new_session=True,
+                )  # fmt: skip
+        return self
+
+    @property
+    def pid(self) -> int:
+        """The shell's pid, 0 before it is started."""
+        return self._shell.pid if self._shell else 0
+
+    def watch(self, group: int) -> None:
+        """From now on the group ends with this process. Takes no lock once the shell is started."""
+        if self._shell is None:
+            self.start()
+        self._say(f"+ {group}")
+
+    def forget(self, group: int) -> None:
+        """The command of this group has ended. The group stays watched where something in it still runs."""
+        if not group_exists(group):
+            self._say(f"- {group}")
+
+    def end(self, group: int, child: subprocess.Popen | None = None) -> None:
+        """End a group: TERM, the grace, KILL. `child`, its first process, is waited for where it is given."""
+        _signal(group, signal.SIGTERM)
+        until = time.monotonic() + self._grace
+        while time.monotonic() < until:
+            if child:
+                child.poll()  # one that nobody has waited for would keep its group in being
+            if not group_exists(group):
+                break
+            time.sleep(0.02)
+        _signal(group, signal.SIGKILL)
+        if child:
+            child.wait()
+
+    def release(self) -> None:
+        """Watch nothing any more; what still runs goes on. May be called again."""
+        self._say("over")
+        self._hang_up()
+        if self._shell:
+            wait_or_kill(self._shell)
+
+    def close(self) -> None:
+        """End all groups that are still watched, and wait for that. May be called again."""
+        self._hang_up()
+        if self._shell:
+            try:
+                self._shell.wait(self._grace + 5)
+            except subprocess.TimeoutExpired:
+                pass  # it goes on without us
+
+    def _hang_up(self) -> None:
+        if self._shell and self._shell.stdin:
+            self._shell.stdin.close()
+
+    def _say(self, line: str) -> None:
+        if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
+            return
+        try:
+            self._shell.stdin.write(f"{line}\n".encode())
+        except OSError:
+            pass  # somebody ended the shell: the groups go on without
+
+
+def wait_or_kill(process: subprocess.Popen, seconds: float = 5) -> None:
+    """Wait for a helper of ours that is about to end; kill one that somebody has stopped."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def group_exists(group: int) -> bool:
+    """Return whether a process group has a member, be it a zombie."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _signal(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except OSError:
+        pass  # it has gone meanwhile
