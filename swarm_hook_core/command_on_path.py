@@ -50,7 +50,7 @@ def is_ours(path: str) -> bool:
 
 
 def _says_back(path: str) -> bool:
-    from swarm_hook_core.coordinator import run
+    from swarm_hook_core.spawn import run
 
     word = f"{os.getpid()}-{time.time_ns()}"
     words = run([path, "--version"], SECONDS, **{WORD: word}).stdout.split()

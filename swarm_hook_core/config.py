@@ -69,7 +69,7 @@ class Dialect(Frozen):
             if isinstance(told, str) and told in names:
                 found[key] = names[told]
         if self.input_is_text and isinstance(found.get("tool_input"), str):
-            from swarm_hook_core.payload import loads_outer
+            from swarm_hook_core.json_text import loads_outer
 
             found["tool_input"] = loads_outer(found["tool_input"])
         return found

@@ -1,22 +1,20 @@
-"""The hooks of one runtime: read a payload, act, answer, and whatever goes wrong, let the call pass."""
+"""The hooks of one runtime: what each event of a client's session, and each call of a tool, comes to."""
 
 import os
 import time
 
-from swarm_hook_core import payload as payloads
+from swarm_hook_core import hooks
+from swarm_hook_core.call import session_event, tool_call
 
-DEADLINE_SECONDS = 0.2
 NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
 
 class HookCore:
-    """The hooks of the runtime that `config` describes. Every ``run_*`` returns 0, the exit status.
+    """The hooks of the runtime that `config` describes. Every ``run_*`` returns its exit status.
 
-    Standard input is the client's JSON payload; standard output stays empty but for the one object
-    a client honours. Faults are recorded for `swarm-mcp doctor`, never shown.
-
-    A process that is not a hook says what it has already: `coordinator`, the argv prefix of the command,
-    and `driver`, its SQLite module. Two copies of SQLite on one file in one process undo each other's locks.
+    Standard input is the client's JSON payload. A process that is not a hook says what it has already: `coordinator`,
+    the argv prefix of the command, and `driver`, its SQLite module. Two copies of SQLite on one file in one process
+    undo each other's locks. It asks with a ``call.ToolCall`` of its own making.
     """
 
     def __init__(self, config, coordinator=None, driver=None):
@@ -26,303 +24,234 @@ class HookCore:
 
     def run_session_start_hook(self, stdin) -> int:
         """Register the session and print its context."""
-        return self._run("session_start", stdin, self._session_start)
+        return hooks.run(self.config, "session_start", stdin, session_event, self._session_start)
 
     def run_session_end_hook(self, stdin) -> int:
         """Deregister the session and remove what it left."""
-        return self._run("session_end", stdin, self._session_end)
+        return hooks.run(self.config, "session_end", stdin, session_event, self._session_end)
 
     def run_turn_hook(self, stdin) -> int:
         """Renew the session at the beginning or end of a turn."""
-        return self._run("turn", stdin, self._turn)
+        return hooks.run(self.config, "turn", stdin, session_event, self._turn)
 
     def run_pre_tool_use_hook(self, stdin) -> int:
         """Deny a write to a file that another live session has locked."""
-        return self._run("pre_tool_use", stdin, self._pre_tool_use)
+        return hooks.run(self.config, "pre_tool_use", stdin, tool_call, self._pre_tool_use)
 
     def run_post_tool_use_hook(self, stdin) -> int:
         """Tell who needs to know where a call that was watched has changed a file that a peer has locked."""
-        return self._run("post_tool_use", stdin, self._post_tool_use)
+        return hooks.run(self.config, "post_tool_use", stdin, tool_call, self._post_tool_use)
 
     def run_subagent_hook(self, stdin) -> int:
         """Tell a subagent who it is, or release what one held that has ended."""
-        return self._run("subagent", stdin, self._subagent)
+        return hooks.run(self.config, "subagent", stdin, session_event, self._subagent)
 
-    def check(self, payload: dict):
-        """The Verdict on the tool call in `payload`; what it may write unseen is noted.
+    # ------------------------------------------------------------------------------------ a call, beforehand
+
+    def check(self, call):
+        """The Verdict on a ToolCall, None where it cannot write; what it may write unseen is watched.
 
         Raises whatever goes wrong, but for a fault while others hold locks in reach: then the Verdict says so.
         """
-        return self._checked(payload)[0]
+        return self._checked(call)[0]
 
-    def judge(self, payload: dict):
+    def judge(self, call):
         """As `check`; and a refusal is noted, so that whoever waits for the file is told when it is free."""
-        verdict, session, view = self._checked(payload)
+        verdict, peers = self._checked(call)
         if verdict is not None and verdict.denial is not None:
-            self._note_refusal(payload, verdict.denial, session, view)
+            self._note_refusal(call, verdict.denial, peers)
         return verdict
 
-    def words_after(self, payload: dict) -> str:
-        """What the model is told of a call that is over and was watched: what it changed. Nearly always empty."""
-        from swarm_hook_core.watching import watch
-
-        changes = watch.finish(self.config, payload, time.time())
-        return watch.report(self.config, payload, changes, self.coordinator, self.driver)
-
-    def words_now(self, payload: dict) -> str:
-        """What the model is told of earlier calls whose end nobody has; nearly always empty."""
-        return self._settle(payload)
-
-    def is_watching(self) -> bool:
-        """Whether any session's call is being watched."""
-        return _is_watching()
-
-    def words_beside(self, verdict, payload: dict) -> str:
+    def words_beside(self, verdict, call) -> str:
         """What the model is told although the call may pass: its Verdict's notice, and what earlier calls have done."""
-        return "\n".join(filter(None, (verdict.notice, self._settle(payload))))
-
-    def _checked(self, payload: dict):
-        """``check``, with the session and where its locks were looked for; None where the call cannot write."""
-        try:
-            return self._decided(payload)
-        except Exception as error:
-            from swarm_hook_core.unchecked_calls import beside_locks
-
-            told = beside_locks(self, payload, error)
-            if told is None:
-                raise
-            return told
-
-    def _decided(self, payload: dict):
-        tool, tool_input = payloads.text_field(payload, "tool_name"), payload.get("tool_input")
-        if not self._may_write(tool, tool_input):
-            return None, None, None
-        session, view = self._session_and_view(payload, only_beside_locks=tool not in self.config.write_tools)
-        if session is None:
-            return None, None, None
-        cwd = payloads.text_field(payload, "cwd") or os.environ.get("PWD", "/")
-        self._note_own(payload, session, tool, cwd)
-        from swarm_hook_core.decision import Verdict, decide
-        from swarm_hook_core.lookup.peers import Peers
-
-        now = time.time()
-        peers = Peers(view, session.instance_id, now, payloads.text_field(payload, "agent_id"))
-        denial = decide(self.config, session, tool, tool_input, cwd, peers.on, now, peers.waiting_for)
-        if denial is not None or tool in self.config.write_tools or not peers.any():
-            found = Verdict(denial)
-        else:
-            from swarm_hook_core.opaque_calls import verdict
-
-            found = verdict(self, payload, session, peers, cwd, now)
-        return self._with_news(payload, found, session, view), session, view
-
-    def _with_news(self, payload: dict, verdict, session, view):
-        """`verdict`, with what this session is to be told of its own locks; leases of it are renewed if it is time."""
-        try:
-            leases, has_news = view.vital(session.instance_id) if session.instance_id else ((), False)
-            if not leases and not has_news:
-                return verdict
-            from swarm_hook_core import lease_renewal
-
-            words = lease_renewal.see_to(self.config, payload, leases, has_news, self.coordinator)
-        except Exception as error:
-            self._note_fault("pre_tool_use", error)
-            return verdict
-        if words and verdict.denial is not None:
-            verdict.denial.reason += "\n" + words  # a client that is denied a call is told nothing else
-        elif words:
-            verdict.notice = "\n".join(filter(None, (words, verdict.notice)))
-        return verdict
+        return "\n".join(filter(None, (verdict.notice, self.words_now(call))))
 
     def write_paths_for_tool(self, tool_name: str, tool_input, cwd: str = "") -> list[str]:
         """Absolute paths that a tool call would write, from `cwd` (default: this process's)."""
         from swarm_hook_core.targets import absolute_paths
 
-        return absolute_paths(self.config, tool_name, tool_input, cwd)
+        return absolute_paths(self.config, tool_name, tool_input, cwd or os.getcwd())
 
-    def _run(self, hook: str, stdin, body) -> int:
+    def _pre_tool_use(self, call) -> int:
+        verdict, peers = self._checked(call)
+        if verdict is None:
+            return 0
+        denial, dialect = verdict.denial, self.config.dialect
+        if denial is None:
+            self._tell("PreToolUse", self.words_beside(verdict, call))
+            return 0
+        hooks.answer(dialect.denial("PreToolUse", denial.reason))
         try:
-            body(self.config.dialect.read(payloads.parse(payloads.read(stdin))))
+            self._note_refusal(call, denial, peers)
+        except Exception as error:  # the answer is out
+            self._record_fault("pre_tool_use", error)
+        return dialect.denial_status
+
+    def _checked(self, call):
+        """``(Verdict, Peers)`` of a call, both None where it cannot write."""
+        try:
+            return self._decided(call)
         except Exception as error:
-            self._note_fault(hook, error)
-        return 0
+            from swarm_hook_core.unchecked_calls import beside_locks
 
-    def _note_fault(self, hook: str, error: BaseException) -> None:
-        from swarm_hook_core import faults
+            told = beside_locks(self.config, call, error, self.driver)
+            if told is None:
+                raise
+            return told
 
-        faults.record(self.config.runtime_name, hook, faults.describe(error))
+    def _decided(self, call):
+        says_files = call.tool in self.config.write_tools
+        if not says_files and not _may_write_unseen(call.tool):
+            return None, None
+        from swarm_hook_core import sessions
 
-    def _session_start(self, payload: dict) -> None:
-        from swarm_hook_core import lifecycle
+        session, reader = sessions.find(self.config, call, not says_files, self.coordinator, self.driver)
+        if session is None:
+            return None, None
+        self._mark_own(call, session)
+        from swarm_hook_core.decision import Verdict, decide
+        from swarm_hook_core.lookup.peers import Peers
 
-        trouble = ""
-        try:
-            words = lifecycle.start(self.config, payload)
-        except lifecycle.NotRegistered as error:
-            words = trouble = str(error)
-        text = "\n\n".join(filter(None, (words, self._settle(payload))))
-        if text:
-            payloads.answer("SessionStart", trouble, additionalContext=text)
-
-    def _session_end(self, payload: dict) -> None:
-        from swarm_hook_core import lifecycle
-
-        self._settle(payload)  # first: afterwards nobody knows this session any more
-        lifecycle.end(self.config, payload)
-
-    def _turn(self, payload: dict) -> None:
-        from swarm_hook_core import lifecycle
-
-        text = "\n".join(filter(None, (lifecycle.turn(self.config, payload), self._settle(payload))))
-        # The end of a turn has no use for words: a client that is told something then goes on working.
-        if text and payloads.text_field(payload, "hook_event_name") == "UserPromptSubmit":
-            payloads.answer("UserPromptSubmit", additionalContext=text)
-
-    def _subagent(self, payload: dict) -> None:
-        from swarm_hook_core import subagents
-
-        if payloads.text_field(payload, "hook_event_name") == "SubagentStart":
-            text = subagents.greeting(payload)
-            if text:
-                payloads.answer("SubagentStart", additionalContext=text)
+        now = time.time()
+        peers = Peers(reader, session.instance_id, now, call.agent)
+        denial = decide(self.config, session, call, peers, now)
+        if denial is not None or says_files or not peers.any():
+            verdict = Verdict(denial)
         else:
-            subagents.end(self.config, payload, self.coordinator, self.driver)
+            from swarm_hook_core import opaque_calls
 
-    def _note_own(self, payload: dict, session, tool: str, cwd: str) -> None:
+            verdict = opaque_calls.judge(self.config, session, call, peers, now)
+        self._add_news(call, verdict, peers)
+        return verdict, peers
+
+    def _mark_own(self, call, session) -> None:
         """While calls of others are being watched: what this session does itself is not theirs."""
-        if session.instance_id and _is_watching():
+        if session.instance_id and self.is_watching():
+            from swarm_hook_core.targets import absolute_paths
             from swarm_hook_core.watching import watch
 
-            writes = tool in self.config.write_tools
-            files = self.write_paths_for_tool(tool, payload.get("tool_input"), cwd) if writes else ()
-            watch.note_own(session.instance_id, files, self.config, payload)
+            says_files = call.tool in self.config.write_tools
+            files = absolute_paths(self.config, call.tool, call.input, call.folder) if says_files else ()
+            watch.mark_own(self.config, call, session.instance_id, files)
 
-    def _post_tool_use(self, payload: dict) -> None:
-        text = self.words_after(payload)
-        if text:
-            failed = payloads.text_field(payload, "hook_event_name") == "PostToolUseFailure"
-            payloads.answer("PostToolUseFailure" if failed else "PostToolUse", additionalContext=text)
-
-    def _settle(self, payload: dict) -> str:
-        """Tell of what earlier calls changed whose end nobody told; the words for this session's model."""
-        if not _is_watching():
-            return ""
-        from swarm_hook_core.watching import watch
-
-        try:
-            changes = watch.settle(self.config, payload, time.time())
-        except Exception as error:
-            self._note_fault("watch", error)
-            return ""
-        return watch.report(self.config, payload, changes, self.coordinator, self.driver)
-
-    def _pre_tool_use(self, payload: dict) -> None:
-        verdict, session, view = self._checked(payload)
-        if verdict is None:
+    def _add_news(self, call, verdict, peers) -> None:
+        """Put what this session is to be told of its own locks into `verdict`; renew its leases if it is time."""
+        if not peers.own_id:
             return
-        denial = verdict.denial
-        if denial is None:
-            notice = self.words_beside(verdict, payload)
-            if notice:
-                payloads.answer("PreToolUse", additionalContext=notice)
-        else:
-            payloads.answer("PreToolUse", permissionDecision="deny", permissionDecisionReason=denial.reason)
-            self._note_refusal(payload, denial, session, view)  # the answer is out
+        try:
+            leases, has_news = peers.reader.leases_and_news(peers.own_id)
+            if not leases and not has_news:
+                return
+            from swarm_hook_core import lease_renewal
 
-    def _note_refusal(self, payload: dict, denial, session, view) -> None:
+            words = lease_renewal.renew(self.config, call.session_id, leases, has_news, self.coordinator)
+        except Exception as error:
+            self._record_fault("pre_tool_use", error)
+            return
+        if words and verdict.denial is not None:
+            verdict.denial.reason += "\n" + words  # a client that is denied a call is told nothing else
+        elif words:
+            verdict.notice = "\n".join(filter(None, (words, verdict.notice)))
+
+    def _note_refusal(self, call, denial, peers) -> None:
         """Whoever waits for the file is told when it is free, if the coordinator knows."""
         held = denial.held
         if held is None:
             return  # the coordinator has refused, and noted it
-        if view.was_denied(session.instance_id, held, time.time() - NOTED_SECONDS, denial.path):
+        if peers.was_denied(held, denial.path, NOTED_SECONDS):
             from swarm_hook_core import repeated_denials
 
-            repeated_denials.note(session.instance_id, held.instance_id, *held.names)
+            repeated_denials.note(peers.own_id, held.instance_id, *held.names)
         else:
             from swarm_hook_core.coordinator import note_denial
 
-            note_denial(self.config.runtime_name, payload, held, denial.file, denial.path)
+            note_denial(self.config.runtime_name, call, denial)
 
-    def _may_write(self, tool: str, tool_input) -> bool:
-        if tool in self.config.write_tools:
-            return True
-        from swarm_hook_core.targets import OPAQUE_TOOLS, SHELL_TOOLS
+    # ------------------------------------------------------------------------------------- a call, afterwards
 
-        if tool in SHELL_TOOLS or tool in OPAQUE_TOOLS:
-            return True
-        if not tool.startswith("mcp__"):
-            return False
-        from swarm_hook_core.mcp_writers import is_writer
+    def is_watching(self) -> bool:
+        """Whether any session's call is being watched."""
+        # As ``watching.records.is_watching``, without loading it: nearly always there is nothing to load it for.
+        from swarm_hook_core.state import watched_dir
 
-        return is_writer(tool)
+        return os.path.isdir(watched_dir())
 
-    def _session_and_view(self, payload: dict, only_beside_locks: bool = False):
-        """This session and where to look for locks; ``(None, None)`` where either is out of reach.
+    def words_after(self, call) -> str:
+        """What the model is told of a call that is over and was watched: what it changed. Nearly always empty."""
+        from swarm_hook_core.watching import watch
 
-        With `only_beside_locks` also where nobody has locked anything: there are many shell calls, and few locks.
+        breaches = watch.finish(self.config, call, time.time())
+        return watch.report(self.config, call, breaches, self.coordinator, self.driver)
 
-        A session that the store has never seen is registered in passing. Where that fails or takes
-        too long it is checked all the same: unknown to the store, it holds nothing there.
-        """
-        from swarm_hook_core.lookup.sqlite import StoreReader
-        from swarm_hook_core.state import local_store
+    def words_now(self, event) -> str:
+        """What the model is told of earlier calls whose end nobody told; nearly always empty."""
+        if not self.is_watching():
+            return ""
+        from swarm_hook_core.watching import watch
 
-        runtime = self.config.runtime_name
-        session_id = payloads.text_field(payload, "session_id")
-        file = local_store()
-        store = StoreReader(file, self.driver) if file else None
-        if only_beside_locks and not (
-            store.others_hold("") or store.has_news() if store else self._is_elsewhere(session_id)
-        ):
-            return None, None
-        session = store.session(runtime, session_id) if store else None
-        if session is not None:
-            return session, store
-        from swarm_hook_core import scratch
-        from swarm_hook_core.coordinator import chosen_command
-        from swarm_hook_core.lifecycle import join_in_passing
+        try:
+            breaches = watch.settle(self.config, event, time.time())
+        except Exception as error:
+            self._record_fault("watch", error)
+            return ""
+        return watch.report(self.config, event, breaches, self.coordinator, self.driver)
 
-        end = time.monotonic() + DEADLINE_SECONDS
-        saved = scratch.load(self.config, session_id)
-        known = saved.get("instance_id")
-        instance_id = known or join_in_passing(self.config, payload, DEADLINE_SECONDS, self.coordinator)
-        file = local_store()
-        if file:
-            store = StoreReader(file, self.driver)
-            session = store.session(runtime, session_id)
-            if session is not None:
-                return session, store
-        if store is not None and store.is_ours and not (instance_id and chosen_command()):
-            return self.unregistered(payload, instance_id), store
-        if not instance_id:
-            return None, None
-        from swarm_hook_core.lookup.command import CommandReader
+    def _post_tool_use(self, call) -> None:
+        failed = call.name == "PostToolUseFailure"
+        self._tell("PostToolUseFailure" if failed else "PostToolUse", self.words_after(call))
 
-        saved = scratch.load(self.config, session_id)
-        view = CommandReader(max(0.05, end - time.monotonic()), str(saved.get("scope") or ""))
-        return self.unregistered(payload, instance_id), view
+    # ---------------------------------------------------------------------------------------- other events
 
-    def _is_elsewhere(self, session_id: str) -> bool:
-        """Whether the store may be one that only the coordinator's command can reach."""
-        from swarm_hook_core import scratch
-        from swarm_hook_core.coordinator import chosen_command
+    def _session_start(self, event) -> None:
+        from swarm_hook_core import lifecycle
 
-        return bool(chosen_command() or scratch.load(self.config, session_id).get("instance_id"))
+        trouble = ""
+        try:
+            words = lifecycle.start(self.config, event)
+        except lifecycle.NotRegistered as error:
+            words = trouble = str(error)
+        self._tell("SessionStart", "\n\n".join(filter(None, (words, self.words_now(event)))), trouble)
 
-    def unregistered(self, payload: dict, instance_id: str):
-        """A session as its own payload and environment describe it, where the store does not."""
-        from swarm_hook_core import environment
-        from swarm_hook_core.lookup.sqlite import Session
-        from swarm_hook_core.paths import git_root
+    def _session_end(self, event) -> None:
+        from swarm_hook_core import lifecycle
 
-        identity, cwd = environment.identity(self.config.env_prefix), payloads.text_field(payload, "cwd")
-        label = f"identity:{identity}" if identity else ""
-        file_root = environment.file_root(self.config.env_prefix)
-        return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", file_root)
+        self.words_now(event)  # first: afterwards nobody knows this session any more
+        lifecycle.end(self.config, event)
+
+    def _turn(self, event) -> None:
+        from swarm_hook_core import lifecycle
+
+        text = "\n".join(filter(None, (lifecycle.turn(self.config, event), self.words_now(event))))
+        # The end of a turn has no use for words: a client that is told something then goes on working.
+        if event.name == "UserPromptSubmit":
+            self._tell("UserPromptSubmit", text)
+
+    def _subagent(self, event) -> None:
+        from swarm_hook_core import subagents
+
+        if event.name == "SubagentStart":
+            self._tell("SubagentStart", subagents.greeting(event.agent))
+        else:
+            subagents.end(self.config, event, self.coordinator, self.driver)
+
+    def _tell(self, event: str, text: str, for_user: str = "") -> None:
+        if text:
+            hooks.answer(self.config.dialect.words(event, text, for_user))
+
+    def _record_fault(self, hook: str, error: BaseException) -> None:
+        from swarm_hook_core import faults
+
+        faults.record(self.config.runtime_name, hook, faults.describe(error))
 
 
-def _is_watching() -> bool:
-    """As ``watching.records.is_watching``, without loading it: nearly always there is nothing to load it for."""
-    from swarm_hook_core.state import watched_dir
+def _may_write_unseen(tool: str) -> bool:
+    """Whether calls of `tool`, which does not say which files it writes, may write some."""
+    from swarm_hook_core.targets import OPAQUE_TOOLS, SHELL_TOOLS
 
-    return os.path.isdir(watched_dir())
+    if tool in SHELL_TOOLS or tool in OPAQUE_TOOLS:
+        return True
+    if not tool.startswith("mcp__"):
+        return False
+    from swarm_hook_core.mcp_writers import is_writer
+
+    return is_writer(tool)

@@ -37,20 +37,20 @@ class Verdict:
         self.failed = failed
 
 
-def decide(config, session, tool: str, tool_input, cwd: str, locks_on, now: float, waiting_for=None):
-    """A Denial, or None to let the call pass. Changes nothing.
+def decide(config, session, call, peers, now: float):
+    """A Denial of `call`, a ToolCall, or None to let it pass: by the files that it says it writes. Changes nothing.
 
-    `locks_on(keys, over)` returns the Held locks of live sessions that hold what has one of these keys: see
-    ``Peers.on``; `waiting_for(path)` how many wait for one on that path. Raises ValueError where the call writes
-    files but its paths cannot be read.
+    Raises ValueError where the call writes files but its paths cannot be read.
     """
-    targets = write_targets(config, tool, tool_input, cwd)
-    collision = first_collision(session, targets, locks_on)
+    targets = write_targets(config, call.tool, call.input, call.folder)
+    collision = first_collision(session, targets, peers.on)
     if collision is None:
         return None
     path, held, _place, within = collision
-    more = {"own_id": session.instance_id, "waiting": waiting_for(path) if waiting_for else 0}
-    words = reason(tool, path, held, token(session.label, "identity"), now, within=within, **more)
+    words = reason(
+        call.tool, path, held, token(session.label, "identity"), now,
+        within=within, own_id=session.instance_id, waiting=peers.waiting_for(path),
+    )  # fmt: skip
     return Denial(path, held, words)
 
 

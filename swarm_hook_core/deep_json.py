@@ -7,8 +7,6 @@ try:
 except ImportError:  # an interpreter other than CPython
     from json.decoder import scanstring
 
-from swarm_hook_core.payload import LEVELS
-
 CHUNK = 65536  # characters that are looked at together
 
 # What holds no other list or object is passed over in one go. The count keeps `re` from remembering millions.
@@ -16,16 +14,16 @@ _flat = re.compile(r"""(?:[^"\[\]{}]+|\[[^"\[\]{}]*\]|\{[^"\[\]{}]*\}|"[^"\\]*")
 _opening, _closing = re.compile(r"[\[{]+").match, re.compile(r"[\]}]+").match
 
 
-def shallow(text: str) -> str:
-    """The JSON `text` with null for whatever nests deeper than `LEVELS`, found without recursion.
+def shallow(text: str, levels: int) -> str:
+    """The JSON `text` with null for whatever nests deeper than `levels`, found without recursion.
 
     Raises ValueError where a string does not end. What else is wrong with it is for the parser to say.
     """
     kept: list = []
     begin = at = depth = looked = 0  # `begin`: of what is still to be kept
     while at < len(text):
-        if depth > LEVELS and at >= looked:
-            at, depth = _deep(text, at, depth)
+        if depth > levels and at >= looked:
+            at, depth = _deep(text, at, depth, levels)
             looked = at + CHUNK
         at = _flat(text, at).end()
         sign = text[at : at + 1]
@@ -33,25 +31,25 @@ def shallow(text: str) -> str:
             at = scanstring(text, at + 1, False)[1]
         elif sign in ("[", "{"):
             end = _opening(text, at).end()
-            if depth <= LEVELS < depth + end - at:
-                kept += (text[begin : at + LEVELS - depth], "null")
+            if depth <= levels < depth + end - at:
+                kept += (text[begin : at + levels - depth], "null")
             depth, at = depth + end - at, end
         elif sign in ("]", "}"):
             end = _closing(text, at).end()
-            if depth > LEVELS >= depth - (end - at):
-                begin = at + depth - LEVELS
+            if depth > levels >= depth - (end - at):
+                begin = at + depth - levels
             depth, at = depth - (end - at), end
-    return "".join(kept) + (text[begin:] if depth <= LEVELS else "")
+    return "".join(kept) + (text[begin:] if depth <= levels else "")
 
 
-def _deep(text: str, at: int, depth: int) -> tuple:
-    """`at` and `depth` after all chunks that cannot come back up to `LEVELS`: only their brackets are counted."""
+def _deep(text: str, at: int, depth: int, levels: int) -> tuple:
+    """`at` and `depth` after all chunks that cannot come back up to `levels`: only their brackets are counted."""
     while at < len(text):
         chunk = text[at : at + CHUNK]
         parts = chunk.replace("\\\\", "").replace('\\"', "").split('"')
         outside = "".join(parts[::2])
         closed = outside.count("]") + outside.count("}")
-        if depth - closed <= LEVELS:
+        if depth - closed <= levels:
             break
         depth += outside.count("[") + outside.count("{") - closed
         at += len(chunk)

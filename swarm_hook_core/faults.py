@@ -20,7 +20,7 @@ def fault_log() -> str:
 def record(runtime: str, hook: str, fault: str) -> None:
     """Add one line. Never raises: there is nobody left to tell."""
     try:
-        from swarm_hook_core.payload import dumps
+        from swarm_hook_core.json_text import dumps
 
         path = fault_log()
         make_private(os.path.dirname(path))

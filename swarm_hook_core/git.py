@@ -4,7 +4,7 @@ A repository's own configuration may name programs (a monitor of files, hooks, f
 Whoever unpacks somebody's archive has that configuration, so every git that we start for a question is started here.
 """
 
-from swarm_hook_core.coordinator import run
+from swarm_hook_core.spawn import run
 
 FLAGS = (
     "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",

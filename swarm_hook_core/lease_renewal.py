@@ -7,22 +7,22 @@ import os
 import time
 
 from swarm_hook_core.clock import left
-from swarm_hook_core.coordinator import command, run, start_detached
+from swarm_hook_core.coordinator import command
 from swarm_hook_core.process import host_id
+from swarm_hook_core.spawn import run, start_detached
 
 TELL_SECONDS = 0.8  # for the coordinator to say what there is to tell; else the next hook asks again
 PARTS = 3  # signs of life in the time of a lease
 
 
-def see_to(config, payload: dict, leases, has_news: bool, coordinator=None) -> str:
+def renew(config, session_id: str, leases, has_news: bool, coordinator=None) -> str:
     """Renew this session's locks where a third of a lease is over; what its model is to be told, nearly always nothing.
 
     `leases`: ``(ttl, renewed, booted, wall_until)`` of each lock that has one; `has_news`: whether something waits
     to be told. Raises OSError.
     """
-    session_id = payload.get("session_id")
     argv = coordinator or command()
-    if not argv or not session_id or not isinstance(session_id, str):
+    if not argv or not session_id:
         return ""
     words = [*argv, "alive", "--runtime", config.runtime_name, "--session-id", session_id]
     here, now = host_id(), time.time()

@@ -4,8 +4,9 @@ import os
 import time
 
 from swarm_hook_core import environment, faults, labels, scratch
-from swarm_hook_core.coordinator import command, run
-from swarm_hook_core.payload import dumps, loads, text_field
+from swarm_hook_core.coordinator import command
+from swarm_hook_core.json_text import dumps, loads
+from swarm_hook_core.spawn import run
 from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, cut_text, named
 
 # How long to wait for the coordinator, and how long the coordinator may wait for a busy store. The
@@ -25,22 +26,22 @@ class NotRegistered(Exception):
     """The coordinator did not take the session; the message says why."""
 
 
-def start(config, payload: dict, state: str = "idle") -> str:
+def start(config, event, state: str = "idle") -> str:
     """Register the session, whatever the source, and say so in words for the model. `state`: what it does by now.
 
     Raises NotRegistered, recorded already, with those words.
     """
-    session_id = text_field(payload, "session_id")
+    session_id = event.session_id
     if not session_id:
         faults.record(config.runtime_name, "session_start", "no session id in the payload")
         return ""
     try:
-        row = register(config, payload, START_SECONDS, START_PATIENCE, state, tell=True)
+        row = register(config, event, START_SECONDS, START_PATIENCE, state, tell=True)
     except NotRegistered as error:
         faults.record(config.runtime_name, "session_start", str(error))
         raise NotRegistered(unregistered(str(error))) from None
     news = _news(row)
-    return greeting(row) + _make_tracker_known(config, payload, row) + (f"\n\n{news}" if news else "")
+    return greeting(row) + _make_tracker_known(config, event, row) + (f"\n\n{news}" if news else "")
 
 
 def unregistered(why: str) -> str:
@@ -69,25 +70,25 @@ def _is_store_at_hand() -> bool:
     return True
 
 
-def turn(config, payload: dict) -> str:
+def turn(config, event) -> str:
     """Renew the session at a turn's boundary: working when it begins, idle when it ends.
 
     What its model is to be told of its locks when a turn begins; nearly always nothing.
     """
-    if not text_field(payload, "session_id"):
+    if not event.session_id:
         return ""
-    working = text_field(payload, "hook_event_name") == "UserPromptSubmit"
+    working = event.name == "UserPromptSubmit"
     try:
-        row = register(config, payload, TURN_SECONDS, TURN_PATIENCE, "working" if working else "idle", tell=working)
+        row = register(config, event, TURN_SECONDS, TURN_PATIENCE, "working" if working else "idle", tell=working)
     except NotRegistered as error:
         faults.record(config.runtime_name, "turn", str(error))
         return ""
     return _news(row)
 
 
-def end(config, payload: dict) -> None:
+def end(config, event) -> None:
     """Withdraw what the session published, deregister it, and clear its scratch."""
-    session_id = text_field(payload, "session_id")
+    session_id = event.session_id
     if not session_id:
         return
     argv = command()
@@ -111,19 +112,19 @@ def end(config, payload: dict) -> None:
     scratch.clear(config, session_id)
 
 
-def join_in_passing(config, payload: dict, seconds: float, coordinator: "list[str] | None" = None) -> str:
+def join_in_passing(config, event, seconds: float, coordinator: "list[str] | None" = None) -> str:
     """Instance id of a session that the store does not know yet, registering it if need be.
 
     Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
     is not paid for on every write.
     """
-    session_id = text_field(payload, "session_id")
+    session_id = event.session_id
     if not session_id:
         return ""
     if scratch.tried_lately(config, session_id, 10.0, time.time()):
         return ""
     try:
-        row = register(config, payload, seconds, TURN_PATIENCE, "working", leave_running=True, coordinator=coordinator)
+        row = register(config, event, seconds, TURN_PATIENCE, "working", leave_running=True, coordinator=coordinator)
         return row["id"]
     except NotRegistered as error:
         faults.record(config.runtime_name, "pre_tool_use", f"session not registered: {error}")
@@ -133,7 +134,7 @@ def join_in_passing(config, payload: dict, seconds: float, coordinator: "list[st
 
 def register(
     config,
-    payload: dict,
+    event,
     seconds: float,
     patience: float,
     state: str,
@@ -149,8 +150,8 @@ def register(
     argv = coordinator or command()
     if not argv:
         raise NotRegistered(_missing())
-    session_id = text_field(payload, "session_id")
-    cwd = text_field(payload, "cwd") or os.getcwd()
+    session_id = event.session_id
+    cwd = event.cwd or os.getcwd()
     prefix = config.env_prefix
     scope, file_root = environment.scope(prefix), environment.file_root(prefix)
     label = labels.compose(
@@ -169,7 +170,7 @@ def register(
     pane = environment.pane()
     full = [*plain, "--runtime", config.runtime_name, "--session-id", session_id, "--state", state, *_client(config)]
     full += ["--patience", str(patience)]
-    source = text_field(payload, "source")
+    source = event.source
     full += ["--source", source] if source else []
     full += ["--tell"] if tell else []
     done = run(full + (["--pane", pane] if pane else []), seconds, leave_running)
@@ -243,11 +244,11 @@ def _joined(texts) -> str:
     return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str)) if texts else ""
 
 
-def _make_tracker_known(config, payload: dict, row: dict) -> str:
+def _make_tracker_known(config, event, row: dict) -> str:
     """Publish the work tracker that is set for this session; a line about it for the model, or nothing."""
     from swarm_hook_core import work_tracker
 
-    cwd = text_field(payload, "cwd") or os.getcwd()
+    cwd = event.cwd or os.getcwd()
     found = work_tracker.configured(config.env_prefix, cwd, str(row.get("scope") or ""))
     if not found:
         return ""

@@ -3,45 +3,43 @@
 Loaded only when another session holds a lock.
 """
 
-from swarm_hook_core import payload as payloads
 from swarm_hook_core.decision import Verdict
 from swarm_hook_core.targets import OPAQUE_TOOLS, shell_text
 
 
-def verdict(core, payload: dict, session, peers, cwd: str, now: float):
-    """The Verdict on such a call, by `core` (a HookCore). What it may write unseen is noted for afterwards."""
-    tool, tool_input = payloads.text_field(payload, "tool_name"), payload.get("tool_input")
-    command = shell_text(tool, tool_input)
-    if command and not _concerns(command, session, cwd, peers):
+def judge(config, session, call, peers, now: float):
+    """The Verdict on such a call. What it may write unseen is watched."""
+    command = shell_text(call.tool, call.input)
+    if command and not _concerns(command, session, call.folder, peers):
         return Verdict()
-    effects = _effects(tool, tool_input, command, cwd)
+    effects = _effects(call, command)
     if effects is None:
         return Verdict()
     from swarm_hook_core.settings import strict
-    from swarm_hook_core.shell.collision import judge
+    from swarm_hook_core.shell import collision
 
-    found = judge(session, tool, effects, cwd, peers, now, strict(core.config.env_prefix))
+    found = collision.judge(session, call.tool, effects, call.folder, peers, now, strict(config.env_prefix))
     if found.watched:
         from swarm_hook_core.watching import watch
 
-        watch.begin(core.config, payload, found.watched, now)
+        watch.begin(config, call, found.watched, now)
     return found
 
 
-def _effects(tool: str, tool_input, command: str, cwd: str):
+def _effects(call, command: str):
     if command:
         from swarm_hook_core.shell import effects_of
 
-        return effects_of(command, cwd)
-    if tool in OPAQUE_TOOLS:
+        return effects_of(command, call.folder)
+    if call.tool in OPAQUE_TOOLS:
         from swarm_hook_core.shell.model import Effects, Guess
 
         effects = Effects()
-        effects.guesses.append(Guess(f"a {tool} command", cwd))
+        effects.guesses.append(Guess(f"a {call.tool} command", call.folder))
         return effects
     from swarm_hook_core.mcp_writers import effects_of_tool
 
-    return effects_of_tool(tool, tool_input, cwd)
+    return effects_of_tool(call.tool, call.input, call.folder)
 
 
 def _concerns(command: str, session, cwd: str, peers) -> bool:

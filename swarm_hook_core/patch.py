@@ -135,7 +135,7 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
 
 def _unwrap_json(text: str) -> object:
     """The value that a JSON text stands for, without what is very deep in it; None where it is no JSON."""
-    from swarm_hook_core.payload import loads_outer
+    from swarm_hook_core.json_text import loads_outer
 
     try:
         return loads_outer(text)

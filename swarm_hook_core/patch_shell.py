@@ -9,6 +9,8 @@ are given.
 Only imported for commands that name apply_patch and hold an envelope, hence free to use `re`.
 """
 
+from __future__ import annotations
+
 import os
 import re
 
@@ -70,9 +72,9 @@ class _Frame:
     def __init__(self, closer: str, directories: tuple, arithmetic: bool = False) -> None:
         self.closer, self.directories, self.arithmetic = closer, directories, arithmetic
         self.previous = directories  # where `cd -` leads
-        self.after_next: "tuple | None" = None  # of `cd x || y`: holds once y is over
+        self.after_next = None  # of `cd x || y`: holds once y is over
         self.pending: list = []  # here-documents whose bodies start at the next newline
-        self.pieces: "list | None" = None  # of the word being read
+        self.pieces = None  # of the word being read
         self.start, self.quoted, self.role = 0, False, ""
         self.operator = ""  # before the command being read
         self.begin()

@@ -19,7 +19,7 @@ def path() -> str:
 def note(instance_id: str, holder_id: str, *keys: str) -> None:
     """Count one. Never raises: it may be in a sandbox that can write nothing."""
     try:
-        from swarm_hook_core.payload import dumps
+        from swarm_hook_core.json_text import dumps
 
         file = path()
         line = dumps({"at": int(time.time()), "instance": instance_id, "holder": holder_id, "keys": list(keys)}) + "\n"
@@ -48,7 +48,7 @@ def counted(these: list, instance_id, holder_id, key, since: float, until: float
 
 def known() -> list:
     """All that are still counted, as they were written."""
-    from swarm_hook_core.payload import loads
+    from swarm_hook_core.json_text import loads
 
     found = []
     for file in (path() + ".1", path()):

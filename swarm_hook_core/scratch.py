@@ -6,7 +6,7 @@ this folder loses nothing. Where the coordinator keeps its store elsewhere, this
 
 import os
 
-from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.state import state_dir, write_private
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")

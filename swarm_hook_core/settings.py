@@ -75,9 +75,9 @@ def read(path: str) -> Config:
             text = file.read(LARGEST + 1)
         if len(text) > LARGEST:
             raise ValueError(f"longer than {LARGEST} characters")
-        from swarm_hook_core.payload import parse
+        from swarm_hook_core.json_text import loads_object
 
-        _take(found, parse(text))
+        _take(found, loads_object(text))
     except (OSError, ValueError, RecursionError) as error:
         found.faults.append(" ".join(str(error).split()) or type(error).__name__)
     return found

@@ -1,12 +1,11 @@
 """Subagents of a session: they may hold locks of their own, which go with them."""
 
-from swarm_hook_core.payload import text_field
 from swarm_hook_core.untrusted_text import LABEL, cut
 
 
-def greeting(payload: dict) -> str:
+def greeting(agent_id: str) -> str:
     """What a subagent is told when it starts: its id, and what that is good for. Empty where it has none."""
-    agent = cut(text_field(payload, "agent_id"), LABEL)
+    agent = cut(agent_id, LABEL)
     if not agent:
         return ""
     return (
@@ -16,19 +15,19 @@ def greeting(payload: dict) -> str:
     )
 
 
-def end(config, payload: dict, coordinator=None, driver=None) -> None:
+def end(config, event, coordinator=None, driver=None) -> None:
     """Have the locks of a subagent that has ended released, by a command that nobody waits for. Raises OSError."""
-    from swarm_hook_core.coordinator import command, start_detached
+    from swarm_hook_core.coordinator import command
     from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.spawn import start_detached
     from swarm_hook_core.state import local_store
 
-    session_id, agent = text_field(payload, "session_id"), text_field(payload, "agent_id")
-    file = local_store() if session_id and agent else ""
+    file = local_store() if event.session_id and event.agent else ""
     if not file:
         return
     store = StoreReader(file, driver)
-    session = store.session(config.runtime_name, session_id)
+    session = store.session(config.runtime_name, event.session_id)
     argv = coordinator or command()
-    if session and argv and store.holds_as(session.instance_id, agent):
-        words = ["--runtime", config.runtime_name, "--session-id", session_id, "--agent", agent]
+    if session and argv and store.holds_as(session.instance_id, event.agent):
+        words = ["--runtime", config.runtime_name, "--session-id", event.session_id, "--agent", event.agent]
         start_detached([*argv, "agent-ended", *words])

@@ -33,10 +33,10 @@ def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, st
     return []
 
 
-def absolute_paths(config, tool: str, tool_input, cwd: str = "") -> list[str]:
+def absolute_paths(config, tool: str, tool_input, cwd: str) -> list[str]:
     """The same as absolute paths without repeats; empty also where the input cannot be read."""
     try:
-        targets = write_targets(config, tool, tool_input, cwd or os.getcwd())
+        targets = write_targets(config, tool, tool_input, cwd)
     except ValueError:
         return []
     found: list[str] = []

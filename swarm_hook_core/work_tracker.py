@@ -8,7 +8,7 @@ the nearest ``.swarm-work-tracker`` or ``.swarm-work-tracker.json`` from the ses
 import os
 
 from swarm_hook_core.environment import first_set, is_word
-from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.json_text import dumps, loads
 
 FILES = (".swarm-work-tracker", ".swarm-work-tracker.json")
 LARGEST_FILE = 16384
@@ -26,7 +26,7 @@ def configured(prefix: str, cwd: str, top: str) -> dict:
 
 def publish(argv: list[str], row: dict, identity: str, tracker: dict) -> str:
     """Set `tracker` for an identity, as instance `row`; why that failed, empty where it did not."""
-    from swarm_hook_core.coordinator import run
+    from swarm_hook_core.spawn import run
 
     place = ["--scope", str(row["scope"])] if row.get("scope") else []
     words = ["kv", "set", f"config/work_tracker/{identity}", dumps(tracker), "--as", row["id"], *place]

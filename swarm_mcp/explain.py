@@ -6,6 +6,7 @@ import os
 import time
 
 from swarm_hook_core import clock
+from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
 from swarm_hook_core.labels import same_circle, token
@@ -55,7 +56,8 @@ def verdict(store, session: dict | None, path: str, agent: str = "") -> dict:
     row, now = session or {"id": "", "label": "", "directory": "", "root": "", "file_root": ""}, time.time()
     who = Session(row["id"], row["label"], row["directory"], row["root"], row["file_root"])
     peers = Peers(StoreReader(store.path, store.driver), who.instance_id, now, agent)
-    denial = decide(_WRITES, who, TOOL, {"file_path": path}, os.path.dirname(path), peers.on, now, peers.waiting_for)
+    call = ToolCall(TOOL, {"file_path": path}, cwd=os.path.dirname(path), agent=agent)
+    denial = decide(_WRITES, who, call, peers, now)
     if denial is not None:
         told.update(allowed=False, reason=denial.reason)
         if same_circle(token(who.label, "identity"), token(denial.held.label, "identity")):

@@ -2,10 +2,11 @@
 
 import os
 
-from swarm_hook_core.coordinator import command, run
+from swarm_hook_core.coordinator import command
+from swarm_hook_core.json_text import loads
 from swarm_hook_core.lookup.sqlite import Held, ascii_lower
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.payload import loads
+from swarm_hook_core.spawn import run
 
 
 class CoordinatorUnavailable(Exception):
@@ -112,7 +113,7 @@ class CommandReader:
         """How many wait for a lock on `path`: not told by the contract's command."""
         return 0
 
-    def vital(self, instance_id: str) -> tuple[list[tuple], bool]:
+    def leases_and_news(self, instance_id: str) -> tuple[list[tuple], bool]:
         """Nothing: leases are ours alone."""
         return [], False
 

@@ -7,14 +7,14 @@ SOME_AGENT = "*"  # one of the session's agents, or none, where nobody says whic
 
 
 class Peers:
-    """What `view` (a ``StoreReader`` or ``CommandReader``) holds of others than `own_id` who have not gone.
+    """What `reader` (a ``StoreReader`` or ``CommandReader``) knows of the locks of others than `own_id` who have not gone.
 
     A session without an id of its own could not be registered. What its client's MCP server locked for
     it is then not held against it. What another of its agents holds than `own_agent` counts as a peer's.
     """
 
-    def __init__(self, view, own_id: str, now: float, own_agent: str = ""):
-        self.view = view
+    def __init__(self, reader, own_id: str, now: float, own_agent: str = ""):
+        self.reader = reader
         self.own_id = own_id
         self.own_agent = own_agent
         self.now = now
@@ -22,24 +22,24 @@ class Peers:
 
     def any(self) -> bool:
         """Whether anybody else has a lock at all; those of sessions that have gone still count."""
-        return self.view.others_hold(self.own_id)
+        return self.reader.others_hold(self.own_id)
 
     def on(self, keys, over=()) -> list:
         """The Held locks under any of `keys`, on patterns that cover what has such a key, and under any key of `over`.
 
         `over`, the folders over those paths: a pattern that fits a folder does not hold what is in it.
         """
-        found = self.view.locks_on([*keys, *over]) + self.view.patterns_over(keys)
-        return self._live(found + self.view.logical_over([*keys, *over]))
+        found = self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
+        return self._live(found + self.reader.logical_over([*keys, *over]))
 
     def under(self, folders, limit: int = NEAR) -> list:
         """The Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
-        found = self.view.locks_under(folders, self.own_id, limit, self.own_agent)
-        return self._live(found + self.view.logical_under(folders, self.own_id, limit))
+        found = self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
+        return self._live(found + self.reader.logical_under(folders, self.own_id, limit))
 
     def patterns(self, folders) -> list:
         """The Held locks on patterns that may cover something below any of these folders."""
-        return self._live(self.view.patterns_near(folders, self.own_id))
+        return self._live(self.reader.patterns_near(folders, self.own_id))
 
     def over(self, roots) -> list:
         """The Held locks on any of these, and on the folders over them."""
@@ -52,7 +52,11 @@ class Peers:
 
     def waiting_for(self, path: str) -> int:
         """How many wait for a lock on `path` already."""
-        return self.view.waiting_for(path)
+        return self.reader.waiting_for(path)
+
+    def was_denied(self, held, path: str, seconds: float) -> bool:
+        """Whether it was noted in the last `seconds` that this lock kept this session from writing `path`."""
+        return self.reader.was_denied(self.own_id, held, self.now - seconds, path)
 
     def _live(self, found) -> list:
         rows = [held for held in found if self._is_peers(held)]

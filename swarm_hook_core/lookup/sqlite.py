@@ -373,7 +373,7 @@ class StoreReader:
 
         return count(rows, path)
 
-    def vital(self, instance_id: str) -> tuple[list[tuple], bool]:
+    def leases_and_news(self, instance_id: str) -> tuple[list[tuple], bool]:
         """What is due for this session itself: its leases, as ``clock.left`` takes them, and whether there is news."""
         try:
             leases = self.connection.execute(

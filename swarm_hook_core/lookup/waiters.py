@@ -1,8 +1,8 @@
 """Who waits for a lock, as a denial tells it. Loaded only where somebody is denied what others wait for."""
 
 from swarm_hook_core import clock
+from swarm_hook_core.json_text import loads
 from swarm_hook_core.paths import NO_CASE, contains, key_of
-from swarm_hook_core.payload import loads
 from swarm_hook_core.process import gone, host_id
 
 

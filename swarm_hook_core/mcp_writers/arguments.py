@@ -32,7 +32,7 @@ LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list") 
 def parsed(tool_input):
     """The input as an object; None where it is none. Some transports hand it over as JSON text."""
     if isinstance(tool_input, str):
-        from swarm_hook_core.payload import loads_outer
+        from swarm_hook_core.json_text import loads_outer
 
         try:
             tool_input = loads_outer(tool_input)

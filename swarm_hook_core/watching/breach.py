@@ -2,63 +2,63 @@
 
 from swarm_hook_core import untrusted_text
 from swarm_hook_core.paths import key_of, keys_for
-from swarm_hook_core.payload import text_field
 
-TOLD_AT_ONCE = 100  # changes that one report names to the holders
+TOLD_AT_ONCE = 100  # breaches that one report names to the holders
 LISTED = 6  # files that the words for the model name
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+:=@%,")
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
-def report(config, payload: dict, changes: list, coordinator=None, driver=None) -> str:
+def report(config, session_id: str, breaches: list, coordinator=None, driver=None) -> str:
     """As ``watch.report``. Raises whatever goes wrong."""
-    session, standing = _standing(config, payload, changes, driver)
-    _tell_holders(config, payload, changes, coordinator)
+    session, standing = _standing(config, session_id, breaches, driver)
+    _tell_holders(config, session_id, breaches, coordinator)
     # A lock that has been given up meanwhile is for the coordinator to judge: it knows when.
     own_id = session.instance_id if session else ""
     return _words(standing, _identity(config, session), own_id) if standing else ""
 
 
-def _standing(config, payload: dict, changes: list, driver):
-    """``(this session or None, those changes whose lock still stands)``; all where the store cannot tell."""
+def _standing(config, session_id: str, breaches: list, driver):
+    """``(this session or None, those breaches whose lock still stands)``; all where the store cannot tell."""
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.state import local_store
 
     try:
         file = local_store()
         if not file:
-            return None, changes
+            return None, breaches
         store = StoreReader(file, driver)
-        session = store.session(config.runtime_name, text_field(payload, "session_id"))
+        session = store.session(config.runtime_name, session_id)
         if not store.is_ours:
-            return None, changes
-        named = {key for change in changes for key in keys_for(change.lock, "/")}
-        standing = store.locks_on(list(named)) + store.patterns_over([change.key for change in changes])
+            return None, breaches
+        named = {key for breach in breaches for key in keys_for(breach.lock, "/")}
+        standing = store.locks_on(list(named)) + store.patterns_over([breach.key for breach in breaches])
         held = {(one.file, one.instance_id) for one in standing}
-        return session, [change for change in changes if (change.lock, change.holder) in held]
+        return session, [breach for breach in breaches if (breach.lock, breach.holder) in held]
     except Exception:
-        return None, changes
+        return None, breaches
 
 
-def _tell_holders(config, payload: dict, changes: list, coordinator) -> None:
+def _tell_holders(config, session_id: str, breaches: list, coordinator) -> None:
     from swarm_hook_core import faults
-    from swarm_hook_core.coordinator import command, start_detached
+    from swarm_hook_core.coordinator import command
+    from swarm_hook_core.spawn import start_detached
 
     argv = list(coordinator or command())
     if not argv:
         return
-    for tool, line in dict.fromkeys((change.tool, change.command) for change in changes):
-        some = [change for change in changes if (change.tool, change.command) == (tool, line)][:TOLD_AT_ONCE]
-        words = ["--runtime", config.runtime_name, "--session-id", text_field(payload, "session_id")]
+    for tool, line in dict.fromkeys((breach.tool, breach.command) for breach in breaches):
+        some = [breach for breach in breaches if (breach.tool, breach.command) == (tool, line)][:TOLD_AT_ONCE]
+        words = ["--runtime", config.runtime_name, "--session-id", session_id]
         words += ["--tool", tool, f"--command={line}"]
-        for change in some:
-            words += [f"--holder={change.holder}", f"--kind={change.kind}", f"--kept={change.kept}"]
-            words += [f"--at={change.at:.3f}"]
-        if any(key_of(change.file) != change.key for change in some):  # links have come: only we know what it was
-            words += [f"--key={change.key}" for change in some]
+        for breach in some:
+            words += [f"--holder={breach.holder}", f"--kind={breach.kind}", f"--kept={breach.kept}"]
+            words += [f"--at={breach.at:.3f}"]
+        if any(key_of(breach.file) != breach.key for breach in some):  # links have come: only we know what it was
+            words += [f"--key={breach.key}" for breach in some]
         try:
-            start_detached([*argv, "altered", *words, "--", *(change.file for change in some)])
+            start_detached([*argv, "altered", *words, "--", *(breach.file for breach in some)])
         except (OSError, ValueError) as error:  # what cannot be said there is said to the model all the same
             faults.record(config.runtime_name, "watch", faults.describe(error))
 
@@ -70,23 +70,23 @@ def _identity(config, session) -> str:
     return token(session.label, "identity") if session else environment.identity(config.env_prefix)
 
 
-def _words(changes: list, viewer: str, own_id: str) -> str:
+def _words(breaches: list, viewer: str, own_id: str) -> str:
     """What the model of the writing session reads."""
-    first = changes[0]
-    ran = "while your last command ran" if all(change.ended for change in changes) else "since your command began"
-    one, command = len(changes) == 1, untrusted_text.command(first.command)
+    first = breaches[0]
+    ran = "while your last command ran" if all(breach.ended for breach in breaches) else "since your command began"
+    one, command = len(breaches) == 1, untrusted_text.command(first.command)
     if one:
         lines = [f"swarm: {ran} ({command}), {_line(first, viewer, own_id)}."]
     else:
-        lines = [f"swarm: {ran} ({command}), {len(changes)} files changed that other sessions have locked:"]
-        lines += [f"- {_line(change, viewer, own_id)}" for change in changes[:LISTED]]
-        if len(changes) > LISTED:
-            lines.append(f"- and {len(changes) - LISTED} more")
+        lines = [f"swarm: {ran} ({command}), {len(breaches)} files changed that other sessions have locked:"]
+        lines += [f"- {_line(breach, viewer, own_id)}" for breach in breaches[:LISTED]]
+        if len(breaches) > LISTED:
+            lines.append(f"- and {len(breaches) - LISTED} more")
     lines.append(
         f"Stop: do not build on {'this change' if one else 'these changes'}, do not repair anything by hand, and do"
-        f" not run such a command again. Tell {_whom(changes, viewer, own_id)} what you ran."
+        f" not run such a command again. Tell {_whom(breaches, viewer, own_id)} what you ran."
     )
-    kept = next((change for change in changes if change.kept), None)
+    kept = next((breach for breach in breaches if breach.kept), None)
     if kept:
         lines.append(
             f"`swarm-mcp restore {quoted(kept.file)}` brings the earlier content back, and can itself be undone."
@@ -98,29 +98,29 @@ def _words(changes: list, viewer: str, own_id: str) -> str:
     return "\n".join(lines)
 
 
-def _line(change, viewer: str, own_id: str) -> str:
+def _line(breach, viewer: str, own_id: str) -> str:
     named = untrusted_text.named
-    note = f": {untrusted_text.quoted(change.note)}" if change.note and _may_name(change, viewer) else ""
-    who = untrusted_text.label(change.label) if change.label else f"instance {named(change.holder)}"
-    if change.agent:
-        who = f"agent {named(change.agent)} of {'your session' if change.holder == own_id else who}"
-    who = who if _may_name(change, viewer) else "a session of another identity"
-    return f"{named(change.file)} {_WHAT.get(change.kind, change.kind)}, which {who} has locked{note}"
+    note = f": {untrusted_text.quoted(breach.note)}" if breach.note and _may_name(breach, viewer) else ""
+    who = untrusted_text.label(breach.label) if breach.label else f"instance {named(breach.holder)}"
+    if breach.agent:
+        who = f"agent {named(breach.agent)} of {'your session' if breach.holder == own_id else who}"
+    who = who if _may_name(breach, viewer) else "a session of another identity"
+    return f"{named(breach.file)} {_WHAT.get(breach.kind, breach.kind)}, which {who} has locked{note}"
 
 
-def _whom(changes: list, viewer: str, own_id: str) -> str:
-    named = [change for change in changes if _may_name(change, viewer)]
-    holders = list(dict.fromkeys(change.holder for change in named if change.holder != own_id))
+def _whom(breaches: list, viewer: str, own_id: str) -> str:
+    named = [breach for breach in breaches if _may_name(breach, viewer)]
+    holders = list(dict.fromkeys(breach.holder for breach in named if breach.holder != own_id))
     if not holders:
         return "that agent" if named else "the person running you"
     named = ", ".join(map(untrusted_text.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
     return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {named})"
 
 
-def _may_name(change, viewer: str) -> bool:
+def _may_name(breach, viewer: str) -> bool:
     from swarm_hook_core.labels import same_circle, token
 
-    return same_circle(viewer, token(change.label, "identity"))
+    return same_circle(viewer, token(breach.label, "identity"))
 
 
 def quoted(word: str) -> str:

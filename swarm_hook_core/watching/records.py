@@ -14,7 +14,7 @@ whoever has renamed it, so two hooks that end at once never take the same one.
 
 import os
 
-from swarm_hook_core.payload import LEVELS, dumps, loads, loads_outer
+from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
 from swarm_hook_core.state import make_private, open_private, watched_dir, write_private
 from swarm_hook_core.watching.snapshot import digest_of
 
@@ -38,15 +38,15 @@ def folder_of(session_id: str) -> str:
     return os.path.join(watched_dir(), _name_of(session_id))
 
 
-def call_key(runtime: str, payload: dict) -> str:
+def call_key(runtime: str, call) -> str:
     """What the beginning and the end of one call have in common."""
-    tool_input = payload.get("tool_input")
+    tool_input = call.input
     if isinstance(tool_input, str) and tool_input.lstrip().startswith("{"):
         try:
             tool_input = loads_outer(tool_input)  # the way Claude Code hands it to an MCP server
         except ValueError:
             pass
-    parts = [runtime, payload.get("session_id"), payload.get("tool_name"), _canonical(tool_input)]
+    parts = [runtime, call.session_id, call.tool, _canonical(tool_input)]
     return digest_of(dumps(parts).encode("utf-8", "surrogatepass"))
 
 

@@ -12,7 +12,6 @@ import os
 import time
 
 from swarm_hook_core.paths import NO_CASE, key_of
-from swarm_hook_core.payload import text_field
 from swarm_hook_core.watching import records
 from swarm_hook_core.watching.snapshot import Snapshot, difference, full, glance, parse
 
@@ -30,7 +29,7 @@ _ENDS = ("SessionEnd", "SessionStart")
 _REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")  # of `.git`; reading rewrites the rest
 
 
-class Change:
+class Breach:
     """A locked file that changed while a call ran.
 
     `file` and its `key`; the lock's own file (`lock`), `holder` (instance), its `agent` (empty: the session itself),
@@ -47,77 +46,74 @@ class Change:
             setattr(self, name, facts[name])
 
 
-def begin(config, payload: dict, held, now: float) -> None:
+def begin(config, call, held, now: float) -> None:
     """A call of this session goes ahead while peers hold `held` (a list of ``reader.Held``): note what it may touch."""
     try:
-        _begin(config, payload, held, now)
+        _begin(config, call, held, now)
     except Exception as error:
         _fault(config, error)
 
 
-def finish(config, payload: dict, now: float) -> list:
-    """The call in `payload` has ended: the Changes while it ran. Its record goes."""
-    session_id = text_field(payload, "session_id")
-    key = records.call_key(config.runtime_name, payload)
-    goes_on = _is_background(payload)
-    if not goes_on:
+def finish(config, call, now: float) -> list:
+    """`call` has ended: the breaches while it ran. Its record goes."""
+    key = records.call_key(config.runtime_name, call)
+    if not call.goes_on:
         records.mark_end(key, time.time_ns())
-    for name in records.ended(session_id, key, text_field(payload, "tool_use_id")):
-        record = records.take(session_id, name)
+    for name in records.ended(call.session_id, key, call.id):
+        record = records.take(call.session_id, name)
         if record is not None:  # else another hook was faster: of calls alike, each end takes one
-            return _settled(config, record, now, not goes_on, goes_on)
+            return _settled(config, record, now, not call.goes_on, call.goes_on)
     return []
 
 
-def settle(config, payload: dict, now: float) -> list:
-    """What earlier calls of this session changed whose end nobody has told. For its other hooks."""
-    session_id, event = text_field(payload, "session_id"), text_field(payload, "hook_event_name")
-    if text_field(payload, "source") == "compact":
-        event = "Stop"  # the session goes on, and so may its commands
+def settle(config, event, now: float) -> list:
+    """The breaches of earlier calls of this session whose end nobody has told. For its other hooks."""
+    session_id = event.session_id
     if not session_id or not records.is_watching():
         return []
-    changes: list = []
+    # A session that is being compacted goes on, and so may its commands.
+    hook = "Stop" if event.source == "compact" else event.name
+    breaches: list = []
     for name in records.names_of(session_id):
-        if event == "PreToolUse" and records.age_of(name, now) < FRESH_SECONDS:
+        if hook == "PreToolUse" and records.age_of(name, now) < FRESH_SECONDS:
             continue
         if records.is_taken(name) and not records.is_stale(name, now):
             continue  # a hook is at it
         record = records.take(session_id, name)
         if record is not None:
-            over = _is_over(record, event, now)
-            changes += _settled(config, record, now, over, record.facts.get("background"))
-    if event in _ENDS:
+            over = _is_over(record, hook, now)
+            breaches += _settled(config, record, now, over, record.facts.get("background"))
+    if hook in _ENDS:
         records.sweep(now)  # what killed hooks have left must not keep everybody's hooks looking
-    return changes
+    return breaches
 
 
-def note_own(instance_id: str, files=(), config=None, payload=None) -> None:
+def mark_own(config, call, instance_id: str, files=()) -> None:
     """This session begins a call of its own that may write absolute `files` (none given: anything).
 
-    `payload` is that call's, of the runtime `config`, so that `finish` knows its end. Costs one look at the disk
-    while nobody is watched. Never raises.
+    `call` is of the runtime `config`, so that `finish` knows its end. Costs one look at the disk while nobody is
+    watched. Never raises.
     """
     try:
         if instance_id and records.is_watching():
-            call = records.call_key(config.runtime_name, payload) if payload else ""
-            agent = text_field(payload, "agent_id") if payload else ""
-            records.mark_own(instance_id, files, call, time.time_ns(), agent)
+            key = records.call_key(config.runtime_name, call)
+            records.mark_own(instance_id, files, key, time.time_ns(), call.agent)
     except Exception as error:
         _fault(config, error)
 
 
-def report(config, payload: dict, changes: list, coordinator=None, driver=None) -> str:
-    """Have the holders told of `changes`, by a command that nobody waits for; the words for this session's model.
+def report(config, event, breaches: list, coordinator=None, driver=None) -> str:
+    """Have the holders told of `breaches`, by a command that nobody waits for; the words for this session's model.
 
     Empty where there is nothing to say. `coordinator` is the command's argv prefix, `driver` the SQLite module,
     where the caller has them. Never raises.
     """
-    if not changes:
+    if not breaches:
         return ""
     try:
         from swarm_hook_core.watching import breach
 
-        return breach.report(config, payload, changes, coordinator, driver)
+        return breach.report(config, event.session_id, breaches, coordinator, driver)
     except Exception as error:
         _fault(config, error)
         return ""
@@ -126,10 +122,10 @@ def report(config, payload: dict, changes: list, coordinator=None, driver=None) 
 # ------------------------------------------------------------------------------------------------- beforehand
 
 
-def _begin(config, payload: dict, held, now: float) -> None:
+def _begin(config, call, held, now: float) -> None:
     from swarm_hook_core.watching.kept import Kept
 
-    session_id = text_field(payload, "session_id")
+    session_id = call.session_id
     if not session_id or not held:
         return
     names = records.names_of(session_id)
@@ -155,15 +151,14 @@ def _begin(config, payload: dict, held, now: float) -> None:
         locks.append(facts)
     facts = {
         "runtime": config.runtime_name,
-        "tool": text_field(payload, "tool_name"),
-        "command": _command_of(payload.get("tool_input")),
-        "id": text_field(payload, "tool_use_id"),
+        "tool": call.tool,
+        "command": _command_of(call.input),
+        "id": call.id,
         "began": now_ns,
         "background": False,
         "locks": locks,
     }
-    key = records.call_key(config.runtime_name, payload)
-    records.write(session_id, key, text_field(payload, "tool_use_id"), facts, now_ns)
+    records.write(session_id, records.call_key(config.runtime_name, call), call.id, facts, now_ns)
     records.sweep(now)
 
 
@@ -280,7 +275,7 @@ def _command_of(tool_input) -> str:
     if isinstance(command, list):
         command = " ".join(str(word) for word in command)
     if not isinstance(command, str):
-        from swarm_hook_core.payload import dumps
+        from swarm_hook_core.json_text import dumps
 
         command = dumps(command)
     line = " ".join(command[: 20 * COMMAND_LENGTH].split())
@@ -291,28 +286,28 @@ def _command_of(tool_input) -> str:
 
 
 def _settled(config, record, now: float, ends: bool, background) -> list:
-    """The Changes of a record that is ours; it goes where its call `ends`, else it waits for the next time."""
+    """The breaches in a record that is ours; it goes where its call `ends`, else it waits for the next time."""
     try:
-        changes = _compare(record.facts, ends)
+        breaches = _compare(record.facts, ends)
     except Exception as error:
         _fault(config, error)
-        changes, ends = [], True
+        breaches, ends = [], True
     if ends:
         records.drop(record.path)
-        return changes
+        return breaches
     record.facts["background"] = bool(background)
     try:
         records.put_back(record)
     except OSError as error:
         _fault(config, error)
-    return changes
+    return breaches
 
 
 def _compare(facts: dict, ends: bool) -> list:
     """What has changed since these facts were noted, which are brought up to the present."""
     from swarm_hook_core.watching.kept import folder
 
-    changes, kept_in = [], folder()
+    breaches, kept_in = [], folder()
     for lock in facts["locks"]:
         known = {entry[0] for entry in lock["entries"]}
         place, new = _new_in(lock, known)
@@ -334,14 +329,14 @@ def _compare(facts: dict, ends: bool) -> list:
             place = os.path.join(kept_in, kept) if kept else ""
             if place and not os.path.isfile(place):
                 place, why = "", "it had to make room for others"
-            changes.append(
-                Change(
+            breaches.append(
+                Breach(
                     file=path, key=key, lock=lock["file"], holder=lock["holder"], agent=agent, label=lock["label"],
                     note=lock["note"], kind=kind, kept=place, why=why, at=at_ns / 1e9, tool=facts["tool"],
                     command=facts["command"], ended=ends,
                 )
             )  # fmt: skip
-    return changes
+    return breaches
 
 
 def _new_in(lock: dict, known: set):
@@ -361,25 +356,18 @@ def _new_in(lock: dict, known: set):
     return place, [path for path in paths if path not in known and (until is None or path < until)]
 
 
-def _is_over(record, event: str, now: float) -> bool:
+def _is_over(record, hook: str, now: float) -> bool:
     """Whether a call whose end was not told is taken for ended at this hook of its session."""
     age = now - record.facts.get("began", 0) / 1e9
-    if event in _ENDS or age > BACKGROUND_SECONDS:
+    if hook in _ENDS or age > BACKGROUND_SECONDS:
         return True
-    if event == "PreToolUse":
+    if hook == "PreToolUse":
         return False  # it may be running beside the one that begins now
     from swarm_hook_core.targets import OPAQUE_TOOLS, SHELL_TOOLS
 
     # A turn begins or ends. A shell's command may outlive it, a tool's call does not.
     is_shell = record.facts.get("tool") in SHELL_TOOLS | OPAQUE_TOOLS
     return not record.facts.get("background") and (not is_shell or age > UNTOLD_SECONDS)
-
-
-def _is_background(payload: dict) -> bool:
-    """Whether the call goes on although its end is being told: Claude Code tells that of a start as well."""
-    response = payload.get("tool_response")
-    started = isinstance(response, dict) and bool(response.get("backgroundTaskId"))
-    return started or text_field(payload, "tool_name") == "Monitor"
 
 
 def _fault(config, error: BaseException) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-from swarm_hook_core.payload import dumps
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.removal import STALE_SECONDS

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import shlex
 
-from swarm_hook_core.coordinator import run
+from swarm_hook_core.json_text import loads
 from swarm_hook_core.labels import token
-from swarm_hook_core.payload import loads
+from swarm_hook_core.spawn import run
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
 from swarm_mcp.settings import Settings
 from swarm_mcp.store import panes

@@ -11,9 +11,9 @@ import os
 import tempfile
 import time
 
-from swarm_hook_core.coordinator import run
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import start_time
+from swarm_hook_core.spawn import run
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable

@@ -10,6 +10,7 @@ import os
 import time
 
 from swarm_hook_core import faults, lifecycle
+from swarm_hook_core.call import SessionEvent, ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_mcp.loop import sources
 from swarm_mcp.loop.messages import Call
@@ -49,10 +50,9 @@ class Guard:
         self._session_id, self._cwd = loop.session.id, loop.cwd
         self.core = HookCore(CONFIG, chosen_command() or bundle.coordinator_command(), driver.load())
         self._renewed = time.monotonic()
-        payload = {**self._payload(), "source": "startup", "hook_event_name": "SessionStart"}
         try:
             if chosen_command():
-                return lifecycle.start(CONFIG, payload)
+                return lifecycle.start(CONFIG, self._event("SessionStart", source="startup"))
             return lifecycle.greeting(self._register("working"))
         except lifecycle.NotRegistered as error:
             return str(error)
@@ -74,13 +74,13 @@ class Guard:
         """The session ends: what it held is free."""
         if self.core is None:
             return
-        payload = {**self._payload(), "hook_event_name": "SessionEnd"}
+        event = self._event("SessionEnd")
         try:
             from swarm_hook_core.coordinator import chosen_command
 
-            self.core._settle(payload)
+            self.core.words_now(event)
             if chosen_command():
-                lifecycle.end(CONFIG, payload)
+                lifecycle.end(CONFIG, event)
                 return
             from swarm_mcp.store import Store
 
@@ -98,11 +98,11 @@ class Guard:
         if self.core is None:
             return ""
         try:
-            payload = self._payload(made)
-            verdict = self.core.check(payload)
+            call = self._call(made, "PreToolUse")
+            verdict = self.core.check(call)
             denial = verdict.denial if verdict is not None else None
             if verdict is not None and denial is None:
-                self._notices[made.id] = self.core.words_beside(verdict, payload)
+                self._notices[made.id] = self.core.words_beside(verdict, call)
         except Exception as error:
             faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
             return ""
@@ -117,28 +117,20 @@ class Guard:
 
     def _changes(self, made: Call) -> str:
         """Locked files of others that changed while a call ran, in words."""
-        from swarm_hook_core.state import watched_dir
-
-        if self.core is None or made.name in WRITERS or not os.path.isdir(watched_dir()):
+        if self.core is None or made.name in WRITERS or not self.core.is_watching():
             return ""
-        from swarm_hook_core.watching import watch
-
-        payload = {**self._payload(made), "hook_event_name": "PostToolUse"}
         try:
-            changes = watch.finish(CONFIG, payload, time.time())
-            return watch.report(CONFIG, payload, changes, self.core.coordinator, self.core.driver)
+            return self.core.words_after(self._call(made, "PostToolUse"))
         except Exception as error:
             faults.record(CONFIG.runtime_name, "post_tool_use", faults.describe(error))
             return ""
 
-    def _payload(self, made: Call | None = None) -> dict:
-        payload: dict = {"session_id": self._session_id, "cwd": self._cwd}
-        if made:
-            payload.update(
-                hook_event_name="PreToolUse", tool_name=_NAMES.get(made.name, made.name), tool_input=made.input,
-                tool_use_id=made.id,
-            )  # fmt: skip
-        return payload
+    def _event(self, name: str, source: str = "") -> SessionEvent:
+        return SessionEvent(self._session_id, self._cwd, name, source=source)
+
+    def _call(self, made: Call, event: str) -> ToolCall:
+        tool = _NAMES.get(made.name, made.name)
+        return ToolCall(tool, made.input, self._session_id, self._cwd, event, id=made.id)
 
     def _register(self, state: str) -> dict:
         from swarm_hook_core import environment, labels

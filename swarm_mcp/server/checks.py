@@ -14,16 +14,16 @@ import threading
 from functools import cache
 
 from swarm_hook_core import faults, scratch
+from swarm_hook_core.call import ToolCall, tool_call
 from swarm_hook_core.core import HookCore
+from swarm_hook_core.json_text import dumps, loads_outer, pruned
 from swarm_hook_core.lookup.peers import SOME_AGENT
-from swarm_hook_core.payload import dumps, loads_outer, pruned
 from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes.transport import CLIENTS
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.attempts import Attempt
 
 TOOL = "check_write"
-FIELDS = ("session_id", "cwd", "tool_name", "tool_input")
 AGENT = "agent_id"  # of a client that cannot leave it empty, nothing is known
 REPORT_SECONDS = 1.0
 
@@ -34,7 +34,7 @@ class Check:
     """One question, answered: `text` is what a hook would have printed, empty where the write may pass."""
 
     def __init__(self, arguments: dict):
-        self.runtime, self.payload = _runtime_of(arguments), _payload(arguments)
+        self.runtime, self.call = _runtime_of(arguments), _call(arguments)
         self.denial, self.text, self.failed = None, "", False
         notice = ""
         if not self.runtime:
@@ -42,10 +42,10 @@ class Check:
             return
         try:
             core = _core(self.runtime)
-            verdict = core.check(self.payload)
+            verdict = core.check(self.call)
             if verdict is not None:
                 self.denial, self.failed = verdict.denial, verdict.failed
-                notice = "" if self.denial else core.words_beside(verdict, self.payload)
+                notice = "" if self.denial else core.words_beside(verdict, self.call)
         except Exception as error:
             self.failed = True
             faults.record(self.runtime, TOOL, faults.describe(error))
@@ -60,7 +60,7 @@ class Check:
         if not self.runtime:
             return
         try:
-            if self.payload["session_id"]:
+            if self.call.session_id:
                 self._give_word()
             if self.denial is not None:
                 self._report()
@@ -69,7 +69,7 @@ class Check:
 
     def _give_word(self) -> None:
         """What the stand-in of ``swarm_mcp.runtimes.transport`` goes by: it rests while this server lives and can answer."""
-        config, session_id = _core(self.runtime).config, self.payload["session_id"]
+        config, session_id = _core(self.runtime).config, self.call.session_id
         if self.failed:
             scratch.stop_serving(config, session_id)
         elif scratch.say_serving(config, session_id, _this_process()):
@@ -80,12 +80,11 @@ class Check:
         if held is None:
             return  # another process was asked, and has noted it
         with Store(busy_seconds=REPORT_SECONDS) as store:
-            me = store.instances.of_session(self.runtime, self.payload["session_id"])
+            me = store.instances.of_session(self.runtime, self.call.session_id)
             if me:
-                given, agent = self.payload, self.payload[AGENT]
                 fence = held.fence if isinstance(held.fence, int) else None
-                who = "" if agent == SOME_AGENT else agent
-                tried = Attempt(given["tool_name"], self.denial.path, given["cwd"], who, fence)
+                agent = "" if self.call.agent == SOME_AGENT else self.call.agent
+                tried = Attempt(self.call.tool, self.denial.path, self.call.cwd, agent, fence)
                 store.denials.report(me, self.denial.file, held.instance_id, tried)
 
 
@@ -94,20 +93,16 @@ def _runtime_of(arguments: dict) -> str:
     return runtime if runtime in CLIENTS else ""
 
 
-def _payload(arguments: dict) -> dict:
-    """The hook's payload again. Claude Code hands structured values over as JSON text."""
-    payload = {field: arguments.get(field) for field in FIELDS}
-    payload[AGENT] = arguments.get(AGENT, SOME_AGENT)
-    for field in ("session_id", "cwd", "tool_name", AGENT):
-        payload[field] = payload[field] if isinstance(payload[field], str) else ""
-    given = payload["tool_input"]
+def _call(arguments: dict) -> ToolCall:
+    """The call that is asked about. Claude Code hands structured values over as JSON text."""
+    given = arguments.get("tool_input")
     if isinstance(given, str) and given.lstrip().startswith("{"):
         try:
-            payload["tool_input"] = loads_outer(given)
+            given = loads_outer(given)
         except ValueError:
             pass  # a text that only looks like it
-    pruned(payload["tool_input"])
-    return {**payload, "hook_event_name": "PreToolUse"}
+    told = {AGENT: SOME_AGENT, **arguments, "tool_input": pruned(given), "hook_event_name": "PreToolUse"}
+    return tool_call(told)
 
 
 def _core(runtime: str) -> HookCore:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import mcp_types as types
 
-from swarm_hook_core.payload import loads_outer
+from swarm_hook_core.json_text import loads_outer
 from swarm_mcp.server import checks
 from swarm_mcp.server.handshake_cache import Opening
 from swarm_mcp.server.tool import Answer

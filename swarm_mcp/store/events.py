@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.payload import dumps
+from swarm_hook_core.json_text import dumps
 
 
 def add(store, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict | str | None) -> None:

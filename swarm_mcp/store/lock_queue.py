@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterator
 
 from swarm_hook_core import clock
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.payload import dumps, loads
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.lock import SHARED, keeps_out

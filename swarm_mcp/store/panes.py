@@ -8,7 +8,7 @@ old one.
 
 from __future__ import annotations
 
-from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.json_text import dumps, loads
 
 _VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "tab_id": "HERDR_TAB_ID", "socket_path": "HERDR_SOCKET_PATH"}
 _NAMES = ("backend", "handle_kind", "handle")

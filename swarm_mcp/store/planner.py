@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.payload import loads, quote
+from swarm_hook_core.json_text import loads, quote
 
 KEY = "owner/planner"
 WORD = "role:planner"

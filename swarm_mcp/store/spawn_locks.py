@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.task import TERMINAL

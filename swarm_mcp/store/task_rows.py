@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.payload import loads
+from swarm_hook_core.json_text import loads
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.task import COLUMNS, Task
 from swarm_mcp.visibility import may_meet

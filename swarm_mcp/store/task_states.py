@@ -6,7 +6,7 @@ due (claims, endings, dependencies); what they then do is a row of `TRANSITIONS`
 
 from __future__ import annotations
 
-from swarm_hook_core.payload import quote
+from swarm_hook_core.json_text import quote
 from swarm_mcp.domain.task import (
     APPROVAL_REQUIRED,
     BLOCKED,

@@ -7,8 +7,8 @@ Both are shared values: ``config/work_tracker/<identity>`` (else ``/default``) s
 from __future__ import annotations
 
 from swarm_hook_core.environment import is_word
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import token
-from swarm_hook_core.payload import dumps, loads
 from swarm_mcp.errors import SwarmError
 
 CONFIG = "config/work_tracker/"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from swarm_hook_core.payload import dumps, loads
+from swarm_hook_core.json_text import dumps, loads
 from swarm_mcp.errors import SwarmError
 
 STATES = ("pending", "running", "done", "failed")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.coordinator import run
-from swarm_hook_core.payload import loads
+from swarm_hook_core.json_text import loads
+from swarm_hook_core.spawn import run
 from swarm_mcp.workspace.interface import SECONDS, Pane, PaneUnavailable
 
 REPORTER = "swarm-mcp:"  # ``swarm-mcp:<runtime>:<instance>``: an agent's report of itself to herdr

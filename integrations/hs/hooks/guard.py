@@ -14,7 +14,8 @@ def main() -> int:
     """The exit status."""
     from harness_call import SHELL_TOOL, call, core
 
-    from swarm_hook_core.payload import loads_outer, read
+    from swarm_hook_core.hooks import read
+    from swarm_hook_core.json_text import loads_outer
 
     when, tool, call_id, called = sys.argv[1:5]
     tool_input = loads_outer(read(sys.stdin))
@@ -23,13 +24,13 @@ def main() -> int:
     call_id = f"guard-{call_id}"
     if when == "after":
         return _say(core.words_after(call("PostToolUse", tool, tool_input, call_id, nested)), 0)
-    payload = call("PreToolUse", tool, tool_input, call_id, nested)
-    verdict = core.judge(payload)
+    asked = call("PreToolUse", tool, tool_input, call_id, nested)
+    verdict = core.judge(asked)
     if verdict is None:
         return 0
     if verdict.denial is not None:
         return _say(verdict.denial.reason, REFUSED)
-    words = core.words_beside(verdict, payload)
+    words = core.words_beside(verdict, asked)
     if words or verdict.watched or (tool == SHELL_TOOL and core.is_watching()):
         return _say(words, BESIDE)
     return 0

@@ -12,6 +12,7 @@ for _root in (_PLUGIN, os.path.dirname(os.path.dirname(_PLUGIN))):
 
 from runtime import RUNTIME  # noqa: E402
 
+from swarm_hook_core.call import ToolCall, tool_call  # noqa: E402
 from swarm_hook_core.core import HookCore  # noqa: E402
 
 SHELL_TOOL = "bash"
@@ -45,6 +46,6 @@ def payload(event: str, cwd: str = "", **more) -> dict:
     return RUNTIME.dialect.read(found)
 
 
-def call(event: str, tool: str, tool_input, call_id: str, cwd: str = "") -> dict:
-    """Return the payload of a tool call."""
-    return payload(event, cwd, tool_name=tool, tool_input=tool_input, tool_use_id=call_id)
+def call(event: str, tool: str, tool_input, call_id: str, cwd: str = "") -> ToolCall:
+    """Return a tool call as the core takes it."""
+    return tool_call(payload(event, cwd, tool_name=tool, tool_input=tool_input, tool_use_id=call_id))

@@ -14,13 +14,15 @@ def start() -> None:
     from harness_call import core, is_sub_agent, payload
 
     from swarm_hook_core import lifecycle
+    from swarm_hook_core.call import session_event
     from swarm_hook_core.state import write_private
 
     if is_sub_agent():
         os.environ.pop("SWARM_MCP_INSTANCE_ID", None)  # reserved for the session that has started this one
         os.environ.pop("SWARM_MCP_LABEL", None)
     try:
-        text = lifecycle.start(core.config, payload("SessionStart", source=_source()), state="working")
+        event = session_event(payload("SessionStart", source=_source()))
+        text = lifecycle.start(core.config, event, state="working")
     except lifecycle.NotRegistered as error:
         text = str(error)
     if text:
@@ -31,10 +33,12 @@ def assemble() -> None:
     """Print the request in the making with the greeting, and news that cannot wait, behind its system prompt."""
     from harness_call import core, payload
 
-    from swarm_hook_core.payload import dumps, loads, read
+    from swarm_hook_core.call import session_event
+    from swarm_hook_core.hooks import read
+    from swarm_hook_core.json_text import dumps, loads
 
     given = loads(read(sys.stdin))  # all of it: it is handed on
-    words = [_greeting(), core.words_now(payload("UserPromptSubmit"))]
+    words = [_greeting(), core.words_now(session_event(payload("UserPromptSubmit")))]
     text = "\n\n".join(filter(None, words))
     if not text:
         return
@@ -51,9 +55,10 @@ def tool_exec() -> None:
     """Answer the first waiting call ourselves where it would write a peer's file and nothing else has answered it."""
     from harness_call import SHELL_TOOL, call, core
 
-    from swarm_hook_core.payload import dumps, parse, read
+    from swarm_hook_core.hooks import read
+    from swarm_hook_core.json_text import dumps, loads_object
 
-    given = parse(read(sys.stdin))
+    given = loads_object(read(sys.stdin))
     waiting = given.get("tool_calls", [given])[0]
     tool, call_id = waiting["name"], waiting["id"]
     if not (isinstance(call_id, str) and call_id and "/" not in call_id and isinstance(tool, str)):
@@ -76,7 +81,7 @@ def end() -> None:
     """Deregister the session; what it held is free."""
     from harness_call import core, payload
 
-    from swarm_hook_core.payload import dumps
+    from swarm_hook_core.json_text import dumps
 
     try:
         os.remove(_greeting_file())

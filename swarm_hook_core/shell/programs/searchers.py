@@ -96,7 +96,7 @@ class _Asked:
     def __call__(self, path: str):
         import time
 
-        from swarm_hook_core.coordinator import run
+        from swarm_hook_core.spawn import run
 
         if not self.can or self.left <= 0 or any(word.startswith(("--pre", "-f", "--file")) for word in self.words):
             return None

@@ -58,7 +58,7 @@ def run(args) -> int:
 
 
 def _as_json(row: dict, events, follow: bool) -> int:
-    from swarm_hook_core.payload import dumps
+    from swarm_hook_core.json_text import dumps
     from swarm_mcp.harness.transcript import transcript
 
     if not follow:

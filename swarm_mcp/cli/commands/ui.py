@@ -20,7 +20,7 @@ example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
 
 from __future__ import annotations
 
-from swarm_hook_core.payload import dumps
+from swarm_hook_core.json_text import dumps
 from swarm_mcp.actor import actor
 from swarm_mcp.cli.arguments import LARGEST, one_of
 from swarm_mcp.cli.output import listing, moment, refused, say, show

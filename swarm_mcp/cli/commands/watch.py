@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 
-from swarm_hook_core.payload import dumps
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import store_path
 from swarm_mcp.actor import viewer_identity
 from swarm_mcp.cli.output import flush, moment, say, say_row

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from support.fixtures import time_limit
 
-from swarm_hook_core.coordinator import command, run
+from swarm_hook_core.coordinator import command
+from swarm_hook_core.spawn import run
 
 
 def alive(pid: int) -> bool:

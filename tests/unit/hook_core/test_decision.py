@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
 from swarm_hook_core.decision import Denial, decide, duration
 from swarm_hook_core.lookup.sqlite import Held, Session
@@ -25,21 +25,31 @@ def lock(file: str, by: str = "peer", label: str = "identity:work codex", note: 
     return Held(file, by, label, note, NOW - age)
 
 
-def among(*held: Held) -> Callable[..., list[Held]]:
-    """A store of these locks, which also refuses nonsense questions."""
+class Among:
+    """The locks of peers, as ``Peers`` tells of them; refuses nonsense questions."""
 
-    def locks_on(keys: list[str], over: list[str] = ()) -> list[Held]:
+    def __init__(self, *held: Held):
+        self.held = held
+
+    def on(self, keys: list[str], over: list[str]) -> list[Held]:
         asked = [*keys, *over]
         assert keys and len(set(asked)) == len(asked)
-        return [one for one in held if key_of(one.file) in asked]
+        return [one for one in self.held if key_of(one.file) in asked]
 
-    return locks_on
+    def waiting_for(self, path: str) -> int:
+        return 0
+
+
+def decided(
+    config: RuntimeConfig, tool: str, tool_input: Any, *held: Held, session: Session = ME, cwd: str = "/repo"
+) -> Denial | None:
+    denial = decide(config, session, ToolCall(tool, tool_input, cwd=cwd), Among(*held), NOW)
+    assert denial is None or isinstance(denial, Denial)
+    return denial
 
 
 def decide_write(path: str, *held: Held, session: Session = ME, cwd: str = "/repo") -> Denial | None:
-    denial = decide(CLAUDE, session, "Write", {"file_path": path}, cwd, among(*held), NOW)
-    assert denial is None or isinstance(denial, Denial)
-    return denial
+    return decided(CLAUDE, "Write", {"file_path": path}, *held, session=session, cwd=cwd)
 
 
 def reason_for(*, mine: str, theirs: str, note: str = "", age: int = 60) -> str:
@@ -75,51 +85,48 @@ def test_a_path_is_taken_from_the_payload_s_folder() -> None:
 
 
 def test_nothing_is_decided_about_tools_that_do_not_write() -> None:
-    def unasked(keys: list[str]) -> list[Held]:
-        raise AssertionError("no reason to look for locks")
-
     for tool, tool_input in (("Read", {"file_path": "/repo/f"}), ("Bash", {"command": "echo > f"}), ("", None)):
-        assert decide(CLAUDE, ME, tool, tool_input, "/repo", unasked, NOW) is None
+        assert decided(CLAUDE, tool, tool_input) is None, "no reason to look for locks"
 
 
 @pytest.mark.parametrize("tool_input", [None, [], "x", {}, {"file_path": ""}, {"file_path": 3}, {"path": "/repo/f"}])
 def test_a_write_whose_paths_cannot_be_read_is_an_error(tool_input: Any) -> None:
     with pytest.raises(ValueError):
-        decide(CLAUDE, ME, "Write", tool_input, "/repo", among(), NOW)
+        decided(CLAUDE, "Write", tool_input)
 
 
 @pytest.mark.parametrize("tool_input", [None, [], "", "*** Begin", {}, {"command": 3}, {"command": "rm x"}])
 def test_a_patch_that_cannot_be_read_is_an_error(tool_input: Any) -> None:
     with pytest.raises(ValueError):
-        decide(CODEX, ME, "apply_patch", tool_input, "/repo", among(), NOW)
+        decided(CODEX, "apply_patch", tool_input)
 
 
 @pytest.mark.parametrize("locked", ["a", "b", "c", "d"])
 def test_every_file_of_a_patch_counts(locked: str) -> None:
     call = patch("*** Add File: a\n+x\n", "*** Update File: b\n*** Move to: c\n@@\n-x\n+y\n", "*** Delete File: d\n")
-    denial = decide(CODEX, ME, "apply_patch", call, "/repo", among(lock(f"/repo/{locked}")), NOW)
+    denial = decided(CODEX, "apply_patch", call, lock(f"/repo/{locked}"))
     assert denial and denial.path == f"/repo/{locked}"
-    assert decide(CODEX, ME, "apply_patch", call, "/repo", among(lock("/repo/e")), NOW) is None
+    assert decided(CODEX, "apply_patch", call, lock("/repo/e")) is None
 
 
 def test_the_first_locked_file_of_a_patch_is_named() -> None:
     call = patch("*** Add File: a\n+x\n", "*** Add File: b\n+x\n", "*** Add File: c\n+x\n")
-    denial = decide(CODEX, ME, "apply_patch", call, "/repo", among(lock("/repo/c"), lock("/repo/b")), NOW)
+    denial = decided(CODEX, "apply_patch", call, lock("/repo/c"), lock("/repo/b"))
     assert denial and denial.path == "/repo/b"
 
 
 @pytest.mark.parametrize("odd", [chr(0xDCFF), chr(0xD800), "a\0b", "x" * 5000])
 def test_a_name_that_no_file_can_have_does_not_shield_the_next(odd: str) -> None:
     call = patch(f"*** Add File: {odd}\n+x\n", "*** Add File: b\n+x\n")
-    denial = decide(CODEX, ME, "apply_patch", call, "/repo", among(lock("/repo/b")), NOW)
+    denial = decided(CODEX, "apply_patch", call, lock("/repo/b"))
     assert denial and denial.path == "/repo/b"
 
 
 @pytest.mark.parametrize("config", [CLAUDE, CODEX])
 def test_a_shell_call_that_is_a_patch_is_one(config: RuntimeConfig) -> None:
     command = "cd sub && apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: n\n+x\n*** End Patch\nEOF\n"
-    assert decide(config, ME, "Bash", {"command": command}, "/repo", among(lock("/repo/sub/n")), NOW)
-    assert decide(config, ME, "Bash", {"command": command}, "/repo", among(lock("/repo/n")), NOW) is None
+    assert decided(config, "Bash", {"command": command}, lock("/repo/sub/n"))
+    assert decided(config, "Bash", {"command": command}, lock("/repo/n")) is None
 
 
 def test_a_worktree_s_lock_is_found_where_its_files_really_are() -> None:

@@ -15,8 +15,9 @@ from support.fixtures import SWARM, Ground, time_limit
 from support.serving import Server
 from support.sessions import captured, mistakes, new_session, peer_locks, ready_store, run, start
 
+from swarm_hook_core.call import ToolCall, tool_call
 from swarm_hook_core.deep_json import shallow
-from swarm_hook_core.payload import LEVELS, dumps, loads, loads_outer
+from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
 from swarm_hook_core.watching.records import call_key
 from swarm_mcp.server.checks import Check
 
@@ -157,10 +158,9 @@ def test_a_spoilt_row_of_the_line_opens_no_file(ground: Ground, wants: str) -> N
 
 def test_an_end_finds_its_beginning_however_each_was_read() -> None:
     deep = nested(LEVELS - 1)
-    payload = {"session_id": "s", "tool_name": "t"}
-    as_text = call_key("codex", {**payload, "tool_input": f'{{"a": {deep}}}'})
+    as_text = call_key("codex", ToolCall("t", f'{{"a": {deep}}}', "s"))
     whole = loads_outer(f'{{"session_id": "s", "tool_name": "t", "tool_input": {{"a": {deep}}}}}')
-    assert isinstance(whole, dict) and call_key("codex", whole) == as_text
+    assert isinstance(whole, dict) and call_key("codex", tool_call(whole)) == as_text
 
 
 @pytest.mark.parametrize("digits", [399, 400, 5000, 1_000_000])
@@ -224,7 +224,7 @@ def depth_of(value: Any) -> int:
 @given(st.integers(0, LEVELS - 1), st.sampled_from(OPENINGS), st.sampled_from(SIBLINGS[1:]))
 def test_what_is_not_deep_stays_as_it_is(depth: int, brackets: tuple[str, str], sibling: str) -> None:
     text = nested(min(depth, 20), *brackets, inner=f"[{sibling * 3}1]")
-    assert shallow(text) == text
+    assert shallow(text, LEVELS) == text
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a\\"":'])

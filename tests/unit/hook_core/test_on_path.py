@@ -14,7 +14,7 @@ import pytest
 from support.fixtures import time_limit
 from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, run, start, write, write_payload
 
-from swarm_hook_core import command_on_path, coordinator
+from swarm_hook_core import command_on_path, coordinator, spawn
 from swarm_hook_core.state import state_dir
 
 INSTALLED = Path(sys.executable).with_name("swarm-mcp")  # as pip makes it
@@ -47,7 +47,7 @@ def serving(path: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "run", None)  # nothing is started
+    monkeypatch.setattr(spawn, "run", None)  # nothing is started
     assert command_on_path.is_ours(str(INSTALLED))
     (tmp_path / "swarm-mcp").symlink_to(INSTALLED)  # as pipx and uv do
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")

@@ -31,6 +31,7 @@ from support.sessions import (
     write,
 )
 
+from swarm_hook_core.call import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup.sqlite import Held
 from swarm_hook_core.watching import kept, records, snapshot, watch
 from swarm_mcp.store import Store
@@ -308,18 +309,18 @@ class Calls:
         self.held = [Held(str(file), "holder", "peer", "note", 0, None, (str(file), str(file))) for file in files]
         self.session = session
 
-    def payload(self, call: str, event: str = "PostToolUse", **more: Any) -> dict[str, Any]:
+    def call(self, call: str, event: str = "PostToolUse", **more: Any) -> ToolCall:
         given = {"session_id": self.session, "tool_name": "Bash", "tool_input": {"command": "make"}}
-        return {**given, "tool_use_id": call, "hook_event_name": event, **more}
+        return tool_call({**given, "tool_use_id": call, "hook_event_name": event, **more})
 
     def begin(self, call: str = "", **more: Any) -> None:
-        watch.begin(Config, self.payload(call, **more), self.held, time.time())
+        watch.begin(Config, self.call(call, **more), self.held, time.time())
 
     def finish(self, call: str = "", **more: Any) -> list[tuple[str, str]]:
-        return seen(watch.finish(Config, self.payload(call, **more), time.time()))
+        return seen(watch.finish(Config, self.call(call, **more), time.time()))
 
     def settle(self, event: str, now: float = 0.0) -> list[tuple[str, str]]:
-        return seen(watch.settle(Config, self.payload("", event), now or time.time()))
+        return seen(watch.settle(Config, SessionEvent(self.session, name=event), now or time.time()))
 
 
 def seen(changes: list[Any]) -> list[tuple[str, str]]:
@@ -380,7 +381,7 @@ def test_a_call_that_is_running_is_not_settled_away(files: list[Path]) -> None:
     files[1].write_text("x")
     assert calls.settle("Stop", later) == [("b", "changed")], "a shell's command may outlive its turn"
     files[2].write_text("x")
-    compacted = calls.payload("", "SessionStart", source="compact")
+    compacted = SessionEvent(calls.session, name="SessionStart", source="compact")
     assert seen(watch.settle(Config, compacted, later)) == [("c", "changed")] and records.is_watching()
     assert calls.finish("1") == [], "each file is told once for each call"
     calls.begin("2", tool_name="mcp__x__y")
@@ -425,12 +426,13 @@ def test_a_torn_record_is_dropped(content: bytes, files: list[Path], state: Path
 
 
 def test_marks_of_the_holder_s_own_calls(files: list[Path], state: Path) -> None:
-    watch.note_own("holder", [str(files[0])])
+    theirs = Calls(session="holding").call("x", tool_name="Write")
+    watch.mark_own(Config, theirs, "holder", [str(files[0])])
     assert not (state / "watched").exists(), "nobody is watched: nothing to note"
     calls = Calls(*files)
     calls.begin("1")
-    watch.note_own("holder", [str(files[0])])
-    watch.note_own("else", [str(files[1])])
+    watch.mark_own(Config, theirs, "holder", [str(files[0])])
+    watch.mark_own(Config, theirs, "else", [str(files[1])])
     for file in files[:2]:
         file.write_text("x")
     assert calls.finish("1") == [("b", "changed")]
@@ -439,8 +441,8 @@ def test_marks_of_the_holder_s_own_calls(files: list[Path], state: Path) -> None
 def test_a_call_of_the_holder_s_that_may_write_anything_counts_while_it_runs(files: list[Path]) -> None:
     calls, theirs = Calls(*files), Calls(session="holding")
     calls.begin("0")  # something is being watched
-    own = {**theirs.payload("x"), "tool_input": {"command": "pytest"}}
-    watch.note_own("holder", (), Config, own)
+    own = theirs.call("x", tool_input={"command": "pytest"})
+    watch.mark_own(Config, own, "holder")
     calls.begin("1")
     files[0].write_text("x")
     assert watch.finish(Config, own, time.time()) == []
@@ -478,7 +480,7 @@ def test_two_writes_within_one_tick_are_two_contents(files: list[Path], state: P
     assert {path.read_text() for path in kept_files(state)} >= {"two"}
     calls.begin("3")
     files[0].write_text("mine")
-    (change,) = watch.finish(Config, calls.payload("3"), time.time())
+    (change,) = watch.finish(Config, calls.call("3"), time.time())
     assert Path(change.kept).read_text() == "two"
 
 
@@ -509,7 +511,7 @@ def test_a_locked_name_that_appears(files: list[Path], tmp_path: Path) -> None:
     calls = Calls(tmp_path / "new")
     calls.begin("1")
     (tmp_path / "new").write_text("x")
-    (change,) = watch.finish(Config, calls.payload("1"), time.time())
+    (change,) = watch.finish(Config, calls.call("1"), time.time())
     assert (change.kind, change.kept, change.why) == ("created", "", "there was no such file")
 
 
@@ -548,7 +550,7 @@ def _changes_without_content(file: Path, why: str) -> None:
     calls.begin("2")
     file.chmod(0o600)
     file.write_text("short")
-    (change,) = watch.finish(Config, calls.payload("2"), time.time())
+    (change,) = watch.finish(Config, calls.call("2"), time.time())
     assert change.kept == "" and why in change.why
 
 
@@ -581,7 +583,7 @@ def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, mon
     calls.begin("1")
     for file in files:
         file.write_text("y" * 30)
-    found = watch.finish(Config, calls.payload("1"), time.time())
+    found = watch.finish(Config, calls.call("1"), time.time())
     assert [bool(change.kept) for change in found] == [True, False, False]
     assert "no room" in found[1].why
     assert sum(path.stat().st_size for path in kept_files(state)) <= 40
@@ -606,7 +608,7 @@ def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, t
     calls.begin("1")
     assert list(folder.iterdir()) == [], "a folder that is a link is somebody else's"
     files[0].write_text("x")
-    (change,) = watch.finish(Config, calls.payload("1"), time.time())
+    (change,) = watch.finish(Config, calls.call("1"), time.time())
     assert change.kept == "" and "could not be kept" in change.why
     (state / "kept").unlink()
     version = kept.Kept(time.time()).keep(str(files[0]), str(files[0]))
@@ -667,5 +669,5 @@ def test_nothing_that_goes_wrong_costs_the_call(files: list[Path], state: Path) 
     assert "watch" in {line["hook"] for line in fault_lines()}
     odd = [Held(value, "h", None, None, None, None, ()) for value in ("", "\ud800", "a\0b", "/" + "x/" * 3000)]
     os.remove(state / "watched")
-    watch.begin(Config, calls.payload("2"), odd, time.time())
-    watch.finish(Config, calls.payload("2"), time.time())
+    watch.begin(Config, calls.call("2"), odd, time.time())
+    watch.finish(Config, calls.call("2"), time.time())

@@ -13,7 +13,7 @@ from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, time_limit, wait_for
 from support.sessions import RUNTIMES, fault_lines, mistakes, new_session, peer_locks, ready_store, start, write
 
-from swarm_hook_core import coordinator
+from swarm_hook_core import spawn
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
@@ -430,9 +430,9 @@ def test_what_is_started_detached_holds_nothing_of_ours(tmp_path: Path):
         f"open({str(found) + '.new'!r}, 'w').write(repr(line)); os.rename({str(found) + '.new'!r}, {str(found)!r})"
     )
     begun = time.monotonic()
-    coordinator.start_detached([sys.executable, "-c", code])
+    spawn.start_detached([sys.executable, "-c", code])
     assert time.monotonic() - begun < time_limit(0.15)
     wait_for(found.exists)
     assert found.read_text() == repr([True, "", False, os.stat(os.devnull).st_rdev])
     with pytest.raises(OSError):
-        coordinator.start_detached([str(tmp_path / "nothing")])
+        spawn.start_detached([str(tmp_path / "nothing")])

@@ -17,6 +17,7 @@ from support.lock_model import FOLDERS as WORLD
 from support.lock_model import NAMES, PATHS, SHARED, overlap, reach
 
 from swarm_hook_core import clock
+from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
 from swarm_hook_core.lookup.peers import Peers
@@ -55,8 +56,8 @@ def denied(ground: Ground, row: dict, *paths: str) -> set[str]:
     name = ground.sql("SELECT session_id FROM swarm_sessions WHERE instance_id = ?", row["id"])[0]["session_id"]
     session, now = reader.session("claude-code", name), time.time()
     peers = Peers(reader, row["id"], now)
-    calls = {path: {"file_path": f"{ground.scope}/{path}"} for path in paths}
-    return {path for path, call in calls.items() if decide(CLAUDE, session, "Write", call, "/", peers.on, now)}
+    calls = {path: ToolCall("Write", {"file_path": f"{ground.scope}/{path}"}, cwd="/") for path in paths}
+    return {path for path, call in calls.items() if decide(CLAUDE, session, call, peers, now)}
 
 
 # -- exclusion --------------------------------------------------------------------------------------

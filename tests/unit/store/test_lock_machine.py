@@ -24,6 +24,7 @@ from support.fixtures import Ground
 from support.lock_model import FOLDERS, NAMES, PATHS, SHARED, SILENT, Circle, Holder, Model, No, Wait, reach
 
 from swarm_hook_core import clock, paths
+from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
 from swarm_hook_core.lookup.peers import Peers
@@ -370,8 +371,8 @@ class Machine(RuleBasedStateMachine):
             return
         peers = Peers(self.reader, session.instance_id, now, agent)
         for path in PATHS[self.turn // 9 % 4 :: 4]:
-            call = {"file_path": f"{self.folder}/{path}"}
-            denial = decide(CLAUDE, session, "Write", call, str(self.folder), peers.on, now)
+            call = ToolCall("Write", {"file_path": f"{self.folder}/{path}"}, cwd=str(self.folder))
+            denial = decide(CLAUDE, session, call, peers, now)
             assert (denial is None) == self.model.may_write(name, agent, path), (path, denial and denial.reason)
         self.sound = True
 

@@ -1,19 +1,16 @@
-"""Reading a hook's input and writing its answer, without the ``json`` package.
+"""JSON without the ``json`` package: read it, also where it nests absurdly deep, and write it.
 
 ``json`` costs more at import than everything else a check does, most of it for ``re``. The C
 scanner and string encoder under it (``_json``) are what does the work, and load in 0.2 ms.
 """
-
-import os
-import sys
 
 LEVELS = 64  # of nesting that are looked at; nothing that a check looks for is deeper
 LARGE = 1024 * 1024  # characters of a document
 LONG_NUMBER = 400  # digits; the language refuses whole numbers of some thousands, or takes minutes over them
 
 
-class PayloadError(ValueError):
-    """Standard input held no JSON object."""
+class NotJson(ValueError):
+    """The text is no JSON document, or not the object that was asked for."""
 
 
 class _ScannerOptions:
@@ -40,9 +37,9 @@ def loads(text: str) -> object:
     try:
         value, end = make_scanner(_ScannerOptions())(text, start)
     except StopIteration:
-        raise PayloadError("not JSON") from None
+        raise NotJson("not JSON") from None
     if text[end:].strip(" \t\r\n"):
-        raise PayloadError("text after the JSON document")
+        raise NotJson("text after the JSON document")
     return value
 
 
@@ -61,13 +58,21 @@ def loads_outer(text: str) -> object:
             gc.enable()
 
 
+def loads_object(text: str) -> dict:
+    """As `loads_outer`, of a document that is an object. Raises NotJson where it is another."""
+    value = loads_outer(text)
+    if not isinstance(value, dict):
+        raise NotJson("not an object")
+    return value
+
+
 def _loads_outer(text: str) -> object:
     try:
         value = loads(text)
     except RecursionError:
         from swarm_hook_core.deep_json import shallow
 
-        return loads(shallow(text))
+        return loads(shallow(text, LEVELS))
     # Most documents have too few brackets to be deep. What a parser can nest may be too deep for what follows.
     return value if text.count("[") + text.count("{") <= LEVELS else pruned(value)
 
@@ -127,42 +132,3 @@ def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
         return opening + ", ".join(parts) + closing
     pad = "\n" + " " * (indent * (depth + 1))
     return opening + pad + ("," + pad).join(parts) + "\n" + " " * (indent * depth) + closing
-
-
-def read(stdin) -> str:
-    """All of `stdin` (text or binary) as text; bytes that are not UTF-8 survive as surrogates."""
-    data = getattr(stdin, "buffer", stdin).read()
-    return data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
-
-
-def parse(text: str) -> dict:
-    """The hook payload in `text`, of any depth. Raises PayloadError where it is not a JSON object."""
-    value = loads_outer(text)
-    if not isinstance(value, dict):
-        raise PayloadError("payload is not an object")
-    return value
-
-
-def text_field(payload: dict, key: str) -> str:
-    """A string field, or the empty string where it is missing or of another type."""
-    value = payload.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def answer(event: str, for_user: str = "", **fields: str) -> None:
-    """Print the one object both clients honour, at a session's start with a line `for_user`.
-
-    Nothing else may reach stdout.
-    Codex drops a denial that has any further top-level key, and both clients drop one that has
-    ``decision`` beside it or text before it.
-    """
-    body = "".join(f", {quote(key)}: {quote(value)}" for key, value in fields.items())
-    shown = f'"systemMessage": {quote(for_user)}, ' if for_user else ""
-    line = f'{{{shown}"hookSpecificOutput": {{"hookEventName": {quote(event)}{body}}}}}\n'
-    try:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-    except OSError:
-        # The client has left. Python would complain once more, and loudly, when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core.payload import PayloadError, answer, dumps, loads, parse, quote, read, text_field
+from swarm_hook_core.call import session_event, tool_call
+from swarm_hook_core.config import plain_denial
+from swarm_hook_core.hooks import answer, read
+from swarm_hook_core.json_text import NotJson, dumps, loads, loads_object, quote
 
 texts = st.text(st.characters(exclude_categories=[]))  # lone surrogates too
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -38,7 +41,7 @@ def test_what_json_refuses_is_refused(text: str) -> None:
 @given(st.text())
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:
-        parse(text)
+        loads_object(text)
     except ValueError:
         pass
 
@@ -69,8 +72,8 @@ def test_deep_nesting_ends_in_one_of_two_errors(opening: str, depth: int, closed
     "text", ["", " ", "{", '{"a"', "null", "[]", "3", '"x"', "true", "{} {}", "{}x", "{'a': 1}", "\x00{}", "not json"]
 )
 def test_only_an_object_is_a_payload(text: str) -> None:
-    with pytest.raises(PayloadError if text in ("null", "[]", "3", '"x"', "true", "not json") else ValueError):
-        parse(text)
+    with pytest.raises(NotJson if text in ("null", "[]", "3", '"x"', "true", "not json") else ValueError):
+        loads_object(text)
 
 
 @given(values)
@@ -110,9 +113,12 @@ def test_text_streams_without_bytes_are_read_too() -> None:
 
 @pytest.mark.parametrize("value", [None, 3, True, [], {}, ["x"]])
 def test_a_field_of_another_type_counts_as_missing(value: Any) -> None:
-    assert text_field({"k": value}, "k") == ""
-    assert text_field({}, "k") == ""
-    assert text_field({"k": "v"}, "k") == "v"
+    fields = {"session_id": "s", "cwd": "/r", "hook_event_name": "PreToolUse", "agent_id": "a", "source": "startup"}
+    told, nothing = session_event(fields), session_event(dict.fromkeys(fields, value))
+    assert (told.session_id, told.cwd, told.name, told.agent, told.source) == tuple(fields.values())
+    assert [getattr(nothing, name) for name in nothing.__slots__] == [""] * 5
+    call = tool_call({**dict.fromkeys(fields, value), "tool_name": value, "tool_use_id": value, "tool_input": value})
+    assert (call.tool, call.id, call.session_id, call.input, call.goes_on) == ("", "", "", value, False)
 
 
 @given(texts, texts)
@@ -120,7 +126,7 @@ def test_an_answer_is_one_object_on_one_line(event: str, reason: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         out = io.StringIO()
         patch.setattr("sys.stdout", out)
-        answer(event, permissionDecision="deny", permissionDecisionReason=reason)
+        answer(plain_denial(event, reason))
     line = out.getvalue()
     assert line.endswith("\n") and line.count("\n") == 1 and line.isascii()
     inner = {"hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": reason}

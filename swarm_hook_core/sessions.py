@@ -1,0 +1,71 @@
+"""Which session makes a call, and where the locks of others are to be looked up for it."""
+
+import time
+
+from swarm_hook_core.lookup.sqlite import Session, StoreReader
+from swarm_hook_core.state import local_store
+
+DEADLINE_SECONDS = 0.2  # for a session that has to be registered first
+
+
+def find(config, call, only_beside_locks: bool, coordinator=None, driver=None):
+    """The Session that makes `call` and the reader of locks; ``(None, None)`` where either is out of reach.
+
+    With `only_beside_locks` also where nobody has locked anything: there are many shell calls, and few locks.
+
+    A session that the store has never seen is registered in passing. Where that fails or takes too long it is
+    checked all the same: unknown to the store, it holds nothing there.
+    """
+    file = local_store()
+    store = StoreReader(file, driver) if file else None
+    if only_beside_locks and not (
+        store.others_hold("") or store.has_news() if store else _is_elsewhere(config, call.session_id)
+    ):
+        return None, None
+    session = store.session(config.runtime_name, call.session_id) if store else None
+    if session is not None:
+        return session, store
+    return _joined(config, call, store, coordinator, driver)
+
+
+def unregistered(config, call, instance_id: str) -> Session:
+    """A session as its own call and environment describe it, where the store does not."""
+    from swarm_hook_core import environment
+    from swarm_hook_core.paths import git_root
+
+    identity, cwd = environment.identity(config.env_prefix), call.cwd
+    label = f"identity:{identity}" if identity else ""
+    return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", environment.file_root(config.env_prefix))
+
+
+def _joined(config, call, store, coordinator, driver):
+    """As `find`, of a session that the `store` (None for none) does not know."""
+    from swarm_hook_core import scratch
+    from swarm_hook_core.coordinator import chosen_command
+    from swarm_hook_core.lifecycle import join_in_passing
+
+    end = time.monotonic() + DEADLINE_SECONDS
+    known = scratch.load(config, call.session_id).get("instance_id")
+    instance_id = known or join_in_passing(config, call, DEADLINE_SECONDS, coordinator)
+    file = local_store()
+    if file:
+        store = StoreReader(file, driver)
+        session = store.session(config.runtime_name, call.session_id)
+        if session is not None:
+            return session, store
+    if store is not None and store.is_ours and not (instance_id and chosen_command()):
+        return unregistered(config, call, instance_id), store
+    if not instance_id:
+        return None, None
+    from swarm_hook_core.lookup.command import CommandReader
+
+    scope = str(scratch.load(config, call.session_id).get("scope") or "")
+    return unregistered(config, call, instance_id), CommandReader(max(0.05, end - time.monotonic()), scope)
+
+
+def _is_elsewhere(config, session_id: str) -> bool:
+    """Whether the store may be one that only the coordinator's command can reach."""
+    from swarm_hook_core import scratch
+    from swarm_hook_core.coordinator import chosen_command
+
+    return bool(chosen_command() or scratch.load(config, session_id).get("instance_id"))
