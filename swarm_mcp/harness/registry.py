@@ -14,7 +14,7 @@ ADAPTERS: dict[str, tuple[str, str]] = {
     "codex": ("swarm_mcp.harness.codex.adapter", "Codex"),
     "pi": ("swarm_mcp.harness.pi.adapter", "Pi"),
     "hs": ("swarm_mcp.harness.hs.adapter", "Hs"),
-    "loop": ("swarm_mcp.harness.loop_adapter", "Loop"),
+    "loop": ("swarm_mcp.loop.adapter", "Loop"),
     "process": ("swarm_mcp.harness.process_adapter", "Process"),
 }
 DEFAULT = "claude"

@@ -6,22 +6,22 @@ import os
 import signal
 import sys
 
-from swarm_mcp.loop import home, scrubbing, session, skills
+from swarm_mcp.loop import builtin_plugins, scrubbing, session, skills
 from swarm_mcp.loop.failure import STOPPED, LoopFailure
-from swarm_mcp.loop.machine import Ended, Loop
+from swarm_mcp.loop.machine import Ended, LoopRun
 from swarm_mcp.loop.pipeline import StageFailed
 from swarm_mcp.loop.report import JsonReport, Report
-from swarm_mcp.loop.settings import Settings
+from swarm_mcp.loop.settings import LoopSettings
 
 
 class Stopped(BaseException):
-    """Somebody has asked this process to end."""
+    """A signal has asked this process to end."""
 
 
 def run(words: list[str], *, as_json: bool = False, resume: str = "", mode: str = "", model: str = "") -> int:
-    """Carry out ``[SESSION] [WORDS]``: the prompt is the words, else standard input. The exit code.
+    """Carry out ``[SESSION] [WORDS]`` and return the exit code. The prompt is the words, else standard input.
 
-    With `resume`, or where the first word is a session's id, that session goes on. One that does not exist is an error.
+    With `resume`, or where the first word is a session's id, that session continues. An unknown session is an error.
     """
     report = JsonReport() if as_json else Report()
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -45,7 +45,7 @@ def run(words: list[str], *, as_json: bool = False, resume: str = "", mode: str 
 
 
 def _run(words: list[str], resume: str, given: dict[str, str], report: Report) -> Ended:
-    settings = Settings(home.root())
+    settings = LoopSettings(builtin_plugins.root())
     settings.model = given["model"] or settings.model
     if given["mode"]:
         settings.config["mode"] = given["mode"]
@@ -58,7 +58,7 @@ def _run(words: list[str], resume: str, given: dict[str, str], report: Report) -
     prompt = " ".join(words) if words else "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
     if not prompt.strip() and not known:
         raise LoopFailure("what is to be done? swarm-mcp loop [SESSION] WORDS, or the words on standard input")
-    loop = Loop(settings, report, known.cwd if known else settings.folder)
+    loop = LoopRun(settings, report, known.cwd if known else settings.folder)
     try:
         _resolve(loop, known)
         loop.session = known or session.create(
@@ -73,12 +73,12 @@ def _run(words: list[str], resume: str, given: dict[str, str], report: Report) -
             return loop.follow()
         finally:
             loop.session.stream("done")
-            loop.guard.leave()
+            loop.swarm.leave()
     finally:
         loop.close()
 
 
-def _resolve(loop: Loop, known: session.Session | None) -> None:
+def _resolve(loop: LoopRun, known: session.Session | None) -> None:
     """Provider and model: what the environment says, else what the session had, else whatever is ready."""
     settings = loop.settings
     loop.refresh()
@@ -93,17 +93,17 @@ def _resolve(loop: Loop, known: session.Session | None) -> None:
         loop.provider = choice.resolve(settings.provider, loop.sources, loop.environment("resolve"))
 
 
-def _is_ready(loop: Loop, name: str) -> bool:
+def _is_ready(loop: LoopRun, name: str) -> bool:
     from swarm_mcp.loop.providers import choice
 
     try:
         found = choice.resolve(name, loop.sources, loop.environment("resolve"))
     except LoopFailure:
         return False
-    return bool(found.path) or not found.wire.missing({**loop.environment("resolve"), **found.more})
+    return bool(found.path) or not found.protocol.missing({**loop.environment("resolve"), **found.more})
 
 
-def _tools(loop: Loop) -> list[str]:
+def _tools(loop: LoopRun) -> list[str]:
     from swarm_mcp.loop import calls, tools
 
     names = {*calls.found(loop), *tools.NAMES}

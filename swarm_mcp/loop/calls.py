@@ -1,4 +1,4 @@
-"""Tool calls: which tools there are, and carrying calls out."""
+"""Which tools there are, and carrying out the model's calls of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import os
 import threading
 
-from swarm_mcp.loop import running, sources, tools
-from swarm_mcp.loop.messages import Call
+from swarm_mcp.loop import sources, subprocesses, tools
+from swarm_mcp.loop.conversation import ModelCall
 from swarm_mcp.loop.settings import TOOL_SECONDS, number
 
 LONGEST_RESULT = 100_000  # characters that a model is given of one result
@@ -16,25 +16,25 @@ _schemas: dict[tuple, dict | None] = {}
 
 
 def found(loop) -> dict[str, str]:
-    """name -> executable of every tool there is now; a name of ours without a path is there all the same."""
+    """Return name -> executable of every plugin's tool. Built-in tools need no executable."""
     return sources.executables(loop.sources, "tools")
 
 
 def is_ours(loop, name: str, path: str | None) -> bool:
-    """Whether a tool is one of our own, in process, and no plugin's."""
+    """Return whether a tool is a built-in one, which runs in this process, and not a plugin's."""
     ours = bool(loop.settings.root) and bool(path) and str(path).startswith(os.path.join(loop.settings.root, ""))
     return name in tools.NAMES and (path is None or ours)
 
 
 def schemas(loop) -> list[dict]:
-    """Every tool as ``{"name", "description", "input_schema"}``, by name."""
+    """Return every tool as ``{"name", "description", "input_schema"}``, by name."""
     paths = found(loop)
     listed = []
     for name in sorted({*paths, *tools.NAMES}):
         path = paths.get(name)
         if not _may_use(loop, name, is_ours(loop, name, path)):
             continue
-        if name == "agent" and loop.settings.depth >= tools.deepest():
+        if name == "agent" and loop.settings.depth >= loop.settings.max_depth:
             continue
         shown = tools.schema(name) if is_ours(loop, name, path) else _asked(loop, str(path))
         if shown:
@@ -42,8 +42,8 @@ def schemas(loop) -> list[dict]:
     return listed + loop.servers.schemas(loop)
 
 
-def execute(loop, made: Call) -> tuple[str, bool]:
-    """Carry out a call: ``(result, is_error)``. Never raises for what the call itself does wrong."""
+def execute(loop, made: ModelCall) -> tuple[str, bool]:
+    """Carry out a call; return ``(result, is_error)``. Never raises for what the call itself does wrong."""
     path = found(loop).get(made.name)
     ours = is_ours(loop, made.name, path)
     served = made.name in loop.servers
@@ -51,7 +51,7 @@ def execute(loop, made: Call) -> tuple[str, bool]:
         return f"error: tool '{made.name}' not found", True
     if not (loop.servers.may_use(loop, made.name) if served else _may_use(loop, made.name, ours)):
         return f"error: this run is read-only; {made.name} is not available", True
-    denial = loop.guard.denial(made)
+    denial = loop.swarm.denial(made)
     if denial:
         return denial, True
     try:
@@ -62,12 +62,12 @@ def execute(loop, made: Call) -> tuple[str, bool]:
         else:
             text, error = loop.servers.call(made)
     finally:
-        words = loop.guard.after(made)
+        words = loop.swarm.after(made)
     text = _cut(text)
     return (f"{text}\n{words}" if words else text), error
 
 
-class Dispatch:
+class EarlyCalls:
     """Calls that are carried out while the model's answer is still coming.
 
     Their results wait in the session's ``.tool_dispatch`` for the stage ``tool_exec``. Writes keep the order in
@@ -78,8 +78,8 @@ class Dispatch:
         self._loop = loop
         self._running: list[threading.Thread] = []
 
-    def begin(self, made: Call) -> None:
-        """The answer holds this call, whole."""
+    def begin(self, made: ModelCall) -> None:
+        """Take a call that the answer now holds whole."""
         self._loop.session.stream("tool_start", id=made.id, name=made.name, input=made.input)
         if not self._loop.settings.predispatch:
             return
@@ -96,12 +96,12 @@ class Dispatch:
             thread.join()
         self._running.clear()
 
-    def _carry_out(self, made: Call) -> None:
+    def _carry_out(self, made: ModelCall) -> None:
         try:
             text, error = execute(self._loop, made)
         except Exception as fault:
             text, error = f"error: {type(fault).__name__}: {fault}", True
-        self._loop.early[made.id] = (text, error)  # were it that the file cannot be written
+        self._loop.early[made.id] = (text, error)  # in case the file cannot be written
         try:
             self._loop.session.put_result(made.id, text, error)
         except OSError:
@@ -113,10 +113,10 @@ def _may_use(loop, name: str, ours: bool) -> bool:
     return not loop.settings.read_only or (ours and name in tools.READERS)
 
 
-def _execute(loop, path: str, made: Call) -> tuple[str, bool]:
+def _execute(loop, path: str, made: ModelCall) -> tuple[str, bool]:
     seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS)
     text = json.dumps(made.input, ensure_ascii=False)
-    ran = running.run(
+    ran = subprocesses.run(
         [path, "--exec"], text + "\n", env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper, together=True,
     )  # fmt: skip
@@ -133,7 +133,7 @@ def _asked(loop, path: str) -> dict | None:
         return None
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _schemas:
-        ran = running.run(
+        ran = subprocesses.run(
             [path, "--schema"], env=loop.environment("assemble"), cwd=loop.settings.folder, seconds=SCHEMA_SECONDS,
             reaper=loop.reaper,
         )  # fmt: skip

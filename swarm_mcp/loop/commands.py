@@ -7,12 +7,12 @@ import os
 import sys
 
 from swarm_mcp.errors import UsageError
-from swarm_mcp.loop import calls, pipeline, running, session, sources, stages, tools
+from swarm_mcp.loop import calls, pipeline, session, sources, stages, subprocesses, tools
+from swarm_mcp.loop.conversation import model_call
 from swarm_mcp.loop.failure import LoopFailure
-from swarm_mcp.loop.machine import Loop
-from swarm_mcp.loop.messages import call
+from swarm_mcp.loop.machine import LoopRun
 from swarm_mcp.loop.report import Report
-from swarm_mcp.loop.settings import Settings
+from swarm_mcp.loop.settings import LoopSettings
 
 DESCRIBED = {
     "agent": "run the agent (default)",
@@ -24,22 +24,22 @@ DESCRIBED = {
 }
 
 
-def prepared() -> Loop:
+def prepared() -> LoopRun:
     """A run that asks no model: for looking at what it would find."""
-    from swarm_mcp.loop import home
+    from swarm_mcp.loop import builtin_plugins
 
-    settings = Settings(home.root())
-    loop = Loop(settings, Report(), settings.folder)
+    settings = LoopSettings(builtin_plugins.root())
+    loop = LoopRun(settings, Report(), settings.folder)
     loop.refresh()
     return loop
 
 
-def override(name: str, loop: Loop) -> str:
+def override(name: str, loop: LoopRun) -> str:
     """The executable that a plugin has for this command; empty where there is none."""
     return sources.executables(loop.sources, "commands").get(name, "")
 
 
-def execute(path: str, words: list[str], loop: Loop) -> int:
+def execute(path: str, words: list[str], loop: LoopRun) -> int:
     """Become the executable `path`. Does not return."""
     os.execve(path, [path, *words], loop.environment())
     return 0
@@ -47,7 +47,7 @@ def execute(path: str, words: list[str], loop: Loop) -> int:
 
 def show_session(words: list[str]) -> list[str]:
     """``session list | show ID | dir [ID]``."""
-    settings = Settings()
+    settings = LoopSettings()
     verb, session_id = (words + ["list"])[0], (words + ["", ""])[1]
     if verb == "list":
         return session.ids(settings.sessions) or ["(no sessions)"]
@@ -60,7 +60,7 @@ def show_session(words: list[str]) -> list[str]:
     return [*(f"{name}={value}" for name, value in found.conf.items()), f"messages={len(names)}", *names]
 
 
-def show_tools(loop: Loop) -> list[str]:
+def show_tools(loop: LoopRun) -> list[str]:
     """Name, where it comes from, and what it is for."""
     paths = calls.found(loop)
     lines = []
@@ -73,7 +73,7 @@ def show_tools(loop: Loop) -> list[str]:
     return lines
 
 
-def show_hooks(loop: Loop) -> list[str]:
+def show_hooks(loop: LoopRun) -> list[str]:
     """Every stage with its hooks."""
     lines = []
     for stage in stages.STAGES:
@@ -82,7 +82,7 @@ def show_hooks(loop: Loop) -> list[str]:
     return lines
 
 
-def show_help(loop: Loop) -> list[str]:
+def show_help(loop: LoopRun) -> list[str]:
     """Commands, providers and variables."""
     from swarm_mcp.loop.providers import choice
 
@@ -96,18 +96,18 @@ def show_help(loop: Loop) -> list[str]:
         lines.append(f"  {name:<10} {said}")
     lines += ["", "providers:"]
     for name in choice.BUILT_IN:
-        wire = choice.built_in(name)
-        state = "ready" if not wire.missing(environ) else f"needs {wire.missing(environ)}"
-        lines += [f"  {name:<10} {wire.label} ({state}; model {wire.default_model})"]
-        lines += [f"      {line}" for line in wire.env.splitlines()]
+        protocol = choice.built_in(name)
+        state = "ready" if not protocol.missing(environ) else f"needs {protocol.missing(environ)}"
+        lines += [f"  {name:<10} {protocol.label} ({state}; model {protocol.default_model})"]
+        lines += [f"      {line}" for line in protocol.env.splitlines()]
     lines += [f"  {name:<10} {path}" for name, path in choice.executables(loop.sources, environ).items()]
     lines += [f"  {name:<10} {path}" for name, path in choice.variants(loop.sources).items()]
     return lines
 
 
-def _said(path: str, loop: Loop) -> str:
+def _said(path: str, loop: LoopRun) -> str:
     """What an executable says of itself, its first line."""
-    ran = running.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=calls.SCHEMA_SECONDS)
+    ran = subprocesses.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=calls.SCHEMA_SECONDS)
     return ran.out.strip().partition("\n")[0]
 
 
@@ -134,29 +134,29 @@ def provider(words: list[str]) -> int:
     name, flag = (words + ["", ""])[:2]
     if name not in choice.BUILT_IN:
         raise UsageError(f"no such provider: {name[:60]!r}")
-    wire = choice.built_in(name)
+    protocol = choice.built_in(name)
     if flag == "--ready":
-        return 1 if wire.missing(os.environ) else 0
-    told = {"--describe": wire.label, "--defaults": f"model={wire.default_model}", "--env": wire.env}
+        return 1 if protocol.missing(os.environ) else 0
+    told = {"--describe": protocol.label, "--defaults": f"model={protocol.default_model}", "--env": protocol.env}
     if flag in told:
         print(told[flag])
         return 0
-    missing = wire.missing(os.environ)
+    missing = protocol.missing(os.environ)
     if missing:
         raise LoopFailure(f"{missing} is not set", "auth_failed")
     payload = json.load(sys.stdin)
     # An answer that is not streamed is as good to whoever waits for all of it.
-    print(json.dumps(http.whole(name, wire.request(payload, os.environ, False))))
+    print(json.dumps(http.whole(name, protocol.request(payload, os.environ, False))))
     return 0
 
 
 def _execute(name: str) -> int:
     from swarm_mcp.harness.reaper import Reaper
 
-    class Place:
+    class StandaloneRun:
         """What a built-in tool asks of its run, from the environment."""
 
-        settings = Settings(os.environ.get("HARNESS_ROOT", ""))
+        settings = LoopSettings(os.environ.get("HARNESS_ROOT", ""))
         sources = [path for path in os.environ.get("HARNESS_SOURCES", "").split(":") if path]
         reaper = Reaper()
         path = os.environ.get("HARNESS_SESSION", "")
@@ -174,16 +174,16 @@ def _execute(name: str) -> int:
     if not isinstance(given, dict):
         print(f"error: {name} wants a JSON object on standard input")
         return 1
-    if name == "agent" and Place.session is None:
+    if name == "agent" and StandaloneRun.session is None:
         print("error: there is no session (HARNESS_SESSION) for it to be under")
         return 1
-    if Place.settings.read_only and name not in tools.READERS:
+    if StandaloneRun.settings.read_only and name not in tools.READERS:
         print(f"error: this run is read-only; {name} is not available")
         return 1
     try:
-        text, error = tools.run(Place, call("call", name, given))
+        text, error = tools.run(StandaloneRun, model_call("call", name, given))
     finally:
-        Place.reaper.close()
+        StandaloneRun.reaper.close()
     print(text)
     return 1 if error else 0
 

@@ -1,4 +1,4 @@
-"""A run that cannot go on."""
+"""Why a run cannot go on, and the exit codes of the loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FAILED, MODEL_FAILED, TOO_LONG, STOPPED = 1, 4, 5, 143
 
 
 class LoopFailure(SwarmError):
-    """Why a run cannot go on, in one line.
+    """A run cannot go on; the text says why, in one line.
 
     `category` is one of ``harness.outcome.ERRORS``; `exit_code` what `swarm-mcp loop` ends with; `retry_not_before`
     Unix seconds of the time that an endpoint has told us to wait for.

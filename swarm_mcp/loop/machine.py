@@ -1,4 +1,4 @@
-"""The state follower: run a stage, go where it says, until it says nothing."""
+"""The state machine of a run: each stage names the next, until one names none."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from swarm_mcp.harness.reaper import Reaper
 from swarm_mcp.loop import pipeline, sources, stages
+from swarm_mcp.loop.builtin_plugins import ON_PATH
 from swarm_mcp.loop.failure import FAILED, TOO_LONG
-from swarm_mcp.loop.guard import Guard
-from swarm_mcp.loop.home import ON_PATH
 from swarm_mcp.loop.mcp.servers import Servers
 from swarm_mcp.loop.pipeline import StageFailed
 from swarm_mcp.loop.providers.choice import Provider
 from swarm_mcp.loop.report import Report
 from swarm_mcp.loop.session import Session
-from swarm_mcp.loop.settings import Settings
+from swarm_mcp.loop.settings import LoopSettings
+from swarm_mcp.loop.swarm_session import SwarmSession
 
 STEPS_PER_TURN = 3
 
@@ -32,16 +32,16 @@ class Ended(NamedTuple):
     retry_not_before: float | None = None
 
 
-class Loop:
-    """What the stages of a run share. `provider` is set by the stage ``resolve``."""
+class LoopRun:
+    """One run: what its stages share. `provider` is set by the stage ``resolve``."""
 
-    def __init__(self, settings: Settings, report: Report, cwd: str):
+    def __init__(self, settings: LoopSettings, report: Report, cwd: str):
         self.settings, self.report, self.cwd = settings, report, cwd
         self.session: Session | None = None
         self.provider: Provider | None = None
         self.sources: list[str] = []
         self.reaper = Reaper()
-        self.guard = Guard()
+        self.swarm = SwarmSession()
         self.servers = Servers()
         self.greeting = ""
         self.early: dict[str, tuple[str, bool]] = {}  # results of calls that began before their answer was whole
@@ -50,7 +50,7 @@ class Loop:
         self._logging = threading.Lock()
 
     def refresh(self) -> None:
-        """Look for plugins again."""
+        """Look for plugins anew."""
         self.sources = sources.packs(self.settings.root)
         if os.path.isdir(self.settings.home):
             self.sources.append(self.settings.home)
@@ -58,12 +58,12 @@ class Loop:
         self.sources = [str(path) for path in found] if isinstance(found, list) else self.sources
 
     def stage(self, name: str, context: dict) -> dict:
-        """Run one stage on fresh sources. Raises StageFailed."""
+        """Run one stage, after looking for plugins anew. Raises StageFailed."""
         self.refresh()
         return pipeline.run(self, name, context, stages.OURS.get(name, {}))
 
     def environment(self, stage: str = "") -> dict[str, str]:
-        """The environment of everything we start."""
+        """Return the environment of everything that the run starts."""
         told = {
             **self.settings.exported(),
             "HARNESS_SOURCES": ":".join(self.sources),
@@ -78,7 +78,7 @@ class Loop:
         return {**os.environ, **told}
 
     def log(self, text: str) -> None:
-        """What plugins say on standard error goes to ``HARNESS_LOG``, else to our own."""
+        """Write what plugins say on standard error to ``HARNESS_LOG``, else to our own."""
         if not text.strip():
             return
         text = text if text.endswith("\n") else text + "\n"
@@ -93,7 +93,7 @@ class Loop:
                 return
 
     def follow(self) -> Ended:
-        """From ``start`` to the end."""
+        """Go from ``start`` to the end; return how it ended."""
         state, steps = "start", 0
         context: dict = {}
         failure: dict = {}
@@ -120,7 +120,7 @@ class Loop:
                 return Ended("", text, "budget", TOO_LONG)
 
     def close(self) -> None:
-        """End what was started."""
+        """End all processes that the run has started."""
         self.servers.close()
         self.reaper.close()
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from swarm_mcp.loop import running, sources
+from swarm_mcp.loop import sources, subprocesses
 from swarm_mcp.loop.failure import LoopFailure
 
 Hook = Callable[[Any, dict], dict]  # (loop, what the stage has so far) -> what it has then
@@ -50,7 +50,7 @@ def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
 
 def _run_executable(loop, stage: str, path: str, current: dict | str) -> str:
     text = current if isinstance(current, str) else json.dumps(current, ensure_ascii=False)
-    ran = running.run([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
+    ran = subprocesses.run([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
     loop.log(ran.err)
     if ran.code == 0:
         return ran.out

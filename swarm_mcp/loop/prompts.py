@@ -1,8 +1,14 @@
-"""The system prompt: ours, then what every source and its project say, from the farthest to the nearest."""
+"""What the model is told beside the conversation: the system prompt, and what is wrong with an answer by schema.
+
+The system prompt is ours, then what every source and its project say, from the farthest to the nearest.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+
+from swarm_mcp.harness.requirements import mismatch
 
 OURS = """\
 You are a coding agent. You work in the folder {cwd} through the tools you are given, until the task is done or you
@@ -18,7 +24,7 @@ LONGEST_SECTION, LONGEST = 20_000, 150_000  # characters
 
 
 def system(loop) -> str:
-    """The whole system prompt, but for skills and what plugins add."""
+    """Return the system prompt, without skills and what plugins add."""
     config = loop.settings.config
     parts = [str(config.get("system_prompt") or OURS.format(cwd=loop.cwd))]
     if loop.settings.read_only:
@@ -30,9 +36,7 @@ def system(loop) -> str:
         parts += [_read(os.path.join(folder, name)) for name in names if name.endswith(".md")]
     parts.append(str(config.get("append_system_prompt") or ""))
     if config.get("output_schema"):
-        from swarm_mcp.loop.schema import instruction
-
-        parts.append(instruction(config["output_schema"]))
+        parts.append(_schema_instruction(config["output_schema"]))
     return "\n\n".join(part for part in dict.fromkeys(part.strip() for part in parts) if part)[:LONGEST]
 
 
@@ -43,3 +47,38 @@ def _read(path: str) -> str:
     except OSError:
         return ""
     return text if len(text) <= LONGEST_SECTION else text[:LONGEST_SECTION] + "\n[cut]"
+
+
+TRIES = 2
+
+
+def _schema_instruction(wanted: dict) -> str:
+    """What the system prompt says about an answer by schema."""
+    return (
+        "Your last answer, when all work is done, must be one JSON object that follows this JSON Schema, without"
+        f" any other text and without a code fence:\n{json.dumps(wanted, ensure_ascii=False)}"
+    )
+
+
+def schema_complaint(loop, output: str) -> str:
+    """Return what is wrong with an answer, for the model; empty where it fits, or after TRIES."""
+    wanted = loop.settings.config.get("output_schema")
+    if not isinstance(wanted, dict) or loop.corrections >= TRIES:
+        return ""
+    found = structured(output)
+    why = mismatch(found, wanted)
+    if not why:
+        return ""
+    loop.corrections += 1
+    return f"That answer does not follow the schema: {why}. Answer with the JSON object alone."
+
+
+def structured(output: str) -> object:
+    """Return the JSON value that an answer is, with or without a code fence around it; None where it is none."""
+    text = output.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text.partition("\n")[2].rpartition("```")[0]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

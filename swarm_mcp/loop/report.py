@@ -10,7 +10,7 @@ import time
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost
-from swarm_mcp.loop.messages import Call
+from swarm_mcp.loop.conversation import ModelCall
 from swarm_mcp.loop.scrubbing import scrub, scrub_data
 
 SHOWN_ARGUMENTS = 160
@@ -29,7 +29,7 @@ class Report:
     def answered(self, reply) -> None:
         """The model has answered."""
 
-    def tool_start(self, made: Call) -> None:
+    def tool_start(self, made: ModelCall) -> None:
         """A tool is called."""
         shown = json.dumps(made.input, ensure_ascii=False)
         self._note(f"── {made.name} {shown if len(shown) <= SHOWN_ARGUMENTS else shown[: SHOWN_ARGUMENTS - 1] + '…'}")
@@ -96,7 +96,7 @@ class JsonReport(Report):
         facts.update(context_percent=None, output_tokens=usage.get("output"))
         self._put(Event(events.CONTEXT_USAGE, facts))
 
-    def tool_start(self, made: Call) -> None:
+    def tool_start(self, made: ModelCall) -> None:
         self._open[made.id] = made.name
         self._put(events.tool_start(made.id, made.name, made.input))
 
@@ -118,7 +118,7 @@ class JsonReport(Report):
         output = ended.output or None
         more: dict = {"cost": self._cost.to_dict()}
         if self._by_schema and output:
-            from swarm_mcp.loop.schema import structured
+            from swarm_mcp.loop.prompts import structured
 
             more["structured"] = structured(output)
         if ended.retry_not_before:

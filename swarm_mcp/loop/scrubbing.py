@@ -10,18 +10,18 @@ _made: list = []
 
 
 def learn(*environments: Mapping[str, str]) -> None:
-    """There are secrets in these, too: variables or headers by name."""
+    """Add variables or headers whose values may be secrets."""
     _known.extend(environments)
     _made.clear()
 
 
 def scrub(text: str) -> str:
-    """`text` without secrets."""
+    """Return `text` without secrets."""
     return _scrubber().text(text)
 
 
 def scrub_data(value):
-    """The same JSON value without secrets."""
+    """Return the same JSON value without secrets."""
     return _scrubber().data(value)
 
 

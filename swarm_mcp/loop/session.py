@@ -9,7 +9,7 @@ import threading
 import time
 
 from swarm_hook_core.state import make_private, write_private
-from swarm_mcp.loop import messages
+from swarm_mcp.loop import conversation
 from swarm_mcp.loop.failure import LoopFailure
 from swarm_mcp.loop.scrubbing import scrub, scrub_data
 
@@ -24,7 +24,7 @@ class Session:
         self.path, self.conf = path, conf
         self.id = os.path.basename(path)
         self.folder = os.path.join(path, "messages")
-        self.dispatch = os.path.join(path, ".tool_dispatch")
+        self.early_results = os.path.join(path, ".tool_dispatch")
         self._writing = threading.Lock()
 
     @property
@@ -32,16 +32,16 @@ class Session:
         """The folder that the session works in."""
         return self.conf.get("cwd", "") or os.getcwd()
 
-    def turns(self) -> list[messages.Turn]:
+    def turns(self) -> list[conversation.Turn]:
         """The conversation so far."""
-        return messages.turns(messages.history(self.folder))
+        return conversation.turns(conversation.history(self.folder))
 
     def add(self, role: str, text: str, **head: object) -> str:
         """Write the next message; its number, four digits."""
         with self._writing:
             number = f"{self._last() + 1:04d}"
             facts = {"role": role, "seq": number, "timestamp": now(), **head}
-            whole = scrub(messages.render(facts, text)).encode("utf-8", "replace").decode("utf-8")
+            whole = scrub(conversation.render(facts, text)).encode("utf-8", "replace").decode("utf-8")
             write_private(os.path.join(self.folder, f"{number}-{role}.md"), whole)
         return number
 
@@ -58,7 +58,7 @@ class Session:
         """A model is about to be asked: nothing streamed or dispatched before belongs to its answer."""
         import shutil
 
-        shutil.rmtree(self.dispatch, ignore_errors=True)
+        shutil.rmtree(self.early_results, ignore_errors=True)
         try:
             open(os.path.join(self.path, ".stream"), "w").close()
         except OSError:
@@ -67,12 +67,12 @@ class Session:
     def put_result(self, call_id: str, text: str, error: bool) -> None:
         """Leave a call's result where the stage tool_exec looks for it."""
         whole = json.dumps({"result": scrub(text), "error": error})
-        write_private(os.path.join(self.dispatch, f"{call_id}.json"), whole)
+        write_private(os.path.join(self.early_results, f"{call_id}.json"), whole)
 
     def take_result(self, call_id: str) -> tuple[str, bool] | None:
         """The result that was left for a call, by us or by a plugin: ``(text, is_error)``."""
         try:
-            with open(os.path.join(self.dispatch, f"{call_id}.json"), encoding="utf-8", errors="replace") as file:
+            with open(os.path.join(self.early_results, f"{call_id}.json"), encoding="utf-8", errors="replace") as file:
                 found = json.load(file)
         except (OSError, ValueError, RecursionError):
             return None

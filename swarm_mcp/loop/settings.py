@@ -1,4 +1,4 @@
-"""What a run goes by: the environment as the bash harness reads it, and one private file of ours."""
+"""The settings of a run: the environment as the bash harness reads it, and one private file of ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TURNS, TOOL_SECONDS, AGENT_SECONDS, DEPTH = 100, 120.0, 600.0, 2
 READ_ONLY = "read-only"
 
 
-class Settings:
+class LoopSettings:
     """One run's settings. Empty values count as not given.
 
     home, sessions   folders: ``HARNESS_HOME``; where sessions are (``HARNESS_SESSIONS``, else the nearest
@@ -22,6 +22,7 @@ class Settings:
     root             folder of the built-in plugins (``HARNESS_ROOT`` of every plugin we start)
     model, provider, max_turns, thinking, log   ``HARNESS_MODEL`` and so on
     stream           whether answers are read as they come (``HARNESS_STREAM``; on)
+    depth, max_depth   how many agents are above this one (``HARNESS_DEPTH``), and may be (``RLM_MAX_DEPTH``)
     predispatch      whether tools start while the answer is still coming (``HARNESS_PREDISPATCH``; on)
     config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``mcp_servers``,
                      ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
@@ -37,7 +38,7 @@ class Settings:
         self.max_turns = int(number("HARNESS_MAX_TURNS", MAX_TURNS))
         self.thinking, self.log = first_set("HARNESS_THINKING"), first_set("HARNESS_LOG")
         self.stream, self.predispatch = not is_off("HARNESS_STREAM"), not is_off("HARNESS_PREDISPATCH")
-        self.depth = int(number("HARNESS_DEPTH", 0))
+        self.depth, self.max_depth = int(number("HARNESS_DEPTH", 0)), int(number("RLM_MAX_DEPTH", DEPTH))
         self.config = _config()
 
     @property
@@ -67,7 +68,7 @@ class Settings:
 
 
 def nearest_sessions(folder: str, home: str) -> str:
-    """Where sessions of a run in `folder` are kept."""
+    """Return the folder that keeps the sessions of a run in `folder`."""
     while folder != os.path.dirname(folder):
         candidate = os.path.join(folder, ".harness", "sessions")
         if os.path.isdir(candidate):

@@ -26,7 +26,7 @@ class Skill(NamedTuple):
 
 
 def discover(loop) -> dict[str, Skill]:
-    """name -> skill, by name; of several with one name the one of highest priority."""
+    """Return name -> skill, sorted by name; of several with one name the one of highest priority."""
     found = {}
     for folder in _folders(loop):
         skill = _read(folder)
@@ -36,7 +36,7 @@ def discover(loop) -> dict[str, Skill]:
 
 
 def catalogue(loop) -> str:
-    """What the system prompt says of the skills there are; empty where there are none."""
+    """Return what the system prompt says about the skills; empty where there are none."""
     found = discover(loop)
     if not found:
         return ""
@@ -48,7 +48,7 @@ def catalogue(loop) -> str:
 
 
 def load(loop, name: str) -> str | None:
-    """A skill's text with where its files are; None where there is no such skill."""
+    """Return a skill's text and where its files are; None where there is no such skill."""
     skill = discover(loop).get(name)
     if skill is None:
         return None
@@ -68,7 +68,7 @@ def load(loop, name: str) -> str | None:
 
 
 def resolved(loop, prompt: str) -> str:
-    """A prompt whose first line begins with ``/NAME`` of a skill, with that skill's text before the rest."""
+    """Return a prompt whose first line begins with ``/NAME`` of a skill, with that skill's text before the rest."""
     first, _, rest = prompt.lstrip().partition("\n")
     word, _, more = first.partition(" ")
     text = load(loop, word[1:]) if word.startswith("/") and len(word) > 1 else None

@@ -1,4 +1,4 @@
-"""Where plugins are found, and which of several with one name counts.
+"""Where plugins are found, and which of several with the same name counts.
 
 Lowest first: built-in packs, then for every ``.harness`` from the home folder's to the nearest: the packs in its
 ``plugins/``, then the folder itself. Of executables with one name in ``tools/``, ``commands/``, ``providers/`` or
@@ -14,7 +14,7 @@ PROVIDER_PACKS = ("anthropic", "openai")
 
 
 def walk(root: str, home: str, folder: str) -> list[str]:
-    """Every source for a run in `folder`, lowest priority first."""
+    """Return every source for a run in `folder`, lowest priority first."""
     found = packs(root)
     places = []
     while True:
@@ -33,13 +33,13 @@ def walk(root: str, home: str, folder: str) -> list[str]:
 
 
 def packs(place: str) -> list[str]:
-    """The plugin folders in ``plugins/`` of `place`, by name."""
+    """Return the plugin folders in ``plugins/`` of `place`, by name."""
     folder = os.path.join(place, "plugins") if place else ""
     return [path for path in (os.path.join(folder, name) for name in _names(folder)) if os.path.isdir(path)]
 
 
 def scoped(sources: Iterable[str], active: Iterable[str]) -> list[str]:
-    """Without packs that bring a provider that is not among the `active` names, as protocol folders do."""
+    """Return `sources` without packs that bring a provider which is not among the `active` names."""
     wanted = set(active)
     return [
         source
@@ -51,7 +51,7 @@ def scoped(sources: Iterable[str], active: Iterable[str]) -> list[str]:
 
 
 def executables(sources: Iterable[str], *kind: str) -> dict[str, str]:
-    """name -> path of the executables in the folder `kind` of all sources, the last of a name; sorted by name."""
+    """Return name -> path of the executables in the folder `kind` of all sources (the last of a name), sorted."""
     found: dict[str, str] = {}
     for source in sources:
         folder = os.path.join(source, *kind)
@@ -63,7 +63,7 @@ def executables(sources: Iterable[str], *kind: str) -> dict[str, str]:
 
 
 def nearest(sources: list[str], *parts: str) -> str:
-    """The file of that name in the source of highest priority; empty where there is none."""
+    """Return the file of that name in the source of highest priority; empty where there is none."""
     for source in reversed(sources):
         path = os.path.join(source, *parts)
         if os.path.isfile(path):

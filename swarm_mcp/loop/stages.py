@@ -6,9 +6,9 @@ of the bash harness, so a plugin that replaces or follows one of its hooks does 
 
 from __future__ import annotations
 
-from swarm_mcp.loop import calls, prompts, schema, skills, sources
+from swarm_mcp.loop import calls, prompts, skills, sources
+from swarm_mcp.loop.conversation import ModelCall, model_call, written
 from swarm_mcp.loop.failure import MODEL_FAILED, TOO_LONG, LoopFailure
-from swarm_mcp.loop.messages import Call, call, written
 from swarm_mcp.loop.pipeline import Hook
 from swarm_mcp.loop.providers import choice
 
@@ -16,7 +16,7 @@ from swarm_mcp.loop.providers import choice
 def walk_dirs(loop, data: dict) -> dict:
     """sources: every plugin folder, lowest priority first."""
     found = sources.walk(loop.settings.root, loop.settings.home, loop.settings.folder)
-    active = (loop.settings.provider, loop.provider.protocol if loop.provider else "")
+    active = (loop.settings.provider, loop.provider.protocol_name if loop.provider else "")
     return {"sources": sources.scoped(found, active) if loop.provider else found}
 
 
@@ -35,13 +35,13 @@ def defaults(loop, data: dict) -> dict:
 def begin(loop, data: dict) -> dict:
     """start: join the swarm, have the servers started."""
     loop.servers.start(loop)
-    loop.greeting = loop.guard.join(loop)
+    loop.greeting = loop.swarm.join(loop)
     return {**data, "next_state": "assemble"}
 
 
 def add_messages(loop, data: dict) -> dict:
     """assemble: the conversation so far, as the provider's protocol has it."""
-    messages = loop.provider.wire.messages(loop.session.turns())
+    messages = loop.provider.protocol.messages(loop.session.turns())
     return {"model": loop.settings.model, **data, "messages": messages, "next_state": "send"}
 
 
@@ -71,23 +71,23 @@ def send(loop, data: dict) -> dict:
     most = loop.settings.config.get("max_turns")
     if isinstance(most, int) and 0 < most <= loop.asked:
         raise LoopFailure(f"stopped after {loop.asked} turns, as many as it may take", "budget", TOO_LONG)
-    loop.guard.renew()
+    loop.swarm.renew()
     loop.session.new_turn()
     loop.asked += 1
-    dispatch = calls.Dispatch(loop)
+    early_calls = calls.EarlyCalls(loop)
     try:
-        response = loop.provider.ask(loop, data, dispatch)
+        response = loop.provider.ask(loop, data, early_calls)
     except LoopFailure as error:
         error.exit_code = MODEL_FAILED
         raise
     finally:
-        dispatch.finish()
+        early_calls.finish()
     return {**response, "next_state": "receive"}
 
 
 def save_answer(loop, data: dict) -> dict:
     """receive: write the answer down; go on with its calls, or be done."""
-    reply = loop.provider.wire.read(data)
+    reply = loop.provider.protocol.read(data)
     made = [block.call for block in reply.blocks if block.call]
     stop = "tool_calls" if made else reply.stop
     number = loop.session.add(
@@ -101,7 +101,7 @@ def save_answer(loop, data: dict) -> dict:
     if made:
         return {"next_state": "tool_exec", "tool_calls": [one._asdict() for one in made]}
     output = "".join(block.text for block in reply.blocks if block.kind == "text")
-    complaint = schema.complaint(loop, output)
+    complaint = prompts.schema_complaint(loop, output)
     if complaint:
         loop.session.add("user", complaint)
         return {"next_state": "assemble"}
@@ -135,11 +135,11 @@ def display(loop, data: dict) -> dict:
     return {"output": f"error: {text}"}
 
 
-def _first(data: dict) -> tuple[Call, list]:
+def _first(data: dict) -> tuple[ModelCall, list]:
     waiting = data.get("tool_calls")
     if not isinstance(waiting, list) or not waiting or not isinstance(waiting[0], dict):
         raise LoopFailure("the stage tool_exec was given no tool call")
-    return call(waiting[0].get("id"), waiting[0].get("name"), waiting[0].get("input")), waiting[1:]
+    return model_call(waiting[0].get("id"), waiting[0].get("name"), waiting[0].get("input")), waiting[1:]
 
 
 OURS: dict[str, dict[str, Hook]] = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_mcp.cli.main import main
-from swarm_mcp.loop import messages
+from swarm_mcp.loop import conversation
 
 ANTHROPIC, OPENAI = "anthropic", "openai"
 MAIN = "import sys; from swarm_mcp.cli.main import main; sys.exit(main())"
@@ -107,7 +107,7 @@ def settings(model: Model, folder: Path) -> dict[str, str]:
     }
 
 
-class Ran(NamedTuple):
+class Finished(NamedTuple):
     """How the loop ended."""
 
     code: int
@@ -122,7 +122,7 @@ class Ran(NamedTuple):
         return [event["type"] for event in self.events]
 
 
-def loop(*words: str, stdin: str = "") -> Ran:
+def loop(*words: str, stdin: str = "") -> Finished:
     """`swarm-mcp loop` in this process."""
     out, err = io.StringIO(), io.StringIO()
     given = io.StringIO(stdin)
@@ -133,7 +133,7 @@ def loop(*words: str, stdin: str = "") -> Ran:
             code = main(["loop", *words])
     finally:
         sys.stdin = before
-    return Ran(code, out.getvalue(), err.getvalue())
+    return Finished(code, out.getvalue(), err.getvalue())
 
 
 def sessions() -> list[Path]:
@@ -142,9 +142,9 @@ def sessions() -> list[Path]:
     return sorted(folder.iterdir(), key=lambda path: (path / "session.conf").stat().st_mtime_ns)
 
 
-def written(session: Path) -> list[messages.Message]:
+def written(session: Path) -> list[conversation.Message]:
     """A session's messages."""
-    return messages.history(str(session / "messages"))
+    return conversation.history(str(session / "messages"))
 
 
 def executable(path: Path, text: str) -> Path:

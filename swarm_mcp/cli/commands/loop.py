@@ -52,9 +52,9 @@ def _is_command(name: str, args) -> bool:
 def _agent(name: str, words: list[str], args) -> int:
     """The agent, a plugin's command of that name in its place, or whatever other command a plugin brings."""
     from swarm_mcp.loop import agent, sources
-    from swarm_mcp.loop.settings import Settings
+    from swarm_mcp.loop.settings import LoopSettings
 
-    settings = Settings()
+    settings = LoopSettings()
     places = sources.walk("", settings.home, settings.folder)
     path = sources.executables(places, "commands").get(name, "") if name.isidentifier() or "-" in name else ""
     if path and not args.value("--resume"):

@@ -7,7 +7,7 @@ import json
 import urllib.error
 import urllib.request
 
-from swarm_mcp.loop.mcp.protocol import VERSION, Connection, ServerFailed
+from swarm_mcp.loop.mcp.connection import VERSION, Connection, ServerFailed
 
 TELL_SECONDS = 10.0
 

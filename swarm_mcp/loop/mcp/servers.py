@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import threading
 
-from swarm_mcp.loop.mcp.protocol import Connection, ServerFailed
-from swarm_mcp.loop.mcp.stdio import StdioConnection
-from swarm_mcp.loop.messages import Call
+from swarm_mcp.loop.conversation import ModelCall
+from swarm_mcp.loop.mcp.connection import Connection, ServerFailed, StdioConnection
 
 OURS = "swarm"
 DISPATCH = f"mcp__{OURS}__dispatch"
@@ -59,7 +58,7 @@ class Servers:
 
         return not (loop.settings.read_only and (is_writer(name) or name == DISPATCH))
 
-    def call(self, made: Call) -> tuple[str, bool]:
+    def call(self, made: ModelCall) -> tuple[str, bool]:
         """Carry out a call of one of them: ``(result, is_error)``."""
         connection, tool = self._tools[made.name]
         try:

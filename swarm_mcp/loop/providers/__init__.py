@@ -1,7 +1,7 @@
 """Models: over HTTP, or through an executable.
 
-``wire``        what a protocol has to say: requests, answers, streams; ``anthropic`` and ``openai`` are the two
-``http``        asking an endpoint, with retries; its errors in our words
+``protocol``    what differs between protocols: requests, answers, streams; ``anthropic`` and ``openai`` are the two
+``http``        asking an endpoint, with retries; its errors as our error codes
 ``choice``      which provider: by name, a ``.conf`` variant, or the first that is ready
 ``executable``  providers of plugins
 """

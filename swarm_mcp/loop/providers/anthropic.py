@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from swarm_mcp.loop.conversation import Block, Turn, model_call
 from swarm_mcp.loop.failure import LoopFailure
-from swarm_mcp.loop.messages import Block, Turn, call
-from swarm_mcp.loop.providers.wire import Reply, Request, Sink, Wire, number, sampling, tokens
+from swarm_mcp.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
 
 URL, VERSION, MAX_TOKENS = "https://api.anthropic.com/v1/messages", "2023-06-01", 8192
 _STOPS = {"end_turn": "end", "stop_sequence": "end", "tool_use": "tool_calls", "max_tokens": "length"}
 
 
-class Anthropic(Wire):
+class Anthropic(ModelProtocol):
     """The provider ``anthropic``."""
 
     name = "anthropic"
@@ -137,7 +137,7 @@ def _block(item: dict) -> list[Block]:
     if kind == "thinking":
         return [Block("thinking", str(item.get("thinking") or ""), str(item.get("signature") or ""))]
     if kind == "tool_use":
-        return [Block("tool_call", call=call(item.get("id"), item.get("name"), item.get("input")))]
+        return [Block("tool_call", call=model_call(item.get("id"), item.get("name"), item.get("input")))]
     return []
 
 
@@ -158,6 +158,6 @@ def _finish(block: dict, sink: Sink) -> None:
     if block.get("type") == "tool_use":
         if block["json"].strip():
             block["input"] = block["json"]
-        made = call(block.get("id"), block.get("name"), block.get("input"))
+        made = model_call(block.get("id"), block.get("name"), block.get("input"))
         block["input"] = made.input
         sink.call(made)

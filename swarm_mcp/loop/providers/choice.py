@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 from swarm_mcp.loop import sources
 from swarm_mcp.loop.failure import LoopFailure
-from swarm_mcp.loop.providers import wire as wires
+from swarm_mcp.loop.providers import protocol as protocols
 
 BUILT_IN = ("anthropic", "openai")
 READY_SECONDS = 10.0
 
 
-def built_in(name: str) -> wires.Wire:
+def built_in(name: str) -> protocols.ModelProtocol:
     """The protocol of that name; anthropic's for any other."""
     if name == "openai":
         from swarm_mcp.loop.providers.openai import OpenAI
@@ -26,39 +26,45 @@ def built_in(name: str) -> wires.Wire:
 
 
 class Provider:
-    """Whom to ask: `name`, the `protocol` it speaks (`wire`), and the environment it goes by.
+    """Whom to ask: `name`, the `protocol` it speaks (and its `protocol_name`), and the environment it goes by.
 
     `path` is its executable, empty for one of ours. `streams` is off where a variant says so.
     """
 
-    def __init__(self, name: str, protocol: str, path: str, more: Mapping[str, str], streams: bool, model: str):
-        self.name, self.protocol, self.path, self.more, self.streams = name, protocol, path, dict(more), streams
-        self.wire = built_in(protocol)
+    def __init__(self, name: str, protocol_name: str, path: str, more: Mapping[str, str], streams: bool, model: str):
+        self.name, self.protocol_name, self.path, self.more, self.streams = (
+            name,
+            protocol_name,
+            path,
+            dict(more),
+            streams,
+        )
+        self.protocol = built_in(protocol_name)
         self.default_model = model
 
-    def ask(self, loop, payload: dict, dispatch) -> dict:
+    def ask(self, loop, payload: dict, early_calls) -> dict:
         """The answer to `payload`, as the protocol has it whole. Raises LoopFailure."""
         environ = {**loop.environment("send"), **self.more}
         streams = loop.settings.stream and self.streams
         if self.path:
             from swarm_mcp.loop.providers import executable
 
-            return executable.ask(loop, self, payload, environ, streams, dispatch)
-        missing = self.wire.missing(environ)
+            return executable.ask(loop, self, payload, environ, streams, early_calls)
+        missing = self.protocol.missing(environ)
         if missing:
             raise LoopFailure(f"{missing} is not set, which the provider {self.name} needs", "auth_failed")
         from swarm_mcp.loop.providers import http
 
-        request = self.wire.request(payload, environ, streams)
+        request = self.protocol.request(payload, environ, streams)
         if not streams:
             return http.whole(self.name, request, loop.report.retry)
         session = loop.session
-        sink = wires.Sink(
+        sink = protocols.Sink(
             lambda text: session.stream("text", text=text),
             lambda text: session.stream("thinking", text=text),
-            dispatch.begin,
+            early_calls.begin,
         )
-        return http.joined(self.name, request, lambda chunks: self.wire.join(chunks, sink), loop.report.retry)
+        return http.joined(self.name, request, lambda chunks: self.protocol.join(chunks, sink), loop.report.retry)
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
@@ -164,9 +170,9 @@ def _auth_cache(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
-    from swarm_mcp.loop import running
+    from swarm_mcp.loop import subprocesses
 
-    ran = running.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
+    ran = subprocesses.run([path, flag], env=environ, cwd=os.getcwd(), seconds=READY_SECONDS)
     return ran.code, ran.out
 
 

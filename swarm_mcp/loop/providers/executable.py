@@ -12,14 +12,14 @@ import tempfile
 import threading
 from collections.abc import Mapping
 
-from swarm_mcp.loop import running
+from swarm_mcp.loop import subprocesses
+from swarm_mcp.loop.conversation import model_call
 from swarm_mcp.loop.failure import LoopFailure
-from swarm_mcp.loop.messages import call
 
 LARGEST = 1 << 20
 
 
-def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool, dispatch) -> dict:
+def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool, early_calls) -> dict:
     """The answer. Raises LoopFailure with what the provider says on standard error, or as ``{"error"}``."""
     argv = [provider.path]
     text = json.dumps(payload, ensure_ascii=False)
@@ -29,10 +29,10 @@ def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool
             os.mkfifo(fifo, 0o600)
             # Open for reading and writing, so that it does not end before the provider has begun.
             handle = os.open(fifo, os.O_RDWR)
-            reader = threading.Thread(target=_read_calls, args=(os.dup(handle), dispatch), daemon=True)
+            reader = threading.Thread(target=_read_calls, args=(os.dup(handle), early_calls), daemon=True)
             reader.start()
             try:
-                ran = running.run(
+                ran = subprocesses.run(
                     [*argv, "--stream"], text, env={**environ, "HARNESS_TOOL_FIFO": fifo}, cwd=loop.settings.folder
                 )
             finally:
@@ -40,7 +40,7 @@ def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool
                 reader.join()
                 os.close(handle)
     else:
-        ran = running.run(argv, text, env=environ, cwd=loop.settings.folder)
+        ran = subprocesses.run(argv, text, env=environ, cwd=loop.settings.folder)
     loop.log(ran.err)
     found = _object(ran.out)
     if ran.code:
@@ -52,14 +52,14 @@ def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool
     return found
 
 
-def _read_calls(handle: int, dispatch) -> None:
+def _read_calls(handle: int, early_calls) -> None:
     with open(handle, encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("\0"):
                 return
             found = _object(line)
             if found:
-                dispatch.begin(call(found.get("id"), found.get("name"), found.get("input")))
+                early_calls.begin(model_call(found.get("id"), found.get("name"), found.get("input")))
 
 
 def _takes_stream(path: str) -> bool:

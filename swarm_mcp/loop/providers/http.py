@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from swarm_mcp.harness.outcome import MODEL_NOT_FOUND, code_of
 from swarm_mcp.loop.failure import LoopFailure
-from swarm_mcp.loop.providers.wire import Request
+from swarm_mcp.loop.providers.protocol import Request
 from swarm_mcp.loop.settings import number
 
 SECONDS = 300.0  # without a byte

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from swarm_mcp.loop.conversation import Block, Turn, model_call
 from swarm_mcp.loop.failure import LoopFailure
-from swarm_mcp.loop.messages import Block, Turn, call
-from swarm_mcp.loop.providers.wire import Reply, Request, Sink, Wire, number, sampling, tokens
+from swarm_mcp.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
 
 URL, MAX_TOKENS = "https://api.openai.com/v1/chat/completions", 4096
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
 
 
-class OpenAI(Wire):
+class OpenAI(ModelProtocol):
     """The provider ``openai``."""
 
     name = "openai"
@@ -74,7 +74,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
         for item in message.get("tool_calls") or []:
             wanted = item.get("function") if isinstance(item, dict) else None
             if isinstance(wanted, dict):
-                made = call(item.get("id"), wanted.get("name"), wanted.get("arguments") or {})
+                made = model_call(item.get("id"), wanted.get("name"), wanted.get("arguments") or {})
                 blocks.append(Block("tool_call", call=made))
         stop = _STOPS.get(str(first.get("finish_reason") or "stop"), "end")
         return Reply(tuple(blocks), stop, str(response.get("model") or ""), _usage(response.get("usage")))
@@ -104,7 +104,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             message["tool_calls"] = made
         # Nothing in the stream says that a call is whole, but its end does.
         for item in made:
-            sink.call(call(item["id"], item["function"]["name"], item["function"]["arguments"]))
+            sink.call(model_call(item["id"], item["function"]["name"], item["function"]["arguments"]))
         return {**response, "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
 
 

@@ -1,8 +1,6 @@
-"""The tools that are built in: schemas, and what carries them out."""
+"""The built-in tools: their schemas, and what carries them out."""
 
 from __future__ import annotations
-
-from swarm_mcp.loop.settings import DEPTH, number
 
 WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
 READERS = frozenset({"read_file", "list_dir", "skill", "agent"})
@@ -67,28 +65,23 @@ NAMES = tuple(_SCHEMAS)
 
 
 def schema(name: str) -> dict:
-    """What a model is told of a tool: ``{"name", "description", "input_schema"}``."""
+    """Return what a model is told about a tool: ``{"name", "description", "input_schema"}``."""
     return {"name": name, **_SCHEMAS[name]}
 
 
-def deepest() -> int:
-    """How deep agents may start agents (``RLM_MAX_DEPTH``)."""
-    return int(number("RLM_MAX_DEPTH", DEPTH))
-
-
 def run(loop, made) -> tuple[str, bool]:
-    """Carry out a call of a built-in tool: ``(result, is_error)``."""
+    """Carry out a call of a built-in tool; return ``(result, is_error)``."""
     missing = [name for name in _SCHEMAS[made.name]["input_schema"]["required"] if name not in made.input]
     if missing:
         return f"error: {made.name} needs {', '.join(missing)}", True
     if made.name == "bash":
-        from swarm_mcp.loop.tools import shell
+        from swarm_mcp.loop.tools import commands
 
-        return shell.bash(loop, made.input)
+        return commands.bash(loop, made.input)
     if made.name == "agent":
-        from swarm_mcp.loop.tools import delegate
+        from swarm_mcp.loop.tools import commands
 
-        return delegate.agent(loop, made.input)
+        return commands.agent(loop, made.input)
     if made.name == "skill":
         from swarm_mcp.loop import skills
 

@@ -8,16 +8,16 @@ LONGEST = 2 * 1024 * 1024  # bytes of a file that is read
 MOST_ENTRIES = 2000
 
 
-class Wrong(Exception):
-    """The call cannot be carried out; the message says why, for the model."""
+class CallRefused(Exception):
+    """The call cannot be carried out; the message tells the model why."""
 
 
 def run(name: str, given: dict, cwd: str) -> tuple[str, bool]:
     """Carry out one of the tools below: ``(result, is_error)``."""
     try:
         return _TOOLS[name](given, cwd), False
-    except Wrong as wrong:
-        return f"error: {wrong}", True
+    except CallRefused as refusal:
+        return f"error: {refusal}", True
     except OSError as error:
         return f"error: {error.strerror or error}: {error.filename or given.get('path')}", True
 
@@ -45,15 +45,15 @@ def edit_file(given: dict, cwd: str) -> str:
     """Several replacements, all or none."""
     path, edits = _path(given, cwd), given.get("edits")
     if not isinstance(edits, list) or not edits:
-        raise Wrong("edits must be a list of {old_str, new_str}")
+        raise CallRefused("edits must be a list of {old_str, new_str}")
     content = _load(path)
     for number, edit in enumerate(edits, 1):
         if not isinstance(edit, dict):
-            raise Wrong(f"edit {number} must be {{old_str, new_str}}")
+            raise CallRefused(f"edit {number} must be {{old_str, new_str}}")
         try:
             content = _replaced(content, _bytes(edit, "old_str"), _bytes(edit, "new_str"), path)
-        except Wrong as wrong:
-            raise Wrong(f"edit {number}: {wrong}; nothing was changed") from None
+        except CallRefused as refusal:
+            raise CallRefused(f"edit {number}: {refusal}; nothing was changed") from None
     _store(path, content)
     return f"made {len(edits)} edits in {path}"
 
@@ -63,13 +63,13 @@ def read_file(given: dict, cwd: str) -> str:
     path = _path(given, cwd)
     data = _load(path)
     if b"\0" in data[:8192]:
-        raise Wrong(f"{path} is no text ({len(data)} bytes)")
+        raise CallRefused(f"{path} is no text ({len(data)} bytes)")
     lines = data.decode("utf-8", "replace").split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines
     first, last = _line(given, "start_line", 1), _line(given, "end_line", len(lines))
     shown = lines[max(first, 1) - 1 : last]
     if lines and not shown:
-        raise Wrong(f"{path} has {len(lines)} lines")
+        raise CallRefused(f"{path} has {len(lines)} lines")
     return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(shown, max(first, 1)))
 
 
@@ -94,14 +94,14 @@ _TOOLS = {
 def _path(given: dict, cwd: str) -> str:
     path = given.get("path")
     if not isinstance(path, str) or not path.strip() or "\0" in path:
-        raise Wrong("path must be the name of a file")
+        raise CallRefused("path must be the name of a file")
     return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
 
 
 def _bytes(given: dict, name: str) -> bytes:
     value = given.get(name)
     if not isinstance(value, str):
-        raise Wrong(f"{name} must be a text")
+        raise CallRefused(f"{name} must be a text")
     return value.encode("utf-8", "surrogatepass")
 
 
@@ -112,11 +112,11 @@ def _line(given: dict, name: str, default: int) -> int:
 
 def _load(path: str) -> bytes:
     if os.path.isdir(path):
-        raise Wrong(f"{path} is a folder")
+        raise CallRefused(f"{path} is a folder")
     if not os.path.isfile(path):  # a pipe of that name would keep us waiting
-        raise Wrong(f"file not found: {path}")
+        raise CallRefused(f"file not found: {path}")
     if os.path.getsize(path) > LONGEST:
-        raise Wrong(f"{path} is larger than {LONGEST} bytes")
+        raise CallRefused(f"{path} is larger than {LONGEST} bytes")
     with open(path, "rb") as file:
         return file.read()
 
@@ -128,8 +128,8 @@ def _store(path: str, content: bytes) -> None:
 
 def _replaced(content: bytes, old: bytes, new: bytes, path: str) -> bytes:
     if not old:
-        raise Wrong("old_str must not be empty")
+        raise CallRefused("old_str must not be empty")
     count = content.count(old)
     if count != 1:
-        raise Wrong(f"old_str not found in {path}" if not count else f"old_str occurs {count} times in {path}")
+        raise CallRefused(f"old_str not found in {path}" if not count else f"old_str occurs {count} times in {path}")
     return content.replace(old, new)

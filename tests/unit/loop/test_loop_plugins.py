@@ -214,7 +214,7 @@ def test_a_tool_that_takes_too_long_is_ended(model: Model, packs: Path, monkeypa
 
 
 def test_built_in_tools_are_executables_too(model: Model, project: Path) -> None:
-    from swarm_mcp.loop import home as built
+    from swarm_mcp.loop import builtin_plugins as built
 
     root = Path(built.root())
     assert built.root() == str(root)

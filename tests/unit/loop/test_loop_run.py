@@ -15,7 +15,7 @@ import pytest
 from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
 
 from swarm_mcp.cli.main import page_of
-from swarm_mcp.loop import messages
+from swarm_mcp.loop import conversation
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness" / "messages"
 WAYS = [(ANTHROPIC, "1"), (ANTHROPIC, "0"), (OPENAI, "1"), (OPENAI, "0")]
@@ -52,12 +52,12 @@ def test_writes_a_file_and_a_session(model: Model, way: str, project: Path) -> N
 
 def test_messages_read_as_the_harness_writes_them() -> None:
     texts = [path.read_text() for path in sorted(GOLDEN.iterdir())]
-    found = [messages.parse(text) for text in texts]
-    assert [messages.render(dict(one.head), one.text) for one in found] == texts
-    blocks = messages.blocks_of(found[1])
+    found = [conversation.parse(text) for text in texts]
+    assert [conversation.render(dict(one.head), one.text) for one in found] == texts
+    blocks = conversation.blocks_of(found[1])
     assert [block.kind for block in blocks] == ["text", "tool_call", "tool_call"]
-    assert messages.written(blocks) == found[1].text
-    turns = messages.turns(found)
+    assert conversation.written(blocks) == found[1].text
+    turns = conversation.turns(found)
     assert [turn.role for turn in turns] == ["user", "assistant", "tool_result", "assistant"]
     assert [(made.name, error) for made, _, error in turns[2].results] == [("write_file", True), ("write_file", False)]
 
@@ -93,11 +93,11 @@ def test_unknown_session_is_an_error(model: Model, words: tuple[str, ...]) -> No
 def test_interrupted_calls_have_a_result_when_the_session_goes_on(model: Model, project: Path) -> None:
     loop("first")
     (session,) = sessions()
-    call = messages.Block("tool_call", call=messages.call("c1", "bash", {"command": "x"}))
+    call = conversation.Block("tool_call", call=conversation.model_call("c1", "bash", {"command": "x"}))
     head = {"role": "assistant", "seq": "0003", "stop": "tool_calls"}
-    (session / "messages" / "0003-assistant.md").write_text(messages.render(head, messages.written((call,))))
+    (session / "messages" / "0003-assistant.md").write_text(conversation.render(head, conversation.written((call,))))
     assert loop(session.name, "and?").code == 0
-    assert model.told() == [messages.INTERRUPTED]
+    assert model.told() == [conversation.INTERRUPTED]
 
 
 def test_events(model: Model, way: str, project: Path) -> None:
@@ -244,13 +244,13 @@ def test_answers_that_look_like_calls_are_text(model: Model) -> None:
     model.script = [Say(forged)]
     assert loop("go").code == 0
     found = written(sessions()[0])[-1]
-    assert [block.kind for block in messages.blocks_of(found)] == ["text"]
+    assert [block.kind for block in conversation.blocks_of(found)] == ["text"]
     assert found.role == "assistant"
 
 
 def test_ids_and_names_cannot_leave_the_session() -> None:
     for bad in ("../../etc/x", "a/b", ".hidden", "", "x" * 300, "a\nerror: false", "ä"):
-        made = messages.call(bad, bad, {})
+        made = conversation.model_call(bad, bad, {})
         assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", made.id) and len(made.id) <= 128
         assert re.fullmatch(r"[A-Za-z0-9_:-][A-Za-z0-9_.:-]*", made.name)
 

@@ -19,7 +19,7 @@ INTERRUPTED = "error: the call was interrupted before it had a result"
 STOPS = ("end", "tool_calls", "length", "error")
 
 
-class Call(NamedTuple):
+class ModelCall(NamedTuple):
     """A tool call. `id` and `name` are fit for file names and message heads."""
 
     id: str
@@ -33,7 +33,7 @@ class Block(NamedTuple):
     kind: str
     text: str = ""
     signature: str = ""
-    call: Call | None = None
+    call: ModelCall | None = None
 
 
 class Message(NamedTuple):
@@ -57,10 +57,10 @@ class Turn(NamedTuple):
     role: str
     text: str = ""
     blocks: tuple[Block, ...] = ()
-    results: tuple[tuple[Call, str, bool], ...] = ()
+    results: tuple[tuple[ModelCall, str, bool], ...] = ()
 
 
-def call(call_id: object, name: object, arguments: object) -> Call:
+def model_call(call_id: object, name: object, arguments: object) -> ModelCall:
     """A call as a model makes it, with an id and a name that can do no harm in a file's name or a message's head."""
     text = str(call_id or "")
     if not _PLAIN_ID.match(text):
@@ -73,7 +73,7 @@ def call(call_id: object, name: object, arguments: object) -> Call:
             arguments = json.loads(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError):
             arguments = {"unreadable_arguments": arguments}
-    return Call(text, plain, arguments if isinstance(arguments, dict) else {"unreadable_arguments": arguments})
+    return ModelCall(text, plain, arguments if isinstance(arguments, dict) else {"unreadable_arguments": arguments})
 
 
 def render(head: dict[str, object], text: str) -> str:
@@ -155,8 +155,8 @@ def history(folder: str) -> list[Message]:
 def turns(messages: Iterable[Message]) -> list[Turn]:
     """The conversation so far. Every call has a result: one that was interrupted gets one that says so."""
     found: list[Turn] = []
-    waiting: list[Call] = []
-    results: dict[str, tuple[Call, str, bool]] = {}
+    waiting: list[ModelCall] = []
+    results: dict[str, tuple[ModelCall, str, bool]] = {}
 
     def settle() -> None:
         if waiting:
@@ -192,5 +192,5 @@ def _add_text(found: list[Block], lines: list[str]) -> None:
 
 def _block(opened: re.Match, inside: str) -> Block:
     if opened.group("id"):
-        return Block("tool_call", call=call(opened.group("id"), opened.group("name"), inside))
+        return Block("tool_call", call=model_call(opened.group("id"), opened.group("name"), inside))
     return Block("thinking", inside, opened.group("signature"))

@@ -1,11 +1,37 @@
-"""Handing a task to an agent of its own: a session below this one, in a process of its own."""
+"""The tools that start a process: a shell command, and an agent below this one with a session of its own."""
 
 from __future__ import annotations
 
 import os
+import shutil
 
-from swarm_mcp.loop import running
-from swarm_mcp.loop.settings import AGENT_SECONDS, number
+from swarm_mcp.loop import subprocesses
+from swarm_mcp.loop.settings import AGENT_SECONDS, TOOL_SECONDS, number
+
+LONGEST_SECONDS = 3600.0
+
+
+def bash(loop, given: dict) -> tuple[str, bool]:
+    """Run a shell command in a process group of its own; return its output with what else is worth knowing, and whether
+    it failed."""
+    command, wanted = given.get("command"), given.get("timeout")
+    if not isinstance(command, str) or not command.strip() or "\0" in command:
+        return "error: command must be a text", True
+    seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS) or LONGEST_SECONDS
+    if isinstance(wanted, (int, float)) and not isinstance(wanted, bool) and wanted > 0:
+        seconds = min(float(wanted), LONGEST_SECONDS)
+    program = shutil.which("bash") or "/bin/sh"
+    ran = subprocesses.run(
+        [program, "-c", command], env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
+        reaper=loop.reaper, together=True,
+    )  # fmt: skip
+    parts = [ran.out.rstrip("\n")]
+    if ran.timed_out:
+        parts.append(f"[ended after {seconds:g} s: that was its time limit]")
+    elif ran.code:
+        parts.append(f"[exit code {ran.code}]")
+    return "\n".join(part for part in parts if part) or "(no output)", bool(ran.code) or ran.timed_out
+
 
 # What names the parent in the swarm: the child is an instance of its own.
 _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_AGENT_ROLE",
@@ -14,14 +40,13 @@ _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SW
 
 
 def agent(loop, given: dict) -> tuple[str, bool]:
-    """Run it to its end; what it answered."""
-    from swarm_mcp.loop.tools import deepest
+    """Run an agent below this one to its end; return its answer, and whether it failed."""
     from swarm_mcp.runtimes.bundle import coordinator_command
 
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
         return "error: prompt must be a text", True
-    if loop.settings.depth >= deepest():
+    if loop.settings.depth >= loop.settings.max_depth:
         return f"error: agents {loop.settings.depth} deep start no further ones (RLM_MAX_DEPTH)", True
     env = {name: value for name, value in loop.environment().items() if name not in _PARENTS_OWN}
     env.update(
@@ -33,7 +58,7 @@ def agent(loop, given: dict) -> tuple[str, bool]:
     if given.get("model") or not given.get("provider"):
         env["HARNESS_MODEL"] = str(given.get("model") or loop.settings.model)
     seconds = number("HARNESS_AGENT_TIMEOUT", AGENT_SECONDS)
-    ran = running.run(
+    ran = subprocesses.run(
         [*coordinator_command(), "loop", "agent"], prompt, env=env, cwd=loop.cwd, seconds=seconds,
         reaper=loop.reaper,
     )  # fmt: skip

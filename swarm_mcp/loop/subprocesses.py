@@ -1,4 +1,4 @@
-"""Starting executables: text in, text and exit code out."""
+"""Running executables: text in, text and exit code out."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SHORT = 4096  # bytes that every pipe takes at once
 _ON_WORD = 'read -r go || exit 125; exec "$@"'
 
 
-class Ran(NamedTuple):
-    """How a command ended. `code` as shells count: 128 and the signal that ended it."""
+class Finished(NamedTuple):
+    """How a command ended. `code` is as in shells: 128 plus the signal, where one ended it."""
 
     code: int
     out: str
@@ -37,8 +37,8 @@ def run(
     seconds: float = 0.0,
     reaper: Reaper | None = None,
     together: bool = False,
-) -> Ran:
-    """Run `argv` on the text `stdin`. What cannot be started ends with 126 and says why on `err`.
+) -> Finished:
+    """Run `argv` with the text `stdin` as its input. One that cannot be started ends with 126, and `err` says why.
 
     `seconds` 0: no limit. With an `reaper` the command has a process group of its own, which is ended when time
     is up. `together`: standard error goes to `out`. Output goes through files: a command that leaves something
@@ -55,7 +55,7 @@ def run(
             )  # fmt: skip
         except (OSError, ValueError) as error:
             why = f"{argv[0]}: {getattr(error, 'strerror', None) or error}"
-            return Ran(126, why if together else "", why)
+            return Finished(126, why if together else "", why)
         timed_out = False
         try:
             if reaper:
@@ -71,7 +71,7 @@ def run(
         if reaper:
             reaper.forget(child.pid)
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
-        return Ran(code, _text(out), _text(err), timed_out, time.monotonic() - begun)
+        return Finished(code, _text(out), _text(err), timed_out, time.monotonic() - begun)
 
 
 def _give(child: subprocess.Popen, data: bytes) -> None:

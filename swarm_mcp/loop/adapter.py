@@ -1,4 +1,4 @@
-"""The loop that is part of this package: ``swarm-mcp loop``, which says what happens in our own events."""
+"""The harness ``loop``: ``swarm-mcp loop``, which is part of this package and writes our own events."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         return category or outcome.UNKNOWN, str(told.get("message") or f"the loop ended with {ending.exit_code}")
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """From the session's own file."""
+        """Return whether the session's own file says that it worked in `cwd`."""
         home = os.environ.get("HARNESS_HOME", "").strip() or os.path.expanduser("~/.harness")
         sessions = os.environ.get("HARNESS_SESSIONS", "").strip() or nearest_sessions(cwd, home)
         if not PATTERN.match(session_id):

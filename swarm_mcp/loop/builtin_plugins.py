@@ -1,4 +1,4 @@
-"""The built-in plugins as files, for other plugins to find and start; and our command, where PATH has none.
+"""The built-in plugins as executables, for other plugins to start; and our command, where PATH has none.
 
 A guard that stands before ``tools/write_file`` hands allowed calls on to the next executable of that name in
 ``HARNESS_SOURCES``, and a provider may build on another: so what is built in has executables too, in the state folder,
@@ -22,7 +22,7 @@ _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 
 def root() -> str:
-    """The folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
+    """Return the folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
     from swarm_mcp.loop.providers.choice import BUILT_IN
     from swarm_mcp.loop.tools import NAMES
     from swarm_mcp.runtimes import bundle
@@ -62,7 +62,7 @@ def _write(folder: str, files: dict[str, str]) -> None:
 
 
 def _forget_old(base: str, mine: str) -> None:
-    """Remove what installations that are no more have left."""
+    """Remove what installations have left that are gone."""
     oldest = time.time() - KEPT_DAYS * 86400
     for name in os.listdir(base):
         path = os.path.join(base, name)

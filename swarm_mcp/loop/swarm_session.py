@@ -13,7 +13,7 @@ from swarm_hook_core import faults, lifecycle
 from swarm_hook_core.call import SessionEvent, ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_mcp.loop import sources
-from swarm_mcp.loop.messages import Call
+from swarm_mcp.loop.conversation import ModelCall
 from swarm_mcp.loop.tools import WRITERS
 
 CONFIG = RuntimeConfig(
@@ -29,8 +29,8 @@ RENEW_SECONDS, BUSY_SECONDS = 30.0, 5.0
 SWITCH = "SWARM_LOOP_GUARD"  # "outside": somebody else sees to it
 
 
-class Guard:
-    """Checks and registration of one session; does nothing before `join`, and nothing where a plugin does it."""
+class SwarmSession:
+    """Registration and checks of one session. Does nothing before `join`, and nothing where a plugin does it."""
 
     def __init__(self):
         self.core = None
@@ -39,7 +39,7 @@ class Guard:
         self._notices: dict[str, str] = {}
 
     def join(self, loop) -> str:
-        """Register the session; what the model is told about it, empty where a plugin sees to that."""
+        """Register the session; return what the model is told about it, empty where a plugin sees to that."""
         if is_guarded(loop.sources) or os.environ.get(SWITCH, "").strip() == "outside":
             return ""
         from swarm_hook_core.coordinator import chosen_command
@@ -61,7 +61,7 @@ class Guard:
             return lifecycle.unregistered(faults.describe(error))
 
     def renew(self) -> None:
-        """A sign of life, now and then."""
+        """Give a sign of life, every RENEW_SECONDS at most."""
         if self.core is None or time.monotonic() - self._renewed < RENEW_SECONDS:
             return
         self._renewed = time.monotonic()
@@ -71,7 +71,7 @@ class Guard:
             faults.record(CONFIG.runtime_name, "turn", faults.describe(error))
 
     def leave(self) -> None:
-        """The session ends: what it held is free."""
+        """End the session, which frees what it held."""
         if self.core is None:
             return
         event = self._event("SessionEnd")
@@ -93,8 +93,8 @@ class Guard:
         finally:
             self.core = None
 
-    def denial(self, made: Call) -> str:
-        """Why a call must not be carried out, empty where it may. A fault of ours lets it pass."""
+    def denial(self, made: ModelCall) -> str:
+        """Return why a call must not be carried out, empty where it may. A fault of ours lets it pass."""
         if self.core is None:
             return ""
         try:
@@ -111,11 +111,11 @@ class Guard:
         self._report(denial, made)
         return denial.reason
 
-    def after(self, made: Call) -> str:
-        """What the model is told beside a call's result: what it may touch, what has changed; mostly nothing."""
+    def after(self, made: ModelCall) -> str:
+        """Return what the model is told beside a call's result: warnings and breaches; mostly nothing."""
         return "\n".join(filter(None, (self._notices.pop(made.id, ""), self._changes(made))))
 
-    def _changes(self, made: Call) -> str:
+    def _changes(self, made: ModelCall) -> str:
         """Locked files of others that changed while a call ran, in words."""
         if self.core is None or made.name in WRITERS or not self.core.is_watching():
             return ""
@@ -128,7 +128,7 @@ class Guard:
     def _event(self, name: str, source: str = "") -> SessionEvent:
         return SessionEvent(self._session_id, self._cwd, name, source=source)
 
-    def _call(self, made: Call, event: str) -> ToolCall:
+    def _call(self, made: ModelCall, event: str) -> ToolCall:
         tool = _NAMES.get(made.name, made.name)
         return ToolCall(tool, made.input, self._session_id, self._cwd, event, id=made.id)
 
@@ -157,8 +157,8 @@ class Guard:
             row = store.instances.register(request)
             return {**row, "summary": store.instances.summary(row)}
 
-    def _report(self, denial, made: Call) -> None:
-        """Whoever waits for the file is told when it is free."""
+    def _report(self, denial, made: ModelCall) -> None:
+        """Write the denial down, so that the session hears when the file is free."""
         if denial.held is None:
             return
         try:
@@ -175,7 +175,7 @@ class Guard:
 
 
 def is_guarded(found: list[str]) -> bool:
-    """Whether a plugin among the sources guards writes by itself: one with a hook ``tool_exec/NN-swarm-lock``."""
+    """Return whether a plugin among the sources checks writes itself: one with a hook ``tool_exec/NN-swarm-lock``."""
     hooks = sources.executables(found, "hooks.d", "tool_exec")
     return any(name.partition("-")[2] == "swarm-lock" for name in hooks)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from swarm_mcp.loop.messages import Block, Turn
+from swarm_mcp.loop.conversation import Block, Turn
 
 
 class Reply(NamedTuple):
@@ -35,7 +35,7 @@ class Sink(NamedTuple):
     call: Callable[[object], None]
 
 
-class Wire(ABC):
+class ModelProtocol(ABC):
     """One protocol. `name`; `default_model`; `key` the variable with the API key, and `env` what it goes by."""
 
     name = ""
