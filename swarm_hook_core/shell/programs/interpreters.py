@@ -12,17 +12,17 @@ OPAQUE = "an opaque script"
 def _module(call, name: str):
     """A module of this family. What loading it takes is not held against the script."""
     before = time.thread_time()
-    module = __import__(f"swarm_hook_core.shell.programs.{name}", fromlist=["*"])
+    module = __import__(f"swarm_hook_core.shell.{name}", fromlist=["*"])
     call.walk.end += time.thread_time() - before
     return module
 
 
 def _python(call) -> None:
-    _module(call, "python.command").python(call)
+    _module(call, "inline.python_command").python(call)
 
 
 def _ipython(call) -> None:
-    command = _module(call, "python.command")
+    command = _module(call, "inline.python_command")
     words = call.words
     for place, word in enumerate(words):
         if word in ("--version", "-V", "--help", "-h"):
@@ -98,7 +98,7 @@ def _node(call) -> None:
 
 
 def _scan(call, language: str, code: str, argv) -> None:
-    _module(call, "scripts.code").scan(call, language, code, argv)
+    _module(call, "programs.scripts.code").scan(call, language, code, argv)
 
 
 def _script_or_input(call, rest, language: str) -> None:

@@ -1,17 +1,11 @@
-"""``python`` as a command: which code it runs, and what is known of modules that are run with ``-m``."""
+"""``python`` as a command: which code it runs, and what modules do that are run with ``-m``."""
 
-import time
-from _ast import PyCF_ONLY_AST
-from warnings import catch_warnings, simplefilter
+from __future__ import annotations
 
-from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
-from swarm_hook_core.shell.programs.python.code import SECONDS, Code
+from swarm_hook_core.shell.inline.python import follow
+from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.options import split
 
-LONGEST = 64 * 1024  # characters of code that are followed
-MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
-_DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
-COMPUTED = "Python code that writes a computed path"
 OPAQUE = "an opaque script"
 
 _READ_ONLY = frozenset(
@@ -29,86 +23,6 @@ _PROGRAMS |= {
         " pip pytest tox nox mypy pyright coverage mkdocs poetry pipenv hatch uv"
     ).split()
 }
-# In what ``compile`` says of code that an older or a newer Python may run.
-_OF_ANOTHER_AGE = ("Missing parentheses in call", "multiple exception types", "leading zeros", "f-string", "except*")
-
-
-class Live:
-    """Where followed code (``code.Code``) leaves its effects: the call that it is the code of.
-
-    `minds_doubt`: writes behind a condition that nobody knows are not reported; for scripts, which are a guess anyhow.
-    """
-
-    def __init__(self, call, minds_doubt=False):
-        self.call = call
-        self.minds_doubt = minds_doubt
-        self.guessed: set = set()
-
-    def mark(self, found) -> str:
-        return self.call.walk.mark(found)
-
-    def variable(self, name: str):
-        """The environment variable `name`, or None where it is not known."""
-        found = self.call.walk.variable(self.call.walk.scope, name)
-        return found if isinstance(found, str) else None
-
-    def write(self, path: str, code) -> None:
-        call = self.here(code)
-        if self.minds_doubt and code.is_doubtful():
-            return
-        if is_known(path) or call.found(path) is not None:
-            if absolute(call.folder, path) is not None or call.found(path) is not None:
-                call.write(path)
-                return
-        self.guess(COMPUTED)
-
-    def tree(self, path: str, code, admits=None) -> None:
-        call = self.here(code)
-        if self.minds_doubt and code.is_doubtful():
-            return
-        if absolute(call.folder, path) is None and call.found(path) is None:
-            self.guess(COMPUTED)
-        else:
-            call.tree(path, admits)
-
-    def has_made(self, path: str) -> bool:
-        """Whether the command line has put something at absolute `path`."""
-        return path in self.call.walk.contents
-
-    def runs_project(self) -> None:
-        self.call.runs_project()
-
-    def guess(self, why: str) -> None:
-        if why not in self.guessed:
-            self.guessed.add(why)
-            self.call.guess(why)
-
-    def run(self, words: list, stdin, folder, code):
-        """Run a command; what it prints, or None."""
-        if self.minds_doubt and code.is_doubtful():
-            return None
-        call = self.here(code)
-        call.run(words, self._given(stdin, code), folder)
-        return call.output.text if call.output is not None else None
-
-    def script(self, text: str, folder, code, stdin=None):
-        """Run shell text; what it prints, or None."""
-        if self.minds_doubt and code.is_doubtful():
-            return None
-        call = self.here(code, folder)
-        call.script(text, (), self._given(stdin, code))
-        return call.output.text if call.output is not None else None
-
-    def _given(self, stdin, code):
-        """The Stream that a command of the code reads: `stdin`, or where it is None what the code left of its own."""
-        if stdin is None:
-            return None if code.stdin is None else Stream(code.stdin)
-        return Stream(stdin if is_known(stdin) else None)
-
-    def here(self, code, folder=None) -> Call:
-        """The call, in the folder that the code has moved to."""
-        where = code.folder if folder is None else absolute(code.folder, folder)
-        return Call(self.call.walk, self.call.name, self.call.words, where, self.call.stdin)
 
 
 def python(call) -> None:
@@ -174,54 +88,6 @@ def run_file(call, words) -> None:
         follow(call, stream.text, list(words), _text(call.stdin), path)
 
 
-def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
-    """Tell through `call` what Python code `source` does. Never raises for what is in it."""
-    if source == UNKNOWN:
-        call.guess("computed Python code")
-        return
-    source, marks = _without_marks(source)
-    started = time.thread_time()
-    try:
-        tree = parsed(source)
-    except OverflowError:
-        call.guess("Python code that is too long to follow")
-        return
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        said = str(error)
-        of_another_age = call.name.startswith("python2") or any(part in said for part in _OF_ANOTHER_AGE)
-        if marks or not isinstance(error, SyntaxError) or of_another_age:
-            call.guess("Python code that cannot be read")
-        return
-    # The walk has its own time; late in it there is little left for code.
-    seconds = SECONDS / 10 if started > call.walk.end else max(SECONDS / 4, SECONDS - time.thread_time() + started)
-    code = Code(Live(call, file is not None), call.folder, argv, file, stdin, seconds=seconds)
-    code.marks = marks
-    code.run(tree)
-    if file is None and code.printed is not None and not code.outlet.guessed:
-        call.says("".join(code.printed))
-
-
-def parsed(source: str):
-    """The syntax tree of `source`. Raises OverflowError where it is too long to be read in time, or as ``compile``."""
-    if len(source) > LONGEST or sum(map(source.count, _DENSE)) > MOST_DENSE:
-        raise OverflowError
-    with catch_warnings():
-        simplefilter("ignore")
-        return compile(source, "<code>", "exec", PyCF_ONLY_AST)
-
-
-def _without_marks(source: str):
-    """`source` with a name in place of each mark, and what each of these names stands for."""
-    if is_known(source):
-        return source, {}
-    parts, marks = source.split("\0"), {}
-    for place in range(1, len(parts), 2):
-        name = f"_swarm_mark_{place}_"
-        marks[name] = f"\0{parts[place]}\0"
-        parts[place] = name
-    return "".join(parts), marks
-
-
 def run_module(call, module: str, rest: list) -> None:
     """``python -m module rest``"""
     if not is_known(module):
@@ -243,16 +109,12 @@ def run_module(call, module: str, rest: list) -> None:
 
 
 def _json_tool(call, rest) -> None:
-    from swarm_hook_core.shell.options import split
-
     found = split(rest, long=("--indent",))
     if len(found.operands) > 1 and found.operands[1] != "-":
         call.write(found.operands[1])
 
 
 def _environment_made(call, rest) -> None:
-    from swarm_hook_core.shell.options import split
-
     for folder in split(rest, short="p", long=("--prompt", "--python", "--system-site-packages")).operands:
         call.tree(folder)
 
@@ -322,8 +184,6 @@ def _documented(call, rest) -> None:
 
 
 def _zipapp(call, rest) -> None:
-    from swarm_hook_core.shell.options import split
-
     found = split(rest, short="opm", long=("--output", "--python", "--main"))
     made = found.value("-o", "--output")
     if made is not None:

@@ -1,0 +1,138 @@
+"""What code does to files, told to the shell reader's call that runs the code."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
+
+SCRATCH = "/tmp/swarm-nowhere"  # stands for what the code makes as its own temporary files: of no interest
+OTHER_CODE = "code that runs other code"
+TOO_LONG = "code that is too long to follow"
+
+
+class CodeEffects:
+    """The effects of one piece of code. Paths are texts as the code spells them, with marks (see ``model``).
+
+    call       the call that runs the code
+    language   its name for people: ``Python``
+    folder     where relative paths are seen from, absolute, or None where nobody knows; `change_folder` moves it
+    doubt      how many conditions that nobody knows stand between the start of the code and here
+    loops      of Python: loops over files of the disk that are being looked into, which want to hear of unknown paths
+    is_script  of a script file what happens in doubt is not told: it is watched anyhow
+    """
+
+    def __init__(self, call, language: str, is_script: bool = False):
+        self.call = call
+        self.language = language
+        self.folder = call.folder
+        self.doubt = 0
+        self.is_script = is_script
+        self.loops: list = []
+        self.reasons: set = set()  # of the guesses made so far
+
+    def _is_of_interest(self, path: str) -> bool:
+        if (self.is_script and self.doubt > 0) or not path or path.startswith(SCRATCH):
+            return False
+        if self.loops and not is_known(path):
+            self.loops[-1].meet(path)
+            return False
+        return True
+
+    def guess(self, why: str) -> None:
+        """The code may write what nobody knows, because of `why`: said once each."""
+        if why not in self.reasons:
+            self.reasons.add(why)
+            self.call.guess(why)
+
+    def guess_path(self) -> None:
+        """The code writes a path that is not known."""
+        self.guess(f"{self.language} code that writes a computed path")
+
+    def guess_code(self, why: str = OTHER_CODE) -> None:
+        self.guess(f"{self.language} {why}")
+
+    def change_folder(self, path: str) -> None:
+        """The code moves to the folder `path`."""
+        self.folder = absolute(self.folder, path)
+
+    def write(self, path: str) -> None:
+        """The file `path` is written, made or removed."""
+        if self._is_of_interest(path):
+            self._here().write(path) if self._is_resolved(path) else self.guess_path()
+
+    def tree(self, path: str, admits=None) -> None:
+        """All at and under `path` is written, or what `admits` (see ``model.Tree``)."""
+        if self._is_of_interest(path):
+            self._here().tree(path, admits) if self._is_resolved(path) else self.guess_path()
+
+    def remove(self, path: str) -> None:
+        """`path` is removed, with all that is in it."""
+        (self.tree if self.is_folder(path) else self.write)(path)
+
+    def make_folder(self, path: str) -> None:
+        """`path` becomes a folder, if it is none."""
+        whole = absolute(self.folder, path)
+        if whole is None or not os.path.isdir(whole):
+            self.write(path)
+
+    def move(self, source: str, target: str) -> None:
+        """`source` becomes `target`: a folder with all that is in it."""
+        if self.is_folder(source):
+            self.tree(source)
+            self.copy_tree(source, target)
+        else:
+            self.write(source)
+            self.write(target)
+
+    def copy_tree(self, source: str, target: str) -> None:
+        """A copy of the folder `source` is written over `target`."""
+        whole, to = absolute(self.folder, source), absolute(self.folder, target)
+        if whole is None or to is None:
+            self.tree(target)
+            return
+        # A source that is not there yet is made by the code itself, nobody knows with what in it.
+        missing = False if os.path.isdir(whole) else None
+        self.tree(target, lambda path: os.path.lexists(os.path.join(whole, os.path.relpath(path, to))) or missing)
+
+    def landing(self, source: str, target: str) -> str:
+        """Where `source` lies after it was put at `target`, which may be a folder."""
+        whole = absolute(self.folder, target)
+        if whole is None or not os.path.isdir(whole):
+            return target
+        return os.path.join(target, os.path.basename(source.rstrip("/")) if is_known(source) else UNKNOWN)
+
+    def run(self, words: list, stdin=None, folder: str | None = None):
+        """Run a command: its output as a text, or None where that is not known. `stdin`: the text it reads."""
+        return self._output(lambda call, given: call.run(words, given), stdin, folder)
+
+    def script(self, text: str, stdin=None, folder: str | None = None):
+        """Run shell text; otherwise as `run`."""
+        return self._output(lambda call, given: call.script(text, (), given), stdin, folder)
+
+    def _output(self, start, stdin, folder):
+        if self.is_script and self.doubt > 0:
+            return None
+        call = self._here(folder)
+        start(call, None if stdin is None else Stream(stdin if is_known(stdin) else None))
+        return None if call.output is None else call.output.text
+
+    def runs_project(self) -> None:
+        """Code of the project is run."""
+        self.call.runs_project()
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a folder is at `path` by now."""
+        whole = absolute(self.folder, path)
+        return whole is not None and os.path.isdir(whole) and not os.path.islink(whole)
+
+    def _is_resolved(self, path: str) -> bool:
+        """Whether it is known what `path` means: one file, or files that the disk will tell."""
+        return absolute(self.folder, path) is not None or self._here().found(path) is not None
+
+    def _here(self, folder: str | None = None) -> Call:
+        """The call, in `folder`, or in the one that the code has moved to."""
+        where = self.folder if folder is None else absolute(self.folder, folder)
+        call = self.call
+        return call if where == call.folder else Call(call.walk, call.name, call.words, where, call.stdin)

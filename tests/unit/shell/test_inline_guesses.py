@@ -1,0 +1,102 @@
+"""Code that writes what nobody can resolve is never passed over in silence, however it is dressed."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from swarm_hook_core.shell import effects_of
+from swarm_hook_core.shell.inline.python_library import METHODS, WRITERS
+
+NOT_KNOWN = "import random, functools, threading, asyncio\nx = random.choice(open('names').read().split())\n"
+# What a row's action needs beside arguments that are not known, for the call to write at all.
+MORE = {
+    "open": "x, mode='w'",
+    "archive": "x, mode='w'",
+    "edited in place": "x, inplace=True",
+    "opened by flags": "x, flags=x",
+    "write": "filename=x",  # of those that write only where they are told to
+    "database": "database=x).execute('INSERT INTO t VALUES (1)'",
+}
+DRESSED = {
+    "plain": "{call}",
+    "function": "def f(y):\n    def g():\n        {call}\n    g()\nf(x)",
+    "function with branches": "def f(y):\n    if y:\n        return\n    for z in y:\n        {call}\nf(x)",
+    "decorated function": "@app.command()\ndef f():\n    {call}",
+    "method": "class C(Base):\n    def __init__(self, y):\n        self.y = y\n    def f(self):\n        {call}\nC(x).f()",
+    "static method": "class C:\n    @staticmethod\n    def f():\n        {call}",
+    "nested class": "class C:\n    class D:\n        async def f(self):\n            {call}",
+    "comprehension": "[{call} for y in x]",
+    "nested comprehension": "y = {{z: [{call} for a in b] for z, b in x.items() if z}}",
+    "lambda handed over": "sorted(x, key=lambda y: {call})",
+    "lambda in a dict": "{{'a': lambda: {call}}}[x]()",
+    "lambda of an attribute": "x.on_change = lambda: {call}",
+    "thread": "def f():\n    {call}\nthreading.Thread(target=f).start()",
+    "partial": "def f(y):\n    {call}\nfunctools.partial(f, x)()",
+    "coroutine": "async def f():\n    {call}\nasyncio.run(f())",
+    "generator": "def f():\n    yield {call}\nlist(f())",
+    "condition": "y = {call} if x else None",
+    "assignment within": "if (y := {call}):\n    pass",
+    "argument": "print(len(str({call})))",
+    "default": "def f(y={call}):\n    pass\nf()",
+    "loop": "while x:\n    {call}",
+    "handler": "try:\n    x()\nexcept OSError:\n    pass\nelse:\n    {call}\nfinally:\n    pass",
+    "match": "match x:\n    case [y, *z]:\n        {call}",
+    "deletion": "with x as y:\n    del y[{call}]",
+    "exec": "exec({text})",
+    "format": "y = f'{{{call}}}'",
+    "recursion": "def f(n):\n    if n:\n        return f(n - 1)\n    {call}\nf(40)",
+}
+# Writers that are reached by another name.
+HIDDEN = [
+    "import os\nfor name in x:\n    getattr(os, name)('a')",
+    "globals()['op' + x]('a', 'w')",
+    "import sys\nsys.modules['os'].remove(x)",
+    "import os\nlist(map(os.remove, x))",
+    "import os\nd = {'r': os.remove}\nd[x]('a.txt')",
+    "import functools\nw = functools.partial(open, mode='w')\nw(x)",
+    "import os as o\nr = o.remove\nr(x)",
+    "from os import *\nremove(x)",
+    "import importlib\nimportlib.import_module(x).run()",
+    "exec(x)",
+    "import subprocess\nsubprocess.run(x)",
+    "import pathlib\nlist(map(pathlib.Path.unlink, x))",
+    "class W:\n    pass\nW.w = open\nW.w(x, 'w')",
+]
+
+
+def _says_something(code: str, folder) -> bool:
+    effects = effects_of(shlex.join(["python3", "-c", NOT_KNOWN + code]), str(folder), {})
+    return bool(effects.guesses or effects.writes or effects.trees or effects.git or effects.runs)
+
+
+def _calls() -> list[str]:
+    """A call of each writer in the tables, whose arguments nobody knows."""
+    calls = []
+    for dotted, (action, *details) in WRITERS.items():
+        if action == "chdir":
+            continue
+        module = dotted.rpartition(".")[0]
+        named = f"__import__({module!r}, fromlist=['x']).{dotted.rpartition('.')[2]}" if module else dotted
+        more = MORE.get(action) if action != "write" or details[0] == 99 else None
+        calls.append(f"{named}(x, x, x)" if more is None else f"{named}({more})")
+    for name, (kind, place) in METHODS.items():
+        calls.append(f"x.{name}({'x' if place or kind == 'argument' else ''})")
+    return calls
+
+
+@pytest.mark.parametrize("dress", DRESSED)
+def test_a_writer_of_an_unknown_path_is_never_silent(dress, tmp_path) -> None:
+    silent, every = [], _calls()
+    # All of them plain; of each dress every third will do, since together they take every call several times.
+    for call in every if dress == "plain" else every[list(DRESSED).index(dress) % 3 :: 3]:
+        code = DRESSED[dress].format(call=call, text=repr(call))
+        if not _says_something(code, tmp_path):
+            silent.append(call)
+    assert not silent
+
+
+@pytest.mark.parametrize("code", HIDDEN)
+def test_a_writer_by_another_name_is_never_silent(code, tmp_path) -> None:
+    assert _says_something(code, tmp_path)
