@@ -5,8 +5,8 @@ known elements go round for each; both ways are gone where a condition is not kn
 writes is in the tables of ``python_library``. Classes and decorators are not followed: their functions are gone through
 with arguments that nobody knows, and what these write is only possible.
 
-A loop over files of the disk (``glob``, ``Path.rglob``, ``os.walk``) is gone through once with an element that stands for
-any of them. If that writes, each locked file is asked about later: the whole code is followed again with this very
+A loop over files of the disk (``glob``, ``Path.rglob``, ``os.walk``) is gone through once with an element that stands
+for any of them. If that writes, each locked file is asked about later: the whole code is followed again with this very
 file in place of the others, reading what it reads, so that ``if "x" in text`` has its answer (`_Replay`).
 """
 
@@ -24,7 +24,6 @@ from swarm_hook_core.shell.inline.python_values import (
     LONGEST,
     MOST,
     DiskFiles,
-    Finished,
     Function,
     LibraryName,
     Method,
@@ -32,9 +31,7 @@ from swarm_hook_core.shell.inline.python_values import (
     Path,
     SomeFiles,
     Unknown,
-    alternatives,
     bounded,
-    choice,
     compare,
     elements,
     formatted,
@@ -43,9 +40,7 @@ from swarm_hook_core.shell.inline.python_values import (
     operate,
     path_attribute,
     same,
-    spread,
     text_of,
-    tidy,
     truth,
 )
 from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
@@ -54,7 +49,6 @@ STEPS = 20_000
 SECONDS = 0.025  # of this thread's processor time, parsing included
 REPLAY_SECONDS, REPLAYS_SECONDS = 0.005, 0.02  # for one file of a loop over the disk, and for all of them
 DEEPEST = 12  # calls of the code's own functions in one another
-MOST_LAPS = 64  # of a ``while`` whose condition is known
 LONGEST_READ = 64 * 1024  # bytes of a file that a replay reads
 MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
 _DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
@@ -150,15 +144,18 @@ class Names:
 class _Loop:
     """A loop over files of the disk that is gone through for all of them at once: what it writes of them."""
 
-    def __init__(self, element, folder):
-        mark = text_of(element[1][0] if isinstance(element, tuple) and element[0] == UNKNOWN else element)
-        self.spellings = (mark, tidy(os.path.join(folder or "/", mark)), os.path.join(UNKNOWN, mark))
+    def __init__(self, files: DiskFiles, folder):
+        element = files.element[1][0] if isinstance(files.element, tuple) else files.element  # a tuple: `os.walk`
+        self.mark = text_of(element)
+        self.root = files.root
+        self.folder = folder
         self.writes_them = False
         self.writes_others = False
 
     def meet(self, path: str) -> None:
         """A path that is not known is written."""
-        if tidy(path) in self.spellings:
+        before = path[: -len(self.mark)] if path.endswith(self.mark) else None
+        if before in ("", UNKNOWN + "/") or (before and absolute(self.folder, before) == self.root):
             self.writes_them = True
         else:
             self.writes_others = True
@@ -204,7 +201,6 @@ class Code:
     argv, stdin, file, marks   as for `follow`
     only      the absolute path of the one file that loops over the disk go over, in a replay; else None
     printed   what it has printed, or None where that is not known
-    search    folders that it adds to ``sys.path``
     """
 
     def __init__(self, tree, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
@@ -217,7 +213,6 @@ class Code:
         self.only = only
         self.names = Names({"__name__": "__main__", **({"__file__": file} if file else {})})
         self.printed: list | None = []
-        self.search: list = []
         self.given = (list(argv) if isinstance(argv, list) else argv, stdin, effects.folder)  # for replays
         self.star_modules: list = []
         self.depth = 0
@@ -225,7 +220,6 @@ class Code:
         self.until = time.thread_time() + seconds
         self.seconds_for_replays = REPLAYS_SECONDS
         self.returned: list = []
-        self.yielded: list = []
 
     def run(self) -> None:
         """Follow the code to its end."""
@@ -289,20 +283,16 @@ class Code:
 
     def imported(self, module: str) -> None:
         """``import module``: one of the project is its own code; one that the same command has made nobody knows."""
+        import sys
+
         first = module.partition(".")[0]
-        if not first or not is_known(first) or _is_standard(first):
+        if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
-        here = self.effects.folder if self.file is None else os.path.dirname(self.file)
-        added = [*self.search, *(text_of(self.variable("PYTHONPATH")).split(":"))]
-        for folder in [here, *(absolute(self.effects.folder, one or ".") for one in added)]:
-            path = os.path.join(folder or "/", first)
-            if (
-                f"{path}.py" in self.effects.call.walk.contents
-                or f"{path}/__init__.py" in self.effects.call.walk.contents
-            ):
-                self.effects.guess_code()
-            elif folder and (os.path.isfile(path + ".py") or os.path.isdir(path)):
-                self.effects.runs_project()
+        path = os.path.join(os.path.dirname(self.file) if self.file else self.effects.folder or "/", first)
+        if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.contents):
+            self.effects.guess_code()
+        elif os.path.isfile(path + ".py") or os.path.isdir(path):
+            self.effects.runs_project()
 
     # ------------------------------------------------------------- statements
 
@@ -345,11 +335,10 @@ class Code:
 
     def do_AugAssign(self, node):
         old, new = self.value(node.target), self.value(node.value)
-        if isinstance(old, list) and isinstance(node.op, ast.Add) and len(old) < MOST:
+        if isinstance(old, list) and len(old) < MOST:
             old += elements(new) or [ANY]
         else:
-            kind = type(node.op).__name__
-            self.assign(node.target, spread(lambda left, right: operate(kind, left, right), old, new))
+            self.assign(node.target, operate(type(node.op).__name__, old, new))
 
     def do_Import(self, node):
         for alias in node.names:
@@ -462,22 +451,32 @@ class Code:
             if all(way == EXIT for way in ways):
                 raise Exit
             return next(way for way in ways if way != EXIT)
-        self.names.held = _merged(outcomes)
+        self.names.held = self.merged(outcomes)
         if (self.only or self.effects.loops) and any(way not in (None, EXIT) for way in ways):
             self.effects.doubt += 1  # what follows is only reached where the other way was taken
         return None
 
+    def merged(self, outcomes: list) -> dict:
+        """What names stand for after one of `outcomes`, nobody knows which."""
+        merged: dict = {}
+        for name in dict.fromkeys(name for outcome in outcomes for name in outcome):
+            merged[name] = self.either([outcome[name] for outcome in outcomes if name in outcome])
+        return merged
+
+    def either(self, values: list):
+        """What is one of `values`, nobody knows which: texts stay possible, all else is not known."""
+        first = values[0]
+        if all(one is first or same(one, first) for one in values[1:]):
+            return first
+        if all(isinstance(one, (str, Path)) for one in values):
+            text = self.effects.call.walk.one_of(list(map(text_of, values)))
+            return Path(text) if any(isinstance(one, Path) for one in values) else text
+        self.hand_over(values)
+        return ANY
+
     def do_While(self, node):
-        for _lap in range(MOST_LAPS if not isinstance(node.test, ast.Constant) else 0):
-            known = truth(self.value(node.test))
-            if known is False:
-                return self.block(node.orelse)
-            if known is None:
-                break
-            left = self.lap(node.body)
-            if left is not None:
-                return None if left == BREAK else left
         self.forget(node.body)
+        self.value(node.test)
         left = self.fork([node.body, []]) if not isinstance(node.test, ast.Constant) else self.lap(node.body)
         return left if left in (RETURN, EXIT) else None
 
@@ -512,13 +511,9 @@ class Code:
     def forget(self, body) -> None:
         """Names that `body` binds are not known on a later lap; lists that it grows are."""
         for node in nodes_of(body):
-            for name in (
-                node.id if isinstance(node, ast.Name) else "",
-                getattr(node, "rest", ""),
-                getattr(node, "name", ""),
-            ):
-                bound = not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store)
-                if name and bound and isinstance(name, str) and not isinstance(self.names.held.get(name), (list, dict)):
+            bound = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else None
+            for name in (bound, getattr(node, "name", None), getattr(node, "rest", None)):  # of a pattern, a handler
+                if isinstance(name, str) and not isinstance(self.names.held.get(name), (list, dict)):
                     self.names.held[name] = ANY
 
     def assign(self, target, value) -> None:
@@ -527,9 +522,8 @@ class Code:
         elif isinstance(target, ast.Starred):
             self.assign(target.value, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            rows = [_spared(target.elts, one) for one in alternatives(value)]
-            for place, one in enumerate(target.elts):
-                self.assign(one, choice([row[place] for row in rows]) if len(rows) > 1 else rows[0][place])
+            for one, part in zip(target.elts, _shared(target.elts, value)):
+                self.assign(one, part)
         elif isinstance(target, ast.Attribute):
             owner = self.value(target.value)
             if isinstance(owner, LibraryName) and (owner.dotted, target.attr) == ("sys", "argv"):
@@ -538,23 +532,14 @@ class Code:
                 self.hand_over([value])
         elif isinstance(target, ast.Subscript):
             owner, key = self.value(target.value), self.value(target.slice)
-            if (
-                isinstance(owner, dict)
-                and isinstance(key, (str, int))
-                and len(owner) < MOST
-                or isinstance(owner, list)
-                and isinstance(key, int)
-                and -len(owner) <= key < len(owner)
-            ):
-                owner[key] = value
-            else:
+            if not _put(owner, key, value):
                 self.hand_over([value])
 
     # ------------------------------------------------------- loops over the disk
 
     def in_loop(self, files: DiskFiles, act):
         """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
-        loop = _Loop(files.element, self.effects.folder)
+        loop = _Loop(files, self.effects.folder)
         before, doubt, result = dict(self.names.held), self.effects.doubt, ANY
         self.effects.loops.append(loop)
         try:
@@ -564,37 +549,20 @@ class Code:
         finally:
             self.effects.loops.pop()
             self.effects.doubt = doubt
-            self.names.held = _merged([before, self.names.held])
+            self.names.held = self.merged([before, self.names.held])
         if self.effects.loops:  # the outer loop's replays go through this one, too
             self.effects.loops[-1].writes_them |= loop.writes_them
             self.effects.loops[-1].writes_others |= loop.writes_others
-            return result
-        is_silent = self.effects.is_script and self.effects.doubt > 0
-        if loop.writes_them or loop.writes_others:
+        elif loop.writes_them or loop.writes_others:
             self.effects.tree(files.root, self.admits)
-        if loop.writes_others and not is_silent:
-            self.derived_from(files)
+            if loop.writes_others:  # files whose names are made of theirs
+                self.effects.guess_path()
         return result
 
     def admits(self, path: str):
         """Whether the code writes the file at absolute `path` (see ``model.Tree``)."""
         replay = self.replayed(path)
         return replay.written.get(path, None if replay.is_unclear else False)
-
-    def derived_from(self, files: DiskFiles) -> None:
-        """Tell of files that are written because there are `files` of other names."""
-        listed = files.listed()
-        is_unclear = not listed or len(listed) > library.MOST_LISTED
-        for path in listed[: library.MOST_LISTED]:
-            self.tick()
-            replay = self.replayed(path)
-            others = [(one, sure) for one, sure in replay.written.items() if one != path]
-            is_unclear = is_unclear or replay.is_unclear or any(not sure for _, sure in others)
-            for one, sure in others:
-                if sure:
-                    self.effects.write(one)
-        if is_unclear:
-            self.effects.guess_path()
 
     def replayed(self, path: str) -> _Replay:
         """What the code does if loops over the disk find `path` alone."""
@@ -638,34 +606,28 @@ class Code:
         return library.builtin(node.id)
 
     def of_JoinedStr(self, node):
-        values: list = [""]
-        for part in node.values:
-            more = alternatives(self.value(part))
-            values = [one + text_of(other) for one in values for other in more][:64]
-        return bounded(choice(values))
+        return bounded("".join([text_of(self.value(part)) for part in node.values]))
 
     def of_FormattedValue(self, node):
         spec = "" if node.format_spec is None else text_of(self.value(node.format_spec))
         value = self.value(node.value)
         if node.conversion in (114, 97):  # !r, !a
-            return spread(lambda one: repr(one) if is_plain(one) else UNKNOWN, value)
-        return spread(lambda one: formatted(one, spec), value)
+            value = repr(value) if is_plain(value) else ANY
+        return formatted(value, spec)
 
     def of_BinOp(self, node):
-        kind = type(node.op).__name__
-        return spread(lambda left, right: operate(kind, left, right), self.value(node.left), self.value(node.right))
+        return operate(type(node.op).__name__, self.value(node.left), self.value(node.right))
 
     def of_BoolOp(self, node):
         is_and, found = isinstance(node.op, ast.And), []
         for part in node.values:
             value = self.value(part)
             known = truth(value)
-            if known is None or part is node.values[-1]:
+            if known is None or known != is_and or part is node.values[-1]:
                 found.append(value)
-            elif known != is_and:
-                found.append(value)
+            if known is not None and known != is_and:
                 break
-        return ANY if is_and and any(isinstance(one, Unknown) for one in found) else choice(found)
+        return ANY if is_and and len(found) > 1 else self.either(found)
 
     def of_UnaryOp(self, node):
         value = self.value(node.operand)
@@ -677,8 +639,8 @@ class Code:
     def of_Compare(self, node):
         left, answer = self.value(node.left), True
         for op, part in zip(node.ops, node.comparators):
-            right, kind = self.value(part), type(op).__name__
-            known = truth(spread(lambda one, other, kind=kind: compare(kind, one, other), left, right))
+            right = self.value(part)
+            known = truth(compare(type(op).__name__, left, right))
             if known is False:
                 return False
             answer, left = ANY if known is None else answer, right
@@ -691,7 +653,7 @@ class Code:
         self.effects.doubt += 1
         found = [self.value(node.body), self.value(node.orelse)]
         self.effects.doubt -= 1
-        return choice(found)
+        return self.either(found)
 
     def of_List(self, node):
         return self.several(node.elts)
@@ -736,14 +698,6 @@ class Code:
         self.assign(node.target, value)
         return value
 
-    def of_Yield(self, node):
-        self.yielded.append(None if node.value is None else self.value(node.value))
-        return ANY
-
-    def of_YieldFrom(self, node):
-        self.yielded += elements(self.value(node.value)) or [ANY]
-        return ANY
-
     def of_Slice(self, node):
         bounds = [None if part is None else self.value(part) for part in (node.lower, node.upper, node.step)]
         known = all(one is None or isinstance(one, int) for one in bounds) and bounds[2] != 0
@@ -762,7 +716,7 @@ class Code:
             return LibraryName(library.ANYTHING)
         if isinstance(owner, DiskFiles):
             return owner.element
-        found = spread(item_of, owner, key)
+        found = item_of(owner, key)
         if found is ANY and isinstance(owner, (list, tuple, dict)):
             self.hand_over(owner.values() if isinstance(owner, dict) else owner)
         return found
@@ -807,10 +761,10 @@ class Code:
         """A comprehension over files of the disk."""
         made: list = []
         self.in_loop(files, lambda: self.comprehend(node, 0, made, [files.element]))
-        return DiskFiles(files.root, made[0] if made else ANY, files.listed)
+        return DiskFiles(files.root, made[0] if made else ANY)
 
     def of_Attribute(self, node):
-        return spread(lambda owner: self.attribute(owner, node.attr), self.value(node.value))
+        return self.attribute(self.value(node.value), node.attr)
 
     def attribute(self, owner, name: str):
         """The attribute `name` of a value."""
@@ -819,10 +773,8 @@ class Code:
         if isinstance(owner, Path):
             found = path_attribute(owner, name)
             return Method(owner, name) if found is None else found
-        if isinstance(owner, OpenFile) and name == "name":
-            return owner.path
-        if isinstance(owner, Finished) and name in ("stdout", "stderr", "returncode"):
-            return owner.output if name == "stdout" else ANY
+        if isinstance(owner, OpenFile) and name in ("name", "stdout"):
+            return owner.path if name == "name" else owner.text
         return Method(owner, name)
 
     # ------------------------------------------------------------------ calls
@@ -832,7 +784,7 @@ class Code:
         for keyword in node.keywords:
             value = self.value(keyword.value)
             named.update({keyword.arg: value} if keyword.arg is not None else value if isinstance(value, dict) else {})
-        return spread(lambda one: self.call(one, args, named), callee)
+        return self.call(callee, args, named)
 
     def call(self, callee, args: list, named: dict):
         """Call a value."""
@@ -842,13 +794,13 @@ class Code:
         if isinstance(callee, Function):
             return self.enter(callee, args, named)
         if isinstance(callee, Method):
-            return spread(lambda one: library.call_method(self, one, callee.name, args, named), callee.of)
+            return library.call_method(self, callee.of, callee.name, args, named)
         self.hand_over([*args, *named.values()])
         return ANY
 
     def hand_over(self, values) -> None:
         """Functions among `values` are given to what nobody knows: they may be called there, with anything."""
-        self.suspect([one for value in values for one in alternatives(value)])
+        self.suspect(values)
 
     def suspect(self, functions) -> None:
         """Go through `functions` with arguments that nobody knows: what they write is only possible."""
@@ -880,19 +832,17 @@ class Code:
                 raise TooLong
             return ANY
         names = Names(self.parameters(node.args, args, named), function.names)
-        outside = self.names, self.returned, self.yielded, self.effects.doubt
-        self.names, self.returned, self.yielded = names, [], []
+        outside = self.names, self.returned, self.effects.doubt
+        self.names, self.returned = names, []
         self.depth += 1
         try:
             if isinstance(node, ast.Lambda):
                 return self.value(node.body)
-            left = self.block(node.body)
-            if self.yielded:
-                return self.yielded
-            return choice(self.returned if left == RETURN else [*self.returned, None]) if self.returned else None
+            self.block(node.body)
+            return self.either(self.returned) if self.returned else ANY
         finally:
             self.depth -= 1
-            self.names, self.returned, self.yielded, self.effects.doubt = outside
+            self.names, self.returned, self.effects.doubt = outside
 
     def parameters(self, wanted, args: list | None, named: dict) -> dict:
         """What the parameters `wanted` of a function stand for."""
@@ -913,16 +863,7 @@ class Code:
         return held
 
 
-def _merged(outcomes: list) -> dict:
-    merged: dict = {}
-    for name in dict.fromkeys(name for outcome in outcomes for name in outcome):
-        values = [outcome[name] for outcome in outcomes if name in outcome]
-        first = values[0]
-        merged[name] = first if all(one is first or same(one, first) for one in values[1:]) else choice(values)
-    return merged
-
-
-def _spared(targets, value) -> list:
+def _shared(targets, value) -> list:
     """What each of `targets` gets of `value`."""
     items = elements(value)
     star = next((place for place, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
@@ -934,14 +875,15 @@ def _spared(targets, value) -> list:
     return [*items[:star], items[star:after], *items[after:]]
 
 
-def _is_standard(module: str) -> bool:
-    """Whether the standard library has `module`."""
-    import sys
-
-    if sys.version_info >= (3, 10):
-        return module in sys.stdlib_module_names
-    path = os.path.join(os.path.dirname(os.__file__), module)
-    return module in sys.builtin_module_names or os.path.isfile(path + ".py") or os.path.isdir(path)
+def _put(owner, key, value) -> bool:
+    """``owner[key] = value``; whether that is known."""
+    if isinstance(owner, dict):
+        known = isinstance(key, (str, int)) and is_plain(key) and len(owner) < MOST
+    else:
+        known = isinstance(owner, list) and isinstance(key, int) and -len(owner) <= key < len(owner)
+    if known:
+        owner[key] = value
+    return known
 
 
 _LAST_NAMES = frozenset(name.rpartition(".")[2] for name in library.WRITERS) | frozenset(library.METHODS)

@@ -12,26 +12,20 @@ from swarm_hook_core.shell.inline.effects import SCRATCH
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     MOST,
-    Archive,
     Arguments,
-    Choice,
     Database,
     DiskFiles,
-    Finished,
     LibraryName,
     OpenFile,
     Path,
     SomeFiles,
     Unknown,
-    alternatives,
-    choice,
     elements,
     is_plain,
     join,
     path_function,
     path_method,
     path_of,
-    spread,
     text_method,
     text_of,
     tidy,
@@ -71,7 +65,6 @@ WRITERS = {
     **_rows("shutil.copy shutil.copy2", "copy into"),
     **_rows("shutil.copytree", "copy tree"),
     **_rows("shutil.rmtree", "tree", 0, "path"),
-    **_rows("shutil.make_archive", "packed"),
     **_rows("shutil.unpack_archive", "unpacked", 1, "extract_dir"),
     **_rows("os.open", "opened by flags"),
     **_rows("os.chdir contextlib.chdir", "chdir"),
@@ -82,8 +75,8 @@ WRITERS = {
     **_rows("numpy.memmap", "open", 2, "r+"),
     **_rows("zipfile.ZipFile zipfile.PyZipFile tarfile.open tarfile.TarFile", "archive"),
     **_rows("sqlite3.connect", "database"),
-    **_rows("shelve.open dbm.open dbm.gnu.open dbm.ndbm.open dbm.dumb.open", "shelf"),
-    **_rows("fileinput.input fileinput.FileInput", "edited in place"),
+    **_rows("shelve.open dbm.open dbm.gnu.open dbm.ndbm.open dbm.dumb.open shutil.make_archive", "guess"),
+    **_rows("fileinput.input fileinput.FileInput", "guess", 1, "inplace"),
     **_rows("logging.basicConfig", "write", 99, "filename"),
     **_rows("logging.FileHandler logging.handlers.RotatingFileHandler", "write", 0, "filename"),
     **_rows("logging.handlers.TimedRotatingFileHandler logging.handlers.WatchedFileHandler", "write", 0, "filename"),
@@ -112,12 +105,13 @@ WRITERS = {
     **_rows("subprocess.check_output", "run", "output"),
     **_rows("subprocess.getoutput subprocess.getstatusoutput", "script", "output"),
     **_rows("os.system os.popen asyncio.create_subprocess_shell", "script"),
-    **_rows("asyncio.create_subprocess_exec", "run words"),
-    **_rows("pty.spawn", "run"),
-    **_rows("exec eval", "code"),
-    **_rows("runpy.run_path runpy.run_module importlib.util.spec_from_file_location ctypes.CDLL", "other code"),
-    **_rows("ctypes.PyDLL marshal.loads cProfile.run profile.run timeit.timeit", "code"),
-    **_rows("pytest.main unittest.main", "tests"),
+    **_rows("asyncio.create_subprocess_exec", "run all"),
+    **_rows("os.execv os.execve os.execvp os.execvpe os.spawnv os.spawnvp os.posix_spawn os.execl os.execlp", "code"),
+    **_rows("os.execle os.execlpe os.spawnl os.spawnlp os.spawnle os.spawnve os.posix_spawnp pty.spawn", "code"),
+    **_rows("exec eval", "code as text"),
+    **_rows("runpy.run_path runpy.run_module importlib.util.spec_from_file_location", "code"),
+    **_rows("ctypes.CDLL ctypes.PyDLL marshal.loads cProfile.run profile.run timeit.timeit", "code"),
+    **_rows("pytest.main unittest.main sys.path.insert sys.path.append", "project"),
 }
 
 # Of any object: what calling such a method writes. `self`: the path that it is called on, of `pathlib`; the number of
@@ -128,14 +122,13 @@ METHODS = {
     **_rows("savefig to_csv to_json to_excel to_parquet to_pickle to_feather to_html to_hdf to_netcdf", "argument", 0),
     **_rows("to_stata to_latex to_markdown to_xml to_file to_orc tofile write_image write_html", "argument", 0),
     **_rows("write_pdf write_png write_csv write_parquet write_json sink_parquet sink_csv", "argument", 0),
-    **_rows("save imsave save_model save_weights", "argument", 0),
-    **_rows("save_pretrained", "argument", 0),
+    **_rows("save imsave save_model save_weights save_pretrained", "argument", 0),
+    **_rows("extractall", "extracts", 0),
+    **_rows("extract", "extracts", 1),
 }
 _OF_LIBRARIES = ("unittest.", "multiprocessing.", "threading.", "datetime.", "re.", "asyncio.", "io.")
 _CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
-_ARCHIVE_ENDINGS = {"zip": ".zip", "tar": ".tar", "gztar": ".tar.gz", "bztar": ".tar.bz2", "xztar": ".tar.xz"}
 _WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-MOST_LISTED = 64  # files that a loop is followed for where what it writes is only derived from them
 _BUILTINS = frozenset(
     "open print range len str int float bool list tuple dict set frozenset sorted reversed enumerate zip map filter min"
     " max sum any all isinstance getattr setattr hasattr exec eval compile input next iter repr abs chr ord format"
@@ -177,7 +170,7 @@ def is_writer(dotted: str) -> bool:
     """Whether library function `dotted` writes, runs something, or is not known at all."""
     dotted = _SAME.get(dotted, dotted)
     is_path_method = dotted.startswith("pathlib.Path.") and dotted[13:] in METHODS
-    return WRITERS.get(dotted, ("tests",))[0] != "tests" or is_path_method or dotted.startswith(ANYTHING)
+    return WRITERS.get(dotted, ("project",))[0] != "project" or is_path_method or dotted.startswith(ANYTHING)
 
 
 def call(code, dotted: str, args: list, keywords: dict):
@@ -192,8 +185,6 @@ def call(code, dotted: str, args: list, keywords: dict):
         return GIVES[dotted](code, a)
     if dotted.startswith("os.path."):
         return _of_os_path(code, dotted[8:], args)
-    if dotted.startswith(("os.exec", "os.spawn", "os.posix_spawn")):
-        return _spawned(code, dotted[3:], args)
     if dotted.startswith("pathlib.Path.") and args:
         return call_method(code, args[0], dotted[13:], args[1:], keywords)
     if dotted.startswith(ANYTHING):
@@ -206,8 +197,9 @@ def call(code, dotted: str, args: list, keywords: dict):
 
 
 def _paths(value) -> list:
-    """The paths that `value` may name; a number is an open file, and names none."""
-    return [path for path in map(path_of, alternatives(value)) if path is not None]
+    """The path that `value` names; a number is an open file, and names none."""
+    path = path_of(value)
+    return [] if path is None else [path]
 
 
 def _write(code, a, place: int, keyword: str) -> None:
@@ -254,14 +246,6 @@ def _copy_tree(code, a):
     return a.get(1, "dst", ANY)
 
 
-def _packed(code, a):
-    ending = _ARCHIVE_ENDINGS.get(text_of(a.get(1, "format", ANY)), UNKNOWN)
-    made = spread(lambda one: text_of(one) + ending, a.get(0, "base_name", ANY))
-    for path in _paths(made):
-        code.effects.write(path)
-    return made
-
-
 def _unpacked(code, a, place: int, keyword: str) -> None:
     for path in _paths(a.get(place, keyword, ".")):
         code.effects.tree(path, lambda _path: None)
@@ -273,15 +257,13 @@ def _opened(code, a, place: int, default: str):
 
 def open_file(code, file, mode) -> OpenFile:
     """``open(file, mode)``."""
-    paths = _paths(file)
-    path = paths[0] if len(paths) == 1 else UNKNOWN
-    modes = alternatives(mode)
-    if not all(isinstance(one, str) and is_known(one) for one in modes):
-        if paths:
-            code.effects.guess_path()
-    elif any(letter in one for one in modes for letter in "wax+"):
-        for one in paths:
-            code.effects.write(one)
+    path = path_of(file)
+    if path is None:
+        return OpenFile(UNKNOWN)
+    if not isinstance(mode, str) or not is_known(mode):
+        code.effects.guess_path()
+    elif not {"w", "a", "x", "+"}.isdisjoint(mode):
+        code.effects.write(path)
         return OpenFile(path)
     return OpenFile(path, code.text_of_file(path))
 
@@ -299,17 +281,10 @@ def _chdir(code, a):
     code.effects.change_folder(paths[0] if len(paths) == 1 else UNKNOWN)
 
 
-def _archive(code, a):
+def _archive(code, a) -> None:
     file, mode = a.get(0, "file", a.get(0, "name")), a.get(1, "mode", "r")
-    if file is not None and not isinstance(file, OpenFile) and not _is_in_memory(file):
-        if not isinstance(mode, str) or mode[:1] != "r":
-            for path in _paths(file):
-                code.effects.write(path)
-    return Archive()
-
-
-def _is_in_memory(value) -> bool:
-    return isinstance(value, Unknown) and value.made_by.startswith(("io.", "sys."))
+    if not isinstance(mode, str) or mode[:1] != "r":
+        _write_named(code, file)
 
 
 def _database(code, a):
@@ -322,15 +297,8 @@ def _database(code, a):
     return Database(path)
 
 
-def _shelf(code, a) -> None:
-    if a.get(1, "flag", "c") != "r":
-        for path in _paths(a.get(0, "filename", a.get(0, "file", ANY))):
-            for ending in ("", ".db", ".dat", ".dir", ".bak"):
-                code.effects.write(path + ending)
-
-
-def _edited_in_place(code, a) -> None:
-    if truth(a.get(1, "inplace", False)) is not False:
+def _guess(code, a, place: int = 0, keyword: str = "") -> None:
+    if not keyword or truth(a.get(place, keyword, False)) is not False:
         code.effects.guess_path()
 
 
@@ -340,70 +308,55 @@ def _suffixed(code, a, ending: str) -> None:
 
 
 def _run(code, a, gives: str = ""):
-    words, shell = a.get(0, "args", a.get(0, "argv", ANY)), truth(a.get(99, "shell", False)) is not False
+    words, shell = a.get(0, "args", ANY), truth(a.get(99, "shell", False)) is not False
     given, source, folder = a.get(99, "input"), a.get(99, "stdin"), a.get(99, "cwd")
     if isinstance(source, LibraryName) and source.dotted == "subprocess.DEVNULL":
         given = ""
-    elif source is not None or given is not None and not isinstance(given, str):
+    elif source is not None or (given is not None and not isinstance(given, str)):
         given = UNKNOWN
     output = started(code, words, shell, given, None if folder is None else text_of(folder))
-    return output if gives else Finished(output)
+    return output if gives else OpenFile("", output)
 
 
-def started(code, words, shell=False, given=None, folder=None):
+def started(code, words, shell: bool, given=None, folder=None):
     """What a command prints, or `ANY`."""
     code.printed = None  # what it prints goes to the same place, mostly
-    output = None
-    for one in alternatives(words):
-        parts = list(one) if isinstance(one, (list, tuple)) and one else [one]
-        if not isinstance(parts[0], (str, Path)):
-            code.effects.guess("a computed command")
-        elif shell:
-            output = code.effects.script(text_of(parts[0]), code.stdin if given is None else given, folder)
-        else:
-            texts = [path_of(part) or UNKNOWN for part in parts]
-            output = code.effects.run(texts, code.stdin if given is None else given, folder)
-    return ANY if output is None or isinstance(words, Choice) else output
+    parts = words if isinstance(words, (list, tuple)) and words else [words]
+    given = code.stdin if given is None else given
+    if not isinstance(parts[0], (str, Path)):
+        code.effects.guess("a computed command")
+        return ANY
+    if shell:
+        output = code.effects.script(text_of(parts[0]), given, folder)
+    else:
+        output = code.effects.run([path_of(part) or UNKNOWN for part in parts], given, folder)
+    return ANY if output is None else output
+
+
+def _run_all(code, a):
+    return OpenFile("", started(code, list(a.given), False))
 
 
 def _script(code, a, gives: str = ""):
-    output = started(code, a.get(0, "cmd", a.get(0, "command", ANY)), shell=True)
+    output = started(code, a.get(0, "cmd", a.get(0, "command", ANY)), True)
     if gives:
         return output.rstrip("\n") if isinstance(output, str) else ANY
     return OpenFile("", output)
 
 
-def _run_words(code, a):
-    return Finished(started(code, list(a.given)))
+def _code(code, a) -> None:
+    code.effects.guess_code()
 
 
-def _spawned(code, name: str, args: list):
-    args = args[1:] if name.startswith("spawn") else args  # the mode
-    if len(args) < 2:
-        return ANY
-    is_list = name.startswith("posix") or "v" in name[4:]
-    words = elements(args[1]) if is_list else list(args[1:])
-    if words and name.endswith("e") and not is_list:
-        words = words[:-1]
-    started(code, [args[0], *words[1:]] if words else ANY)
-    if name.startswith("exec"):
-        code.leave()
-    return ANY
-
-
-def _code(code, a):
-    source = a.get(0, "source", a.get(0, "stmt"))
-    if source is None or isinstance(source, str) and is_known(source):
-        return code.execute(source or "")
+def _code_as_text(code, a):
+    source = a.get(0, "source")
+    if isinstance(source, str) and is_known(source):
+        return code.execute(source)
     code.effects.guess_code()
     return ANY
 
 
-def _other_code(code, a) -> None:
-    code.effects.guess_code()
-
-
-def _tests(code, a) -> None:
+def _project(code, a) -> None:
     code.effects.runs_project()
 
 
@@ -415,22 +368,20 @@ ACTIONS = {
     "move into": _move_into,
     "copy into": _copy_into,
     "copy tree": _copy_tree,
-    "packed": _packed,
     "unpacked": _unpacked,
     "open": _opened,
     "opened by flags": _opened_by_flags,
     "chdir": _chdir,
     "archive": _archive,
     "database": _database,
-    "shelf": _shelf,
-    "edited in place": _edited_in_place,
+    "guess": _guess,
     "suffixed": _suffixed,
     "run": _run,
-    "run words": _run_words,
+    "run all": _run_all,
     "script": _script,
     "code": _code,
-    "other code": _other_code,
-    "tests": _tests,
+    "code as text": _code_as_text,
+    "project": _project,
 }
 
 # ------------------------------------------------------------------ methods
@@ -440,22 +391,17 @@ def call_method(code, owner, name: str, args: list, keywords: dict):
     """What calling method `name` of `owner` gives; its effects happen."""
     a = Arguments(args, keywords)
     if isinstance(owner, str):
-        known = is_known(owner) or name == "join"
-        return spread(lambda *given: text_method(owner, name, list(given), keywords), *args) if known else ANY
+        return text_method(owner, name, args, keywords)
     if isinstance(owner, list):
         return _of_list(code, owner, name, a)
     if isinstance(owner, dict):
         return _of_dict(code, owner, name, a)
     if isinstance(owner, OpenFile):
         return _of_file(owner, name)
-    if isinstance(owner, Finished):
-        return (owner.output, ANY) if name == "communicate" else ANY
     if isinstance(owner, Database):
         return _of_database(code, owner, name, a)
     if isinstance(owner, Path):
         return _of_path(code, owner, name, a)
-    if isinstance(owner, Archive) or name == "extractall":
-        return _of_archive(code, name, a)
     return _of_unknown(code, owner, name, a)
 
 
@@ -484,12 +430,12 @@ def _of_path(code, owner: Path, name: str, a):
         )
     if name in ("glob", "rglob"):
         deep = "**/" if name == "rglob" else ""
-        return spread(lambda one: _globbed(code, deep + text_of(one), owner.text, True), a.get(0, "pattern", ANY))
+        return _globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
     if name == "iterdir":
         return _entries(code, owner.text, True)
     if name == "walk":
         return _walked(code, owner.text)
-    found = spread(lambda *given: path_method(owner, name, list(given), code.effects.folder, code.home()), *a.given)
+    found = path_method(owner, name, a.given, code.effects.folder, code.home())
     return ANY if found is None else found
 
 
@@ -531,32 +477,21 @@ def _of_dict(code, owner: dict, name: str, a):
 def _of_file(owner: OpenFile, name: str):
     if name in ("read", "read_text", "decode"):
         return owner.text
-    if name in ("readlines", "readline"):
-        lines = elements(owner)
-        return ANY if lines is None else lines if name == "readlines" else (lines or [""])[0]
-    return ANY
-
-
-def _of_archive(code, name: str, a):
-    if name == "extractall":
-        _unpacked(code, a, 0, "path")
-    elif name == "extract":
-        where, member = a.get(1, "path", "."), a.get(0, "member", ANY)
-        for path in _paths(spread(lambda one, other: join(text_of(one), text_of(other)), where, member)):
-            code.effects.write(path)
-    return ANY
+    if name == "communicate":
+        return (owner.text, ANY)
+    lines = elements(owner)
+    return lines if name == "readlines" and lines is not None else ANY
 
 
 def _of_database(code, owner: Database, name: str, a):
     if name in ("execute", "executemany", "executescript"):
-        for sql in alternatives(a.get(0, "sql", ANY)):
-            text = sql.strip() if isinstance(sql, str) else ""
-            verbs = {part.split(None, 1)[0].upper() for part in text.split(";") if part.strip()}
-            if not text or not is_known(text[0]):
-                code.effects.guess_code("code that runs computed SQL")
-            elif verbs & _CHANGE_A_DATABASE or ("PRAGMA" in verbs and "=" in text):
-                for path in _paths(owner.path):
-                    code.effects.write(path)
+        sql = a.get(0, "sql", ANY)
+        text = sql.strip() if isinstance(sql, str) else ""
+        verbs = {part.split(None, 1)[0].upper() for part in text.split(";") if part.strip()}
+        if not text or not is_known(text[0]):
+            code.effects.guess_code("code that runs computed SQL")
+        elif verbs & _CHANGE_A_DATABASE or ("PRAGMA" in verbs and "=" in text):
+            code.effects.write(path_of(owner.path) or UNKNOWN)
     return owner if name in ("cursor", "__enter__", "execute", "executemany", "executescript") else ANY
 
 
@@ -566,42 +501,41 @@ def _of_unknown(code, owner, name: str, a):
     values = [*a.given, *a.named.values()]
     code.hand_over(values)
     kind, place = METHODS.get(name, ("", 0))
-    first = a.given[0] if a.given else next(iter(a.named.values()), None)
-    if made_by.startswith(_OF_LIBRARIES):
-        pass
-    elif kind == "self" and len(values) >= place:
+    if made_by.startswith(_OF_LIBRARIES) and name != "write":
+        return ANY
+    if kind == "self" and len(values) >= place:
         code.effects.guess_path()
-    elif kind == "argument" and values and not isinstance(first, OpenFile) and not _is_in_memory(first):
-        if isinstance(first, (str, Path, Choice)) or type(first) is Unknown and name != "save":
-            _write_each(code, first)
-        elif type(first) is Unknown and len(values) == 1 and not a.named:
-            code.effects.guess_path()
-    elif name in ("rename", "replace") and len(a.given) == 1 and not a.named:
+    elif kind == "argument" and len(values) > place:
+        _write_named(code, a.given[place] if len(a.given) > place else values[0])
+    elif kind == "extracts":
+        _unpacked(code, a, place, "path")
+    elif name in ("rename", "replace") and len(values) == 1:
         code.effects.guess_path()
-        if isinstance(first, (Path, str)):
-            code.effects.write(first.text if isinstance(first, Path) else first if name == "rename" else "")
     elif name == "open" and any(_is_writing_mode(one) for one in values):
         code.effects.guess_path()
         return OpenFile(UNKNOWN)
     elif name == "dump" and len(a.given) > 1 and isinstance(a.given[1], Path):  # ruamel.yaml
-        code.effects.write(a.given[1].text)
-    elif name == "write" and (made_by.startswith("xml.etree") or isinstance(first, Path)):
-        _write_each(code, first)
-    elif name in ("parse_args", "parse_known_args") and isinstance(code.argv, list):
-        if any(word in ("-h", "--help", "--version") for word in code.argv[1:]):
-            code.leave()
+        _write_named(code, a.given[1])
+    elif name == "write" and values and (made_by.startswith("xml.etree") or isinstance(values[0], Path)):
+        _write_named(code, values[0])
+    elif name in ("parse_args", "parse_known_args") and not _HELP.isdisjoint(elements(code.argv) or ()):
+        code.leave()
     return owner if made_by.startswith("xml.etree") else ANY
 
 
-def _write_each(code, value) -> None:
-    if not isinstance(value, OpenFile):
+def _write_named(code, value) -> None:
+    """Where `value` names a file: it is written."""
+    no_name = value is None or isinstance(value, (OpenFile, list, tuple, dict, LibraryName, bool))
+    if not no_name and not (isinstance(value, Unknown) and value.made_by.startswith(("io.", "sys."))):
         for path in _paths(value):
             code.effects.write(path)
 
 
 def _is_writing_mode(value) -> bool:
-    return isinstance(value, str) and len(value) < 5 and value[:1] in "war"[: 2 + ("+" in value)] and value != ""
+    return isinstance(value, str) and 0 < len(value) < 5 and (value[0] in "wax" or (value[0] == "r" and "+" in value))
 
+
+_HELP = {"-h", "--help", "--version"}
 
 # ------------------------------------------- values that other code names files with
 
@@ -609,8 +543,7 @@ def _is_writing_mode(value) -> bool:
 def _of_os_path(code, name: str, args: list):
     if name in ("exists", "isfile", "isdir", "lexists", "islink"):
         return _asked(code, name, text_of(args[0]) if args else UNKNOWN)
-    folder, home = code.effects.folder, code.home()
-    return spread(lambda *given: path_function(name, list(map(text_of, given)), folder, home), *args)
+    return path_function(name, list(map(text_of, args)), code.effects.folder, code.home())
 
 
 def _asked(code, name: str, path: str):
@@ -638,7 +571,7 @@ def _shown(value) -> str:
 
 
 def _path(code, a):
-    return spread(lambda *parts: Path(tidy(join(*map(text_of, parts)))), *(a.given or ["."]))
+    return Path(tidy(join(*map(text_of, a.given or ["."]))))
 
 
 def _as_list(code, a):
@@ -652,12 +585,10 @@ def _as_list(code, a):
 def _sorted(code, a):
     value = _as_list(code, a)
     code.hand_over(a.named.values())
-    if isinstance(value, list) and is_plain(value) and "key" not in a.named:
-        try:
-            return sorted(value, reverse=bool(a.named.get("reverse")))
-        except TypeError:
-            return value
-    return value
+    try:
+        return sorted(value) if type(value) is list and is_plain(value) and not a.named else value
+    except TypeError:
+        return value
 
 
 def _as_dict(code, a):
@@ -671,7 +602,7 @@ def _as_dict(code, a):
 def _enumerated(code, a):
     value, start = a.get(0), a.get(1, "start", 0)
     if isinstance(value, DiskFiles):
-        return DiskFiles(value.root, (ANY, value.element), value.listed)
+        return DiskFiles(value.root, (ANY, value.element))
     items = elements(value)
     if isinstance(items, SomeFiles):
         return SomeFiles([(ANY, one) for one in items])
@@ -684,38 +615,11 @@ def _zipped(code, a):
 
 
 def _mapped(code, a):
-    function, value = a.get(0), a.get(1)
-    if isinstance(value, DiskFiles):
-        return DiskFiles(
-            value.root, code.in_loop(value, lambda: code.call(function, [value.element], {})), value.listed
-        )
-    items = elements(value)
+    items = elements(a.get(1))
     if items is None or len(a.given) > 2:
         code.hand_over(a.given)
         return ANY
-    return type(items)([code.call(function, [one], {}) for one in items])
-
-
-def _filtered(code, a):
-    function, items = a.get(0), _as_list(code, Arguments(a.given[1:], {}))
-    if not isinstance(items, list):
-        code.hand_over([function])
-        return items
-    return type(items)(
-        [one for one in items if truth(one if function is None else code.call(function, [one], {})) is not False]
-    )
-
-
-def _next(code, a):
-    items = elements(a.get(0))
-    return items[0] if items and not isinstance(items, SomeFiles) else ANY
-
-
-def _one_of(code, a):
-    code.hand_over(a.named.values())
-    value = a.get(0) if len(a.given) == 1 else list(a.given)
-    items = elements(value)
-    return choice(items) if items and not isinstance(items, SomeFiles) else ANY
+    return type(items)([code.call(a.get(0), [one], {}) for one in items])
 
 
 def _range(code, a):
@@ -733,41 +637,14 @@ def _length(code, a):
 
 
 def _as_text(code, a):
-    return spread(lambda one: ANY if isinstance(one, (list, dict, tuple)) else text_of(one), a.get(0, default=""))
+    value = a.get(0, default="")
+    return ANY if isinstance(value, (list, dict, tuple)) else text_of(value)
 
 
 def _as_number(code, a):
     value = a.get(0)
-    try:
-        return int(value) if isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < 20) else ANY
-    except (ValueError, OverflowError):
-        return ANY
-
-
-def _character(code, a):
-    value = a.get(0)
-    return chr(value) if isinstance(value, int) and 0 < value < 0xD800 else ANY
-
-
-def _is_a(code, a):
-    value, kind = a.get(0), a.get(1)
-    known = isinstance(kind, LibraryName) and kind.dotted in ("str", "list", "dict", "tuple", "int") and is_plain(value)
-    return type(value).__name__ == kind.dotted if known else ANY
-
-
-def _all_or_any(decides: bool):
-    def answer(code, a):
-        answers = [truth(one) for one in elements(a.get(0)) or [ANY]]
-        return decides if decides in answers else ANY if None in answers else not decides
-
-    return answer
-
-
-def _line_read(code, a):
-    if not isinstance(code.stdin, str):
-        return ANY
-    line, _, code.stdin = code.stdin.partition("\n")
-    return line
+    known = isinstance(value, (int, float)) or (isinstance(value, str) and value.isdecimal() and len(value) < 20)
+    return int(value) if known else ANY
 
 
 def _json_read(code, a):
@@ -780,18 +657,6 @@ def _json_read(code, a):
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return ANY
-
-
-def _words_split(code, a):
-    source = a.get(0)
-    if not isinstance(source, str) or not is_known(source):
-        return ANY
-    import shlex
-
-    try:
-        return shlex.split(source)
-    except ValueError:
         return ANY
 
 
@@ -809,14 +674,6 @@ def _module(code, a):
     return LibraryName(ANYTHING)
 
 
-def _searched(place: int):
-    return lambda code, a: code.search.append(text_of(a.get(place)))
-
-
-def _quoted(code, a):
-    return repr(a.get(0)) if is_plain(a.get(0)) else ANY
-
-
 # ------------------------------------------------------- files that only the disk knows
 
 
@@ -824,7 +681,7 @@ def _glob(code, a):
     if a.get(99, "root_dir") is not None:
         return ANY
     deep = truth(a.get(99, "recursive", False)) is not False
-    return spread(lambda one: _globbed(code, text_of(one), "", False, deep), a.get(0, "pathname", ANY))
+    return _globbed(code, text_of(a.get(0, "pathname", ANY)), "", False, deep)
 
 
 def _globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = True):
@@ -841,7 +698,7 @@ def _globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = 
     if not parts:
         return [Path(tidy(folder)) if as_paths else folder]
     fits = _fitting(parts, recursive, as_paths)
-    return _found(code, base, folder, fits, recursive and "**" in parts, Path if as_paths else str)
+    return _found(code, base, folder, fits, Path if as_paths else str)
 
 
 def _entries(code, folder: str, as_paths: bool, only_names: bool = False):
@@ -849,12 +706,11 @@ def _entries(code, folder: str, as_paths: bool, only_names: bool = False):
     base = absolute(code.effects.folder, folder)
     if base is None:
         return ANY
-    return _found(
-        code, base, "" if only_names else folder, lambda inside: len(inside) == 1, False, Path if as_paths else str
-    )
+    spelled = "" if only_names else folder
+    return _found(code, base, spelled, lambda inside: len(inside) == 1, Path if as_paths else str)
 
 
-def _found(code, base: str, folder: str, fits, deep: bool, kind):
+def _found(code, base: str, folder: str, fits, kind):
     """The files under absolute `base`, spelled `folder`, whose parts inside of it `fits`; each is a `kind`."""
 
     def spelled(inside: list):
@@ -869,7 +725,7 @@ def _found(code, base: str, folder: str, fits, deep: bool, kind):
     if code.only:
         return SomeFiles(map(spelled, candidates(code.only)))
     mark = code.effects.call.walk.mark(Found(base, lambda path: bool(candidates(path))))
-    return DiskFiles(base, kind(mark), lambda: _listed(base, deep))
+    return DiskFiles(base, kind(mark))
 
 
 def _walked(code, folder: str):
@@ -880,7 +736,7 @@ def _walked(code, folder: str):
     start = base.rstrip("/") + "/"
     if not code.only:
         mark = code.effects.call.walk.mark(Found(base, lambda path: path.startswith(start)))
-        return DiskFiles(base, (UNKNOWN, [mark], [mark]), lambda: _listed(base, True))
+        return DiskFiles(base, (UNKNOWN, [mark], [mark]))
     found, above = SomeFiles(), folder
     inside = code.only[len(start) :].split("/") if code.only.startswith(start) else []
     for place, name in enumerate(inside):
@@ -905,19 +761,6 @@ def _fitting(parts: list, recursive: bool, with_hidden: bool):
     return fits if len(parts) <= 12 else lambda inside: False
 
 
-def _listed(base: str, deep: bool) -> list:
-    """Files under `base` that are there now, one more than `MOST_LISTED` at most; caches are passed over."""
-    found: list = []
-    for above, folders, names in os.walk(base):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
-        found += [join(above, name) for name in sorted(names)]
-        if len(found) > MOST_LISTED:
-            break
-        if not deep and above.count("/") - base.count("/") > 2:
-            folders[:] = []
-    return found[: MOST_LISTED + 1]
-
-
 GIVES = {
     **dict.fromkeys(
         ("tempfile.NamedTemporaryFile", "tempfile.TemporaryFile", "tempfile.SpooledTemporaryFile"),
@@ -933,7 +776,7 @@ GIVES = {
     "pathlib.Path.home": lambda code, a: Path(code.home()),
     "pathlib.Path.cwd": lambda code, a: Path(code.effects.folder or UNKNOWN),
     "os.getcwd": lambda code, a: code.effects.folder or ANY,
-    "os.fspath": lambda code, a: spread(text_of, a.get(0)),
+    "os.fspath": lambda code, a: text_of(a.get(0)),
     "os.getenv": _variable,
     "os.environ.get": _variable,
     "os.listdir": lambda code, a: _entries(code, text_of(a.get(0, "path", ".")), False, True),
@@ -942,38 +785,25 @@ GIVES = {
     "glob.glob": _glob,
     "list": _as_list,
     "iter": _as_list,
+    "reversed": _as_list,
     "set": _as_list,
     "frozenset": _as_list,
     "dict.fromkeys": _as_list,
     "tuple": _as_list,
     "dict": _as_dict,
     "sorted": _sorted,
-    "reversed": lambda code, a: _as_list(code, a)[::-1] if isinstance(a.get(0), (list, tuple)) else _as_list(code, a),
     "enumerate": _enumerated,
     "zip": _zipped,
     "map": _mapped,
-    "filter": _filtered,
-    "next": _next,
-    "min": _one_of,
-    "max": _one_of,
     "range": _range,
     "len": _length,
     "str": _as_text,
     "int": _as_number,
-    "chr": _character,
-    "repr": _quoted,
-    "isinstance": _is_a,
-    "all": _all_or_any(False),
-    "any": _all_or_any(True),
-    "input": _line_read,
     "json.loads": _json_read,
     "json.load": _json_read,
-    "shlex.split": _words_split,
     "compile": lambda code, a: a.get(0, "source"),
     "__import__": _module,
     "importlib.import_module": _module,
     "asyncio.run": lambda code, a: a.get(0),
-    "sys.path.insert": _searched(1),
-    "sys.path.append": _searched(0),
     **dict.fromkeys(("exit", "quit", "sys.exit", "os._exit", "os.abort"), lambda code, a: code.leave()),
 }

@@ -13,7 +13,6 @@ from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 LONGEST = 64 * 1024  # characters of a text
 MOST = 300  # elements of a list
-MOST_CHOICES = 12
 
 
 class Unknown:
@@ -35,15 +34,6 @@ class Path:
 
     def __init__(self, text: str):
         self.text = text
-
-
-class Choice:
-    """One of `values`; which one, a run would tell."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: list):
-        self.values = values
 
 
 class LibraryName:
@@ -76,19 +66,13 @@ class Function:
 
 
 class OpenFile:
-    """An open file: its `path`, and what reading it gives (`ANY`: not known)."""
+    """An open file, or what a command prints: its `path`, and what reading it gives (`ANY`: not known)."""
 
     __slots__ = ("path", "text")
 
     def __init__(self, path: str, text=ANY):
         self.path = path
         self.text = text
-
-
-class Archive:
-    """An open zip or tar file."""
-
-    __slots__ = ()
 
 
 class Database:
@@ -100,27 +84,14 @@ class Database:
         self.path = path
 
 
-class Finished:
-    """What ``subprocess.run`` gives; `output`: a text, or `ANY`."""
-
-    __slots__ = ("output",)
-
-    def __init__(self, output):
-        self.output = output
-
-
 class DiskFiles:
-    """Files at and under absolute `root` that a loop goes over, each of which is `element`, a value with a mark.
+    """Files at and under absolute `root` that a loop goes over, any of which is `element`, a value with a mark."""
 
-    `listed()`: some paths that are there now.
-    """
+    __slots__ = ("root", "element")
 
-    __slots__ = ("root", "element", "listed")
-
-    def __init__(self, root: str, element, listed):
+    def __init__(self, root: str, element):
         self.root = root
         self.element = element
-        self.listed = listed
 
 
 class SomeFiles(list):
@@ -176,21 +147,15 @@ def is_plain(value) -> bool:
 
 def truth(value):
     """True, False, or None where that is not known."""
-    if isinstance(value, Choice):
-        answers = {truth(one) for one in value.values}
-        return answers.pop() if len(answers) == 1 else None
-    if isinstance(value, (str, SomeFiles)):
-        return None if value and (isinstance(value, list) or not is_known(value)) else bool(value)
-    if value is None or isinstance(value, (bool, int, float, bytes, list, tuple, dict)):
+    if isinstance(value, SomeFiles) or (isinstance(value, str) and not is_known(value)):
+        return None
+    if value is None or isinstance(value, (str, bool, int, float, bytes, list, tuple, dict)):
         return bool(value)
     return True if isinstance(value, (Path, OpenFile, Function, LibraryName)) else None
 
 
 def elements(value):
     """What going through `value` gives, as a list, or None where that is not known."""
-    if isinstance(value, Choice):
-        parts = [elements(one) for one in value.values]
-        return None if None in parts else [one for part in parts for one in part]
     if isinstance(value, OpenFile):
         return value.text.splitlines(True) if isinstance(value.text, str) and is_known(value.text) else None
     if isinstance(value, (list, tuple, dict)) or (isinstance(value, str) and is_known(value)):
@@ -198,38 +163,11 @@ def elements(value):
     return None
 
 
-def alternatives(value) -> list:
-    """The values that `value` may be."""
-    return value.values if isinstance(value, Choice) else [value]
-
-
-def choice(values):
-    """One value for those in `values`."""
-    found: list = []
-    for value in values:
-        for one in alternatives(value):
-            if not any(one is other or same(one, other) for other in found):
-                found.append(one)
-    if not found or len(found) > MOST_CHOICES:
-        return ANY
-    return found[0] if len(found) == 1 else Choice(found)
-
-
 def same(left, right) -> bool:
     """Whether both are known and equal."""
     if isinstance(left, Path) and isinstance(right, Path):
         return left.text == right.text
     return type(left) is type(right) and is_plain(left) and is_plain(right) and left == right
-
-
-def spread(function, *values):
-    """`function` of every combination of what `values` may be."""
-    rows: list = [[]]
-    for value in values:
-        rows = [[*row, one] for row in rows for one in alternatives(value)]
-        if len(rows) > MOST_CHOICES:
-            return ANY
-    return function(*rows[0]) if len(rows) == 1 else choice([function(*row) for row in rows])
 
 
 # Operators
@@ -329,8 +267,9 @@ def text_method(text: str, name: str, args: list, named: dict):
         return ANY
     if name == "format" and _is_wide(text):
         return ANY
-    if name == "replace" and len(args) > 1 and isinstance(args[0], str) and isinstance(args[1], str):
-        if len(args[1]) * (text.count(args[0]) if args[0] else len(text) + 1) > LONGEST:
+    if name == "replace" and len(args) > 1 and all(isinstance(one, str) for one in args[:2]):
+        count = text.count(args[0]) if args[0] else len(text) + 1
+        if len(args[1]) * count > LONGEST:
             return ANY
     try:
         return bounded(getattr(text, name)(*args, **named))
