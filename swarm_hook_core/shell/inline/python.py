@@ -288,11 +288,13 @@ class Code:
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
-        path = os.path.join(os.path.dirname(self.file) if self.file else self.effects.folder or "/", first)
-        if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.contents):
-            self.effects.guess_code()
-        elif os.path.isfile(path + ".py") or os.path.isdir(path):
-            self.effects.runs_project()
+        here = os.path.dirname(self.file) if self.file else self.effects.folder
+        more = [absolute(self.effects.folder, one or ".") for one in text_of(self.variable("PYTHONPATH")).split(":")]
+        for path in [os.path.join(folder, first) for folder in (here, *more) if folder]:
+            if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.contents):
+                self.effects.guess_code()
+            elif os.path.isfile(path + ".py") or os.path.isdir(path):
+                self.effects.runs_project()
 
     # ------------------------------------------------------------- statements
 
