@@ -71,3 +71,36 @@ def split(words, short="", long=(), optional="", stop_early=False) -> Options:
                 break
             given.setdefault(name, []).append(None)
     return Options(operands, given)
+
+
+def split_one_dash(words, valued, known=(), most_take=False) -> Options:
+    """Split `words` of a program whose long options have one dash, so that letters are not put together (gcc, go).
+
+    `valued`: options that take a value, from the next word or behind ``=``; those of one letter also right behind it.
+    `known`: other options. `most_take`: one that is in neither takes the next word, too (ffmpeg).
+    """
+    operands: list = []
+    given: dict = {}
+    words = list(words)
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            operands += words[at:]
+            break
+        if word == "-" or word[:1] != "-":
+            operands.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        if name not in valued and name not in known:
+            other = name[1:] if name[:2] == "--" else "-" + name
+            if other in valued or other in known:
+                name = other
+            elif name[:2] in valued:
+                name, equals, value = name[:2], "=", word[2:]
+        if not equals and (name in valued or (most_take and name not in known)) and at < len(words):
+            value, equals = words[at], "="
+            at += 1
+        given.setdefault(name, []).append(value if equals else None)
+    return Options(operands, given)

@@ -12,11 +12,6 @@ SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports w
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
 _ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
-# Families whose entries deal with all their outputs, or whose words are another command's.
-_NAME_THEIR_OUTPUTS = frozenset(
-    "archives awk copies editors files git interpreters listers patch perl searchers sed wrappers".split()
-)
-_WITH_SUBCOMMANDS = frozenset("files packages projects transfer".split())
 # What nearly every program calls the subcommands that only look.
 _LOOKS = frozenset(
     "list ls show status st info search describe log logs diff view ping devices policy whoami doctor query tree top ps"
@@ -91,10 +86,12 @@ def _program(walk, scope, words):
         script = _script_text(walk, scope, name, call.name)
         if script is not None:
             return _own_shell(walk, scope, script, words)
-    from swarm_hook_core.shell.programs import FAMILY_OF
-
-    does = _loaded(walk, call.name)
-    if does is None or (name.startswith(".") and call.name in _COMMON_NAMES) or _is_a_script_called_so(name, does):
+    program = _loaded(walk, call.name)
+    if (
+        program is None
+        or (name.startswith(".") and call.name in _COMMON_NAMES)
+        or _is_a_script_called_so(name, program)
+    ):
         if "/" not in name and (words[1:] in _ASKS_WHAT_IT_IS or words[2:] == ["--help"]):
             return None
         if "/" not in name and (words[1:2] == ["--list"] or words[1:] == ["-l"] or _LOOKS.intersection(words[1:2])):
@@ -103,37 +100,28 @@ def _program(walk, scope, words):
             call.guess(_unknown(walk, scope, name))
         _name_outputs(call)
         return None
-    family = FAMILY_OF.get(call.name, "")
-    if family == "wrappers":  # those run what may take long
-        does(call)
+    if program.module == "wrappers":  # those run what may take long
+        program.does(call)
         return call.output
     if call.name in walk.met:
-        _do(call, does, family)
+        _do(call, program)
         return call.output
     walk.met.add(call.name)
     before, start = walk.end, time.thread_time()
     walk.end += SECONDS_TO_LOAD  # it may import what it needs
     try:
-        _do(call, does, family)
+        _do(call, program)
     finally:
         walk.end = before + min(SECONDS_TO_LOAD, time.thread_time() - start)
     return call.output
 
 
-def _do(call, does, family: str) -> None:
-    """What the entry of a program says that it does, and what any program does where its entry is silent."""
-    effects = call.walk.effects
-    before, guesses = effects.size, len(effects.guesses)
-    does(call)
-    if any(word[:1] == "-" for word in call.words):
-        if family not in _NAME_THEIR_OUTPUTS:
-            _name_outputs(call)
-        elif family == "interpreters" and len(effects.guesses) > guesses:  # a script that nobody read
-            _name_outputs(call, _after_script(call.words))
-    if effects.size > before or effects.runs or not call.words or family in _NAME_THEIR_OUTPUTS - {"files"}:
-        return
-    if family in _WITH_SUBCOMMANDS or any(word[:2] == "--" for word in call.words):
-        _by_default(call.walk).doubt_silence(call)
+def _do(call, program) -> None:
+    """What the program does; and, of a script that nobody read, what its options name."""
+    guesses = len(call.walk.effects.guesses)
+    program.does(call)
+    if program.module == "interpreters" and len(call.walk.effects.guesses) > guesses:
+        _name_outputs(call, _after_script(call.words))
 
 
 def _after_script(words):
@@ -143,33 +131,28 @@ def _after_script(words):
 
 
 def _name_outputs(call, words=None) -> None:
-    _by_default(call.walk).name_outputs(call, words)
-
-
-def _by_default(walk):
-    """``programs.outputs_by_default``; what importing it takes is not held against the script."""
+    """``undeclared.name_outputs``; what importing it takes is not held against the script."""
     before = time.thread_time()
-    from swarm_hook_core.shell.programs import outputs_by_default
+    from swarm_hook_core.shell.programs.undeclared import name_outputs
 
-    walk.end += time.thread_time() - before
-    return outputs_by_default
+    call.walk.end += time.thread_time() - before
+    name_outputs(call, words)
 
 
-def _is_a_script_called_so(name: str, does) -> bool:
+def _is_a_script_called_so(name: str, program) -> bool:
     """Whether `name` is a file of the project that has the name of a program which writes nothing: ``./info``."""
-    from swarm_hook_core.shell.programs import reads
-
-    return does is reads and "/" in name and name[0] != "/" and "/.bin/" not in name and "venv/" not in name
+    reads = program.reads and not program.module
+    return reads and "/" in name and name[0] != "/" and "/.bin/" not in name and "venv/" not in name
 
 
 def _loaded(walk, name: str):
-    """``programs.program``; what importing a family takes is not held against the script."""
+    """``programs.program``; what importing it takes is not held against the script."""
     from swarm_hook_core.shell.programs import program
 
     before = time.thread_time()
-    does = program(name)
+    found = program(name)
     walk.end += time.thread_time() - before
-    return does
+    return found
 
 
 def _own_shell(walk, scope, text: str, words: list[str]):
@@ -189,9 +172,10 @@ def _unknown(walk, scope, name: str) -> str:
 
 def _script_text(walk, scope, name: str, base: str):
     """The text of the shell script that command `name` runs, or None."""
-    from swarm_hook_core.shell.programs import FAMILY_OF
+    from swarm_hook_core.shell.programs import program
 
-    if base in FAMILY_OF and base not in _COMMON_NAMES:
+    known = program(base)
+    if known is not None and (known.module or not known.reads) and base not in _COMMON_NAMES:
         return None
     stream = walk.text_of(name, scope.folder)
     if stream is None or stream.text is None or not is_known(stream.text):

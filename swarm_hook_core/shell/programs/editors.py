@@ -305,28 +305,8 @@ def _symbols(text: str) -> list[str]:
     return text.split()
 
 
-def _window(call) -> None:
-    """An editor that waits for keys: the agent cannot type into it, a person may."""
-    if call.words[:1] and call.words[0] in (
-        "--version",
-        "-h",
-        "--help",
-        "-V",
-        "--list-extensions",
-        "--install-extension",
-    ):
-        return
-    for word in call.words:
-        if not word.startswith(("-", "+")):
-            maybe(call, word)
-
-
 RUN = {
-    **{name: _ed for name in ("ed", "red")},
-    **{name: _vim for name in ("ex", "vi", "vim", "nvim", "view", "rvim", "gvim", "mvim")},
-    **{name: _emacs for name in ("emacs", "emacsclient")},
-    **{
-        name: _window
-        for name in ("nano", "pico", "micro", "hx", "joe", "kak", "mcedit", "code", "subl", "zed", "cursor")
-    },
+    **dict.fromkeys(("ed", "red"), _ed),
+    **dict.fromkeys(("ex", "vi", "vim", "nvim", "view", "rvim", "gvim", "mvim"), _vim),
+    **dict.fromkeys(("emacs", "emacsclient"), _emacs),
 }

@@ -12,10 +12,6 @@ LONGEST_TEXT = 64 * 1024  # characters
 LONGEST_FLAGS = 5  # characters of a number's form in printf
 
 
-def _nothing(_call) -> None:
-    """Prints what nobody can know."""
-
-
 def _silent(call) -> None:
     call.says("")
 
@@ -277,6 +273,4 @@ RUN = {
     **dict.fromkeys(("realpath", "readlink", "grealpath", "greadlink"), _realpath),
     "seq": _seq,
     **dict.fromkeys(("true", "false", "test", "["), _silent),
-    # swarm-mcp: `restore` writes files, when somebody was told to bring them back.
-    **dict.fromkeys(("which", "type", "hostname", "whoami", "id", "uname", "date", "gdate", "swarm-mcp"), _nothing),
 }

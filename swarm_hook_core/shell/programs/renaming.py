@@ -2,6 +2,10 @@
 
 import os
 
+from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.places import seen
+
 LONGEST_NAME = 300  # characters that an expression is tried on
 LONGEST_CODE = 120
 MOST_TRIES = 100_000  # of a pattern on a name, at the worst
@@ -181,3 +185,33 @@ def _range(text: str):
             out.append(letter)
             at += 1
     return "".join(out)
+
+
+def _rename(call) -> None:
+    """Two programs have this name: perl's (``rename 's/a/b/' files``) and util-linux's (``rename a b files``)."""
+    options = split(call.words, "e", ("--expr", "--expression"))
+    if options.has("-n", "--nono", "--no-act", "--just-print", "--dry-run", "-V", "--version", "-h", "--help"):
+        return
+    operands = list(options.operands)
+    codes = options.values("-e", "--expr", "--expression") or operands[:1]
+    if options.has("-e", "--expr", "--expression"):
+        new_name = in_perl(codes, options)
+    elif codes and is_perl(codes[0]):
+        new_name, operands = in_perl(codes, options), operands[1:]
+    else:
+        new_name, operands = in_words(operands[:2], options), operands[2:]
+    for word in operands:
+        path = seen(call, word)
+        if path is not None and call.walk.is_missing(path):
+            continue
+        new = new_name(word) if is_known(word) else None
+        if new == word:
+            continue
+        call.write(word)
+        if new is None:
+            call.guess("renames files", os.path.dirname(word) or None)
+        else:
+            call.write(new)
+
+
+RUN = dict.fromkeys(("rename", "prename", "rename.ul", "file-rename", "perl-rename"), _rename)

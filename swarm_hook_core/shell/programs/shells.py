@@ -4,7 +4,7 @@ import os
 
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.programs.outputs_by_default import name_outputs
+from swarm_hook_core.shell.programs.undeclared import name_outputs
 from swarm_hook_core.shell.running import is_shell_script
 
 

@@ -290,11 +290,10 @@ def _xargs(call) -> None:
 
 def _only_reads(words) -> bool:
     """Whether the command is one that writes nothing, so that it is no matter how often it runs, on what."""
-    from swarm_hook_core.shell.programs import FAMILY_OF
-    from swarm_hook_core.shell.programs.readers import NAMES
+    from swarm_hook_core.shell.programs import program
 
-    name = words[0].rpartition("/")[2] if words else ""
-    return name in NAMES or FAMILY_OF.get(name) in ("searchers", "listers")
+    known = program(words[0].rpartition("/")[2]) if words else None
+    return known is not None and known.reads
 
 
 def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:

@@ -2,10 +2,10 @@
 
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.programs.outputs_by_default import doubt_silence, name_outputs
 from swarm_hook_core.shell.programs.places import cannot_tell, exists
 from swarm_hook_core.shell.programs.shells import RUN as SHELLS
 from swarm_hook_core.shell.programs.spreaders import RUN as SPREADERS
+from swarm_hook_core.shell.programs.undeclared import name_outputs
 
 # Program -> (short options with a value, long ones, operands before the command).
 _BEFORE = {
@@ -178,23 +178,6 @@ def _nix_shell(call) -> None:
             call.walk.nested(words[words.index(option) + 1], call.folder)
 
 
-def _direnv(call) -> None:
-    if call.words[:1] == ["exec"] and len(call.words) > 2:
-        call.run(call.words[2:], call.stdin)
-    else:
-        doubt_silence(call)
-
-
-def _mise(call) -> None:
-    """mise, asdf, devbox: `exec -- command`; their own tasks are the project's code."""
-    if call.words[:1] and call.words[0] in ("exec", "x") and "--" in call.words:
-        call.run(call.words[call.words.index("--") + 1 :], call.stdin)
-    elif call.words[:1] and call.words[0] in ("run", "r"):
-        call.runs_project()
-    elif call.words:
-        doubt_silence(call)
-
-
 def _ssh(_call) -> None:
     """What it runs, runs elsewhere."""
 
@@ -291,8 +274,6 @@ RUN = {
     "hyperfine": _hyperfine,
     "busybox": _busybox,
     "nix-shell": _nix_shell,
-    "direnv": _direnv,
-    **dict.fromkeys(("mise", "asdf", "devbox"), _mise),
     **dict.fromkeys(("ssh", "mosh"), _ssh),
     "chroot": _chroot,
     **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose", "podman-compose"), _docker),

@@ -13,7 +13,8 @@ import zipfile
 import pytest
 
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.programs import FAMILIES
+from swarm_hook_core.shell.programs import engine, functions, table
+from swarm_hook_core.shell.programs.languages import LANGUAGES
 
 DIFF = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-alpha\n+changed\n"
 CONTEXT = (
@@ -421,7 +422,33 @@ def _is_beside(name: str) -> bool:
     return name.endswith((".rej", ".orig"))
 
 
-def test_families_and_their_functions_agree():
-    for family, names in FAMILIES.items():
-        module = __import__(f"swarm_hook_core.shell.programs.{family}", fromlist=["RUN"])
-        assert set(names.split()) == set(module.RUN), family
+@pytest.mark.parametrize(("module", "names"), LANGUAGES.items())
+def test_a_language_has_a_function_for_each_of_its_names(module, names):
+    run = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=["RUN"]).RUN
+    assert set(names.split()) == set(run)
+    assert not table.ROW_OF.keys() & run.keys()
+
+
+def cases(row):
+    yield row
+    for case in row.cases:
+        yield from cases(case)
+
+
+def test_rows_say_what_the_engine_knows():
+    kinds = {"", "=", "?", "=FILE", "=DIR", "=INSTEAD", "=IN", "?=IN"}
+    for name in table.ROW_OF:
+        for case in cases(engine.read(table.lines_of(name))):
+            assert set(case.options.values()) <= kinds, name
+            assert not [option for option in case.options if option[0] != "-" and name != "dd"], name
+            for verb, targets in case.effects:
+                assert bool(targets) == (verb not in ("project", "put", "passes", "passes-names")), name
+                odd = [one for one in targets if one[-1] == "=" or one.count("{") != one.count("}")]
+                assert verb == "guess" or not odd, name
+                assert verb != "do" or callable(getattr(functions, targets[0])), name
+
+
+def test_no_program_has_two_rows():
+    heads = [line.partition(":")[0].split() for line in table.TABLE.split("\n") if line[:1] not in ("", " ", "#")]
+    assert sum(map(len, heads)) == len(table.ROW_OF)
+    assert max(map(len, table.TABLE.split("\n"))) <= 120

@@ -1,0 +1,463 @@
+"""Reads a row of the `table` and a command, and says through the `Call` what the command writes.
+
+The language of the rows is described at the top of the table.
+"""
+
+import os
+
+from swarm_hook_core.shell.model import Stream, is_known
+from swarm_hook_core.shell.options import Options, split, split_one_dash
+from swarm_hook_core.shell.programs.places import (
+    cannot_tell,
+    directly_in,
+    exists,
+    fixed_part,
+    is_file,
+    is_folder,
+    is_pattern,
+    matching,
+    put,
+    seen,
+    with_endings,
+)
+from swarm_hook_core.shell.programs.table import KINDS
+from swarm_hook_core.shell.programs.undeclared import name_outputs, says_that_it_writes
+
+_CONDITIONS = ("unless", "only")
+_LISTS = ("default", "skip", "drop", "needs")
+_FLAGS = ("onedash", "valued", "strict", "reads", "nothing")
+_EFFECTS = frozenset("write existing mark tree maybe over flat run put project passes passes-names do guess".split())
+_ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
+
+
+class Case:
+    """A row, or one of the cases below it.
+
+    whens    subcommands and options of which one must be there; of a row: its names
+    adds     whether its effects come on top of what else happens, instead of in its place
+    options  spelling -> what is after ``=``: empty for a switch, ``=`` for any value
+    words    what follows ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``
+    flags    ``onedash``, ``valued``, ``strict``
+    effects  (word, its targets), in order
+    cases    the Cases below it
+    """
+
+    __slots__ = ("whens", "adds", "options", "words", "flags", "effects", "cases")
+
+    def __init__(self, whens, spec: str, cases):
+        self.adds = whens[0] == "+"
+        self.whens = whens[self.adds :]
+        self.options: dict = {}
+        self.words: dict = {name: [] for name in (*_CONDITIONS, *_LISTS)}
+        self.flags: set = set()
+        self.effects: list = []
+        self.cases = cases
+        before, guess, why = f" {spec} ".partition(" guess ")
+        taken = None
+        for word in before.split():
+            if word in _EFFECTS:
+                taken = []
+                self.effects.append((word, taken))
+            elif word in self.words:
+                taken = self.words[word]
+            elif word in _FLAGS:
+                self.flags.add(word)
+                taken = None
+            elif taken is None or (word[-1] in "=?" and word[0] == "-"):
+                self._declare(word)
+            else:
+                taken += word.split(",") if taken is self.words["drop"] else [word]
+        if guess:
+            self.effects.append(("guess", [why.strip()]))
+        asked = [*self.words["unless"], *self.words["only"], *(one for case in cases for one in case.whens)]
+        for one in asked:
+            if one[0] == "-" and "=" not in one:
+                self.options.setdefault(one, "")
+
+    def _declare(self, word: str) -> None:
+        """Take up ``-abc,--name=FILE``."""
+        at = word.find("=") if "=" in word else len(word)
+        spellings, kind = word[:at], word[at:]
+        if spellings.endswith("?"):
+            spellings, kind = spellings[:-1], "?" + kind
+        for spelling in spellings.split(","):
+            if spelling[:1] == "-" and spelling[1:2] != "-" and "onedash" not in self.flags:
+                self.options.update(("-" + letter, kind) for letter in spelling[1:])
+            else:
+                self.options[spelling] = kind
+
+    @property
+    def verbs(self) -> list:
+        """Its whens that are subcommands."""
+        return [one for one in self.whens if one[0] not in "-<"]
+
+
+def read(lines: list) -> Case:
+    """The Case of the row that `lines` are: (indentation, names, words), the first of them the row itself."""
+    cases, at = [], 1
+    while at < len(lines):
+        end = at + 1
+        while end < len(lines) and lines[end][0] > lines[at][0]:
+            end += 1
+        cases.append(read(lines[at:end]))
+        at = end
+    _indentation, names, words = lines[0]
+    return Case(names.split(), words, cases)
+
+
+def follow(call, row: Case, functions) -> None:
+    """Say what `call` does, as its `row` has it; `functions(name)` is the function for a ``do name``."""
+    words = call.words[: call.words.index("--")] if "--" in call.words else call.words
+    if "--help" in words or "--version" in words or (len(words) == 1 and words[0] in _ONLY_ASKS):
+        return
+    if words[-1:] == ["-h"] and any(case.verbs for case in row.cases):
+        return
+    found = _Reading(call, row, functions)
+    if found.is_quiet:
+        return
+    before, ran = call.walk.effects.size, call.walk.effects.runs
+    found.name_declared()
+    if not found.is_spared:
+        if not found.replaced:
+            found.do(found.case)
+        for case in found.added:
+            found.do(case)
+    runs = call.walk.effects.runs != ran  # what is after `--` is for what it runs
+    name_outputs(call, call.words if runs else words, found.declared)
+    if found.unknown:
+        call.guess(f"{call.name} {call.walk.shown(found.unknown[:20])} is not known")
+    elif call.walk.effects.size == before and not runs:
+        option = says_that_it_writes(call.words, found.declared)
+        if option:
+            call.guess(f"`{option[:20]}` may write")
+
+
+class _Reading:
+    """A command, read by its row.
+
+    case      the Case that holds
+    added     Cases whose effects come on top
+    declared  spelling -> kind of all the options that the row and the case know
+    options   the arguments, parsed; without the subcommands, and what `skip` passes over
+    used      the subcommands that led there
+    unknown   a subcommand that the row does not have, or an option where it is `strict`; else empty
+    is_quiet  whether it is told to write nothing at all (``unless``)
+    is_spared whether it writes no more than its options name (``only``, ``needs``, an unknown subcommand)
+    replaced  whether an option names what is written in place of all else
+    """
+
+    def __init__(self, call, row: Case, functions):
+        self.call = call
+        self.functions = functions
+        self.declared: dict = {}
+        self.flags = row.flags
+        self.added: list = []
+        self.unknown = ""
+        self.is_quiet = self.is_spared = self.replaced = False
+        self.used = used = []
+        case = row
+        while True:
+            self._declare(case)
+            self.options = self._parsed(used, case)
+            if case.words["unless"] and self._meets(case.words["unless"]):
+                self.is_quiet = True
+            if case.words["only"] and not self._meets(case.words["only"]):
+                self.is_spared = True
+            self.added += [one for one in case.cases if one.adds and self._meets(one.whens)]
+            chosen = self._chosen(case, used)
+            if chosen is None:
+                break
+            case = chosen
+        for one in self.added:
+            self._declare(one)
+        if self.added:
+            self.options = self._parsed(used, case)
+        self.case = case
+        operands = self.options.operands
+        del operands[: int((case.words["skip"] or ["0"])[0])]
+        if not operands:
+            operands += case.words["default"]
+        if len(operands) < int((case.words["needs"] or ["0"])[0]):
+            self.is_spared = True
+        if "strict" in row.flags:
+            self.unknown = next((one for one in self.options.given if self._is_strange(one)), "")
+
+    def _declare(self, case: Case) -> None:
+        for spelling, kind in case.options.items():
+            if kind or spelling not in self.declared:
+                self.declared[spelling] = kind
+
+    def _is_strange(self, name: str) -> bool:
+        return name[:2] == "--" and name not in self.declared and name[1:] not in self.declared
+
+    def _parsed(self, used, case: Case) -> Options:
+        words = self.call.words
+        valued = [name for name, kind in self.declared.items() if kind and kind[0] == "="]
+        if "onedash" in self.flags:
+            switches = [name for name in self.declared if name not in valued]
+            options = split_one_dash(words, valued, switches, "valued" in self.flags)
+        else:
+            short = "".join(name[1] for name in valued if len(name) == 2)
+            loose = "".join(name[1] for name, kind in self.declared.items() if len(name) == 2 and kind[:1] == "?")
+            options = split(words, short, valued, loose)
+        stars = [name for name in valued if "*" in name]
+        keys = [name for name in valued if name[0] != "-"]
+        for name in list(options.given) if stars else ():
+            for star in stars:
+                if name != star and fits(name, star):
+                    options.given.setdefault(star, []).extend(options.given[name])
+        for word in list(options.operands) if keys else ():
+            key, equals, value = word.partition("=")
+            if equals and key in keys:
+                options.operands.remove(word)
+                options.given.setdefault(key, []).append(value)
+        for word in used:
+            if word in options.operands:
+                options.operands.remove(word)
+        if options.operands and any(fits(options.operands[0], one) for one in case.words["drop"]):
+            del options.operands[0]
+        return options
+
+    def _chosen(self, case: Case, used):
+        """The case below `case` that holds, or None. A subcommand that chose one is `used` up."""
+        operands = self.options.operands
+        verbs = operands[: 2 if self.call.words[:1] and self.call.words[0][:1] == "-" else 1]
+        other, asks = None, False
+        for below in case.cases:
+            if below.adds:
+                continue
+            if self._meets([one for one in below.whens if one[0] in "-<"]):
+                return below
+            for wanted in below.verbs:
+                asks = True
+                if wanted == "*":
+                    other = below
+                    continue
+                # An option that stands first may have taken the first of them.
+                verb = next((one for one in verbs if fits(one, wanted)), None)
+                if verb is not None:
+                    used.append(verb)
+                    return below
+        if other is not None and operands:
+            used.append(operands[0])
+            return other
+        if asks and operands and "--dry-run" not in self.call.words:
+            self.unknown, self.is_spared = operands[0], True
+        return None
+
+    def _meets(self, conditions) -> bool:
+        """Whether one of these options was given: by its name, with its value, or as a word of its own."""
+        given, words = self.options.given, self.call.words
+        for one in conditions:
+            if one in given or one in words or (one == "<" and self.call.stdin is not None):
+                return True
+            name, equals, value = one.partition("=")
+            if equals and value in given.get(name, ()):
+                return True
+        return False
+
+    # What it writes
+
+    def name_declared(self) -> None:
+        """What is named by options that the row declares."""
+        for name, kind in self.declared.items():
+            if kind not in ("=FILE", "=DIR", "=INSTEAD", "?=FILE"):
+                continue
+            for value in self.options.values(name):
+                if kind == "=DIR":
+                    self.one("maybe", value)
+                else:
+                    self.one("write", self.placed(value) if kind == "=INSTEAD" else value)
+                self.replaced = self.replaced or kind == "=INSTEAD"
+
+    @property
+    def folder(self) -> str:
+        """What its targets are seen from: the value of an option that says so, or empty."""
+        names = [name for name, kind in self.declared.items() if kind[-3:] == "=IN"]
+        return self.options.value(*names) or ""
+
+    def placed(self, word: str) -> str:
+        """`word`, seen from the folder that an option names."""
+        return os.path.join(self.folder, word) if self.folder and word != "-" else word
+
+    def do(self, case: Case) -> None:
+        """All effects of `case`."""
+        for verb, targets in case.effects:
+            if verb == "guess":
+                self.call.guess(targets[0], self.folder or None)
+            elif verb == "project":
+                words = self.call.words
+                if words[:1] not in (["help"], ["version"], ["-version"], ["-V"], ["--v"]) and words != ["-v"]:
+                    self.call.runs_project()
+            elif verb == "passes":
+                self.call.output = self.call.stdin
+            elif verb == "passes-names":
+                stream = self.call.stdin
+                if stream is not None and stream.found is not None and not self.options.operands:
+                    self.call.output = Stream(None, stream.found)
+            elif verb == "do":
+                self.functions(targets[0])(self.call, self, *targets[1:])
+            elif verb == "run":
+                words = [word for target in targets for word in self.words_of(target)]
+                self.call.run(words, self.call.stdin, self.folder or None)
+            elif verb in ("over", "flat"):
+                endings = [end for one in targets for end in KINDS.get(one, one).split() if end != "ANY"]
+                self.over([self.placed(word) for word in self.options.operands], tuple(endings), verb == "flat")
+            elif verb == "put":
+                self.put()
+            else:
+                self.targets(verb, targets)
+
+    def targets(self, verb: str, targets) -> None:
+        """`verb` for each of `targets`; of those with ``or`` between them the first that there is."""
+        had, alternative = True, False
+        for target in targets:
+            if target == "or":
+                alternative = True
+                continue
+            if alternative and had:
+                alternative = False
+                continue
+            root, mark, ending = target.rpartition("/*.")
+            words = self.words_of(root if mark else target)
+            had, alternative = bool(words), False
+            for word in words:
+                if mark:
+                    endings = with_endings(("." + ending,))
+                    self.call.tree(self.placed(word), endings if verb == "tree" else _possible(endings))
+                else:
+                    self.one(verb, self.placed(word))
+
+    def one(self, verb: str, word: str) -> None:
+        """`verb` for one file or folder."""
+        call = self.call
+        if not word or word == "-" or "://" in word or word.endswith(":-"):
+            return
+        if _counts(word):
+            call.tree(os.path.dirname(word) or ".", cannot_tell)
+        elif verb == "write":
+            call.write(word)
+        elif verb == "mark":
+            call.write(word, keeps_text=True)
+        elif verb == "tree":
+            call.tree(word)
+        elif verb == "maybe":
+            call.tree(word, cannot_tell)
+        elif not is_known(word) or exists(call, word) or seen(call, word) in call.walk.contents:
+            call.write(word)
+
+    def over(self, operands, endings, flat: bool) -> None:
+        """Go over `operands`: files as they are, in folders names with `endings`, patterns as the tool expands them."""
+        call = self.call
+        for word in operands:
+            if word == "-" or word.startswith("!"):
+                continue
+            word = word.removesuffix("/...") or "."
+            word = "." if word == "..." else word
+            if is_pattern(word) and not is_file(call, word) and not is_folder(call, word):
+                call.tree(fixed_part(word), matching(word, call.folder or "/") if call.folder else cannot_tell)
+            elif not is_folder(call, word):
+                call.write(word)
+            elif flat:
+                call.tree(word, directly_in(seen(call, word), lambda name: name.endswith(endings)))
+            else:
+                call.tree(word, with_endings(endings) if endings else cannot_tell)
+
+    def put(self) -> None:
+        """The operands but the last are brought to the last, a file or a folder of this machine."""
+        *sources, dest = self.options.operands or [""]
+        if not sources or "://" in dest or dest == "-" or is_remote(dest):
+            return
+        for source in sources:
+            name = source[source.index(":") + 1 :] if is_remote(source) else source
+            put(self.call, name or ".", dest, True if len(sources) > 1 else None)
+
+    # Words for targets
+
+    def words_of(self, target: str) -> list:
+        """The words that a target of the table stands for."""
+        before, opened, rest = target.partition("{")
+        if not opened:
+            return [target]
+        field, _, after = rest.partition("}")
+        return [before + word + end for word in self.field(field) for end in self.words_of(after)]
+
+    def field(self, text: str) -> list:
+        """What ``{text}`` stands for."""
+        if text == "url":
+            return self.addresses()
+        text, added, ending = text.partition("?")
+        change = next((one for one in ("//", "/.", "/", ".", ":") if text.endswith(one)), "")
+        selector = text[: len(text) - len(change)]
+        operands = self.options.operands
+        if selector == "":
+            words = operands
+        elif selector[0] == "-":
+            words = self.options.values(selector)
+        elif selector[0] == "*":
+            words = [word for word in operands if word.endswith(selector[1:])]
+        elif selector == "last":
+            words = operands[-1:]
+        elif selector[-1] == "-":
+            words = operands[int(selector[:-1]) - 1 :]
+        else:
+            words = operands[int(selector) - 1 :][:1]
+        words = [self.changed(word, change) for word in words if change != ":" or ":" in word]
+        if added:
+            words = [word if "." in os.path.basename(word) or not is_known(word) else word + ending for word in words]
+        return words
+
+    def changed(self, word: str, change: str) -> str:
+        """A part of `word`: ``.`` without its ending, ``/`` its last name, ``//`` its folder, ``:`` after a colon."""
+        if change == ":":
+            return word.rpartition(":")[2]
+        if change == "//":
+            return os.path.dirname(word) or "."
+        if change in ("/", "/."):
+            if word.rstrip("/").rpartition("/")[2] in ("", ".", ".."):
+                word = seen(self.call, word) or word
+            word = os.path.basename(word.rstrip("/"))
+        return os.path.splitext(word)[0] if change[-1:] == "." else word
+
+    def addresses(self) -> list:
+        """The file names that the operands, addresses, end in."""
+        names = []
+        for address in self.options.operands + self.options.values("--url"):
+            name = name_of(address)
+            if not is_known(name):
+                self.call.guess("a computed address", self.folder or None)
+            elif name and "=" not in address.partition("?")[0]:
+                names.append(name)
+        return names
+
+
+def name_of(address: str) -> str:
+    """The last name of an address, without what is asked of it; empty where it has none."""
+    rest = address.partition("?")[0].partition("#")[0].split("://", 1)[-1]
+    return os.path.basename(rest) if "/" in rest else ""
+
+
+def is_remote(word: str) -> bool:
+    """Whether `word` is ``host:path``."""
+    return word.find(":") > 0 and "/" not in word.partition(":")[0]
+
+
+def fits(text: str, pattern: str) -> bool:
+    """Whether `text` is `pattern`, which may have one ``*`` in it."""
+    before, star, after = pattern.partition("*")
+    if not star:
+        return text == pattern
+    return text.startswith(before) and text.endswith(after) and len(text) >= len(before) + len(after)
+
+
+def _counts(word: str) -> bool:
+    """Whether a number is put into the name for each of many files: ``frame%03d.png``, curl's ``#1``."""
+    for mark in "%#":
+        after = word.partition(mark)[2]
+        if after[:1].isdigit() or (mark == "%" and after[:1] == "d"):
+            return True
+    return False
+
+
+def _possible(admits):
+    return lambda path: None if admits(path) else False

@@ -1,0 +1,274 @@
+"""What a row of the table cannot say: the few programs that need a function (``do name``).
+
+Each gets the call, the reading of its row (its options, and the words that targets stand for), and the words that
+stand behind its name in the row.
+"""
+
+import os
+
+from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.programs.engine import name_of
+from swarm_hook_core.shell.programs.languages import MODULE_OF
+from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
+from swarm_hook_core.shell.programs.table import ROW_OF
+
+MOST_PIECES = 700  # of a file that is split, that are named one by one
+LONGEST_SQL = 32 * 1024  # characters that are read
+
+
+def temporary_file(call, reading) -> None:
+    """mktemp makes a file under a name that was free, and prints it: what is written there harms nobody."""
+    options = reading.options
+    template = options.operands[-1] if options.operands else ""
+    folder = options.value("-p", "--tmpdir")
+    if options.has("-t", "--tmpdir", "-p") or not template:
+        folder = folder or os.environ.get("TMPDIR") or "/tmp"
+    path = os.path.join(folder or "", os.path.basename(template) if options.has("-t") else template or "tmp.XXXXXXXXXX")
+    path += options.value("--suffix") or ""
+    if is_known(path):
+        if not options.has("-u", "--dry-run"):
+            call.write(path)
+        call.says(path + "\n")
+
+
+def pieces(call, reading) -> None:
+    """split and csplit make files of a prefix, a counter and an ending: the first ones for certain, more perhaps."""
+    options, cuts = reading.options, call.name.lstrip("g") == "csplit"
+    if options.value("--filter"):
+        call.script(options.value("--filter"))
+        return
+    length = options.value("-n" if cuts else "-a", "--digits", "--suffix-length") or "2"
+    size = int(length) if length.isdigit() and len(length) < 3 else 2
+    if cuts:
+        prefix, ending = options.value("-f", "--prefix") or "xx", None if options.has("-b", "--suffix-format") else ""
+        words = options.operands[1:]
+        count = 1 + sum(int(word[1:-1]) if word[1:-1].isdigit() else word[:1] not in "{%" for word in words)
+        names = [f"{number:0{size}d}" for number in range(min(count, MOST_PIECES))]
+    else:
+        prefix = options.operands[1] if len(options.operands) > 1 else "x"
+        ending = options.value("--additional-suffix") or ""
+        file = options.operands[0] if options.operands else "-"
+        stream = call.stdin if file == "-" else call.walk.text_of(file, call.folder)
+        names = _counters(options, _pieces_of(options, stream.text if stream else None), size)
+    folder, start = os.path.split(prefix)
+    if not is_known(prefix):
+        call.guess("a computed path")
+        return
+    sure = frozenset(name + (ending or "") for name in names) if ending is not None else ()
+
+    def admits(name: str):
+        if not name.startswith(start) or (ending and not name.endswith(ending)):
+            return False
+        if name[len(start) :] in sure:
+            return True
+        counter = name[len(start) : len(name) - len(ending or "")]
+        return None if counter.isalnum() or ending is None else False
+
+    call.tree(folder or ".", directly_in(seen(call, folder or "."), admits))
+
+
+def _counters(options, count: int, size: int) -> list:
+    """The first `count` counters of split, `size` characters long."""
+    if not options.has("-d", "-x", "--numeric-suffixes", "--hex-suffixes"):
+        names = []
+        for number in range(count):
+            letters = ""
+            for _place in range(size):
+                number, rest = divmod(number, 26)
+                letters = chr(ord("a") + rest) + letters
+            names.append(letters)
+        return names
+    first = options.value("--numeric-suffixes", "--hex-suffixes") or "0"
+    start = int(first) if first.isdigit() else 0
+    base = "x" if options.has("-x", "--hex-suffixes") else "d"
+    return [f"{number:0{size}{base}}" for number in range(start, start + count)]
+
+
+def _pieces_of(options, text) -> int:
+    """How many files `split` makes of `text`; where that cannot be told, the one that it makes of anything."""
+    chunks = options.value("-n", "--number") or ""
+    if chunks.isdigit():
+        return min(int(chunks), MOST_PIECES)
+    if text is None or chunks:
+        return 1
+    size = options.value("-b", "--bytes")
+    if size is None and options.has("-C", "--line-bytes"):
+        return 1
+    whole = len(text.encode("utf-8", "surrogateescape"))
+    if size is None:
+        size, whole = options.value("-l", "--lines") or "1000", text.count("\n") + (bool(text) and text[-1] != "\n")
+    return min(-(-whole // int(size)), MOST_PIECES) if size.isdigit() and int(size) else 1
+
+
+def compress(call, reading, *endings) -> None:
+    """gzip and its kin: the file goes, another with the first of `endings` comes; or the other way round."""
+    options, has, name = reading.options, reading.options.has, call.name
+    if has("-c", "--stdout", "--to-stdout", "-t", "--test", "-l", "--list", "-h", "-H", "-V"):
+        return
+    keeps_both, is_brotli = endings[0] in (".zst", ".lz4"), name == "brotli"
+    unpacks = has("-d", "--decompress", "--uncompress") or "un" in name[:4]
+    removes = has("--rm") if keeps_both else has("-j", "--rm") if is_brotli else not has("-k", "--keep")
+    ending = options.value("-S", "--suffix") or endings[0]
+    operands, out = options.operands, options.value("-o", "--output") if "-o" in reading.declared else None
+    if endings[0] == ".lz4" and len(operands) == 2 and not has("-m"):
+        call.write(operands.pop())
+        out = True
+    flat = options.value("--output-dir-flat")
+    for word in operands:
+        if word == "-":
+            continue
+        if has("-r", "--recursive") and (is_folder(call, word) or call.found(word) is not None):
+            call.tree(word)
+            continue
+        if unpacks and not is_brotli and not word.endswith(endings) and is_known(word) and not exists(call, word):
+            word += ending  # gunzip f  looks for f.gz
+        if removes:
+            call.write(word)
+        if not out:
+            made = _unpacked(word, (ending, *endings)) if unpacks else word + ending
+            call.write(os.path.join(flat, os.path.basename(made)) if flat else made)
+
+
+def _unpacked(word: str, endings) -> str:
+    for one in endings:
+        if word.endswith(one):
+            return word[: -len(one)] + (".tar" if one.startswith(".t") else "")
+    return word + ".out" if endings[-1] == ".tbz" else word
+
+
+def unpack(call, reading, *targets) -> None:
+    """A zip, or what is built like one, is unpacked; after the archive come the members asked for."""
+    from swarm_hook_core.shell.programs.archives import Members, zip_names
+
+    archive, *chosen = [word for target in targets for word in reading.words_of(target)] or [""]
+    is_zip = archive.endswith((".zip", ".jar", ".war", ".whl"))
+    folder = reading.folder or "."
+    members = Members(seen(call, archive) if is_zip else None, zip_names, chosen)
+    call.tree(folder, members.landing(seen(call, folder), 0, "-aos" in call.words))
+
+
+def fetch(call, reading) -> None:
+    """wget: what is there is kept, and the new one goes beside it under the first free number."""
+    keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
+    for address in reading.options.operands:
+        last = os.path.basename(address.split("://", 1)[-1].split("#")[0])  # what is asked of it is part of the name
+        name = reading.placed(last if name_of(address) else "index.html")
+        if not is_known(address):
+            call.guess("a computed address", reading.folder or None)
+        elif not keeps and exists(call, name):
+            number = next((one for one in range(1, 200) if not exists(call, f"{name}.{one}")), 200)
+            call.write(f"{name}.{number}")
+        else:
+            call.write(name)
+
+
+def upload(call, reading) -> None:
+    """curl puts a file at an address, which may be one of this machine."""
+    for address in reading.options.operands + reading.options.values("--url"):
+        if address.startswith("file://"):
+            call.write(address[7:])
+
+
+def run_tool(call, reading, with_verb="") -> None:
+    """A tool of the project by its name (``yarn prettier --write .``); a script of the manifest where it is none."""
+    words = list(call.words)
+    words = words[words.index(reading.used[-1]) + (not with_verb) :]
+    if words[:1] in (["-c"], ["--call"]) and len(words) > 1:
+        call.script(words[1])
+        return
+    while words and words[0].startswith("-"):
+        words.pop(0)
+    if words and is_known(words[0]) and (words[0] in MODULE_OF or words[0] in ROW_OF):
+        call.run([words[0], *[word for word in words[1:] if word != "--"]])
+    else:
+        call.runs_project()
+
+
+def run_rest(call, _reading, start="") -> None:
+    """The command that comes after ``--``, or at the place `start` of the arguments."""
+    words = call.words
+    at = words.index("--") + 1 if "--" in words else int(start or len(words))
+    if words[at:]:
+        call.run(words[at:], call.stdin)
+
+
+def own_makefile(call, reading) -> None:
+    """A makefile that the command itself has written, or pipes in."""
+    for word in reading.options.values("-f", "--file", "--makefile"):
+        if word == "-" or absolute(call.folder, word) in call.walk.contents:
+            call.guess("a makefile of the command's own")
+
+
+def psql(call, reading) -> None:
+    """Outputs of its own, and commands that write files."""
+    for name in reading.options.values("-o", "--output", "-L", "--log-file"):
+        if not name.startswith("|"):
+            call.write(name)
+    for text in reading.options.values("-c", "--command"):
+        text = text.lstrip()
+        if text.startswith(("\\o", "\\w")) or (text.startswith("\\copy") and " to " in text.lower()):
+            call.guess("writes a file from SQL")
+
+
+_READ_ONLY = (
+    *("select", "pragma", "explain", "with", "values", "begin", "commit", "end", "attach", "--"),
+    *(".schema", ".tables", ".dump", ".headers", ".mode", ".indexes", ".databases", ".help", ".quit", ".exit"),
+    *(".width", ".show", ".print", ".separator", ".dbinfo", ".fullschema"),
+)
+
+
+def sqlite(call, reading) -> None:
+    """The database is written where a statement is none that only reads; dot commands write files and run commands."""
+    database, *sql = reading.options.operands or [""]
+    sql = reading.options.values("-cmd") + sql
+    if not database:
+        return
+    if not sql and call.stdin is not None:
+        sql = [call.stdin.text]
+    if None in sql or sum(map(len, sql)) > LONGEST_SQL:
+        call.tree(database, cannot_tell)
+        return
+    file = database.removeprefix("file:").split("?")[0]
+    writes = bool(sql) and not exists(call, file)  # opening makes it
+    for statement in [one for text in sql for one in _statements(text)]:
+        lowered = statement.lower()
+        first = lowered.split(None, 1)[0]
+        if "writefile(" in lowered:
+            call.guess("SQL that writes files")
+        if first in (".output", ".once", ".backup", ".save", ".clone", ".excel", ".log"):
+            names = [word.strip("\"'") for word in statement.split()[1:] if not word.startswith("-")]
+            if names and names[-1] not in ("stdout", "off") and not names[-1].startswith("|"):
+                call.write(names[-1])
+        elif first in (".shell", ".system"):
+            call.script(statement[len(first) :].strip())
+        elif first == ".read":
+            call.guess("runs SQL of a file")
+        elif first == "with":
+            writes = writes or any(word in lowered for word in ("insert ", "update ", "delete ", "replace "))
+        elif not first.startswith(_READ_ONLY) or (first == "pragma" and "=" in statement):
+            writes = True
+    if writes and file != ":memory:":
+        call.write(file)
+
+
+def _statements(text: str) -> list:
+    """SQL parted at semicolons outside of quotes, dot commands at line ends; comments gone."""
+    found, part, quote = [], "", ""
+    for line in text.split("\n"):
+        if not quote and not part.strip() and line.startswith("."):
+            found.append(line)
+            continue
+        for at, char in enumerate(line):
+            if quote:
+                quote = "" if char == quote else quote
+            elif char in "'\"`":
+                quote = char
+            elif line.startswith("--", at):
+                break
+            elif char == ";":
+                found.append(part)
+                part = ""
+                continue
+            part += char
+        part += "\n"
+    return [one.strip() for one in [*found, part] if one.strip()]

@@ -1,0 +1,83 @@
+"""What options say of a program where its row does not: the common meaning of their names.
+
+``-o x``, ``--out*``, ``--output*``, ``--*-dir`` and their like name what is written, in a program that is known as
+in one that is not; ``--write``, ``--fix`` and the like say that it writes what they do not name.
+"""
+
+from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.shell.programs.places import cannot_tell, exists, is_folder
+
+_OUTPUTS = ("output", "out-", "outfile", "outdir", "outpath", "outfolder")
+# What `--output-...` says of an output beside its place.
+_MANNERS = (
+    "format", "type", "encoding", "delimiter", "separator", "mode", "level", "style", "width", "fields", "template",
+    "limit", "indent", "error", "errors", "charset", "version", "lines", "sync", "size", "prefix", "suffix", "columns",
+)  # fmt: skip
+_FOLDERS = ("-dir", "-directory", "-folder")
+# What `--...-dir` only reads, or runs in.
+_READ_FOLDERS = frozenset(
+    "add asset assets base cache cert certs change chart config conf current docs exclude exec git home"
+    " ignore image in include includes input java key lib library module modules package packages plugin plugins"
+    " policy project proj resource resources root rules schema script scripts sdk search site source src start"
+    " template templates temp test tests tmp top-level user work working".split()
+)
+_WRITES = frozenset("write fix autofix inplace in-place overwrite save compile".split())
+_WRITES_FIRST = ("write-", "fix-", "save-", "in-place-")
+
+
+def name_outputs(call, words=None, declared=()) -> None:
+    """Name what the options of `call` (or `words`, the last of its arguments) say that it writes.
+
+    `declared`: the options that its row speaks of.
+    """
+    words = call.words if words is None else words
+    for place, word in enumerate(words):
+        if len(word) < 2 or word[0] != "-" or not is_known(word[:2]):
+            continue
+        name, equals, value = word.partition("=")
+        if name in declared or "-" + name.lstrip("-") in declared:
+            continue
+        kind = _kind(name)
+        if not kind and word.startswith("-o") and "-o" not in declared:
+            kind, value, equals = "file", value if name == "-o" else word[2:], name != "-o" or equals
+        if not kind:
+            continue
+        if not equals:
+            value = words[place + 1] if place + 1 < len(words) else ""
+        if value and value[0] != "-":
+            _written(call, kind, value)
+
+
+def says_that_it_writes(words, declared) -> str:
+    """The first option of `words` whose name says that the program writes, or empty. `declared` ones do not count."""
+    for word in words:
+        bare = word[2:].partition("=")[0] if word[:2] == "--" else ""
+        known = not bare or "--" + bare in declared or "dry" in bare
+        if not known and (bare in _WRITES or bare.startswith(_WRITES_FIRST)):
+            return "--" + bare
+    return ""
+
+
+def _written(call, kind: str, word: str) -> None:
+    if kind == "file" and not is_folder(call, word):
+        call.write(word)
+        if exists(call, word) or not is_known(word):
+            return
+    call.tree(word, cannot_tell)
+
+
+def _kind(name: str) -> str:
+    """``file`` or ``folder`` for an option (``--name``) whose argument is written, else empty."""
+    bare = name.lstrip("-")
+    if len(bare) < 3:
+        return ""
+    if bare[-3:] == "Dir" and bare[-4:-3] not in ("", "-"):
+        bare = bare[:-3] + "-dir"
+    bare = bare.lower().replace("_", "-")
+    if bare == "out" or bare.startswith(_OUTPUTS) or bare.endswith(("-out", "-output", "-outfile", "-output-file")):
+        if bare.endswith(_MANNERS):
+            return ""
+        return "folder" if bare.endswith(("dir", "directory", "folder")) else "file"
+    if name[:2] == "--" and bare.endswith(_FOLDERS) and bare.rpartition("-")[0] not in _READ_FOLDERS:
+        return "folder"
+    return "file" if name in ("--log-file", "--logfile") else ""
