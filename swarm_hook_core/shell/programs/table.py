@@ -218,8 +218,8 @@ jar: -fe,--file,--main-class,--manifest,--release,--module-version= --dir=IN
   -x --extract: do unpack {-f} {--file}
   -c -u --create --update: write {-f} {--file}
   x*: do unpack {1}
-  cmf* umf* cef* uef*: write {2}
-  c*f* u*f*: write {1}
+  cmf* cvmf* umf* cef* cvef*: write {2}
+  cf* cvf* c0f* cv0f* uf* uvf*: write {1}
   *: nothing
 gzip pigz gunzip unpigz: -bSp,--suffix,--processes,--blocksize= do compress .gz .tgz .z .Z .taz
 bzip2 bunzip2 pbzip2: do compress .bz2 .bz .tbz2 .tbz
