@@ -117,14 +117,26 @@ def client_process(marks=()) -> tuple[int, str]:
     if script_pid:
         started = start_time(script_pid)
         return (script_pid, started) if started not in ("", "-") else (0, "")
-    script = "/".join(sys.argv[0].replace(os.sep, "/").split("/")[-4:]) if sys.argv else ""
+    ours = _own_words()
     for pid in ancestors():
         if program_name(pid) in ADOPTERS:
             break  # whoever started us has ended
-        if not _is_shell(pid) and not (script.count("/") == 3 and script in command_line(pid)):
+        if not _is_shell(pid) and not (ours and ours in command_line(pid)):
             started = start_time(pid)
             return (pid, started) if started not in ("", "-") else (0, "")
     return 0, ""
+
+
+def _own_words() -> str:
+    """What the command line of a shell holds that was started just to start this process; empty where that is unknown.
+
+    Hooks are wired as ``/bin/sh ".../integrations/hook.sh" CLIENT EVENT``, which becomes ``hook.py CLIENT EVENT``.
+    """
+    path, *words = [word.replace(os.sep, "/") for word in sys.argv] or [""]
+    if path.endswith("/integrations/hook.py"):
+        return '" ' + " ".join(words[:2])
+    places = path.split("/")[-4:]
+    return "/".join(places) if len(places) == 4 else ""
 
 
 def _is_shell(pid: int) -> bool:

@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from swarm_mcp.runtimes import bundle
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes import NAMES, bundle, runtime
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -41,9 +42,9 @@ SHELL_TRIES = (
 class Session:
     """One agent session: its client process and the hooks that process runs."""
 
-    def __init__(self, runtime: str, session_id: str, folder: Path, plugin: Path, environment: dict):
-        self.runtime, self.session_id, self.folder = runtime, session_id, folder
-        tree = json.loads((plugin / f"integrations/{runtime}/hooks.json").read_text(encoding="utf-8"))
+    def __init__(self, name: str, session_id: str, folder: Path, plugin: Path, environment: dict):
+        self.runtime, self.session_id, self.folder = name, session_id, folder
+        tree = json.loads((plugin / f"integrations/{name}/hooks.json").read_text(encoding="utf-8"))
         self._commands = {event: groups[0]["hooks"][0]["command"] for event, groups in tree["hooks"].items()}
         self._client = subprocess.Popen(
             [sys.executable, "-c", CLIENT],
@@ -51,10 +52,18 @@ class Session:
             env={**environment, "CLAUDE_PLUGIN_ROOT": str(plugin)},
         )  # fmt: skip
 
-    def hook(self, event: str, **payload) -> dict:
-        """Run one hook; what it said to the client, an empty dict for nothing."""
-        full = {"session_id": self.session_id, "cwd": str(self.folder), "hook_event_name": event, **payload}
-        order = {"command": self._commands[event], "payload": full}
+    def start(self) -> str:
+        """Tell the hooks that the session begins; what the model is told."""
+        told = {"session_id": self.session_id, "cwd": str(self.folder), "source": "startup"}
+        return str(self._hook({**told, "hook_event_name": "SessionStart"}).get("additionalContext", ""))
+
+    def _ask(self, payload: dict) -> str:
+        """Why the check refuses the call in `payload`; empty where it may go ahead."""
+        return str(self._hook(payload).get("permissionDecisionReason", ""))
+
+    def _hook(self, payload: dict) -> dict:
+        """Run the hook of the payload's event; what it said to the client, an empty dict for nothing."""
+        order = {"command": self._commands[payload["hook_event_name"]], "payload": payload}
         self._client.stdin.write(json.dumps(order) + "\n")
         self._client.stdin.flush()
         answer = json.loads(self._client.stdout.readline())
@@ -63,19 +72,14 @@ class Session:
     def write(self, name: str, text: str) -> str:
         """Write a file as this session's tool would; why it was refused, empty where it was written."""
         path = self.folder / name
-        if self.runtime == "codex":
-            call = {"tool_name": "apply_patch", "tool_input": {"command": _patch(name, text)}}
-        else:
-            call = {"tool_name": "Write", "tool_input": {"file_path": str(path), "content": text}}
-        reason = self.hook("PreToolUse", **call).get("permissionDecisionReason", "")
+        reason = self._ask(runtime(self.runtime).write_payload(self.session_id, str(self.folder), str(path)))
         if not reason:
             path.write_text(text, encoding="utf-8")
         return reason
 
     def shell(self, command: str) -> str:
         """Run a command as this session's shell tool would; why it was refused, empty where it ran."""
-        call = {"tool_name": "Bash", "tool_input": {"command": command}}
-        reason = self.hook("PreToolUse", **call).get("permissionDecisionReason", "")
+        reason = self._ask(runtime(self.runtime).shell_payload(self.session_id, str(self.folder), command))
         if not reason:
             subprocess.run(["/bin/sh", "-c", command], cwd=self.folder, check=True)
         return reason
@@ -100,8 +104,8 @@ def play(say) -> bool:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SWARM_", "HERDR_"))}
         environment.update(SWARM_DB_PATH=str(database), SWARM_STATE_DIR=str(root / "state"))
         environment.pop("AGENT_IDENTITY", None)
-        first = Session("claude-code", "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10", folder, plugin, environment)
-        second = Session("codex", "01a20081-270c-7251-afea-bde51fc291c9", folder, plugin, environment)
+        first = Session(NAMES[0], "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10", folder, plugin, environment)
+        second = Session(NAMES[1], "01a20081-270c-7251-afea-bde51fc291c9", folder, plugin, environment)
         try:
             return _scene(say, root, first, second, database)
         finally:
@@ -120,7 +124,7 @@ def _scene(say, root: Path, first: Session, second: Session, database: Path) -> 
 
     say("Two sessions start in one folder (shop/), as their clients' hooks see it:")
     for session in (first, second):
-        context = session.hook("SessionStart", source="startup").get("additionalContext", "")
+        context = session.start()
         say(f"   {session.runtime}: {short(context.splitlines()[0]) if context else 'NOT REGISTERED'}")
         ok = ok and "registered as" in context
     say("\nThe Claude Code session locks schema.sql, giving a reason:")
@@ -165,7 +169,7 @@ def _wait_in_line(first: Session, second: Session, database: Path) -> tuple[bool
         store.locks.acquire_all(holder, request(holder, [PATTERN], as_pattern=True, note="renumbering"))
         denied, other = bool(second.write(ONE, "-- 2\n")), second.write(OTHER, "hello\n") == ""
         environment = {**os.environ, "SWARM_DB_PATH": str(database)}
-        argv = [*bundle.coordinator_command(), "lock", ONE, "--wait", "20", "--as", waiter["id"]]
+        argv = [*coordinator_command(), "lock", ONE, "--wait", "20", "--as", waiter["id"]]
         waiting = subprocess.Popen(argv, cwd=second.folder, env=environment, stdout=subprocess.DEVNULL)
         end = time.monotonic() + 20
         while not store.queue.waiting() and time.monotonic() < end:
@@ -174,8 +178,3 @@ def _wait_in_line(first: Session, second: Session, database: Path) -> tuple[bool
         begun = time.monotonic()
         has_it = waiting.wait(30) == 0
         return denied, other, time.monotonic() - begun if has_it else float("inf")
-
-
-def _patch(name: str, text: str) -> str:
-    lines = "".join(f"+{line}\n" for line in text.splitlines())
-    return f"*** Begin Patch\n*** Add File: {name}\n{lines}*** End Patch\n"

@@ -12,13 +12,10 @@ import os
 from swarm_hook_core.environment import first_set, is_word
 from swarm_hook_core.labels import token
 from swarm_mcp.errors import Refused
+from swarm_mcp.runtimes import DEFAULT_HARNESS, harness_of
 
 LARGEST_PROFILE = 65536
 DEFAULT_SPAWNER = "process"
-# The word with which a session's label names its runtime -> the harness that starts such a session.
-HARNESS_OF = {
-    "claude-code": "claude", "codex": "codex", "pi": "pi", "hs": "hs", "opencode": "opencode", "hermes": "hermes",
-}  # fmt: skip
 
 
 class Settings:
@@ -44,7 +41,7 @@ class Settings:
     def harness(self, label: str = "") -> str:
         """Name of the harness to start where a call names none: the setting's, else that of a session with `label`."""
         chosen = self.first("SWARM_DISPATCH_HARNESS", "SWARM_WORKER_HARNESS", "HARNESS_PROVIDER")
-        return chosen or HARNESS_OF.get(token(label, "origin"), "claude")
+        return chosen or harness_of(token(label, "origin")) or DEFAULT_HARNESS
 
     def harness_command(self, name: str) -> list[str]:
         """The words that start harness `name`: ``SWARM_HARNESS_<NAME>``, else the name itself. Raises Refused."""

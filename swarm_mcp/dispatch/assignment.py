@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_mcp.dispatch.spawners import WorkerSpec
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.settings import HARNESS_OF
+from swarm_mcp.runtimes import started_by
 
 if TYPE_CHECKING:
     from swarm_mcp.harness.adapter import HarnessAdapter
@@ -57,7 +57,6 @@ class Assignment(NamedTuple):
 
 def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, log: str = "") -> Assignment:
     """Return the assignment of a worker that is to be started."""
-    runtimes = {harness: runtime for runtime, harness in HARNESS_OF.items()}
     return Assignment(
         scope=worker.requester["scope"],
         task_id=worker.task_id,
@@ -68,7 +67,7 @@ def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, l
         role=worker.role,
         harness=worker.harness,
         cwd=worker.cwd,
-        label=f"{worker.label_words} origin:{runtimes.get(worker.harness, worker.harness)}",
+        label=f"{worker.label_words} origin:{started_by(worker.harness)}",
         message=worker.message,
         lock=worker.lock,
         command=worker.command,

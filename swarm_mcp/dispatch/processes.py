@@ -30,7 +30,7 @@ class Processes:
 
     def start(self, store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
-        from swarm_mcp.runtimes.bundle import coordinator_command
+        from swarm_mcp.installation import coordinator_command
 
         require_startable(store, worker)
         log = _log_file(worker.instance_id)

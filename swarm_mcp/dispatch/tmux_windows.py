@@ -43,7 +43,7 @@ class TmuxWindows:
 
     def start(self, store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
-        from swarm_mcp.runtimes.bundle import coordinator_command
+        from swarm_mcp.installation import coordinator_command
 
         require_startable(store, worker)
         run_id = new_id()

@@ -23,7 +23,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.guard.check import HOOKS
 from swarm_mcp.guard.repository import Repository
 from swarm_mcp.guard.scripts import MARK, NAMES, NAMES_IF_THERE, beside, chained
-from swarm_mcp.runtimes.bundle import coordinator_command
+from swarm_mcp.installation import coordinator_command
 
 FOLDER, RECORD = "swarm-hooks", "swarm-guard.json"
 SETTING = "core.hooksPath"

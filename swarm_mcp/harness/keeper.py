@@ -35,7 +35,7 @@ class Keeper:
     def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], run_id: str):
         import subprocess
 
-        from swarm_mcp.runtimes.bundle import interpreter
+        from swarm_mcp.installation import interpreter
 
         self.greeting = b""
         self.exit_code: int | None = None

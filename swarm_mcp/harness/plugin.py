@@ -40,17 +40,9 @@ def plugin_folder() -> Path:
 def _is_current(target: Path) -> bool:
     """Whether every file of the bundle is there with the bytes that it should have; the record is written last."""
     from swarm_mcp.runtimes import bundle
+    from swarm_mcp.runtimes.owned_folder import RECORD, differing
 
-    if not (target / bundle.RECORD).is_file():
-        return False
-    for name, content in bundle.contents(local=True).items():
-        path = target / name
-        try:
-            if os.path.getsize(path) != len(content) or path.read_bytes() != content:
-                return False
-        except OSError:
-            return False
-    return True
+    return (target / RECORD).is_file() and not differing(target, bundle.contents(local=True))
 
 
 OURS = "swarm-mcp"
@@ -62,7 +54,7 @@ def skill_folders(query: HarnessQuery) -> tuple[str, ...]:
 
     Raises Refused where a folder of the query is no skill, or two skills have one name.
     """
-    from swarm_mcp.runtimes.bundle import plugin_source
+    from swarm_mcp.installation import plugin_source
 
     found = {OURS: str(plugin_source() / "skills" / OURS)}
     named: dict[str, str] = {}

@@ -36,7 +36,7 @@ def servers_for(query: HarnessQuery) -> dict[str, McpServer]:
 def own_server(query: HarnessQuery) -> McpServer:
     """The coordinator's server, speaking for the child: it adopts the instance that the run reserved."""
     from swarm_mcp.harness.environment import swarm_variables
-    from swarm_mcp.runtimes.bundle import coordinator_command
+    from swarm_mcp.installation import coordinator_command
 
     command, *args = [*coordinator_command(), "serve"]
     env = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name, "").strip()}

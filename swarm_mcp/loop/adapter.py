@@ -49,7 +49,7 @@ grace_seconds (15). Its own: HARNESS_PROVIDER (the first that is ready), HARNESS
 HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_TOOL_TIMEOUT (120)."""
 
     def launch(self, query: HarnessQuery, folder: Path) -> Launch:
-        from swarm_mcp.runtimes.bundle import coordinator_command
+        from swarm_mcp.installation import coordinator_command
 
         argv = [*(query.command or coordinator_command()), "loop", "agent", "--json"]
         argv += ["--resume", query.resume_session_id] if query.resume_session_id else []

@@ -23,11 +23,11 @@ _TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
 
 def root() -> str:
     """Return the folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
+    from swarm_mcp.installation import coordinator_command
     from swarm_mcp.loop.providers.choice import BUILT_IN
     from swarm_mcp.loop.tools import NAMES
-    from swarm_mcp.runtimes import bundle
 
-    command = shlex.join(bundle.coordinator_command())
+    command = shlex.join(coordinator_command())
     files = {"bin/harness": "loop --", f"{ON_PATH}/swarm-mcp": ""}
     files.update({_TOOL.format(name): f"loop tool {name} --" for name in NAMES})
     files.update({_PROVIDER.format(name): f"loop provider {name} --" for name in BUILT_IN})

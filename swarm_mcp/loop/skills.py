@@ -79,7 +79,7 @@ def resolved(loop, prompt: str) -> str:
 
 
 def _folders(loop) -> list[str]:
-    from swarm_mcp.runtimes.bundle import plugin_source
+    from swarm_mcp.installation import plugin_source
 
     places = [str(plugin_source() / "skills")]
     inside = [source for source in loop.sources if os.path.basename(source) != ".harness"]

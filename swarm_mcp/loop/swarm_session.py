@@ -44,11 +44,11 @@ class SwarmSession:
             return ""
         from swarm_hook_core.coordinator import chosen_command
         from swarm_hook_core.core import HookCore
-        from swarm_mcp.runtimes import bundle
+        from swarm_mcp.installation import coordinator_command
         from swarm_mcp.store import driver
 
         self._session_id, self._cwd = loop.session.id, loop.cwd
-        self.core = HookCore(CONFIG, chosen_command() or bundle.coordinator_command(), driver.load())
+        self.core = HookCore(CONFIG, chosen_command() or coordinator_command(), driver.load())
         self._renewed = time.monotonic()
         try:
             if chosen_command():

@@ -1,40 +1,70 @@
-"""Agent clients: putting the plugin into them by their own commands, and looking whether it holds."""
+"""The registry of runtimes, the agent clients that have a plugin: a line each (see docs/adding-a-runtime.md)."""
 
 from __future__ import annotations
 
+import runpy
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from swarm_mcp.errors import UsageError
-from swarm_mcp.runtimes.base import Client, Finding
+from swarm_mcp.installation import plugin_source
 
-NAMES = ("claude-code", "codex", "pi", "hs")
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
+    from swarm_mcp.runtimes.base import Runtime
 
-
-def client(name: str) -> Client:
-    """The client called `name`."""
-    if name == "claude-code":
-        from swarm_mcp.runtimes.claude_code import ClaudeCode
-
-        return ClaudeCode()
-    if name == "codex":
-        from swarm_mcp.runtimes.codex import Codex
-
-        return Codex()
-    if name == "pi":
-        from swarm_mcp.runtimes.pi import Pi
-
-        return Pi()
-    if name == "hs":
-        from swarm_mcp.runtimes.hs import Hs
-
-        return Hs()
-    raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
+# name -> the module and its class. They are imported when they are asked for: the server and `register`, which hooks
+# start, hardly ever need one.
+_CLASSES = {
+    "claude-code": ("claude_code", "ClaudeCode"),
+    "codex": ("codex", "Codex"),
+    "pi": ("pi", "Pi"),
+    "hs": ("hs", "Hs"),
+}
+NAMES = tuple(_CLASSES)
+# Agents that take part in swarms by integrations of their own, each started by the harness of its name.
+OTHERS = ("opencode", "hermes")
+DEFAULT_HARNESS = "claude"
 
 
-def chosen(names: str) -> list[Client]:
-    """Clients by comma-separated names; ``all`` or nothing means every one that is installed here."""
+@cache
+def runtime(name: str) -> Runtime:
+    """Return the runtime called `name`. Raises UsageError."""
+    if name not in _CLASSES:
+        raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
+    module, class_name = _CLASSES[name]
+    found: Runtime = getattr(import_module(f"swarm_mcp.runtimes.{module}"), class_name)()
+    return found
+
+
+def chosen(names: str) -> list[Runtime]:
+    """Return runtimes by comma-separated names; ``all`` or nothing means every one that is installed here."""
     words = [word.strip() for word in names.split(",") if word.strip()]
     if not words or words == ["all"]:
-        return [found for found in map(client, NAMES) if found.program()]
-    return [client(word) for word in words]
+        return [found for found in map(runtime, NAMES) if found.program()]
+    return [runtime(word) for word in words]
 
 
-__all__ = ["NAMES", "Client", "Finding", "chosen", "client"]
+@cache
+def hook_config(name: str) -> RuntimeConfig:
+    """Return the runtime's RuntimeConfig, as its folder under ``integrations/`` has it for hooks."""
+    config: RuntimeConfig = runpy.run_path(str(plugin_source() / runtime(name).folder / "runtime.py"))["RUNTIME"]
+    return config
+
+
+def of_call(meta: dict) -> str:
+    """Return the name of the runtime that says in a tool call's metadata which session calls; empty for none."""
+    return next((name for name in NAMES if runtime(name).call_mark and runtime(name).call_mark in meta), "")
+
+
+def harness_of(origin: str) -> str:
+    """Return the harness that starts sessions like one whose label names the runtime `origin`; empty if unknown."""
+    if origin in OTHERS:
+        return origin
+    return runtime(origin).harness if origin in NAMES else ""
+
+
+def started_by(harness: str) -> str:
+    """Return the name of the runtime whose sessions `harness` starts; the harness's own where it starts no such."""
+    return next((name for name in NAMES if runtime(name).harness == harness), harness)

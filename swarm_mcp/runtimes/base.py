@@ -1,4 +1,4 @@
-"""What every client integration offers, and how it talks to the client's own command."""
+"""What every runtime offers the coordinator, and how it talks to the client's own command."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ PLUGIN = "swarm"
 MARKETPLACE = "swarm"
 PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
 COMMAND_SECONDS = 90
+ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "SWARM_PLUGIN_ROOT")  # by which commands find the plugin
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,15 @@ class Finding:
     message: str
     mend: str = ""
     details: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """The process in front of one session, and the pane it was started in (empty for none)."""
+
+    pid: int
+    started: str
+    pane: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -52,13 +62,42 @@ class HookTool:
     input: dict
 
 
-class Client(ABC):
-    """One agent client on this machine."""
+@dataclass(frozen=True)
+class CheckTool:
+    """How a client that can ask a tool of an MCP server in a hook asks ours.
+
+    `server`: what it calls the plugin's server. `session_id`: where a hook's command finds the session's id without
+    reading its input, as a word of the shell. `fields` of the payload that are asked besides the usual: a variable
+    that a payload lacks makes some clients drop the whole hook.
+    """
+
+    server: str
+    session_id: str
+    fields: tuple[str, ...] = ()
+
+
+class Runtime(ABC):
+    """One agent client, as it is on this machine.
+
+    `name` is also that of its folder under ``integrations/`` and the word in labels; `title` is for people,
+    `executable` its command, `harness` the one that starts sessions of it.
+    """
 
     name: str
     title: str
     executable: str
+    harness: str
+    manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # whether it tells hooks of the agents that a session starts
+    check_tool: CheckTool | None = None  # how its check may ask a tool of the session's server; None where it cannot
+    first_questions: tuple[tuple[str, dict], ...] = ()  # what it asks a server at the start of every session
+    call_mark = ""  # a key of a tool call's metadata that is there where this client says which session calls
+    earlier_check = ""  # the script that checked a write before `hook.py`, which running sessions may have wired
+
+    @property
+    def folder(self) -> str:
+        """The runtime's folder in a bundle and in the source."""
+        return f"integrations/{self.name}"
 
     def program(self) -> str:
         """The client's command on PATH; empty where it is not installed."""
@@ -80,9 +119,20 @@ class Client(ABC):
     def findings(self, marketplace: Path) -> list[Finding]:
         """Whether the plugin is there, enabled, current, and its hooks will run."""
 
-    @abstractmethod
+    def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:  # noqa: B027
+        """Change what is this client's own in the `files` of a bundle (name -> content); most have nothing.
+
+        `interpreter`: the Python that a local bundle names; empty in a portable one.
+        """
+
+    def terminal_of(self, session_id: str) -> Terminal | None:
+        """The terminal that shows a session of the client's background server; None where it cannot be told."""
+        return None
+
     def hook_commands(self) -> list[HookCommand]:
-        """The hooks of the installed plugin, as the client would run them."""
+        """The hooks of the installed plugin, as the client would run them. Raises ClientFailed."""
+        root = self.plugin_root()
+        return [] if root is None else wired_commands(root, self)
 
     @abstractmethod
     def plugin_root(self) -> Path | None:
@@ -93,7 +143,7 @@ class Client(ABC):
         root = self.plugin_root()
         if root is None:
             return []
-        folder = root / "integrations" / self.name
+        folder = root / self.folder
         try:
             wired = json.loads((folder / "hooks.json").read_text(encoding="utf-8"))["hooks"]
             (server,) = json.loads((folder / "mcp.json").read_text(encoding="utf-8"))["mcpServers"].values()
@@ -113,7 +163,7 @@ class Client(ABC):
         """What the client would send its PreToolUse hook for a write to `file`."""
 
     def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
-        """The same for a shell command; both clients call that tool Bash."""
+        """The same for a shell command; those clients that have another name for that tool say so."""
         payload = self.write_payload(session_id, cwd, cwd)
         return {**payload, "tool_name": "Bash", "tool_input": {"command": command}}
 
@@ -162,18 +212,23 @@ class Client(ABC):
         return done.returncode, parsed, text
 
 
+def wired_commands(root: Path, runtime: Runtime) -> list[HookCommand]:
+    """The commands in the hooks file of the plugin at `root`. Raises ClientFailed."""
+    path = root / runtime.folder / "hooks.json"
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            HookCommand(event, str(hook["command"]), {variable: str(root) for variable in ROOT_VARIABLES})
+            for event, groups in tree["hooks"].items()
+            for group in groups
+            for hook in group["hooks"]
+            if hook["type"] == "command"
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ClientFailed(f"{path} cannot be understood ({describe(error)})") from error
+
+
 def _in_plugin(word: str, root: Path) -> str:
     """An argument of the plugin's server, as the client makes it out."""
     word = word.replace("${CLAUDE_PLUGIN_ROOT}", str(root))
     return str(root / word) if word.startswith("./") else word
-
-
-def same_tree(left: Path, right: Path, names: list[str]) -> bool:
-    """Whether both folders hold the same bytes under all of `names`."""
-    for name in names:
-        try:
-            if (left / name).read_bytes() != (right / name).read_bytes():
-                return False
-        except OSError:
-            return False
-    return True

@@ -7,21 +7,37 @@ import os
 import shutil
 from pathlib import Path
 
+from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Client, Finding, HookCommand
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Runtime
 from swarm_mcp.runtimes.mcp_file import write_whole
+from swarm_mcp.runtimes.owned_folder import read_record
 
 SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
 
 
-class ClaudeCode(Client):
+_ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "swarm-mcp install", "version": __version__},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class ClaudeCode(Runtime):
     """The ``claude`` command."""
 
     name = "claude-code"
     title = "Claude Code"
-    executable = "claude"
+    executable = harness = "claude"
+    manifests = (".claude-plugin",)
     has_subagents = True
+    # The agent's id is there, empty, in a session's main thread as well.
+    check_tool = CheckTool(SERVER, '"$CLAUDE_CODE_SESSION_ID"', ("agent_id",))
+    # As of release 2.1.330.
+    first_questions = tuple(
+        (method, {"_meta": _ENVELOPE}) for method in ("server/discover", "prompts/list", "resources/list", "tools/list")
+    )
+    earlier_check = "integrations/claude-code/hooks/pre_tool_use.py"
 
     def install(self, marketplace: Path) -> list[str]:
         done = self._point_to(marketplace)
@@ -29,7 +45,7 @@ class ClaudeCode(Client):
         if plugin is None:
             self._call("plugin", "install", PLUGIN_ID, "--json")
             done.append(f"installed {PLUGIN_ID}")
-        elif plugin.get("version") != bundle.read_record(marketplace).get("version"):
+        elif plugin.get("version") != read_record(marketplace).get("version"):
             self._call("plugin", "update", PLUGIN_ID, "--json")
             done.append(f"updated {PLUGIN_ID}")
         plugin = self._plugin()
@@ -79,25 +95,6 @@ class ClaudeCode(Client):
             text = f"all hooks are switched off ({self._home() / 'settings.json'})"
             found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
         return found
-
-    def hook_commands(self) -> list[HookCommand]:
-        plugin = self._plugin()
-        if plugin is None:
-            return []
-        root = self._root(plugin)
-        path = root / "integrations/claude-code/hooks.json"
-        environment = {"CLAUDE_PLUGIN_ROOT": str(root)}
-        try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
-            return [
-                HookCommand(event, str(hook["command"]), environment)
-                for event, groups in tree["hooks"].items()
-                for group in groups
-                for hook in group["hooks"]
-                if hook["type"] == "command"
-            ]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
 
     def plugin_root(self) -> Path | None:
         plugin = self._plugin()

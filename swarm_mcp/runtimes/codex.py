@@ -6,10 +6,11 @@ import os
 import shutil
 from pathlib import Path
 
+from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.app_server import AppServer
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Client, Finding, HookCommand, same_tree
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, HookCommand, Runtime, Terminal
+from swarm_mcp.runtimes.codex_app_server import AppServer
+from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
 
 EVENTS = {
     "preToolUse": "PreToolUse",
@@ -22,13 +23,25 @@ EVENTS = {
 }
 
 
-class Codex(Client):
+class Codex(Runtime):
     """The ``codex`` command."""
 
-    name = "codex"
+    name = executable = harness = "codex"
     title = "Codex"
-    executable = "codex"
+    manifests = (".codex-plugin", ".agents")
     has_subagents = True
+    check_tool = CheckTool("swarm", '""')
+    # As of release 0.169.0.
+    first_questions = (
+        ("initialize", {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "swarm-mcp install", "version": __version__},
+        }),
+        ("notifications/initialized", {}),
+        ("tools/list", {"_meta": {"progressToken": 0}}),
+    )  # fmt: skip
+    call_mark = "x-codex-turn-metadata"
+    earlier_check = "integrations/codex/hooks/pre_tool_use.py"
 
     def install(self, marketplace: Path) -> list[str]:
         done = self._point_to(marketplace)
@@ -76,7 +89,7 @@ class Codex(Client):
         with AppServer(self.program()) as server:
             hooks, complaints = server.hooks(PLUGIN_ID)
         found = [Finding("codex plugin", "ok", f"at {copy}")]
-        if bundle.read_record(marketplace) and not self._is_current(marketplace):
+        if read_record(marketplace) and not self._is_current(marketplace):
             found = [Finding("codex plugin", "warn", f"{copy} differs from what this swarm-mcp installs", mend)]
         off = [hook["key"] for hook in hooks if hook.get("enabled") is False]
         untrusted = [hook for hook in hooks if hook.get("trustStatus") != "trusted"]
@@ -113,6 +126,11 @@ class Codex(Client):
             "tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_use_id": "call_doctor",
         }  # fmt: skip
 
+    def terminal_of(self, session_id: str) -> Terminal | None:
+        from swarm_mcp.runtimes.codex_daemon import terminal_of
+
+        return terminal_of(session_id)
+
     # ---------------------------------------------------------------- innards
 
     def _trust(self, server: AppServer) -> list[str]:
@@ -141,8 +159,8 @@ class Codex(Client):
         return copies[-1] if copies else None
 
     def _is_current(self, marketplace: Path) -> bool:
-        copy, record = self._copy(), bundle.read_record(marketplace)
-        return copy is not None and bool(record) and same_tree(copy, marketplace, [*record["files"], bundle.RECORD])
+        copy, wanted = self._copy(), read_files(marketplace)
+        return copy is not None and bool(wanted) and not differing(copy, wanted)
 
     def _marketplace(self) -> str:
         _, listed, _ = self._call("plugin", "marketplace", "list", "--json", accept=(0, 1))

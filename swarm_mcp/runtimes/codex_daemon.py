@@ -17,25 +17,16 @@ import os
 import re
 import socket
 import struct
-from dataclasses import dataclass
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes.base import Terminal
 from swarm_mcp.store.panes import pane_in
 
 ANSWER_SECONDS = 1.0
 # The daemon reports the client that initialised last in the user agent of its model requests. Those
 # requests are the terminal's, so they must go on saying so; a name of ours there would be wrong.
 CLIENT_NAME = "codex-tui"
-
-
-@dataclass(frozen=True)
-class Terminal:
-    """The process in front of one session, and the pane it was started in (empty for none)."""
-
-    pid: int
-    started: str
-    pane: dict[str, str]
 
 
 def terminal_of(session_id: str) -> Terminal | None:

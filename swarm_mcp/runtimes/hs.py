@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 from pathlib import Path
 
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.base import PLUGIN, Client, Finding, HookCommand, HookTool
+from swarm_mcp.installation import interpreter
+from swarm_mcp.runtimes.base import PLUGIN, Finding, HookCommand, HookTool, Runtime
+from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
 from swarm_mcp.scope import here
 
+_FOLDER = "integrations/hs"
+_EARLIER_FOLDER = "integrations/harness"
 GUARDED = ("write_file", "str_replace", "edit_file", "bash")
 
 
-class Hs(Client):
+class Hs(Runtime):
     """The ``hs`` command; its other name is ``harness``."""
 
-    name = "hs"
+    name = executable = harness = "hs"
     title = "the bash harness"
-    executable = "hs"
 
     def program(self) -> str:
         """The command, where it is this harness: others are called hs and harness as well."""
@@ -30,16 +33,24 @@ class Hs(Client):
                 return path
         return ""
 
+    def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:
+        """Name the interpreter, and keep the folder's earlier name: workers that run now have links into it."""
+        python = f"{self.folder}/lib/python.sh"
+        if interpreter:
+            files[python] = files[python].replace(b"=python3", f"={shlex.quote(interpreter)}".encode())
+        ours = [name for name in files if name.startswith(f"{self.folder}/")]
+        files.update({f"{_EARLIER_FOLDER}{name.removeprefix(self.folder)}": files[name] for name in ours})
+
     def install(self, marketplace: Path) -> list[str]:
         try:
-            changed = bundle.put(self._folder(), bundle.harness_contents(), local=True)
+            changed = put(self._folder(), plugin_files(read_files(marketplace)), compiled=True)
         except (SwarmError, OSError) as error:
             raise ClientFailed(str(error)) from error
         return [f"put the plugin into {self._folder()}"] if changed else []
 
     def uninstall(self) -> list[str]:
         try:
-            if not bundle.remove(self._folder()):
+            if not remove(self._folder()):
                 return []
         except OSError as error:
             raise ClientFailed(f"{self._folder()} could not be removed: {error.strerror or error}") from error
@@ -49,16 +60,16 @@ class Hs(Client):
         return [f"removed the plugin from {self._folder()}"]
 
     def traces(self) -> bool:
-        return bool(bundle.read_record(self._folder()))
+        return bool(read_record(self._folder()))
 
     def findings(self, marketplace: Path) -> list[Finding]:
         mend = "swarm-mcp install --client hs"
-        folder, record = self._folder(), bundle.read_record(self._folder())
+        folder, record = self._folder(), read_record(self._folder())
         if not record:
             return [Finding("hs plugin", "warn", "not installed", mend)]
-        wanted = bundle.harness_contents()
-        different = [name for name, text in wanted.items() if not _holds(folder / name, text)]
-        closed = [name for name in wanted if name.startswith(("tools/", "hooks.d/")) and not _runs(folder / name)]
+        different = differing(folder, plugin_files(read_files(marketplace)))
+        guards = [name for name in record["files"] if name.startswith(("tools/", "hooks.d/"))]
+        closed = [name for name in guards if not _runs(folder / name)]
         if closed:
             found = [Finding("hs plugin", "fail", f"{folder / closed[0]} cannot be executed", mend)]
         elif different:
@@ -72,7 +83,7 @@ class Hs(Client):
         root = self.plugin_root()
         if root is None:
             return []
-        command = shlex.join([bundle.interpreter(), "-E", "-s", "-S", str(root / "hooks" / "probe.py")])
+        command = shlex.join([interpreter(), "-E", "-s", "-S", str(root / "hooks" / "probe.py")])
         return [HookCommand("PreToolUse", command, {})]
 
     def hook_tools(self) -> list[HookTool]:
@@ -86,6 +97,9 @@ class Hs(Client):
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write_file",
             "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
         }  # fmt: skip
+
+    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
+        return {**super().shell_payload(session_id, cwd, command), "tool_name": "bash"}
 
     # ---------------------------------------------------------------- innards
 
@@ -103,6 +117,19 @@ class Hs(Client):
         text = f"writes by {before[0]} are not checked: that tool stands in front of the guard of its name"
         mend = f"rename {before[0]}, or have it ask `swarm-mcp locks` first"
         return Finding("hs guards", "warn", text, mend, {"shadowed_by": before})
+
+
+def plugin_files(bundled: dict[str, bytes]) -> dict[str, bytes]:
+    """The plugin's files by their names in its own folder, from those of a local bundle; none from none."""
+    if RECORD not in bundled:
+        return {}
+    shared = ("swarm_hook_core/", "skills/", "LICENSE")
+    files = {
+        name.removeprefix(f"{_FOLDER}/"): bundled[name] for name in bundled if name.startswith((f"{_FOLDER}/", *shared))
+    }
+    told = {name: value for name, value in json.loads(bundled[RECORD]).items() if name != "transports"}
+    files[RECORD] = (json.dumps({**told, "files": sorted(files)}, indent=2) + "\n").encode()
+    return files
 
 
 def home() -> Path:
@@ -149,13 +176,6 @@ def shadows(cwd: str, plugin: Path) -> list[str]:
 def _is_guard(tool: Path, ours: Path) -> bool:
     try:
         return tool.samefile(ours) or tool.read_bytes() == ours.read_bytes()
-    except OSError:
-        return False
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        return path.read_bytes() == content
     except OSError:
         return False
 

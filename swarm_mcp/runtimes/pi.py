@@ -7,21 +7,28 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.base import Client, Finding, HookCommand
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
+from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.runtimes.base import Finding, Runtime
+from swarm_mcp.runtimes.owned_folder import read_record
 
 PACKAGE = "swarm-mcp"  # the name in our package.json
 FOLDER = "integrations/pi"
 
 
-class Pi(Client):
+class Pi(Runtime):
     """The ``pi`` command."""
 
-    name = "pi"
-    title = "pi"
-    executable = "pi"
+    name = title = executable = harness = "pi"
+    earlier_check = "integrations/pi/hooks/pre_tool_use.py"
+
+    def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:
+        """Make the folder a package of pi's: its manifest lies at the root, and counts paths from there."""
+        tree = json.loads(files.pop(f"{FOLDER}/package.json"))
+        for kind, paths in tree["pi"].items():
+            tree["pi"][kind] = [f"./{os.path.normpath(os.path.join(FOLDER, path))}" for path in paths]
+        files["package.json"] = (json.dumps(tree, indent=2) + "\n").encode()
 
     def install(self, marketplace: Path) -> list[str]:
         done = []
@@ -52,27 +59,11 @@ class Pi(Client):
             return [Finding("pi package", "fail", f"installed, but {off}", "pi config, or edit its settings.json")]
         if not (root / FOLDER / "index.ts").is_file():
             return [Finding("pi package", "fail", f"{root} has no {FOLDER}/index.ts", mend)]
-        version = bundle.read_record(root).get("version") or _named(root).get("version")
-        if version != bundle.__version__:
-            text = f"version {version} at {root}; this swarm-mcp is {bundle.__version__}"
+        version = read_record(root).get("version") or _named(root).get("version")
+        if version != __version__:
+            text = f"version {version} at {root}; this swarm-mcp is {__version__}"
             return [Finding("pi package", "warn", text, mend)]
         return [Finding("pi package", "ok", f"version {version}, at {root}")]
-
-    def hook_commands(self) -> list[HookCommand]:
-        root = self.plugin_root()
-        if root is None:
-            return []
-        path = root / FOLDER / "hooks.json"
-        try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
-            return [
-                HookCommand(event, str(hook["command"]), {"SWARM_PLUGIN_ROOT": str(root)})
-                for event, groups in tree["hooks"].items()
-                for group in groups
-                for hook in group["hooks"]
-            ]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ClientFailed(f"{path} cannot be understood ({type(error).__name__}: {error})") from error
 
     def plugin_root(self) -> Path | None:
         ours = self._ours()
@@ -83,6 +74,9 @@ class Pi(Client):
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write",
             "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
         }  # fmt: skip
+
+    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
+        return {**super().shell_payload(session_id, cwd, command), "tool_name": "bash"}
 
     # ---------------------------------------------------------------- innards
 

@@ -7,22 +7,19 @@ whether the session's server lives, which costs a millisecond or two, and starts
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from swarm_mcp.errors import UsageError
+
+if TYPE_CHECKING:
+    from swarm_mcp.runtimes.base import Runtime
 
 COMMAND, MCP_TOOL = "command", "mcp_tool"
 TRANSPORTS = (COMMAND, MCP_TOOL)
 SECONDS = 5
 STAND_IN = "integrations/stand-in.sh"  # arguments: scratch folder, session id (empty: in the payload), the command
 _EVENT = "PreToolUse"
-
-# As each client calls the plugin's server in a hook; where its hooks find the session's id without reading their
-# input; the runtime's scratch folder. A variable that a payload lacks makes Codex drop the whole hook.
-_SERVERS = {"claude-code": "plugin:swarm:swarm", "codex": "swarm"}
-_SESSIONS = {"claude-code": '"$CLAUDE_CODE_SESSION_ID"', "codex": '""'}
-_SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
-CLIENTS = tuple(_SERVERS)
 _ASKED = ("session_id", "cwd", "tool_name", "tool_input")
-_AGENT = {"claude-code": ("agent_id",), "codex": ()}  # there empty in a session's main thread, here absent
 
 
 def known(name: str) -> str:
@@ -32,12 +29,21 @@ def known(name: str) -> str:
     return name
 
 
-def wired(tree: dict, client: str) -> dict:
-    """The hooks file `tree` of `client` with its check asked of the server, and the command standing in."""
+def wired(tree: dict, runtime: Runtime, scratch: str) -> dict:
+    """The hooks file `tree` of `runtime` with its check asked of the server, and the command standing in.
+
+    `scratch`: the runtime's folder in the state folder. Raises UsageError where the client cannot ask a server.
+    """
+    asking = runtime.check_tool
+    if asking is None:
+        raise UsageError(f"{runtime.title} has no transport {MCP_TOOL}")
+    asked = {"runtime": runtime.name, **{name: f"${{{name}}}" for name in (*_ASKED, *asking.fields)}}
+    tool = {"type": "mcp_tool", "server": asking.server, "tool": "check_write", "input": asked, "timeout": SECONDS}
+    script = f'/bin/sh "${{CLAUDE_PLUGIN_ROOT}}/{STAND_IN}" {scratch} {asking.session_id}'
     groups = []
     for group in tree["hooks"][_EVENT]:
-        hooks = [entry for hook in group["hooks"] for entry in (_tool(client), _stand_in(hook, client))]
-        groups.append({**group, "hooks": hooks})
+        beside = [{**hook, "command": f"{script} {hook['command']}"} for hook in group["hooks"]]
+        groups.append({**group, "hooks": [entry for hook in beside for entry in (tool, hook)]})
     return {**tree, "hooks": {**tree["hooks"], _EVENT: groups}}
 
 
@@ -48,15 +54,3 @@ def serving(tree: dict) -> dict:
         for name, server in tree["mcpServers"].items()
     }
     return {**tree, "mcpServers": servers}
-
-
-def _tool(client: str) -> dict:
-    asked = {"runtime": client, **{name: f"${{{name}}}" for name in (*_ASKED, *_AGENT[client])}}
-    return {
-        "type": "mcp_tool", "server": _SERVERS[client], "tool": "check_write", "input": asked, "timeout": SECONDS,
-    }  # fmt: skip
-
-
-def _stand_in(hook: dict, client: str) -> dict:
-    script = f'/bin/sh "${{CLAUDE_PLUGIN_ROOT}}/{STAND_IN}" {_SCRATCH[client]} {_SESSIONS[client]}'
-    return {**hook, "command": f"{script} {hook['command']}"}

@@ -15,6 +15,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import client_process, gone, start_time
+from swarm_mcp.runtimes import of_call
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration, new_id
@@ -89,10 +90,12 @@ class CallingSession:
         if known:
             return known
         # Codex says whose call it is, so the row is the one its hooks would make.
-        named = str(meta.get("sessionId") or "") if "x-codex-turn-metadata" in meta else ""
+        runtime = of_call(meta)
+        named = str(meta.get("sessionId") or "") if runtime else ""
         return store.instances.register(
             self._request(
                 arguments["directory"],
+                runtime,
                 named,
                 label=arguments.get("label"),
                 scope=arguments.get("scope"),
@@ -157,14 +160,14 @@ class CallingSession:
         ]  # fmt: skip
         if len(rows) != 1:
             return None
-        row = store.instances.register(self._request(directory, "", scope=scope, adopt_id=rows[0]["id"]))
+        row = store.instances.register(self._request(directory, "", "", scope=scope, adopt_id=rows[0]["id"]))
         return row if row["id"] == rows[0]["id"] else None
 
-    def _request(self, directory: str, named: str, **more) -> Registration:
-        """How this connection registers, as the session its client `named` where it names any."""
+    def _request(self, directory: str, runtime: str, named: str, **more) -> Registration:
+        """How this connection registers, as the session of `runtime` that its client `named` where it names any."""
         return Registration(
             directory,
-            runtime="codex" if named else SERVER_RUNTIME,
+            runtime=runtime if named else SERVER_RUNTIME,
             session_id=named or self._own_id,
             client=self.client if self.client[0] else (os.getpid(), start_time(os.getpid())),
             lease_seconds=LEASE_SECONDS,

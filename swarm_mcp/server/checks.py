@@ -9,7 +9,6 @@ those of the command hook, to the letter.
 from __future__ import annotations
 
 import os
-import runpy
 import threading
 from functools import cache
 
@@ -19,7 +18,8 @@ from swarm_hook_core.core import HookCore
 from swarm_hook_core.json_text import dumps, loads_outer, pruned
 from swarm_hook_core.lookup.peers import SOME_AGENT
 from swarm_hook_core.process import start_time
-from swarm_mcp.runtimes.transport import CLIENTS
+from swarm_mcp import runtimes
+from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.attempts import Attempt
 
@@ -68,7 +68,7 @@ class Check:
             faults.record(self.runtime, TOOL, faults.describe(error))
 
     def _give_word(self) -> None:
-        """What the stand-in of ``swarm_mcp.runtimes.transport`` goes by: it rests while this server lives and can answer."""
+        """What the stand-in goes by: it rests while this server lives and can answer."""
         config, session_id = _core(self.runtime).config, self.call.session_id
         if self.failed:
             scratch.stop_serving(config, session_id)
@@ -90,7 +90,7 @@ class Check:
 
 def _runtime_of(arguments: dict) -> str:
     runtime = arguments.get("runtime")
-    return runtime if runtime in CLIENTS else ""
+    return runtime if isinstance(runtime, str) and runtime in runtimes.NAMES else ""
 
 
 def _call(arguments: dict) -> ToolCall:
@@ -112,12 +112,10 @@ def _core(runtime: str) -> HookCore:
 
 @cache
 def _described(runtime: str) -> HookCore:
-    """The runtime as its plugin describes it, with this process's SQLite and this installation's command."""
+    """The runtime as its folder configures it, with this process's SQLite and this installation's command."""
     from swarm_hook_core.coordinator import chosen_command
-    from swarm_mcp.runtimes import bundle
 
-    described = runpy.run_path(str(bundle.plugin_source() / "integrations" / runtime / "runtime.py"))
-    return HookCore(described["RUNTIME"], chosen_command() or bundle.coordinator_command(), driver.load())
+    return HookCore(runtimes.hook_config(runtime), chosen_command() or coordinator_command(), driver.load())
 
 
 @cache

@@ -12,38 +12,21 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from swarm_mcp import __version__
+from swarm_mcp.runtimes.base import Runtime
 
 SECONDS = 30.0
-_ABOUT = {"name": "swarm-mcp install", "version": __version__}
-_ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": _ABOUT,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-# What Claude Code 2.1.330 and Codex 0.169.0 ask at the start of every session.
-_QUESTIONS: dict[str, list[tuple[str, dict]]] = {
-    "claude-code": [
-        (method, {"_meta": _ENVELOPE}) for method in ("server/discover", "prompts/list", "resources/list", "tools/list")
-    ],
-    "codex": [
-        ("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": _ABOUT}),
-        ("notifications/initialized", {}),
-        ("tools/list", {"_meta": {"progressToken": 0}}),
-    ],
-}
 
 
-def prime(client: str, marketplace: Path, tell_failure: bool = False) -> list[str]:
-    """Have the server that `client` is to start from the installed folder answer its first questions once.
+def prime(runtime: Runtime, marketplace: Path, tell_failure: bool = False) -> list[str]:
+    """Have the server that `runtime` is to start from the installed folder answer its first questions once.
 
     What was done, as steps of an installation. Nothing depends on it: a failure is a step only where
     `tell_failure` asks for it.
     """
-    questions = _QUESTIONS.get(client, [])
+    questions = runtime.first_questions
     try:
         asked = sum(not method.startswith("notifications/") for method, _ in questions)
-        if not questions or _answers(_command(client, marketplace), questions) == asked:
+        if not questions or _answers(_command(marketplace / runtime.folder), questions) == asked:
             return []
         failure = "it left questions unanswered"
     except (OSError, ValueError, LookupError, TypeError, subprocess.SubprocessError) as error:
@@ -51,13 +34,13 @@ def prime(client: str, marketplace: Path, tell_failure: bool = False) -> list[st
     return [f"the server's first answers could not be prepared ({failure})"] if tell_failure else []
 
 
-def _command(client: str, marketplace: Path) -> list[str]:
-    tree = json.loads((marketplace / "integrations" / client / "mcp.json").read_text(encoding="utf-8"))
+def _command(folder: Path) -> list[str]:
+    tree = json.loads((folder / "mcp.json").read_text(encoding="utf-8"))
     server = tree["mcpServers"]["swarm"]
     return [server["command"], *server["args"]]
 
 
-def _answers(command: list[str], questions: list[tuple[str, dict]]) -> int:
+def _answers(command: list[str], questions: tuple[tuple[str, dict], ...]) -> int:
     """How many of `questions` the server answered."""
     messages = [
         {"jsonrpc": "2.0", **({} if method.startswith("notifications/") else {"id": number}), "method": method}

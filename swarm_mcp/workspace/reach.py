@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.settings import HARNESS_OF, Settings
+from swarm_mcp.runtimes import NAMES, OTHERS, harness_of
+from swarm_mcp.settings import Settings
 from swarm_mcp.store import panes
 from swarm_mcp.workspace import backend
 from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable
 
 UNPUBLISHED = "no workspace identity is published for that instance"
-# The origin in a label -> what a workspace calls that kind of agent.
-KINDS = {**HARNESS_OF, "claude": "claude"}
 
 
 class Unpublished(SwarmError):
@@ -73,8 +72,11 @@ def stranger_in(pane: Pane, row: dict) -> str:
     """Who is in `pane` now, in words, where that is provably not instance `row`; else empty."""
     if pane.instance_id and pane.instance_id != row["id"]:
         return f"it reports to be instance {pane.instance_id}"
-    kind = KINDS.get(token(row["label"] or "", "origin"), "")
-    if kind and pane.agent in KINDS.values() and pane.agent != kind:
+    # A workspace calls an agent by its command, which is also what harnesses are called; some labels say that.
+    kinds = {harness_of(name) for name in (*NAMES, *OTHERS)}
+    origin = token(row["label"] or "", "origin")
+    kind = origin if origin in kinds else harness_of(origin)
+    if kind and pane.agent in kinds and pane.agent != kind:
         return f"{pane.agent} runs there now, not {kind}"
     return ""
 

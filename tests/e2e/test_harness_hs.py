@@ -23,6 +23,8 @@ from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.run import Run
 from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.hs import plugin_files
+from swarm_mcp.runtimes.owned_folder import put
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
 
@@ -62,7 +64,7 @@ class Place:
 
     def install(self) -> None:
         """As `swarm-mcp install --client hs`, which wants hs to be there."""
-        bundle.put(self.home / ".harness" / "plugins" / "swarm", bundle.harness_contents())
+        put(self.home / ".harness" / "plugins" / "swarm", plugin_files(bundle.contents(local=True)))
 
     def whole_answers(self, provider: str) -> dict[str, str]:
         """Have the harness ask for answers in one piece, which it does of a provider that cannot stream."""

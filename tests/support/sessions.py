@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 import uuid
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.fixtures import put_empty_store
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.process import start_time
+from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.transport import MCP_TOOL
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
 
@@ -74,6 +77,14 @@ def wired_command(runtime: str, event: str) -> str:
     wired = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
     ((entry,),) = [group["hooks"] for group in wired["hooks"][event]]
     return str(entry["command"]).replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
+
+
+@cache
+def hooks_by_tool(runtime: str) -> list[dict[str, Any]]:
+    """The hooks of PreToolUse where this runtime's check is asked of the session's MCP server."""
+    files = bundle.contents(local=False, transports={runtime: MCP_TOOL})
+    (group,) = json.loads(files[f"integrations/{runtime}/hooks.json"])["hooks"]["PreToolUse"]
+    return list(group["hooks"])
 
 
 def argv(runtime: str, hook: str) -> list[str]:

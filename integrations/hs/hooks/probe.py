@@ -14,7 +14,7 @@ SECONDS = 20
 
 def main() -> None:
     payload = json.load(sys.stdin)
-    tool = "bash" if payload["tool_name"] == "Bash" else payload["tool_name"]
+    tool = payload["tool_name"]
     root = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     with tempfile.TemporaryDirectory(prefix="swarm-probe-") as folder:
         session, below = os.path.join(folder, payload["session_id"]), os.path.join(folder, "below")

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.transport import CLIENTS, COMMAND, known
+from swarm_mcp.runtimes import NAMES, bundle, runtime
+from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.transport import COMMAND, known
 
 WORDS = 1
 
@@ -27,12 +28,12 @@ def run(args) -> int:
     target = Path(args.word(0, "the folder: swarm-mcp bundle DIR")).expanduser().resolve()
     try:
         how = known(args.value("--transport") or COMMAND)
-        transports = dict.fromkeys(CLIENTS, how)
+        transports = {name: how for name in NAMES if runtime(name).check_tool}
         changed = bundle.write(target, args.has("--local"), args.has("--force"), transports)
     except OSError as error:
         raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
     if args.json:
-        show({"directory": str(target), "changed": changed, "files": bundle.read_record(target)["files"]})
+        show({"directory": str(target), "changed": changed, "files": read_record(target)["files"]})
     else:
         say(f"{target}: {'written' if changed else 'already current'}")
     return 0

@@ -15,11 +15,11 @@ from __future__ import annotations
 from functools import partial
 
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.doctor import canary, installation
+from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import chosen
 from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 from swarm_mcp.scope import current_scope
 
 WORDS = 0
@@ -27,7 +27,7 @@ WORDS = 0
 
 def run(args) -> int:
     """Look, report, and fail where something must be mended."""
-    found = installation.findings(args.value("--scope"))
+    found = own_checks.findings(args.value("--scope"))
     if not args.has("--no-clients"):
         found += _clients()
     failed = [finding for finding in found if finding.status == "fail"]
@@ -57,8 +57,8 @@ def _clients() -> list[Finding]:
             looked = client.findings(marketplace_folder())
             found += looked
             if not any(finding.message == "not installed" for finding in looked):
-                found.append(canary.transport(client))
-                found += installation.looked(f"{client.name} enforcement", partial(canary.prove, client))
+                found.append(enforcement.transport(client))
+                found += own_checks.looked(f"{client.name} enforcement", partial(enforcement.prove, client))
         except ClientFailed as error:
             found.append(Finding(f"{client.name} plugin", "fail", str(error)))
     return found or [Finding("clients", "info", "no agent client was found on PATH")]

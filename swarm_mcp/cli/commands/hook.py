@@ -18,7 +18,9 @@ import sys
 
 from swarm_mcp.cli.arguments import one_of
 from swarm_mcp.errors import UsageError
-from swarm_mcp.runtimes import NAMES, bundle, client
+from swarm_mcp.installation import coordinator_command, plugin_source
+from swarm_mcp.runtimes import NAMES
+from swarm_mcp.runtimes import runtime as runtime_called
 
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
 
@@ -32,11 +34,11 @@ def run(args) -> int:
     if not runtime:
         raise UsageError(f"missing whose hook: --runtime {'|'.join(NAMES)}")
     one_of(runtime, NAMES, "runtime")
-    if hook == "subagent" and not client(runtime).has_subagents:
+    if hook == "subagent" and not runtime_called(runtime).has_subagents:
         raise UsageError(f"{runtime} has no such hook: {hook}")
-    script = bundle.plugin_source() / "integrations" / "hook.py"
+    script = plugin_source() / "integrations" / "hook.py"
     # An installed plugin knows its coordinator from its own record; here it is this very installation.
-    os.environ.setdefault("SWARM_MCP_BIN", shlex.join(bundle.coordinator_command()))
+    os.environ.setdefault("SWARM_MCP_BIN", shlex.join(coordinator_command()))
     sys.argv = [str(script), runtime, hook.replace("-", "_")]
     sys.path.insert(0, str(script.parent))
     runpy.run_path(str(script), run_name="__main__")

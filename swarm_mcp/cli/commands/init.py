@@ -19,7 +19,7 @@ from pathlib import Path
 
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.bundle import plugin_source
+from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.mcp_file import add_server, write_whole
 from swarm_mcp.scope import clean
 

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from swarm_hook_core.faults import describe
 from swarm_mcp.cli.output import complain, say, show
-from swarm_mcp.doctor import canary
+from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, bundle, chosen
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
-from swarm_mcp.runtimes.transport import CLIENTS, COMMAND, MCP_TOOL, known
+from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 from swarm_mcp.server.priming import prime
 
 WORDS = 0
@@ -51,10 +52,10 @@ def run(args) -> int:
         result["transport"] = transports.get(client.name, COMMAND)
         try:
             result["steps"] = client.install(folder)
-            proof = canary.prove(client)
+            proof = enforcement.prove(client)
             result.update(ok=proof.status == "ok", error=None if proof.status == "ok" else proof.message)
             result["steps"] += [proof.message] if result["ok"] else []
-            result["steps"] += prime(client.name, folder, tell_failure=args.json)
+            result["steps"] += prime(client, folder, tell_failure=args.json)
         except ClientFailed as error:
             result.update(ok=False, error=str(error))
         except Exception as error:
@@ -78,8 +79,8 @@ def run(args) -> int:
 def _transports(args, clients, folder) -> dict[str, str]:
     """How each client's check is to ask: as told now, else as it does already."""
     wanted = known(args.value("--transport")) if args.given("--transport") else ""
-    kept = bundle.transports_of(bundle.read_record(folder))
-    able = [client.name for client in clients if client.name in CLIENTS]
+    kept = bundle.transports_of(read_record(folder))
+    able = [client.name for client in clients if client.check_tool]
     for client in clients:
         if wanted == MCP_TOOL and client.name not in able:
             complain(f"swarm-mcp install: {client.title} has no transport {wanted}; its check is a command")

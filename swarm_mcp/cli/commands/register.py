@@ -26,6 +26,7 @@ from swarm_hook_core.process import runs_app_server
 from swarm_mcp.cli.commands.alive import telling
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
+from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.scope import here
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import pane_in
@@ -51,7 +52,7 @@ def run(args) -> int:
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")
     with Store(busy_seconds=args.patience) as store:
-        if request.runtime == "codex":
+        if request.runtime in NAMES:
             _find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
         shown = registration(row)
@@ -96,7 +97,7 @@ def _pane(args) -> dict[str, str]:
 
 
 def _find_terminal(store: Store, request: Registration, anew: bool) -> None:
-    """In Codex's daemon the environment is the first terminal's: ask which one this session is in."""
+    """In a client's background server the environment is the first terminal's: ask which one this session is in."""
     pid = request.client[0]
     if not pid or not runs_app_server(pid):
         return
@@ -104,8 +105,6 @@ def _find_terminal(store: Store, request: Registration, anew: bool) -> None:
     request.terminal = (0, "") if anew else store.instances.terminal_of(request.runtime, request.session_id)
     if request.terminal[0]:
         return
-    from swarm_mcp.runtimes.codex_daemon import terminal_of
-
-    terminal = terminal_of(request.session_id)
+    terminal = runtime(request.runtime).terminal_of(request.session_id)
     if terminal:
         request.terminal, request.pane = (terminal.pid, terminal.started), terminal.pane

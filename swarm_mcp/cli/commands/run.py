@@ -89,7 +89,7 @@ def _query(args, adapter):
     from swarm_hook_core.environment import identity, is_word
     from swarm_mcp.harness.checks import command_of
     from swarm_mcp.harness.configuration import build_config, query_of
-    from swarm_mcp.settings import HARNESS_OF
+    from swarm_mcp.runtimes import started_by
     from swarm_mcp.store.registration import new_id
 
     cwd = clean(args.value("--directory") or here())
@@ -111,9 +111,8 @@ def _query(args, adapter):
         "env": dict(_pair(text) for text in args.all("--env")),
     })  # fmt: skip
     words = command_of(adapter, {"command": args.value("--command")} if args.value("--command") else {})
-    runtimes = {harness: runtime for runtime, harness in HARNESS_OF.items()}
     labels = [f"identity:{identity('MCP')}" if identity("MCP") else "", "platform:cli", f"role:{role}",
-              f"origin:{runtimes.get(adapter.name, adapter.name)}", args.value("--label")]  # fmt: skip
+              f"origin:{started_by(adapter.name)}", args.value("--label")]  # fmt: skip
     return query_of(_prompt(args), config)._replace(
         command=words if words != (adapter.program,) else (),
         instance_id=new_id(),

@@ -19,8 +19,9 @@ from swarm_hook_core.state import store_path
 from swarm_mcp import state_folder
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes import NAMES, bundle, chosen, client
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
+from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.runtimes import NAMES, chosen, runtime
+from swarm_mcp.runtimes.owned_folder import remove
 from swarm_mcp.server.handshake_cache import forget_records
 from swarm_mcp.store import Store
 
@@ -30,7 +31,7 @@ WORDS = 0
 def run(args) -> int:
     """Uninstall; exit 1 where a client could not be served."""
     wanted = args.value("--client") or args.value("--host")
-    everyone = [client(name) for name in NAMES] if wanted in ("", "all") else chosen(wanted)
+    everyone = [runtime(name) for name in NAMES] if wanted in ("", "all") else chosen(wanted)
     clients = [found for found in everyone if found.program()]
     unreachable = [found for found in everyone if not found.program() and found.traces()]
     folder = marketplace_folder()
@@ -57,7 +58,7 @@ def run(args) -> int:
         error = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
         results.append({"client": found.name, "ok": False, "steps": [], "error": error})
     fine = all(result["ok"] for result in results)
-    removed = everything and fine and bundle.remove(folder)
+    removed = everything and fine and remove(folder)
     working = everything and fine and _workers_run()
     if everything and fine and not working:
         forget_records()

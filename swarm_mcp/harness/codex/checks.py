@@ -50,7 +50,7 @@ def _provider_keys(path: str) -> list[str]:
 def _plugin() -> Check:
     from swarm_mcp import runtimes
 
-    if runtimes.client("codex").traces():
+    if runtimes.runtime("codex").traces():
         return Check("codex_plugin", INFO, "the plugin is installed; workers run with a copy of their own instead")
     hint = "swarm-mcp install --client codex"
     return Check("codex_plugin_missing", INFO, "the plugin is not installed: only workers obey locks", hint)
@@ -66,7 +66,7 @@ def _clashes(codex_home: str, cwd: str) -> list[Check]:
 
 def _hooks(program: str) -> list[Check]:
     """Whether this build of Codex counts the trust in hooks as we do: it skips what it does not trust silently."""
-    from swarm_mcp.runtimes.bundle import plugin_source
+    from swarm_mcp.installation import plugin_source
 
     try:
         hooks = codex_hooks.plugin_hooks(plugin_source())

@@ -113,7 +113,7 @@ def _wanted(loop) -> dict[str, dict]:
     if isinstance(given, dict):
         found = {str(name): dict(server) for name, server in given.items() if isinstance(server, dict)}
     else:
-        from swarm_mcp.runtimes.bundle import coordinator_command
+        from swarm_mcp.installation import coordinator_command
 
         command, *args = [*coordinator_command(), "serve"]
         found = {OURS: {"command": command, "args": args}}

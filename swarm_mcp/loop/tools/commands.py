@@ -41,7 +41,7 @@ _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SW
 
 def agent(loop, given: dict) -> tuple[str, bool]:
     """Run an agent below this one to its end; return its answer, and whether it failed."""
-    from swarm_mcp.runtimes.bundle import coordinator_command
+    from swarm_mcp.installation import coordinator_command
 
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():

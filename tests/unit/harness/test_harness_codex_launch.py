@@ -18,7 +18,7 @@ from swarm_mcp.harness.codex import hooks as codex_hooks
 from swarm_mcp.harness.codex import skills as skills_of_codex
 from swarm_mcp.harness.codex.overrides import configured_servers, server_overrides
 from swarm_mcp.harness.query import HarnessQuery, McpServer
-from swarm_mcp.runtimes.bundle import plugin_source
+from swarm_mcp.installation import plugin_source
 
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
 SECRET = "hunter2-hunter2-hunter2"

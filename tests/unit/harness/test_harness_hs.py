@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from support.replay import Replayed, replay
 from support.sessions import ROOT
 
-from swarm_mcp.doctor import canary
+from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, Refused
 from swarm_mcp.harness import outcome, plugin, registry
 from swarm_mcp.harness.hs import session as hs_session
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
-from swarm_mcp.runtimes import bundle, client
+from swarm_mcp.installation import plugin_source
+from swarm_mcp.runtimes import bundle, owned_folder, runtime
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness"
 SESSION = "20261121-233628-23380"
@@ -44,8 +45,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "own"))
-    monkeypatch.setattr(plugin, "plugin_folder", bundle.plugin_source)
-    monkeypatch.setattr(bundle, "_compile", lambda target, names: None)  # seconds, and its own test
+    monkeypatch.setattr(plugin, "plugin_folder", plugin_source)
+    monkeypatch.setattr(owned_folder, "_compile", lambda target, names: None)  # seconds, and its own test
     return tmp_path / "own"
 
 
@@ -292,29 +293,37 @@ def test_checks_name_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # ------------------------------------------------------------------------------------------ as installed
 
 
-def test_install_doctor_and_uninstall(tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = client("hs")
+@pytest.fixture
+def marketplace(tmp_path: Path) -> Path:
+    bundle.write(tmp_path / "marketplace", local=True)
+    return tmp_path / "marketplace"
+
+
+def test_install_doctor_and_uninstall(marketplace: Path, own: Path) -> None:
+    found = runtime("hs")
     assert found.program() and not found.traces() and found.uninstall() == []
-    assert [finding.message for finding in found.findings(tmp_path)] == ["not installed"]
-    assert found.install(tmp_path) == [f"put the plugin into {own / 'plugins' / 'swarm'}"]
-    assert found.install(tmp_path) == [] and found.traces()
-    assert [finding.status for finding in found.findings(tmp_path)] == ["ok", "ok"]
-    proof = canary.prove(found)
-    assert proof.status == "ok" and canary.transport(found).status == "info", proof
+    assert [finding.message for finding in found.findings(marketplace)] == ["not installed"]
+    assert found.install(marketplace) == [f"put the plugin into {own / 'plugins' / 'swarm'}"]
+    assert found.install(marketplace) == [] and found.traces()
+    assert [finding.status for finding in found.findings(marketplace)] == ["ok", "ok"]
+    proof = enforcement.prove(found)
+    assert proof.status == "ok" and enforcement.transport(found).status == "info", proof
     guard = own / "plugins" / "swarm" / "tools" / "write_file"
     guard.chmod(0o644)
-    assert [finding.status for finding in found.findings(tmp_path)][0] == "fail"
-    assert canary.prove(found).status == "fail"
+    assert [finding.status for finding in found.findings(marketplace)][0] == "fail"
+    assert enforcement.prove(found).status == "fail"
     guard.unlink()
-    assert "differ" in found.findings(tmp_path)[0].message or found.findings(tmp_path)[0].status == "fail"
-    found.install(tmp_path)
+    assert "differ" in found.findings(marketplace)[0].message or found.findings(marketplace)[0].status == "fail"
+    found.install(marketplace)
     (own / "tools").mkdir()
     assert found.uninstall() and sorted(path.name for path in own.iterdir()) == ["tools"], "the user's own stays"
 
 
-def test_a_tool_before_the_guard_is_a_warning(tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = client("hs")
-    found.install(tmp_path)
+def test_a_tool_before_the_guard_is_a_warning(
+    marketplace: Path, tmp_path: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = runtime("hs")
+    found.install(marketplace)
     project = tmp_path / "project"
     local = project / ".harness" / "tools" / "write_file"
     local.parent.mkdir(parents=True)
@@ -322,30 +331,30 @@ def test_a_tool_before_the_guard_is_a_warning(tmp_path: Path, own: Path, monkeyp
     monkeypatch.chdir(project / "sub")
     monkeypatch.setenv("PWD", str(project / "sub"))
     local.write_text("#!/bin/sh\n")
-    assert found.findings(tmp_path)[-1].status == "ok", "it cannot be executed"
+    assert found.findings(marketplace)[-1].status == "ok", "it cannot be executed"
     local.chmod(0o755)
-    shadow = found.findings(tmp_path)[-1]
+    shadow = found.findings(marketplace)[-1]
     assert shadow.status == "warn" and shadow.details == {"shadowed_by": [str(local)]} and str(local) in shadow.mend
     shutil.copy(ROOT / "integrations" / "hs" / "tools" / "write_file", local)
-    assert found.findings(tmp_path)[-1].status == "ok", "a copy of the guard is one"
+    assert found.findings(marketplace)[-1].status == "ok", "a copy of the guard is one"
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     local.write_text("#!/bin/sh\n")
     assert {check.code for check in hs.checks({"cwd": str(project / "sub")})} >= {"guard_shadowed"}
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, own: Path) -> None:
+def test_a_folder_of_somebody_else_is_left_alone(marketplace: Path, own: Path) -> None:
     theirs = own / "plugins" / "swarm" / "tools" / "bash"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("#!/bin/sh\n# mine\n")
     with pytest.raises(ClientFailed, match="not ours"):
-        client("hs").install(tmp_path)
-    assert client("hs").uninstall() == [] and theirs.read_text().endswith("# mine\n")
+        runtime("hs").install(marketplace)
+    assert runtime("hs").uninstall() == [] and theirs.read_text().endswith("# mine\n")
 
 
 def test_other_programs_called_hs_are_not_it(tmp_path: Path, own: Path) -> None:
     (tmp_path / "bin" / "hs").unlink()
     (tmp_path / "bin" / "hs").write_text("#!/bin/sh\n")
     (tmp_path / "bin" / "hs").chmod(0o755)
-    assert client("hs").program() == ""
+    assert runtime("hs").program() == ""
     own.mkdir()
-    assert client("hs").program() == str(tmp_path / "bin" / "hs"), "who has its folder has it"
+    assert runtime("hs").program() == str(tmp_path / "bin" / "hs"), "who has its folder has it"

@@ -17,13 +17,13 @@ from support.replay import replay
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_mcp import __version__
-from swarm_mcp.doctor import canary
+from swarm_mcp.doctor import enforcement
 from swarm_mcp.harness import events, plugin, registry
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.pi.adapter import SWARM_TOOLS
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
-from swarm_mcp.runtimes import bundle, client
-from swarm_mcp.runtimes.bundle import plugin_source
+from swarm_mcp.installation import plugin_source
+from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.server.tools import all_tools
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "pi"
@@ -366,14 +366,14 @@ def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: 
     for folder in (place, older):
         bundle.write(folder, local=True)
     (agent / "settings.json").write_text(json.dumps({"theme": "dark", "packages": ["npm:other", "../older"]}))
-    found = client("pi")
+    found = runtime("pi")
     assert found.program() == str(program) and found.traces() and found.plugin_root() == older
     assert len(found.install(place)) == 2 and found.install(place) == []
     settings = json.loads((agent / "settings.json").read_text())
     assert settings == {"theme": "dark", "packages": ["npm:other", "../a place"]}
     (finding,) = found.findings(place)
     assert (finding.status, finding.message) == ("ok", f"version {__version__}, at {place}")
-    assert canary.prove(found).status == "ok"
+    assert enforcement.prove(found).status == "ok"
     assert {hook.event for hook in found.hook_commands()} >= {"PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"}
     off = {"source": "../a place", "extensions": ["-integrations/pi/index.ts"]}
     (agent / "settings.json").write_text(json.dumps({"packages": [off]}))
@@ -397,7 +397,7 @@ def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: 
 )
 def test_a_package_from_git_is_found_where_pi_keeps_it(agent: Path, source: str, folder: str) -> None:
     (agent / "settings.json").write_text(json.dumps({"packages": [{"source": source}]}))
-    assert client("pi").plugin_root() is None
+    assert runtime("pi").plugin_root() is None
     (agent / folder).mkdir(parents=True)
     (agent / folder / "package.json").write_text(json.dumps({"name": "swarm-mcp", "version": "0"}))
-    assert client("pi").plugin_root() == agent / folder
+    assert runtime("pi").plugin_root() == agent / folder

@@ -9,14 +9,24 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
-from support.sessions import RUNTIMES, Ran, captured, join, mistakes, new_session, ready_store, run, start
+from support.sessions import (
+    RUNTIMES,
+    Ran,
+    captured,
+    hooks_by_tool,
+    join,
+    mistakes,
+    new_session,
+    ready_store,
+    run,
+    start,
+)
 from unit.hook_core.test_watched import after, begun
 
 from swarm_hook_core.lookup.peers import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import records
-from swarm_mcp.runtimes.transport import wired
 from swarm_mcp.server.checks import Check
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
@@ -129,8 +139,7 @@ def test_another_session_is_kept_out_by_both_kinds(runtime: str, repo: Path, me:
 
 def test_a_server_is_told_which_agent_asks_where_the_client_can_say_so(runtime: str, repo: Path, me: str) -> None:
     """Codex drops a hook that names a field which the payload lacks, so there its own agents are not kept apart."""
-    tree = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}}
-    asked = wired(tree, runtime)["hooks"]["PreToolUse"][0]["hooks"][0]["input"]
+    asked = hooks_by_tool(runtime)[0]["input"]
     assert ("agent_id" in asked) is (runtime == "claude-code")
     lock(runtime, me, repo / "sa.md", agent="a1")
     payload = {**captured(runtime, SUBAGENTS[runtime], repo), "session_id": me}

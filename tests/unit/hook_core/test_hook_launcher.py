@@ -22,9 +22,10 @@ from support.sessions import (
     write_payload,
 )
 
+from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
 
-REAL = bundle.interpreter()
+REAL = interpreter()
 TOOLS = ("sh", "cat", "mkdir", "mv", "dd")  # what the launcher itself needs
 
 

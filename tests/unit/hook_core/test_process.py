@@ -177,6 +177,15 @@ def test_the_client_is_found_behind_its_shells() -> None:
     assert asked(["bash", "-c", f'sh -c "{script}"; true']) == [str(os.getpid()), start_time(os.getpid())]
 
 
+def test_the_client_is_found_behind_a_shell_that_nobody_knows(tmp_path: Path) -> None:
+    hook = tmp_path / "integrations" / "hook.py"
+    hook.parent.mkdir()
+    hook.write_text(ASK)
+    odd = "import subprocess, sys; subprocess.run(['/bin/sh', '-c', sys.argv[1]])"
+    wired = f'{sys.executable} "{hook}" codex turn; true'
+    assert asked([sys.executable, "-c", odd, wired]) == [str(os.getpid()), start_time(os.getpid())]
+
+
 def test_an_unknown_client_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_read", lambda path: "")
     assert client_process() == (0, "")

@@ -20,8 +20,11 @@ from support.fixtures import FOLDERS, Ground
 import swarm_hook_core
 import swarm_mcp
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes import bundle
+from swarm_mcp.installation import interpreter
+from swarm_mcp.runtimes import bundle, owned_folder
+from swarm_mcp.runtimes.owned_folder import read_record, remove
 
+HS = "integrations/hs"
 CHECKOUT = Path(__file__).resolve().parents[3]
 RUNTIMES = ("claude-code", "codex", "pi")
 ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugin by, else CLAUDE_PLUGIN_ROOT
@@ -82,12 +85,12 @@ def test_a_bundle_is_whole(bundled: Path):
         ".agents/plugins/marketplace.json", "package.json",
     }  # fmt: skip
     manifests |= {f"integrations/pi/{name}.ts" for name in ("index", "hooks", "servers", "wire")}
-    harness = [path for path in (CHECKOUT / bundle.HARNESS).rglob("*") if path.is_file()]
+    harness = [path for path in (CHECKOUT / HS).rglob("*") if path.is_file()]
     manifests |= {path.relative_to(CHECKOUT).as_posix() for path in harness if "__pycache__" not in path.parts}
-    manifests |= {name.replace(bundle.HARNESS, "integrations/harness") for name in manifests if bundle.HARNESS in name}
+    manifests |= {name.replace(HS, "integrations/harness") for name in manifests if HS in name}
     skills = {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "skills").rglob("*") if path.is_file()}
     assert any(name.endswith("/SKILL.md") for name in skills)
-    record = bundle.read_record(bundled)
+    record = read_record(bundled)
     launcher = {"bin/swarm-mcp"} if "python" in record else set()
     launcher |= {bundle.HOOK, bundle.ENTRY, bundle.STATE, bundle.COORDINATOR}
     assert files == core | scripts | rest | manifests | skills | launcher | {"LICENSE", "install.json"}
@@ -121,7 +124,7 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
                 part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]
             ]
             assert names and all((bundled / name).is_file() for name in names)
-            direct = bool(bundle.read_record(bundled).get("python")) and event == "PreToolUse"
+            direct = bool(read_record(bundled).get("python")) and event == "PreToolUse"
             assert (names[0] == bundle.HOOK) is not direct, (
                 "the check before a write starts python at once where it can"
             )
@@ -160,7 +163,7 @@ def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_pat
 def test_the_local_one_names_real_paths(tmp_path: Path):
     folder = tmp_path / "local"
     bundle.write(folder, local=True)
-    record = bundle.read_record(folder)
+    record = read_record(folder)
     real = record["python"]
     assert os.path.isabs(real) and os.access(real, os.X_OK) and os.path.realpath(real) == real
     for runtime in RUNTIMES:
@@ -222,9 +225,9 @@ def earlier_commands(folder: Path, runtime: str) -> dict[str, str]:
     launched = f'/bin/sh "{folder}/{bundle.HOOK}" "{hooks}'
     return {
         "PreToolUse, portable": f'{launched}/pre_tool_use.py"; exit 0',
-        "PreToolUse, local": f'{bundle.interpreter()} -E -s -S "{hooks}/pre_tool_use.py"; exit 0',
-        "SessionStart": f'{launched}/session_start.py" {bundle.interpreter()}; exit 0',
-        "Stop": f'{launched}/turn.py" {bundle.interpreter()}; exit 0',
+        "PreToolUse, local": f'{interpreter()} -E -s -S "{hooks}/pre_tool_use.py"; exit 0',
+        "SessionStart": f'{launched}/session_start.py" {interpreter()}; exit 0',
+        "Stop": f'{launched}/turn.py" {interpreter()}; exit 0',
     }
 
 
@@ -248,7 +251,7 @@ def test_sessions_that_an_earlier_release_wired_stay_checked(ground: Ground, bun
 
 
 def test_writing_again_changes_nothing(bundled: Path):
-    local = "python" in bundle.read_record(bundled)
+    local = "python" in read_record(bundled)
     before = {
         path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"
     }
@@ -261,7 +264,7 @@ def test_writing_again_changes_nothing(bundled: Path):
 
 def test_an_upgrade_brings_what_is_new_and_drops_what_is_not_part_of_it(bundled: Path):
     wanted = tree(bundled)
-    record = bundle.read_record(bundled)
+    record = read_record(bundled)
     local = "python" in record
     (bundled / "swarm_hook_core/core.py").write_text("old")
     (bundled / "swarm_hook_core/dropped.py").write_text("was part of an older one")
@@ -274,10 +277,10 @@ def test_an_upgrade_brings_what_is_new_and_drops_what_is_not_part_of_it(bundled:
 
 
 def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypatch):
-    wanted, local = tree(bundled), "python" in bundle.read_record(bundled)
+    wanted, local = tree(bundled), "python" in read_record(bundled)
     for name in ("swarm_hook_core/core.py", "skills/swarm-mcp/SKILL.md"):
         (bundled / name).write_text("old")
-    real, calls = bundle._replace, []
+    real, calls = owned_folder._replace, []
 
     def dying(path: Path, content: bytes) -> bool:
         calls.append(path)
@@ -285,7 +288,7 @@ def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypat
             raise KeyboardInterrupt
         return real(path, content)
 
-    monkeypatch.setattr(bundle, "_replace", dying)
+    monkeypatch.setattr(owned_folder, "_replace", dying)
     with pytest.raises(KeyboardInterrupt):
         bundle.write(bundled, local=local)
     monkeypatch.undo()
@@ -336,7 +339,7 @@ def test_foreign_files_are_refused_whole(tmp_path: Path, name: str):
         bundle.write(folder)
     assert name in str(error.value)
     assert tree(folder) == {name: b'{"mine": 1}'}
-    assert bundle.remove(folder) is False and tree(folder) == {name: b'{"mine": 1}'}
+    assert remove(folder) is False and tree(folder) == {name: b'{"mine": 1}'}
     assert bundle.write(folder, force=True) is True
 
 
@@ -346,7 +349,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path: Path):
     (folder / ".git" / "HEAD").write_text("ref")
     (folder / "README").write_text("r")
     bundle.write(folder)
-    assert bundle.remove(folder) is True
+    assert remove(folder) is True
     assert tree(folder) == {".git/HEAD": b"ref", "README": b"r"}
 
 
@@ -363,7 +366,7 @@ def test_a_record_cannot_reach_outside_the_folder(ground: Ground, record: str):
     done = ground.swarm("bundle", str(folder), "--force")
     assert done.code in (0, 1) and "internal error" not in done.err, done
     (folder / "install.json").write_text(record.replace("%s", str(victim)))
-    bundle.remove(folder)
+    remove(folder)
     assert victim.read_text() == "v"
 
 
@@ -378,9 +381,9 @@ def test_links_in_the_way_are_not_followed(tmp_path: Path):
 
 
 def test_removal_leaves_nothing(bundled: Path):
-    assert bundle.remove(bundled) is True
+    assert remove(bundled) is True
     assert not bundled.exists()
-    assert bundle.remove(bundled) is False
+    assert remove(bundled) is False
 
 
 def test_the_command_writes_one(ground: Ground):
@@ -433,7 +436,7 @@ def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     assert tree(tmp_path / "out") == bundle.contents(local=False)
     assert installed("bundle", str(tmp_path / "out"), "--local").returncode == 0
-    record = bundle.read_record(tmp_path / "out")
+    record = read_record(tmp_path / "out")
     told = subprocess.run(
         [*record["coordinator"], "register", "--json"], capture_output=True, text=True, cwd=tmp_path, timeout=60
     )

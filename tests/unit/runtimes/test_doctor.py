@@ -15,8 +15,8 @@ from support.fixtures import Ground, Sleeper
 
 import swarm_mcp
 from swarm_hook_core import faults
+from swarm_mcp.installation import interpreter, marketplace_folder
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
 
 CONTRACT = [
     "binary", "database", "scope", "live_instances", "stale_instances", "skill_discovery", "plugin_discovery", "env",
@@ -342,7 +342,7 @@ def test_without_its_libraries_it_still_says_what_is_wrong(kind: str, ground: Gr
         folders.insert(0, str(tmp_path / "broken"))
     code = f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; sys.exit(main())"
     done = subprocess.run(
-        [bundle.interpreter(), "-I", "-S", "-B", "-c", code, "doctor", "--json"], capture_output=True, text=True,
+        [interpreter(), "-I", "-S", "-B", "-c", code, "doctor", "--json"], capture_output=True, text=True,
         cwd=ground.scope, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, ""), done

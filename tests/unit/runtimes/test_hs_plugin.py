@@ -13,12 +13,15 @@ import pytest
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_hook_core.process import start_time
+from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.hs import plugin_files
+from swarm_mcp.runtimes.owned_folder import put, remove
 from swarm_mcp.store import Store
 
 PLUGIN = ROOT / "integrations" / "hs"
 CORE_TOOL = '#!/bin/sh\necho "pid $$"\necho "flags $*"\ncat\n'
-CONTENTS = bundle.harness_contents()
+CONTENTS = plugin_files(bundle.contents(local=True))
 CONTEXT = '{"tool_calls": [], "text": "ä \\" \\\\n", "number": 1.50}\n\n'
 
 
@@ -364,12 +367,12 @@ def test_the_guards_rank_before_all_where_the_harness_asks(bench: Bench) -> None
 
 def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "plugins" / "swarm"
-    assert bundle.put(folder, CONTENTS, local=True) is True
-    assert bundle.put(folder, CONTENTS, local=True) is False
+    assert put(folder, CONTENTS, compiled=True) is True
+    assert put(folder, CONTENTS, compiled=True) is False
     scripts = [path for part in ("tools", "hooks.d") for path in (folder / part).rglob("*") if path.is_file()]
     assert len(scripts) == 10 and all(os.access(path, os.X_OK) for path in scripts)
     assert not list((folder / "tools").glob("*/")) and (folder / "skills" / "swarm-mcp" / "SKILL.md").is_file()
-    assert f"python={bundle.interpreter()}" in (folder / "lib" / "python.sh").read_text()
+    assert f"python={interpreter()}" in (folder / "lib" / "python.sh").read_text()
     ready_store()
     bench = Bench(tmp_path.resolve(), folder)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE")
@@ -380,4 +383,4 @@ def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(sessions()) == 1 and bench.call("write_file", write("held.md")).returncode == 1
     assert bench.call("bash", {"command": "echo >> held.md"}).returncode == 1 and not faults()
     assert {path for path in folder.rglob("*")} == before, "a call writes nothing into the plugin"
-    assert bundle.remove(folder) and not folder.exists()
+    assert remove(folder) and not folder.exists()

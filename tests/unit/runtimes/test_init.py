@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from support.fixtures import Ground
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes import bundle, mcp_file
+from swarm_mcp.installation import plugin_source
+from swarm_mcp.runtimes import mcp_file
 
 ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
 SKILLS = ("swarm-mcp", "swarm")
@@ -26,7 +27,7 @@ def test_a_bare_project_gets_the_server_and_the_skills(ground: Ground):
     done = ground.swarm("init")
     assert done.code == 0 and done.err == ""
     assert json.loads(config(ground).read_text()) == {"mcpServers": {"swarm": ENTRY}}
-    source = bundle.plugin_source() / "skills"
+    source = plugin_source() / "skills"
     for name in SKILLS:
         copy = ground.repo / ".claude" / "skills" / name
         for path in (source / name).rglob("*.md"):

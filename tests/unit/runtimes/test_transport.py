@@ -19,6 +19,7 @@ from support.sessions import (
     captured,
     fault_lines,
     hook_core,
+    hooks_by_tool,
     instances,
     mistakes,
     new_session,
@@ -32,6 +33,7 @@ from support.sessions import (
 from swarm_hook_core.decision import Denial, Verdict
 from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle, transport
+from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.server.checks import Check
 from swarm_mcp.server.tools import all_tools
 from swarm_mcp.store import Store
@@ -54,18 +56,12 @@ def repo(tmp_path: Path) -> Path:
 
 def asked(runtime: str, payload: dict[str, Any]) -> dict[str, Any]:
     """What the client makes of the wired hook's input for this payload: Claude Code sends all values as text."""
-    (hook,) = [hook for hook in wired_hooks(runtime) if hook["type"] == "mcp_tool"]
+    (hook,) = [hook for hook in hooks_by_tool(runtime) if hook["type"] == "mcp_tool"]
     sent: dict[str, Any] = {}
     for name, value in hook["input"].items():
         found = payload.get(value[2:-1]) if value.startswith("${") else value
         sent[name] = json.dumps(found) if runtime == "claude-code" and isinstance(found, (dict, list)) else found
     return sent
-
-
-def wired_hooks(runtime: str) -> list[dict[str, Any]]:
-    tree = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
-    ((group),) = transport.wired(tree, runtime)["hooks"]["PreToolUse"]
-    return list(group["hooks"])
 
 
 # -- the same answers --------------------------------------------------------------------------------
@@ -356,7 +352,7 @@ def test_only_the_check_of_the_chosen_client_is_wired_anew(local: bool, runtime:
     assert (tool["type"], tool["tool"], tool["timeout"]) == ("mcp_tool", "check_write", 5)
     assert command["command"].endswith(old["hooks"][0]["command"]) and transport.STAND_IN in command["command"]
     assert (tmp_path / "chosen" / transport.STAND_IN).read_text() == (ROOT / transport.STAND_IN).read_text()
-    record = bundle.read_record(tmp_path / "chosen")
+    record = read_record(tmp_path / "chosen")
     assert bundle.transports_of(record) == {runtime: "mcp_tool"} and transport.STAND_IN in record["files"]
 
 

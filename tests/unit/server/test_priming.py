@@ -11,7 +11,7 @@ from support.fixtures import Ground
 from support.serving import Server
 from unit.server.test_server import loads_the_sdk
 
-from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.transport import MCP_TOOL
 from swarm_mcp.server import handshake_cache, priming
 
@@ -65,7 +65,7 @@ class Bare(Server):
 def test_a_clients_first_session_is_answered_from_the_record(ground: Ground, client: str, transport: str):
     folder = ground.folder / "marketplace"
     bundle.write(folder, local=True, transports={client: transport})
-    assert priming.prime(client, folder, tell_failure=True) == []
+    assert priming.prime(runtime(client), folder, tell_failure=True) == []
     assert not os.path.exists(ground.database), "nobody registered"
     server = json.loads((folder / "integrations" / client / "mcp.json").read_text())["mcpServers"]["swarm"]
     for questions in SESSIONS[client]:
@@ -81,20 +81,20 @@ def test_a_clients_first_session_is_answered_from_the_record(ground: Ground, cli
 
 def test_a_server_that_cannot_be_prepared_keeps_nobody_from_installing(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     folder = ground.folder / "marketplace"
-    assert priming.prime("codex", folder) == []
-    (told,) = priming.prime("codex", folder, tell_failure=True)
+    assert priming.prime(runtime("codex"), folder) == []
+    (told,) = priming.prime(runtime("codex"), folder, tell_failure=True)
     assert "FileNotFoundError" in told
     place = folder / "integrations" / "codex" / "mcp.json"
     place.parent.mkdir(parents=True)
     for command in (["false"], ["true"], ["no-such-command"], ["echo", "nonsense"], ["sleep", "20"]):
         place.write_text(json.dumps({"mcpServers": {"swarm": {"command": command[0], "args": command[1:]}}}))
         monkeypatch.setattr(priming, "SECONDS", 0.5)
-        assert priming.prime("codex", folder) == []
-        assert len(priming.prime("codex", folder, tell_failure=True)) == 1, command
+        assert priming.prime(runtime("codex"), folder) == []
+        assert len(priming.prime(runtime("codex"), folder, tell_failure=True)) == 1, command
     for text in ("", "[]", '{"mcpServers": {}}', '{"mcpServers": {"swarm": {"command": 7, "args": []}}}'):
         place.write_text(text)
-        assert len(priming.prime("codex", folder, tell_failure=True)) == 1, text
-    assert priming.prime("another", folder, tell_failure=True) == []
+        assert len(priming.prime(runtime("codex"), folder, tell_failure=True)) == 1, text
+    assert priming.prime(runtime("pi"), folder, tell_failure=True) == []
 
 
 def test_lists_are_said_not_to_change(ground: Ground):

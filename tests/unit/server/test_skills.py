@@ -10,10 +10,10 @@ import pytest
 from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
 from swarm_mcp.cli.main import COMMANDS
 from swarm_mcp.domain.task import STATUSES, TYPES
-from swarm_mcp.runtimes import bundle
+from swarm_mcp.installation import plugin_source
 from swarm_mcp.server.guidance import ROLES, for_label
 
-SKILLS = bundle.plugin_source() / "skills"
+SKILLS = plugin_source() / "skills"
 FILES = sorted(SKILLS.rglob("*.md"))
 IDS = [str(path.relative_to(SKILLS)) for path in FILES]
 

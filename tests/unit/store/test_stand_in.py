@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Sleeper
-from support.sessions import ROOT, RUNTIMES, captured, new_session, ready_store, run, start
+from support.sessions import ROOT, RUNTIMES, captured, hooks_by_tool, new_session, ready_store, run, start
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle, transport
@@ -33,9 +33,7 @@ class StandIn:
         script.parent.mkdir(parents=True)
         for name in (transport.STAND_IN, bundle.STATE):
             shutil.copy(ROOT / name, root / name)
-        tree = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
-        (group,) = transport.wired(tree, runtime)["hooks"]["PreToolUse"]
-        (hook,) = [hook for hook in group["hooks"] if hook["type"] == "command"]
+        (hook,) = [hook for hook in hooks_by_tool(runtime) if hook["type"] == "command"]
         before, _, _ = str(hook["command"]).partition(' /bin/sh "${CLAUDE_PLUGIN_ROOT}/integrations/hook.sh"')
         assert before != hook["command"], hook
         self.command = before.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) + " cat; exit 0"

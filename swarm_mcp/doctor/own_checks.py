@@ -21,9 +21,10 @@ from swarm_mcp import __version__
 from swarm_mcp.actor import onlooker_identity
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
+from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.runtimes.marketplace_folder import marketplace_folder
+from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.removal import STALE_SECONDS
@@ -71,7 +72,7 @@ def looked(name: str, check: Callable[[], Finding | list[Finding]]) -> list[Find
 
 
 def _binary() -> Finding:
-    details = {"bin_path": sys.argv[0], "version": __version__, "python": bundle.interpreter()}
+    details = {"bin_path": sys.argv[0], "version": __version__, "python": interpreter()}
     return Finding("binary", "ok", f"swarm-mcp v{__version__} on Python {sys.version.split()[0]}", details=details)
 
 
@@ -130,7 +131,7 @@ def _instances(scope: str) -> list[Finding]:
 
 def _skills() -> Finding:
     try:
-        folder = bundle.plugin_source() / "skills"
+        folder = plugin_source() / "skills"
     except SwarmError as error:
         return Finding("skill_discovery", "fail", str(error), "install swarm-mcp again")
     names = sorted(path.parent.name for path in folder.glob("*/SKILL.md"))
@@ -141,11 +142,11 @@ def _skills() -> Finding:
 
 def _plugins() -> Finding:
     folder = marketplace_folder()
-    record = bundle.read_record(folder)
+    record = read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
     wanted = bundle.contents(local=True, transports=bundle.transports_of(record))
-    different = [name for name, content in wanted.items() if not _holds(folder / name, content)]
+    different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:
         text = f"{folder} is not what this swarm-mcp installs ({len(different)} files differ)"
@@ -233,10 +234,3 @@ def _faults() -> Finding:
     last = recent[-1]
     text = f"{len(recent)} in the last day; the newest, {last['runtime']} {last['hook']}: {last['fault']}"
     return Finding("faults", "warn", text, f"see {fault_log()}", {"log": fault_log(), "newest": recent[-5:]})
-
-
-def _holds(path, content: bytes) -> bool:
-    try:
-        return path.read_bytes() == content
-    except OSError:
-        return False

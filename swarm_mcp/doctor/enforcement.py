@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from swarm_mcp.doctor.server_canary import Server, Unanswered
-from swarm_mcp.runtimes.base import Client, Finding, HookCommand, HookTool
+from swarm_mcp.doctor.plugin_server import Server, Unanswered
+from swarm_mcp.runtimes.base import Finding, HookCommand, HookTool, Runtime
 from swarm_mcp.runtimes.transport import SECONDS
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
@@ -18,7 +18,7 @@ from swarm_mcp.store.registration import Registration
 HOOK_SECONDS = 15
 
 
-def prove(client: Client) -> Finding:
+def prove(client: Runtime) -> Finding:
     """Whether the hooks that `client` would run deny a write to a peer's file, and only that."""
     name, mend = f"{client.name} enforcement", f"swarm-mcp install --client {client.name}"
     hooks = [hook for hook in client.hook_commands() if hook.event == "PreToolUse"]
@@ -66,7 +66,7 @@ def prove(client: Client) -> Finding:
     return Finding(name, "ok", text, details=details)
 
 
-def _questions(client: Client, root: Path, locked: Path, free: Path) -> list[tuple[str, bool, dict]]:
+def _questions(client: Runtime, root: Path, locked: Path, free: Path) -> list[tuple[str, bool, dict]]:
     """What is asked of the hooks: ``(what it is, whether it has to be denied, the client's payload)``."""
     session = "doctor-canary"
     return [
@@ -79,7 +79,7 @@ def _questions(client: Client, root: Path, locked: Path, free: Path) -> list[tup
     ]  # fmt: skip
 
 
-def transport(client: Client) -> Finding:
+def transport(client: Runtime) -> Finding:
     """How the check of the installed plugin is asked, and what that does not cover."""
     name = f"{client.name} transport"
     if not any(tool.event == "PreToolUse" for tool in client.hook_tools()):

@@ -1,0 +1,134 @@
+"""A folder of files that are ours, beside others that may not be: a record in it says which."""
+
+from __future__ import annotations
+
+import json
+import os
+import py_compile
+import sys
+from pathlib import Path
+
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.installation import interpreter
+
+RECORD = "install.json"
+
+
+def put(target: Path, wanted: dict[str, bytes], compiled: bool = False, force: bool = False) -> bool:
+    """Bring the folder `target` up to date; return whether anything in it changed.
+
+    `wanted`: relative name -> content, RECORD among them. Files appear whole or not at all, and those that are there
+    are replaced in place, since a client may be running them at this moment. Files of an earlier record that are not
+    `wanted` any more are removed; nothing else is. With `compiled`, Python files are compiled beside themselves.
+    Raises SwarmError where the folder holds somebody else's file of a name that is wanted, and not `force`.
+    """
+    earlier = read_record(target).get("files", [])
+    ours = {*earlier, RECORD} if earlier else set()
+    foreign = [name for name in wanted if name not in ours and (target / name).exists()]
+    in_the_way = [name for name in foreign if (target / name).read_bytes() != wanted[name]]
+    if in_the_way and not force:
+        raise SwarmError(f"{target} holds files that are not ours ({in_the_way[0]}); choose another folder or --force")
+    changed = False
+    # New files come first, since what is replaced may name them. The record comes last: until it is there, the folder
+    # counts as unfinished and is written again.
+    for name in sorted(wanted, key=lambda item: (item == RECORD, (target / item).exists())):
+        changed |= _replace(target / name, wanted[name])
+    for name in earlier:
+        if name not in wanted and (target / name).is_file():
+            (target / name).unlink()
+            changed = True
+    if compiled:
+        _compile(target, [name for name in wanted if name.endswith(".py")])
+    return changed
+
+
+def remove(target: Path) -> bool:
+    """Remove our own files, and the folders that are empty then; return whether there were any."""
+    files = read_record(target).get("files", [])
+    if not files:
+        return False
+    folders = set()
+    for name in [*files, RECORD]:
+        path = target / name
+        path.unlink(missing_ok=True)
+        if name.endswith(".py"):
+            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+                compiled.unlink()
+            folders.add(path.parent / "__pycache__")
+        folders.update(parent for parent in path.parents if parent == target or target in parent.parents)
+    for folder in sorted(folders, key=lambda item: len(item.parts), reverse=True):
+        try:
+            folder.rmdir()
+        except OSError:
+            continue  # it holds something of somebody else's
+    return True
+
+
+def read_record(target: Path) -> dict:
+    """Return what the folder says of itself (``name``, ``version``, ``files`` and more), if it has a record; else nothing."""
+    try:
+        record = json.loads((target / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    files = record.get("files") if isinstance(record, dict) and record.get("name") == "swarm" else None
+    # What it names may be removed, so it must be a bundle's own, inside the folder.
+    if not isinstance(files, list) or not all(isinstance(n, str) and _is_inside(n) for n in files):
+        return {}
+    return record
+
+
+def read_files(target: Path) -> dict[str, bytes]:
+    """Return our files in the folder by their names, RECORD among them; empty where one of them cannot be read."""
+    names = read_record(target).get("files", [])
+    try:
+        return {name: (target / name).read_bytes() for name in ([*names, RECORD] if names else ())}
+    except OSError:
+        return {}
+
+
+def differing(target: Path, wanted: dict[str, bytes]) -> list[str]:
+    """Return the names in `wanted` that the folder does not hold with that content."""
+    return [name for name, content in wanted.items() if not _holds(target / name, content)]
+
+
+def _is_inside(name: str) -> bool:
+    parts = name.split("/")
+    return bool(name) and ".." not in parts and "" not in parts and not os.path.isabs(name)
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _replace(path: Path, content: bytes) -> bool:
+    if not path.is_symlink() and _holds(path, content):
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    scratch.write_bytes(content)
+    if content.startswith(b"#!"):
+        scratch.chmod(0o755)
+    os.replace(scratch, path)
+    return True
+
+
+def _compile(target: Path, names: list[str]) -> None:
+    """Write compiled modules that stay valid when a client copies the tree without its times."""
+    if interpreter() != os.path.realpath(sys.executable) and sys.version_info[:2] != _version_of(interpreter()):
+        return
+    for name in names:
+        py_compile.compile(
+            str(target / name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
+        )
+
+
+def _version_of(python: str) -> tuple[int, int]:
+    import subprocess
+
+    code = "import sys; print(*sys.version_info[:2])"
+    done = subprocess.run([python, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    major, minor = done.stdout.split()
+    return int(major), int(minor)
