@@ -7,7 +7,7 @@ that are known go round for each. Time and steps are bounded: what is left then 
 import os
 import time
 
-from swarm_hook_core.shell import globs
+from swarm_hook_core.shell import globs, matching_names
 from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Stream, Tree, Write, absolute, is_known
 from swarm_hook_core.shell.parser import script_of
@@ -269,7 +269,7 @@ class Walk(Unknowns):
     def listed(self, scope, wanted: str) -> list[str]:
         """The names that a shell pattern stands for; one mark where they are too many."""
         self.spend(2)
-        names = globs.expand(wanted, scope.folder, scope.options, self.spend)
+        names = matching_names.expand(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
             return names + self._made(wanted, scope, names) if self.contents else names
         if scope.folder is None and not wanted.startswith("/"):
@@ -279,14 +279,14 @@ class Walk(Unknowns):
         while fixed < len(parts) - 1 and not globs.is_magic(parts[fixed], True):
             fixed += 1
         root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
-        return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
+        return [self.mark(Found(root, matching_names.admits(wanted, scope.folder, scope.options)))]
 
     def _made(self, wanted: str, scope, names) -> list[str]:
         """The names of files made by this script that a shell pattern stands for, but for `names`."""
         if scope.folder is None:
             return []
         self.spend(1 + len(self.contents) // 8)
-        admits = globs.admits(wanted, scope.folder, scope.options)
+        admits = matching_names.admits(wanted, scope.folder, scope.options)
         made = [path for path in self.contents if admits(path)]
         start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
         return [path[len(start) :] for path in made if path[len(start) :] not in names]

@@ -201,39 +201,31 @@ def zip_names(path: str):
 
 
 def _unzip(call) -> None:
-    words = call.words
-    operands, folder, excluded, at = [], None, False, 0
-    letters = ""
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word.startswith("-") and len(word) > 1:
-            if word[1:2] == "d":
-                folder = word[2:] or (words[at] if at < len(words) else "")
-                at += 0 if word[2:] else 1
-            elif word[1:2] == "x":
-                excluded = True
-            elif word.startswith("-P") and len(word) == 2:
-                at += 1
-            elif word[-1] == "d":
-                letters += word[1:-1]
-                folder = words[at] if at < len(words) else ""
-                at += 1
-            else:
-                letters += word[1:]
-        elif not excluded:
-            operands.append(word)
-    if not operands or any(letter in letters for letter in "lptvzZ") or "c" in letters.replace("C", ""):
+    words, excluded = list(call.words), False
+    operands, folder, letters = [], ".", ""
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-") or len(word) == 1:
+            operands += [] if excluded else [word]
+        elif word[1] == "d" and word[2:]:
+            folder = word[2:]
+        elif word[-1] == "d":
+            letters += word[1:-1]
+            folder = words.pop(0) if words else ""
+        elif word[1] == "x":
+            excluded = True
+        else:
+            letters += word[1:]
+            words[:1] = [] if word == "-P" else words[:1]
+    if not operands or any(letter in letters for letter in "lptvzZc"):
         return
-    archive = operands[0]
-    source = seen(call, archive)
+    source = seen(call, operands[0])
     if source and not os.path.exists(source):
         source += ".zip"
-    folder = folder or "."
     if excluded or "j" in letters:
         call.tree(folder, cannot_tell)
-        return
-    call.tree(folder, Members(source, zip_names, operands[1:]).landing(seen(call, folder), 0, "n" in letters))
+    else:
+        call.tree(folder, Members(source, zip_names, operands[1:]).landing(seen(call, folder), 0, "n" in letters))
 
 
 RUN = {**dict.fromkeys(("tar", "bsdtar", "gtar"), _tar), "unzip": _unzip}

@@ -16,111 +16,110 @@ from swarm_hook_core.shell.programs.places import (
     targets,
 )
 
-_BACKUPS = ("-b", "--backup")
+_TAKES = ("--target-directory", "--suffix")
 
 
-def _operands(call, options):
-    """``(sources, dest, inside)`` of the GNU and BSD grammar, or None where there is nothing to do."""
-    dest, operands = options.value("-t", "--target-directory"), options.operands
-    if dest is not None:
-        return _there(call, operands), dest, True
-    if len(operands) < 2:
-        return None
-    flat = options.has("-T", "--no-target-directory")
-    return _there(call, operands[:-1]), operands[-1], False if flat else True if len(operands) > 2 else None
+class _Transfer:
+    """What cp, mv, ln and install are given: `sources`, `dest`, and whether `dest` is a folder that they go `inside`.
 
+    `inside` is None where the disk tells.
+    """
 
-def _there(call, sources) -> list[str]:
-    """`sources` without the patterns that have matched nothing: there is no such file to be copied."""
+    def __init__(self, call, short="tS", long=_TAKES):
+        self.call = call
+        self.options = options = split(call.words, short, long)
+        folder = options.value("-t", "--target-directory")
+        self.sources, self.dest = options.operands[:-1], (options.operands or [""])[-1]
+        self.inside = True if len(self.sources) > 1 else None
+        if folder is not None:
+            self.sources, self.dest, self.inside = options.operands, folder, True
+        elif options.has("-T", "--no-target-directory"):
+            self.inside = False
+        if options.has("--help", "--version"):
+            self.sources = []
 
-    def matched(word: str) -> bool:
-        path = seen(call, word) if any(sign in word for sign in "*?[") else None
-        return path is None or not call.walk.is_missing(path)
+    def existing(self) -> list[str]:
+        """The sources without the patterns that have matched nothing: there is no such file to be copied."""
 
-    return [word for word in sources if matched(word)]
+        def matched(word: str) -> bool:
+            path = seen(self.call, word) if any(sign in word for sign in "*?[") else None
+            return path is None or not self.call.walk.is_missing(path)
+
+        return [word for word in self.sources if matched(word)]
+
+    @property
+    def spares(self) -> bool:
+        """Whether what exists stays as it is."""
+        return self.options.has("-n", "--no-clobber") or self.options.value("--update") in ("none", "none-fail")
+
+    def put(self, source: str, spared=False) -> list[str]:
+        """Write `source`, a file, to where it goes; the targets that were named."""
+        named = put(self.call, source, self.dest, self.inside, spared)
+        _back_up(self.call, self.options, named)
+        return named
 
 
 def _back_up(call, options, named) -> None:
-    if not options.has(*_BACKUPS, "-S", "--suffix") or options.value("--backup") in ("none", "off"):
+    kind = options.value("--backup")
+    if not options.has("-b", "--backup", "-S", "--suffix") or kind in ("none", "off"):
         return
     suffix = options.value("-S", "--suffix") or "~"
     for word in named:
         call.write(word + suffix)
-        if options.value("--backup") in ("numbered", "t", "existing", "nil"):
+        if kind in ("numbered", "t", "existing", "nil"):
             call.write(word + ".~1~")
 
 
-def _spares(options) -> bool:
-    """Whether what exists stays as it is."""
-    return options.has("-n", "--no-clobber") or options.value("--update") in ("none", "none-fail")
-
-
 def _cp(call) -> None:
-    options = split(call.words, "tS", ("--target-directory", "--suffix"))
-    found = _operands(call, options)
-    if found is None or options.has("--help", "--version"):
-        return
-    sources, dest, inside = found
+    given = _Transfer(call)
+    options, dest = given.options, given.dest
     deep = options.has("-r", "-R", "-a", "--recursive", "--archive")
-    spared = _spares(options)
-    for source in sources:
+    for source in given.existing():
+        folder = is_folder(call, source)
         if options.has("--parents"):
-            call.write(os.path.join(dest, source.lstrip("/")))
+            under = os.path.join(dest, source.lstrip("/"))
+            call.write(under)
             if deep:
-                lay_over(call, source, os.path.join(dest, source.lstrip("/")), False, spared)
+                lay_over(call, source, under, False, given.spares)
             continue
-        # BSD's cp takes `folder/` for what is in it.
-        bare = inside is None and sys.platform == "darwin" and source.endswith("/")
-        if deep and (is_folder(call, source) or not exists(call, source)) and is_known(source):
-            named = lay_over(call, source, dest, False if bare else inside, spared)
-            if is_folder(call, source):
+        if deep and is_known(source) and (folder or not exists(call, source)):
+            # BSD's cp takes `folder/` for what is in it.
+            bare = given.inside is None and sys.platform == "darwin" and source.endswith("/")
+            lay_over(call, source, dest, False if bare else given.inside, given.spares)
+            if folder:
                 continue
-        named = put(call, source, dest, inside, spared)
+        named = given.put(source, given.spares)
         if options.has("-l", "--link", "-s", "--symbolic-link"):
             _linked(call, source, named, options.has("-s", "--symbolic-link"))
         if deep and not is_known(source):
             call.tree(dest, cannot_tell)
-        _back_up(call, options, named)
 
 
 def _mv(call) -> None:
-    options = split(call.words, "tS", ("--target-directory", "--suffix"))
-    found = _operands(call, options)
-    if found is None or options.has("--help", "--version"):
-        return
-    sources, dest, inside = found
-    spared = _spares(options)
-    for source in sources:
-        if spared and all(exists(call, word) for word in targets(call, source, dest, inside)):
+    given = _Transfer(call)
+    for source in given.existing():
+        goes_to = targets(call, source, given.dest, given.inside)
+        if given.spares and all(exists(call, word) for word in goes_to):
             continue
         if is_folder(call, source):
             call.tree(source)
-            lay_over(call, source, dest, inside, spared)
-            for word in targets(call, source, dest, inside):
+            lay_over(call, source, given.dest, given.inside, given.spares)
+            for word in goes_to:
                 call.write(word)
-            continue
-        call.write(source)
-        _back_up(call, options, put(call, source, dest, inside, spared))
+        else:
+            call.write(source)
+            given.put(source, given.spares)
 
 
 def _ln(call) -> None:
-    options = split(call.words, "tS", ("--target-directory", "--suffix"))
-    sources, dest, inside = options.operands[:-1], (options.operands or [""])[-1], None
-    if options.value("-t", "--target-directory") is not None:
-        sources, dest, inside = options.operands, options.value("-t", "--target-directory"), True
-    elif len(options.operands) == 1:
-        sources, dest, inside = options.operands, ".", True
-    elif len(options.operands) > 2:
-        inside = True
-    elif options.has("-T", "--no-target-directory"):
-        inside = False
-    elif options.has("-n", "-h", "--no-dereference"):
-        path = seen(call, dest)
-        inside = False if path and os.path.islink(path.rstrip("/")) else None
-    for source in sources:
-        named = put(call, source, dest, inside)
-        _back_up(call, options, named)
-        _linked(call, source, named, options.has("-s", "--symbolic"))
+    given = _Transfer(call)
+    if len(given.options.operands) == 1 and given.inside is None:
+        given.sources, given.dest, given.inside = given.options.operands, ".", True
+    elif given.inside is None and given.options.has("-n", "-h", "--no-dereference"):
+        path = seen(call, given.dest)
+        given.inside = False if path and os.path.islink(path.rstrip("/")) else None
+    for source in given.sources:
+        _linked(call, source, given.put(source), given.options.has("-s", "--symbolic"))
 
 
 def _linked(call, source: str, named, symbolic: bool) -> None:
@@ -132,27 +131,16 @@ def _linked(call, source: str, named, symbolic: bool) -> None:
             call.walk.links[path] = target
 
 
-def _link(call) -> None:
-    if len(call.words) == 2:
-        call.write(call.words[1])
-
-
 def _install(call) -> None:
-    options = split(
-        call.words, "gmotSfB", ("--group", "--mode", "--owner", "--target-directory", "--suffix", "--strip-program")
-    )
-    if options.has("-d", "--directory"):
-        for word in options.operands:
+    given = _Transfer(call, "gmotSfB", (*_TAKES, "--group", "--mode", "--owner", "--strip-program"))
+    if given.options.has("-d", "--directory"):
+        for word in given.options.operands:
             call.write(word)
         return
-    found = _operands(call, options)
-    if found is None:
-        return
-    sources, dest, inside = found
-    if options.has("-D") and inside is None and not is_folder(call, dest):
-        inside = False
-    for source in sources:
-        _back_up(call, options, put(call, source, dest, inside))
+    if given.options.has("-D") and given.inside is None and not is_folder(call, given.dest):
+        given.inside = False
+    for source in given.existing():
+        given.put(source)
 
 
 _RSYNC_TAKES = (
@@ -225,41 +213,31 @@ def _sync(call, options, source: str, dest: str, several: bool) -> None:
     _back_up(call, options, put(call, source, dest, True if several else None, spared))
 
 
+_OTHER_FILTERS = (
+    "--exclude-from --filter -f --include --include-from -F -C --cvs-exclude -u --update --existing"
+).split()
+
+
 def _let_through(options):
     """What ``--exclude`` leaves, as `allowed` of `places.lay_over`; None where all goes."""
     patterns = options.values("--exclude")
-    if options.has(
-        "--exclude-from",
-        "--filter",
-        "-f",
-        "--include",
-        "--include-from",
-        "-F",
-        "-C",
-        "--cvs-exclude",
-        "-u",
-        "--update",
-        "--existing",
-    ):
+    if options.has(*_OTHER_FILTERS) or not all(map(is_known, patterns)):
         return cannot_tell
     if not patterns:
         return None
-    if not all(map(is_known, patterns)):
-        return cannot_tell
-
     rules = [
         (pattern.startswith("/"), matching(pattern.strip("/").removesuffix("/**").removesuffix("/*"), "/"))
         for pattern in patterns
     ]
 
-    def allowed(rest: str):
+    def allowed(rest: str) -> bool:
         parts = rest.split("/")
-        for anchored, matches in rules:
-            for start in range(1 if anchored else len(parts)):
-                for end in range(start + 1, len(parts) + 1):
-                    if matches("/" + "/".join(parts[start:end])):
-                        return False
-        return True
+        return not any(
+            matches("/" + "/".join(parts[start:end]))
+            for anchored, matches in rules
+            for start in range(1 if anchored else len(parts))
+            for end in range(start + 1, len(parts) + 1)
+        )
 
     return allowed
 
@@ -278,8 +256,10 @@ def _ditto(call) -> None:
     options = split(call.words, "", ("--arch", "--bom"))
     *sources, dest = options.operands or [""]
     for source in sources:
-        if options.has("-x", "-c"):
-            (call.tree if options.has("-x") else call.write)(dest, *([cannot_tell] if options.has("-x") else []))
+        if options.has("-x"):
+            call.tree(dest, cannot_tell)
+        elif options.has("-c"):
+            call.write(dest)
         elif is_folder(call, source):
             lay_over(call, source, dest, False)
         else:
@@ -287,15 +267,11 @@ def _ditto(call) -> None:
 
 
 RUN = {
-    "cp": _cp,
-    "gcp": _cp,
-    "mv": _mv,
-    "gmv": _mv,
-    "ln": _ln,
-    "gln": _ln,
-    "link": _link,
-    "install": _install,
-    "ginstall": _install,
+    **dict.fromkeys(("cp", "gcp"), _cp),
+    **dict.fromkeys(("mv", "gmv"), _mv),
+    **dict.fromkeys(("ln", "gln"), _ln),
+    "link": lambda call: call.write((call.words[1:] or [""])[0]),
+    **dict.fromkeys(("install", "ginstall"), _install),
     "rsync": _rsync,
     "ditto": _ditto,
 }

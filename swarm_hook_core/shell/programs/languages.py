@@ -11,14 +11,14 @@ LANGUAGES = {
     "archives": "tar bsdtar gtar unzip",
     "interpreters": "python python3 python2 pypy pypy3 node nodejs tsx ts-node deno bun ruby php lua luajit osascript"
     " tclsh Rscript ipython",
-    "wrappers": "env genv sudo doas sudoedit nohup nice ionice chrt taskset timeout gtimeout time gtime stdbuf gstdbuf"
-    " setsid unbuffer caffeinate chronic rlwrap xvfb-run catchsegv linux64 arch numactl systemd-run dotenv strace"
-    " ltrace"
-    " dtruss valgrind flock script watch hyperfine busybox nix-shell  ssh mosh chroot docker"
-    " podman"
-    " nerdctl docker-compose podman-compose find gfind fd fdfind xargs gxargs parallel entr bash sh zsh dash ksh ash"
-    " fish"
-    " su runuser npx bunx pnpx uvx uv poetry pdm pipenv hatch rye pixi",
+    "shells": "bash sh zsh dash ksh ash fish",
+    "searches": "find gfind fd fdfind",
+    "xargs": "xargs gxargs parallel entr",
+    "wrappers": "env genv sudo doas sudoedit su runuser nohup nice ionice chrt taskset timeout gtimeout time gtime"
+    " stdbuf gstdbuf setsid unbuffer caffeinate chronic rlwrap xvfb-run catchsegv linux64 arch numactl systemd-run"
+    " dotenv strace ltrace dtruss valgrind flock script watch hyperfine busybox nix-shell ssh mosh chroot",
+    "runners": "npx bunx pnpx uvx uv poetry pdm pipenv hatch rye pixi",
+    "containers": "docker podman nerdctl docker-compose podman-compose",
     "listers": "echo printf pwd ls gls cat head tail ghead gtail basename dirname realpath readlink grealpath greadlink"
     " seq true false test [",
     "searchers": "grep egrep fgrep ggrep zgrep rg ag ack",

@@ -10,13 +10,15 @@ LONGEST_NAME = 300  # characters that an expression is tried on
 LONGEST_CODE = 120
 MOST_TRIES = 100_000  # of a pattern on a name, at the worst
 _CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
+_CASES = {"$_=lc": str.lower, "$_=uc": str.upper, "$_=lc($_)": str.lower}
+_BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # of perl's patterns, what `re` has not, or takes too long for
 
 
 def is_perl(code: str) -> bool:
     """Whether `code` looks like perl: ``s/a/b/``, ``y|a|b|``, ``$_ = lc``."""
     name = next((one for one in ("tr", "s", "y") if code.startswith(one)), "")
     mark = code[len(name) : len(name) + 1]
-    return bool(name and mark and not mark.isalnum() and not mark.isspace() and mark != "_" and mark not in ".,-") or (
+    return bool(name and mark and not mark.isalnum() and not mark.isspace() and mark not in "_.,-") or (
         "$" in code or ";" in code
     )
 
@@ -29,13 +31,9 @@ def in_words(words, options):
         if "\0" in taken + given or not taken:
             return None
         folder, name = ("", word) if "/" in taken else os.path.split(word)
-        if options.has("-a", "--all"):
-            name = name.replace(taken, given)
-        elif options.has("-l", "--last"):
-            name = given.join(name.rsplit(taken, 1))
-        else:
-            name = name.replace(taken, given, 1)
-        return os.path.join(folder, name)
+        if options.has("-l", "--last"):
+            return os.path.join(folder, given.join(name.rsplit(taken, 1)))
+        return os.path.join(folder, name.replace(taken, given, -1 if options.has("-a", "--all") else 1))
 
     return new_name
 
@@ -45,33 +43,26 @@ def in_perl(codes, options):
     steps = [step for code in codes for step in _steps(code)]
 
     def new_name(word: str):
-        if None in steps or len(word) > LONGEST_NAME:
-            return None
         last_part = options.has("-d", "--filename", "--nopath", "--nofullpath")
         folder, name = os.path.split(word) if last_part else ("", word)
         for step in steps:
-            name = step(name)
-            if name is None:
-                return None
-        return os.path.join(folder, name)
+            name = step(name) if step is not None and name is not None and len(word) <= LONGEST_NAME else None
+        return None if name is None else os.path.join(folder, name)
 
     return new_name
 
 
 def _steps(code: str) -> list:
     """Functions of a name, one for each statement in `code`; None for what is not understood."""
-    if len(code) > LONGEST_CODE or "\0" in code:
-        return [None]
     steps: list = []
     rest = code.strip().rstrip(";").strip()
-    while rest:
+    while rest and len(code) <= LONGEST_CODE and "\0" not in code:
         name = next((one for one in ("tr", "y", "s") if rest.startswith(one)), "")
         parts = _parts(rest[len(name) :]) if name else None
         if parts is None:
-            plain = rest.replace(" ", "")
-            return [*steps, {"$_=lc": str.lower, "$_=uc": str.upper, "$_=lc($_)": str.lower}.get(plain)]
+            return [*steps, _CASES.get(rest.replace(" ", ""))]
         first, second, flags, rest = parts
-        steps.append(_substitution(first, second, flags) if name == "s" else _transliteration(first, second, flags))
+        steps.append((_substitution if name == "s" else _transliteration)(first, second, flags))
     return steps or [None]
 
 
@@ -81,9 +72,9 @@ def _parts(text: str):
     mark = text[:1]
     if not mark or mark.isalnum() or mark.isspace():
         return None
-    close, at = _CLOSING.get(mark, mark), 1
+    close = _CLOSING.get(mark, mark)
     for half in range(2):
-        if half and close != mark:  # `s{a}{b}`
+        if not half or close != mark:  # `s{a}{b}`
             if text[at : at + 1] != mark:
                 return None
             at += 1
@@ -92,37 +83,31 @@ def _parts(text: str):
             at += 2 if text[at] == "\\" else 1
         if at >= len(text):
             return None
-        found.append(text[start:at].replace("\\" + mark, mark) if mark not in "|.^$*+?()" else text[start:at])
+        found.append(text[start:at] if mark in "|.^$*+?()" else text[start:at].replace("\\" + mark, mark))
         at += 1
-    end = at
-    while end < len(text) and text[end].isalpha():
-        end += 1
-    rest = text[end:].strip()
-    if rest and rest[0] != ";":
-        return None
-    return found[0], found[1], text[at:end], rest.lstrip("; ")
+    rest = text[at:].lstrip("abcdefghijklmnopqrstuvwxyz")
+    flags, rest = text[at : len(text) - len(rest)], rest.strip()
+    return None if rest and rest[0] != ";" else (*found, flags, rest.lstrip("; "))
 
 
 def _substitution(pattern: str, replacement: str, flags: str):
     import re
 
-    if set(flags) - set("gi") or any(one in pattern for one in ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")):
+    made = _replacement(replacement)
+    if made is None or set(flags) - set("gi") or any(one in pattern for one in _BEYOND):
+        return None
+    if "$" in pattern[:-1].replace("\\$", ""):
         return None
     repeats = sum(pattern.count(one) for one in "*+{")
-    made = _replacement(replacement)
-    if made is None or "$" in pattern[:-1].replace("\\$", ""):
-        return None
     try:
         wanted = re.compile(pattern, re.IGNORECASE if "i" in flags else 0)
     except (re.error, OverflowError, RecursionError):
         return None
-    count = 0 if "g" in flags else 1
 
     def step(name: str):
-        if len(name) ** repeats > MOST_TRIES:
-            return None
         try:
-            return wanted.sub(made, name, count=count)
+            tries = len(name) ** repeats
+            return wanted.sub(made, name, count=0 if "g" in flags else 1) if tries <= MOST_TRIES else None
         except (re.error, IndexError):
             return None
 
@@ -130,20 +115,15 @@ def _substitution(pattern: str, replacement: str, flags: str):
 
 
 def _replacement(text: str):
-    """`text` with ``$1`` and ``\\1`` as `re` takes them; None where perl would do more with it."""
+    """`text` with ``$1``, ``${1}``, ``$&`` and ``\\1`` as `re` takes them; None where perl would do more with it."""
     out, at = [], 0
     while at < len(text):
         letter, following = text[at], text[at + 1 : at + 2]
-        if letter in "$\\" and following.isdigit():
-            out.append(f"\\g<{following}>")
-            at += 2
-        elif letter == "$" and text.startswith(("$&", "${"), at):
-            close = text.find("}", at)
-            inner = text[at + 2 : close] if following == "{" else "0"
-            if not inner.isdigit():
-                return None
-            out.append(f"\\g<{inner}>")
-            at = close + 1 if following == "{" else at + 2
+        close = text.find("}", at) if following == "{" else at + 1
+        group = "0" if following == "&" else text[at + 2 : close] if following == "{" else following
+        if letter == "$" and group.isdigit() or letter == "\\" and following.isdigit():
+            out.append(f"\\g<{group}>")
+            at = close + 1
         elif letter in "$@" or (letter == "\\" and following.isalpha()):
             return None
         else:
@@ -160,31 +140,23 @@ def _transliteration(first: str, second: str, flags: str):
     if "d" not in flags:
         given = given or taken
         given += given[-1:] * (len(taken) - len(given))
-    table = {}
+    table: dict = {}
     for place, letter in enumerate(taken):
         table.setdefault(ord(letter), given[place] if place < len(given) else None)
     return lambda name: name.translate(table)
 
 
 def _range(text: str):
-    """``a-c`` as ``abc``; None for what is too long, or has escapes that are more than a letter."""
-    out, at = [], 0
+    """``a-c`` as ``abc``; None for what has escapes, or is too long."""
+    out, at = "", 0
     while at < len(text):
-        if text[at] == "\\":
-            at += 1
-            if text[at : at + 1].isalnum():
-                return None
-        letter = text[at : at + 1]
-        if text[at + 1 : at + 2] == "-" and at + 2 < len(text):
-            last = text[at + 2]
-            if not 0 <= ord(last) - ord(letter) < 256:
-                return None
-            out += [chr(one) for one in range(ord(letter), ord(last) + 1)]
-            at += 3
-        else:
-            out.append(letter)
-            at += 1
-    return "".join(out)
+        letter, last = text[at], text[at + 2 : at + 3]
+        is_range = text[at + 1 : at + 2] == "-" and bool(last)
+        if letter == "\\" or (is_range and not 0 <= ord(last) - ord(letter) < 256):
+            return None
+        out += "".join(map(chr, range(ord(letter), ord(last) + 1))) if is_range else letter
+        at += 3 if is_range else 1
+    return out
 
 
 def _rename(call) -> None:

@@ -1,0 +1,185 @@
+"""find and fd: what they find, and the commands that they run on it."""
+
+import os
+
+from swarm_hook_core.shell.globs import match
+from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known
+from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.find_expression import RUNS, Expression
+from swarm_hook_core.shell.programs.listing import names_below, text_of
+from swarm_hook_core.shell.programs.xargs import only_reads, placed, run_each, some_of
+from swarm_hook_core.shell.streams import joined
+
+LONGEST_REGEX = 200  # characters
+
+
+def _find(call) -> None:
+    words, follows = list(call.words), False
+    while words and words[0] in ("-H", "-L", "-P", "-E", "-X", "-s", "-x", "-d"):
+        follows = words.pop(0) == "-L" or follows
+    roots: list[str] = []
+    while words and not words[0].startswith("-") and words[0] not in ("(", "!", ")", ","):
+        roots.append(words.pop(0))
+    expression = Expression(words, call.folder, follows)
+    roots = roots or ["."]
+    printed: list = []
+    for action in expression.actions:
+        founds = _founds(call, expression, action, roots)
+        if action.kind in ("-print", "-print0"):
+            printed.append(None if founds is None else Stream(None, founds))
+        elif action.kind == "-delete":
+            _delete(call, roots, founds)
+        elif action.kind.startswith("-f"):
+            call.write(action.words[0])
+        elif action.kind in RUNS:
+            printed.append(_run_on(call, action, founds))
+        elif action.kind in ("-ls", "-printf"):
+            printed.append(None)
+    call.output = joined(printed)
+
+
+def _founds(call, expression, action, roots):
+    """What `action` is done with: a list of Founds; None where a root is not known."""
+    founds: list = []
+    for operand in filter(None, roots):  # there is no file of an empty name
+        root = absolute(call.folder, operand)
+        if root is None:
+            inner = call.found(operand)
+            if inner is None:
+                return None
+            founds += [Found(one.root, lambda _path: None) for one in inner]
+            continue
+        given = (action, operand, root)
+        admits = expression.reaches(*given)
+        founds.append(Found(root, admits, lambda given=given: expression.names(*given, call.walk)))
+    return founds
+
+
+def _names_of(founds):
+    """The names in `founds`, None where they cannot be listed."""
+    text = None if founds is None else text_of(Stream(None, founds))
+    return None if text is None else text.splitlines()
+
+
+def _delete(call, roots, founds) -> None:
+    names = _names_of(founds)
+    for name in roots if founds is None else names or ():
+        call.write(name) if names else call.tree(name)
+    for one in founds or () if names is None else ():
+        call.tree(one.root, one.admits)
+
+
+def _run_on(call, action, founds):
+    """Run an ``-exec``, and give what it prints."""
+    together = action.words[-1:] == ["+"]
+    words = action.words[:-1] if together or action.words[-1:] == [";"] else action.words
+    in_place = action.kind in ("-execdir", "-okdir")  # runs in the folder of what is found
+    names = _names_of(founds) if in_place or not only_reads(words) else None
+    if not words or names is None:
+        mark = UNKNOWN if founds is None else call.walk.mark(founds)
+        folder = None if in_place else call.folder
+        return call.walk.run([word.replace("{}", mark) for word in words], None, folder)
+    if in_place:
+        for name in names:
+            folder, last = os.path.split(absolute(call.folder, name) or name)
+            call.walk.run([word.replace("{}", "./" + last) for word in words], None, folder)
+        return None
+    if together and names:
+        at = words.index("{}") if "{}" in words else len(words)
+        return call.walk.run([*words[:at], *names, *words[at + 1 :]], None, call.folder)
+    run_each(call, names, lambda name: [word.replace("{}", name) for word in words])
+    return call.output
+
+
+_FD_TAKES = (
+    "--extension --type --exclude --max-depth --min-depth --exact-depth --changed-within --changed-before --size"
+    " --owner --color --threads --search-path --base-directory --format --max-results --ignore-file --path-separator"
+).split()
+
+
+def _fd(call) -> None:
+    words, command, together = list(call.words), [], False
+    at = next((at for at, word in enumerate(words) if word in ("-x", "--exec", "-X", "--exec-batch")), len(words))
+    words, command, together = words[:at], words[at + 1 :], words[at : at + 1] in (["-X"], ["--exec-batch"])
+    options = split(words, "etEdSocj", _FD_TAKES)
+    wanted, *roots = options.operands or [""]
+    founds: list = []
+    for operand in roots + options.values("--search-path") or ["."]:
+        root = absolute(call.folder, operand)
+        if root is None:
+            call.guess("a computed path")
+            return
+        admits = _fd_admits(root, wanted, options)
+        founds.append(Found(root, admits, _fd_listed(call, root, operand, admits)))
+    if not command:
+        call.says(None, founds)
+        return
+    if command[-1] == ";":
+        command.pop()
+    if not any("{" in word for word in command):
+        command.append("{}")
+    names = _names_of(founds)
+    if names is None or (names and together):
+        names = [call.walk.mark(founds)]
+    for name in some_of(call, names):
+        call.run([placed(word, name) for word in command])
+
+
+def _fd_listed(call, root: str, operand: str, admits):
+    def look(names: list[str]):
+        path = os.path.join(root, *names)
+        return admits(path) if names else False, os.path.isdir(path) and (not names or not os.path.islink(path))
+
+    return lambda: names_below(call.walk, root, "" if operand == "." else operand, look)
+
+
+def _fd_admits(root: str, wanted, options):
+    inside = root.rstrip("/") + "/"
+    extensions = tuple("." + one.lower().lstrip(".") for one in options.values("-e", "--extension"))
+    types = options.values("-t", "--type")
+    depth = options.value("-d", "--max-depth") or ""
+    excluded = [one for one in options.values("-E", "--exclude") if is_known(one)]
+    hidden = options.has("-H", "--hidden", "-u", "--unrestricted")
+    unsure = options.has("--size", "-S", "--changed-within", "--changed-before", "--owner", "-o", "-p", "--full-path")
+    unsure = unsure or not set(types) <= {"f", "file"}
+
+    def admits(path: str):
+        names = path[len(inside) :].split("/")
+        if (
+            not path.startswith(inside)
+            or (not hidden and any(name.startswith(".") for name in names))
+            or (extensions and not names[-1].lower().endswith(extensions))
+            or any(match(name, one) for one in excluded for name in names)
+            or (types and not {"f", "file", "e", "empty", "x", "executable"}.intersection(types) and _is_plain(path))
+            or (depth.isdecimal() and len(names) > int(depth))
+        ):
+            return False
+        matched = True if wanted in ("", ".") else _fd_matches(names[-1], wanted, options)
+        return None if unsure and matched is not False else matched
+
+    return admits
+
+
+def _is_plain(path: str) -> bool:
+    return not os.path.isdir(path) and not os.path.islink(path)
+
+
+def _fd_matches(name: str, wanted: str, options):
+    if not is_known(wanted) or len(wanted) > LONGEST_REGEX:
+        return None
+    if options.has("-i", "--ignore-case") or (wanted == wanted.lower() and not options.has("-s", "--case-sensitive")):
+        name = name.lower()
+        wanted = wanted.lower() if wanted == wanted.lower() or options.has("-g", "--glob") else wanted
+    if options.has("-g", "--glob"):
+        return None if "{" in wanted else match(name, wanted)
+    if options.has("-F", "--fixed-strings"):
+        return wanted in name
+    import re
+
+    try:
+        return bool(re.search(wanted, name, re.IGNORECASE if options.has("-i", "--ignore-case") else 0))
+    except re.error:
+        return None
+
+
+RUN = {**dict.fromkeys(("find", "gfind"), _find), **dict.fromkeys(("fd", "fdfind"), _fd)}

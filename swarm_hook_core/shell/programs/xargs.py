@@ -1,0 +1,165 @@
+"""xargs and parallel: commands that are run with words from elsewhere."""
+
+import os
+
+from swarm_hook_core.shell.model import UNKNOWN, Found, is_known
+from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.listing import text_of
+from swarm_hook_core.shell.quoting import ENDS_WORD
+from swarm_hook_core.shell.streams import joined
+
+MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
+
+
+def some_of(call, names: list) -> list:
+    """`names`; those beyond `MOST_RUNS` as one word that stands for them all."""
+    if len(names) <= MOST_RUNS or not all(isinstance(one, str) and is_known(one) for one in names):
+        return names[: 2 * MOST_RUNS]
+    return [*names[: MOST_RUNS // 2], call.walk.each_of(names[MOST_RUNS // 2 :])]
+
+
+def run_each(call, items: list, words_for) -> None:
+    """Run what `words_for(item)` gives for each."""
+    printed: list = []
+    for one in some_of(call, items):
+        call.run(words_for(one))
+        printed.append(call.output)
+    call.output = joined(printed)
+
+
+def only_reads(words) -> bool:
+    """Whether the command is one that writes nothing, so that it is no matter how often it runs, on what."""
+    from swarm_hook_core.shell.programs import program
+
+    known = program(words[0].rpartition("/")[2]) if words else None
+    return known is not None and known.reads
+
+
+def placed(word: str, name: str, quoted=str) -> str:
+    """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
+    last = name.rpartition("/")[2]
+    parts = {
+        "{/.}": os.path.splitext(last)[0],
+        "{//}": os.path.dirname(name) or ".",
+        "{/}": last,
+        "{.}": os.path.splitext(name)[0],
+    }
+    for place, part in parts.items():
+        if place in word:
+            word = word.replace(place, quoted(part) if is_known(name) else UNKNOWN)
+    return word.replace("{}", quoted(name))
+
+
+def _xargs(call) -> None:
+    takes = "--max-args --max-procs --max-lines --max-chars --delimiter --arg-file --process-slot-var".split()
+    options = split(call.words, "IJRLnPsdEaS", takes, optional="ile", stop_early=True)
+    source = options.value("-a", "--arg-file")
+    stream = call.walk.text_of(source, call.folder) if source else call.stdin
+    place = options.value("-I", "-J", "-i", "--replace") or ("{}" if options.has("-i", "--replace") else None)
+    by_line = options.has("-0", "--null", "-d", "--delimiter") or place is not None
+    words = options.operands or ["echo"]
+    if only_reads(words) and stream is not None and stream.text is None and stream.found is not None:
+        names = [call.walk.mark(stream.found)]
+    else:
+        names = _names(call, stream, by_line, options.value("-d", "--delimiter"))
+    size = options.value("-n", "--max-args", "-L", "--max-lines") or ""
+    if place is not None:
+        run_each(call, names, lambda name: [word.replace(place, name) for word in words])
+    elif size.isdecimal() and 0 < int(size) < len(names) <= MOST_RUNS * int(size):
+        groups = [names[at : at + int(size)] for at in range(0, len(names), int(size))]
+        run_each(call, groups, lambda group: [*words, *group])
+    elif names or not options.has("-r", "--no-run-if-empty"):
+        call.run([*words, *names])
+
+
+def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
+    """The words that come in: known ones, or a mark."""
+    if stream is None or (stream.text is None and stream.found is None):
+        return [UNKNOWN]
+    if text_of(stream) is None:
+        founds = stream.found if isinstance(stream.found, list) else [stream.found]
+        return [call.walk.mark(founds if by_line else [_whole(call, one) for one in founds])]
+    if delimiter and delimiter not in ("\\n", "\n", "\\0"):
+        names = stream.text.rstrip("\n").split(delimiter)
+    elif by_line:
+        names = stream.text.split("\n")
+    else:
+        names, breaks_off = _as_xargs(stream.text)
+        if breaks_off and stream.found is not None:  # some of them were used before, in the order of the disk
+            return [call.walk.some_of([*names, *stream.text.split()])]
+    return [name for name in names if name]
+
+
+def _whole(call, found):
+    """Of `found`, what xargs takes for one word: names without blanks, quotes and backslashes."""
+
+    def admits(path: str):
+        name = path[len(call.folder) :] if call.folder and path.startswith(call.folder) else path
+        return False if any(mark in name for mark in " \t\n'\"\\") else found.admits(path)
+
+    return Found(found.root, admits)
+
+
+def _as_xargs(text: str):
+    """Words of `text` by the rules of xargs: blanks, quotes, backslashes; whether it stops at an open quote."""
+    names, word, at = [], None, 0
+    while at < len(text):
+        letter = text[at]
+        if letter in " \t\n":
+            names += [] if word is None else [word]
+            word = None
+        elif letter in "'\"":
+            close = text.find(letter, at + 1)
+            if close < 0 or "\n" in text[at:close]:
+                return names, True
+            word = (word or "") + text[at + 1 : close]
+            at = close
+        else:
+            at += letter == "\\"
+            word = (word or "") + text[at : at + 1]
+        at += 1
+    return names if word is None else [*names, word], False
+
+
+_PARALLEL_TAKES = (
+    "--jobs --colsep --arg-file --joblog --delay --timeout --retries --results --tmpdir --workdir --max-args --halt"
+    " --max-replace-args --delimiter --load --memfree --shuf-file --tagstring --basefile --sshlogin --env"
+).split()
+
+
+def _parallel(call) -> None:
+    options = split(call.words, "jPIanNdCSL", _PARALLEL_TAKES, stop_early=True)
+    words, link = options.operands, options.value("-I") or "{}"
+    at = next((at for at, word in enumerate(words) if word in (":::", ":::+")), -1)
+    if at >= 0:
+        words, names = words[:at], words[at + 1 :]
+        names = [UNKNOWN] if any(word.startswith(":::") for word in names) else names
+    else:
+        source = options.value("-a", "--arg-file")
+        names = _names(call, call.walk.text_of(source, call.folder) if source else call.stdin, by_line=True)
+    if words and not any("{" in word for word in words):
+        words = [*words, link]
+    if options.value("--joblog"):
+        call.write(options.value("--joblog"))
+    text = " ".join(words or ["{}"]).replace(link, "{}")
+    for name in some_of(call, names):
+        if words:
+            call.walk.nested(placed(text, name, _quoted), call.folder)
+        else:
+            call.script(name)
+
+
+def _quoted(name: str) -> str:
+    if not is_known(name) or not (ENDS_WORD | set("'\"\\$`*?[{~#!")).intersection(name):
+        return name
+    return "'" + name.replace("'", "'\\''") + "'"
+
+
+def _entr(call) -> None:
+    """Runs its command when files change."""
+    words = split(call.words, "", (), stop_early=True).operands
+    if words:
+        call.run([UNKNOWN if word == "/_" else word for word in words])
+
+
+RUN = {"xargs": _xargs, "gxargs": _xargs, "parallel": _parallel, "entr": _entr}
