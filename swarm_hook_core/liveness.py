@@ -15,25 +15,29 @@ SERVER_RUNTIME = "mcp"  # the runtime of sessions that no hook has registered, o
 
 def served_by(evidence, host: str, pid: int, started: str) -> bool:
     """Whether that session is known only through the MCP server of this very client process."""
-    return evidence[-1] == SERVER_RUNTIME and tuple(evidence[:3]) == (host, pid, started)
+    client = (evidence["host"], evidence["client_pid"], evidence["client_start"])
+    return evidence["runtime"] == SERVER_RUNTIME and client == (host, pid, started)
 
 
 def departed(evidence, now: float, here: str) -> bool:
-    """Whether the session described by `evidence` (values in the order of ``reader.COLUMNS``) has gone.
+    """Whether the session described by `evidence` has gone.
 
-    `now` in Unix seconds; `here` is ``process.host_id()`` of the asker.
+    `evidence`: the columns of ``lookup.sqlite.EVIDENCE`` by name; `now` in Unix seconds; `here` is
+    ``process.host_id()`` of the asker.
     """
-    host, pid, started, terminal, opened, state, last_seen, lease, adopted, heartbeat, lease_until, others, _ = evidence
+    host, heartbeat, last_seen = evidence["host"], evidence["heartbeat"], evidence["last_seen"]
+    lease, lease_until = evidence["lease_seconds"], evidence["lease_until"]
     try:
         if last_seen is not None:
             # A client that outlives its terminals ends a running turn first, writing as it goes.
-            left = gone(host or "", pid or 0, started or "", here) or (
-                state == "idle" and gone(host or "", terminal or 0, opened or "", here)
+            left = gone(host or "", evidence["client_pid"] or 0, evidence["client_start"] or "", here) or (
+                evidence["state"] == "idle"
+                and gone(host or "", evidence["terminal_pid"] or 0, evidence["terminal_start"] or "", here)
             )
-            if left and not living(host, clients_in(others), here):
+            if left and not living(host, clients_in(evidence["other_clients"]), here):
                 return True
             return bool(lease) and last_seen + lease < now
-        if adopted:
+        if evidence["adopted"]:
             if heartbeat < now - RECLAIM_SECONDS:
                 return True
             return lease_until is None and heartbeat > now + FUTURE_SECONDS

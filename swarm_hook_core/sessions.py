@@ -2,7 +2,8 @@
 
 import time
 
-from swarm_hook_core.lookup.sqlite import Session, StoreReader
+from swarm_hook_core.lookup import Session
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import local_store
 
 DEADLINE_SECONDS = 0.2  # for a session that has to be registered first

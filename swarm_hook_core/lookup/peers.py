@@ -7,7 +7,7 @@ SOME_AGENT = "*"  # one of the session's agents, or none, where nobody says whic
 
 
 class Peers:
-    """What `reader` (a ``StoreReader`` or ``CommandReader``) knows of the locks of others than `own_id` who have not gone.
+    """What `reader` (a ``LockReader``) knows of the locks of others than `own_id` who have not gone.
 
     A session without an id of its own could not be registered. What its client's MCP server locked for
     it is then not held against it. What another of its agents holds than `own_agent` counts as a peer's.
@@ -30,12 +30,12 @@ class Peers:
         `over`, the folders over those paths: a pattern that fits a folder does not hold what is in it.
         """
         found = self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
-        return self._live(found + self.reader.logical_over([*keys, *over]))
+        return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
 
     def under(self, folders, limit: int = NEAR) -> list:
         """The Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
         found = self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
-        return self._live(found + self.reader.logical_under(folders, self.own_id, limit))
+        return self._live(found + self.reader.worktree_locks_under(folders, self.own_id, limit))
 
     def patterns(self, folders) -> list:
         """The Held locks on patterns that may cover something below any of these folders."""
@@ -72,7 +72,7 @@ class Peers:
     def _is_void(self, held) -> bool:
         if self._has_gone(held) or self._has_lapsed(held):
             return True
-        if (held.agent or "").startswith("hold:") or held.evidence[-1] == "hold":
+        if (held.agent or "").startswith("hold:") or held.evidence["runtime"] == "hold":
             from swarm_hook_core.lookup.process_holders import has_ended, runs_inside
             from swarm_hook_core.process import host_id
 

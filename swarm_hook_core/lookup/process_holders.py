@@ -26,8 +26,8 @@ def has_ended(agent, here: str) -> bool:
 def runs_inside(agent, evidence) -> bool:
     """Whether this process was started by the one that holds, by its `agent` or ``liveness`` `evidence`."""
     pid, started, _place = _parts(agent)
-    if not pid and evidence and evidence[-1] == RUNTIME:
-        pid, started = evidence[1], evidence[2]
+    if not pid and evidence and evidence["runtime"] == RUNTIME:
+        pid, started = evidence["client_pid"], evidence["client_start"]
     return bool(pid) and pid in ancestors() and start_time(pid) == started
 
 

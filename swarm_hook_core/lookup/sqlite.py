@@ -5,99 +5,26 @@ checkpoints, so the write-ahead-log defect of releases before 3.51.3 cannot bite
 """
 
 import os
-import sys
+
+from swarm_hook_core.fastimport import without_functools
+from swarm_hook_core.lookup import BATCH, GLOB, Held, LockReader, Session, ascii_lower, plain, storable
 
 # What tells whether a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
-COLUMNS = (
+EVIDENCE = (
     "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
     " i.adopted, i.heartbeat, i.lease_until, s.other_clients, s.runtime"
 )
-# What ours can say of a lock beyond the contract, of context as `c`.
-LOCK_COLUMNS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
-NO_COLUMNS = ", ".join(["NULL"] * 10)  # the same, of a file that another program or release has made
-EARLIER_COLUMNS = COLUMNS.replace("s.other_clients", "NULL")  # in files in which a session has one client
+# The same in files of a release in which a session had one client.
+EARLIER_EVIDENCE = EVIDENCE.replace("s.other_clients", "NULL AS other_clients")
+# What ours can say of a lock beyond the contract, of context as `c`; and nothing, of a file that another program or
+# an earlier release has made.
+DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
+NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
 BUSY_SECONDS = 0.12
 ALIAS_LIMIT = 64
-BATCH = 400  # keys in one query; old releases take 999 values
 
 # The last component of a lock's path, lower-cased; the schema has an index on exactly this text.
 NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
-
-
-# Only what tells whether a pattern is met: of the many that are not, nothing more need be read.
-_PATTERN = "rowid, pattern, base, path_key"
-GLOB = "glob:"  # before the key of the folder that all a pattern covers is in: what such a lock is stored under
-
-
-class Held:
-    """One lock, as the decision needs it.
-
-    `names` are the keys it was found by; `since` is in Unix seconds, 0 where it is not known. `agent`: the one of
-    its session's agents that holds it, empty for the session; `pattern` counts from the folder with key `base`;
-    `expected_end` in Unix seconds, None for unknown; `lease` as ``clock.left`` takes it, None for none. `elsewhere`:
-    the locked file of another work tree that `file` is the same as, empty for an ordinary lock.
-    """
-
-    __slots__ = (
-        "file", "names", "instance_id", "label", "note", "since", "evidence", "mode", "agent", "pattern", "base",
-        "fence", "expected_end", "lease", "elsewhere",
-    )  # fmt: skip
-
-    def __init__(self, file, instance_id, label, note, since, evidence=None, names=(), more=()):
-        # Rows may come from anywhere; whether a file is held must not hang on how its note reads.
-        self.file = file
-        self.names = names or (file,)
-        self.instance_id = instance_id
-        self.label = label if isinstance(label, str) else ""
-        self.note = note if isinstance(note, str) else ""
-        self.since = since if isinstance(since, (int, float)) else 0
-        self.evidence = evidence
-        # Columns of ours that another program has filled are as good as empty where they hold what we never write.
-        self.mode, agent, self.pattern, self.base, self.fence, self.expected_end, *lease = more or (None,) * 10
-        self.agent = agent if isinstance(agent, str) else ""
-        self.lease = lease if isinstance(lease[0], (int, float)) else None
-        self.elsewhere = ""
-
-
-class Session:
-    """What the decision needs to know of the session that wants to write."""
-
-    __slots__ = ("instance_id", "label", "directory", "root", "file_root")
-
-    def __init__(self, instance_id, label="", directory="", root="", file_root=""):
-        self.instance_id = instance_id
-        self.label = label or ""
-        self.directory = directory
-        self.root = root
-        self.file_root = file_root
-
-
-class without_functools:
-    """While SQLite's C module loads, stand in for ``functools``, which it wants one name of.
-
-    Saves 5 ms of the 6 that ``import _sqlite3`` costs. The stand-in is withdrawn at once, so that
-    later imports get the real module.
-    """
-
-    def __enter__(self):
-        self.installed = None
-        if "functools" in sys.modules:
-            return
-        try:
-            from _functools import _lru_cache_wrapper
-        except ImportError:
-            return
-
-        class StandIn:
-            @staticmethod
-            def lru_cache(size):
-                return lambda function: _lru_cache_wrapper(function, size, False, tuple)
-
-        self.installed = sys.modules["functools"] = StandIn  # type: ignore[assignment]
-
-    def __exit__(self, *_exception):
-        if self.installed is not None and sys.modules.get("functools") is self.installed:
-            del sys.modules["functools"]
 
 
 def sqlite_driver():
@@ -110,20 +37,6 @@ def sqlite_driver():
 def as_text(raw: bytes) -> str:
     """Text as stored; bytes that are not UTF-8 survive as surrogates instead of failing the query."""
     return raw.decode("utf-8", "surrogateescape")
-
-
-def ascii_lower(name: str) -> str:
-    """Lower case as SQLite's ``lower`` has it: A to Z only."""
-    return name.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
-
-
-def storable(text: str) -> bool:
-    """Whether a store can hold `text`. A file name that is not UTF-8 it cannot, so nobody locks one."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def connect_read_only(driver, path: str, busy_seconds: float):
@@ -167,282 +80,243 @@ def _roll_back(driver, uri: str, busy_seconds: float) -> None:
         connection.close()
 
 
-class StoreReader:
-    """The questions a check asks, by `driver` (default: the interpreter's). Raises its errors; callers fail open."""
+class StoreReader(LockReader):
+    """The answers of the store's file, by `driver` (default: the interpreter's). Raises the driver's errors.
+
+    In a file that another program has made, or that is only being made, what it has no table or column for is not there.
+    """
 
     def __init__(self, path: str, driver=None):
         self.driver = driver or sqlite_driver()
         self.connection = connect_read_only(self.driver, path, BUSY_SECONDS)
-        self.is_ours = True
-        self._lock_columns = LOCK_COLUMNS
-        self._evidence = COLUMNS
+        self.connection.row_factory = self.driver.Row
+        self._details = DETAILS
+        self._evidence = EVIDENCE
 
     def __del__(self):
         try:
             self.connection.close()  # Python 3.13 complains of one that is left to the garbage collector
-        except Exception:
-            return
+        except (AttributeError, TypeError):
+            return  # it was never opened, or the interpreter is going down
+
+    # ----------------------------------------------------------------------------------------- sessions
 
     def session(self, runtime: str, session_id: str):
-        """The Session registered under this id, or None.
+        found = self._rows_if_known(
+            "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
+            " JOIN instances i ON i.id = s.instance_id WHERE s.runtime = ? AND s.session_id = ?",
+            (runtime, session_id),
+        )
+        self.is_ours = self.is_ours and found is not None
+        return Session(*found[0]) if found else None
 
-        A file of another implementation has no table of ours: it knows no session, and `is_ours`
-        turns false.
-        """
-        try:
-            row = self.connection.execute(
-                "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
-                " JOIN instances i ON i.id = s.instance_id WHERE s.runtime = ? AND s.session_id = ?",
-                (runtime, session_id),
-            ).fetchone()
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-            self.is_ours = False
-            return None
-        return Session(*row) if row else None
+    def has_news(self) -> bool:
+        return bool(self._rows_if_known("SELECT 1 FROM swarm_notices LIMIT 1"))
 
-    def locks_on(self, keys: list[str]) -> list[Held]:
-        """Locks stored under any of `keys`, whoever holds them, in whatever scope."""
-        keys = [key for key in keys if storable(key)]
-        found: list[Held] = []
-        for start in range(0, len(keys), BATCH):
-            some = keys[start : start + BATCH]
-            marks = ",".join("?" * len(some))
-            rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
-            found += [held_of(row, row[:2]) for row in rows + self._aliased(some)]
-        return found
+    def leases_and_news(self, instance_id: str) -> tuple:
+        sql = (
+            "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
+            " AND instance_id = ?"
+        )
+        leases = self._rows_if_known(sql, (instance_id,)) or []
+        sql = "SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1"
+        return leases, bool(self._rows_if_known(sql, (instance_id,)))
 
-    def patterns_over(self, keys: list[str]) -> list[Held]:
-        """Locks on patterns that cover any of these paths, given by their keys; `names` says which."""
-        if not self._has_patterns():
-            return []
-        from swarm_hook_core.lookup.pattern_locks import covering, stored_under
-
-        found = covering(self._patterns(stored_under([key for key in keys if storable(key)])), keys)
-        return [held_of(row, (*found[row[-1]], row[1])) for row in self._by_rowid(list(found))]
-
-    def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
-        """Locks of others on patterns that may cover something below any of these folders, given by their keys."""
-        if not self._has_patterns():
-            return []
-        from swarm_hook_core.lookup.pattern_locks import stored_under
-        from swarm_hook_core.pattern_match import Cover
-
-        folders = [folder for folder in folders if storable(folder)]
-        found = self._patterns([*stored_under(folders), *(GLOB + folder for folder in folders)])
-        for folder in folders:
-            low = GLOB + folder.rstrip("/")
-            found += self._some_patterns("path_key > ? AND path_key < ?", [low + "/", low + "0"])
-        rows = self._by_rowid(list(dict.fromkeys(row[0] for row in found)))
-        near = [held_of(row, ()) for row in rows if row[2] != own_id or row[7] is not None]
-        return [held for held in near if (cover := Cover(held)) and any(map(cover.leads_to, folders))]
-
-    def _has_patterns(self) -> bool:
-        return bool(self._some_patterns("path_key >= ? AND path_key < ? LIMIT 1", [GLOB, GLOB[:-1] + ";"], "1"))
-
-    def _patterns(self, path_keys: list[str]) -> list[tuple]:
-        found: list[tuple] = []
-        for start in range(0, len(path_keys), BATCH):
-            some = path_keys[start : start + BATCH]
-            found += self._some_patterns(f"path_key IN ({','.join('?' * len(some))})", some)
-        return found
-
-    def _some_patterns(self, condition: str, values: list[str], columns: str = _PATTERN) -> list[tuple]:
-        sql = f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}"
-        return self.connection.execute(sql, values).fetchall()
-
-    def _by_rowid(self, ids: list[int]) -> list[tuple]:
-        rows: list[tuple] = []
-        for start in range(0, len(ids), BATCH):
-            some = ids[start : start + BATCH]
-            rows += self._locks(f"c.rowid IN ({','.join('?' * len(some))})", some)
-        return rows
-
-    def logical_over(self, keys: list[str]) -> list[Held]:
-        """Locks of other work trees that hold here too, on the paths with these keys."""
-        if not self._has_logical():
-            return []
-        from swarm_hook_core.lookup.worktree_locks import over
-
-        return over(self, keys)
-
-    def logical_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
-        """The same of others than one session, below any of these folders, at most `limit` for each."""
-        if not self._has_logical():
-            return []
-        from swarm_hook_core.lookup.worktree_locks import under
-
-        return under(self, folders, own_id, limit)
-
-    def repository_locks(self, condition: str, values: list[str], limit: int = -1) -> list[tuple]:
-        """``(row, name)`` of locks that hold in every work tree of a repository; rows as `held_of` takes them."""
-        rows = self._some_locks(f"c.repository IS NOT NULL AND {condition}", values, limit, ", c.repository")
-        return [(row[:-1], row[-1]) for row in rows]
-
-    def _has_logical(self) -> bool:
-        """Whether there is any lock of that kind: one step into an index that has nothing else."""
-        sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
-        try:
-            return self.connection.execute(sql).fetchone() is not None
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-            return False  # a file of another program, or of an earlier release
-
-    def others_hold(self, own_id: str) -> bool:
-        """Whether anybody but this session has a lock. Two steps into an index, however many there are.
-
-        Nobody has one in a file that is only being made, or holds something else.
-        """
-        try:
-            for other in ("<", ">"):
-                sql = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id {other} ? LIMIT 1"
-                if self.connection.execute(sql, (own_id,)).fetchone():
-                    return True
-            # What one of this session's agents holds keeps the others out.
-            sql = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? AND agent IS NOT NULL LIMIT 1"
-            if own_id and self.connection.execute(sql, (own_id,)).fetchone():
-                return True
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-        return False
-
-    def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
-        """Locks of others on what lies below any of these folders (spellings or keys), at most `limit` for each.
-
-        Rows that another implementation stored without a key are found by their spelling alone. Patterns are not
-        among them: see `patterns_near`.
-        """
-        found: dict = {}
-        for folder in folders:
-            if not storable(folder):
-                continue
-            # All texts that go on with a slash: "0" comes after it.
-            values = [own_id, folder.rstrip("/") + "/", folder.rstrip("/") + "0"]
-            rows = self._keyed_under(values, own_agent, limit)
-            # The plus keeps SQLite from the index of keys, where every row without one would be read.
-            unkeyed = "c.instance_id <> ? AND +c.path_key IS NULL AND c.file >= ? AND c.file < ?"
-            for row in rows + self._locks(unkeyed, values, limit):
-                found[row[:3]] = held_of(row, row[:2] if row[1] else row[:1])
-        return list(found.values())
-
-    def _keyed_under(self, values: list[str], own_agent: str, limit: int) -> list[tuple]:
-        own_id, low, high = values
-        condition = "c.path_key >= ? AND c.path_key < ? AND "
-        if self._lock_columns is LOCK_COLUMNS:
-            try:  # what another agent of one's own session holds is another's
-                others = "(c.instance_id <> ? OR c.agent IS NOT NULL AND c.agent <> ?)"
-                return self._some_locks(condition + others, [low, high, own_id, own_agent], limit)
-            except self.driver.OperationalError as error:
-                if "no such column" not in str(error):
-                    raise
-            self._lock_columns = NO_COLUMNS
-        return self._some_locks(condition + "c.instance_id <> ?", [low, high, own_id], limit)
+    def holds_as(self, instance_id: str, agent: str) -> bool:
+        sql = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? AND agent = ? LIMIT 1"
+        return bool(self._rows_if_known(sql, (instance_id, agent)))
 
     def was_denied(self, instance_id: str, held: Held, since: float, path: str = "") -> bool:
-        """Whether it is noted that this lock kept this session from its file after `since` (Unix seconds).
-
-        With `path` only where it was that one which it would have written.
-        """
-        try:
-            row = self.connection.execute(
-                "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key IN (?, ?) AND holder_id = ?"
-                " AND denied_at > ? AND (path IS NULL OR ? IN ('', path))",
-                (instance_id, held.names[0], held.names[-1], held.instance_id, since, path),
-            ).fetchone()
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-            return False  # a store of another implementation, or of an earlier release
-        return row is not None
+        sql = (
+            "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key IN (?, ?) AND holder_id = ?"
+            " AND denied_at > ? AND (path IS NULL OR ? IN ('', path))"
+        )
+        values = (instance_id, held.names[0], held.names[-1], held.instance_id, since, path)
+        return bool(self._rows_if_known(sql, values))
 
     def waiting_for(self, path: str) -> int:
-        """How many wait for a lock on absolute `path`, on something over it or below. For who has been denied."""
-        try:
-            sql = "SELECT wants, until, host, pid, start FROM swarm_waiters ORDER BY ticket LIMIT 1000"
-            rows = self.connection.execute(sql).fetchall()
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-            rows = []  # a store of another implementation, or of an earlier release
+        sql = "SELECT wants, until, host, pid, start FROM swarm_waiters ORDER BY ticket LIMIT 1000"
+        rows = self._rows_if_known(sql)
         if not rows:
             return 0
         from swarm_hook_core.lookup.waiters import count
 
         return count(rows, path)
 
-    def leases_and_news(self, instance_id: str) -> tuple[list[tuple], bool]:
-        """What is due for this session itself: its leases, as ``clock.left`` takes them, and whether there is news."""
-        try:
-            leases = self.connection.execute(
-                "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
-                " AND instance_id = ?",
-                (instance_id,),
-            ).fetchall()
-            sql = "SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1"
-            return leases, self.connection.execute(sql, (instance_id,)).fetchone() is not None
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-        return [], False
+    # -------------------------------------------------------------------------------- locks on these paths
 
-    def has_news(self) -> bool:
-        """Whether any session is to be told something."""
-        try:
-            return self.connection.execute("SELECT 1 FROM swarm_notices LIMIT 1").fetchone() is not None
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-        return False
+    def others_hold(self, own_id: str) -> bool:
+        # Two steps into an index, however many locks there are. What one of this session's agents holds keeps the
+        # others out.
+        any_lock = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id"
+        if any(self._rows_if_known(f"{any_lock} {other} ? LIMIT 1", (own_id,)) for other in ("<", ">")):
+            return True
+        sql = f"{any_lock} = ? AND agent IS NOT NULL LIMIT 1"
+        return bool(own_id and self._rows_if_known(sql, (own_id,)))
 
-    def holds_as(self, instance_id: str, agent: str) -> bool:
-        """Whether this agent of a session holds anything of its own."""
-        try:
-            sql = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? AND agent = ? LIMIT 1"
-            return self.connection.execute(sql, (instance_id, agent)).fetchone() is not None
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-        return False
+    def locks_on(self, keys: list[str]) -> list[Held]:
+        found: list[Held] = []
+        for some in _batches([key for key in keys if storable(key)]):
+            marks = _marks(some)
+            rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
+            found += [_held(row, row["file"], row["path_key"]) for row in rows]
+            found += self._aliased(some)
+        return found
 
-    def _aliased(self, keys: list[str]) -> list[tuple]:
-        """Locks that another implementation stored under a path with links still in it, with their key."""
+    def _aliased(self, keys: list[str]) -> list[Held]:
+        """Locks that another implementation stored under a path with links still in it."""
         expression = NAME_OF_FILE.replace("file", "c.file")
-        rows: list[tuple] = []
+        rows: list = []
         # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
         for name in {ascii_lower(os.path.basename(key)) for key in keys}:
             rows += self._locks(f"c.path_key IS NULL AND {expression} = ?", [name], ALIAS_LIMIT - len(rows))
             if len(rows) == ALIAS_LIMIT:
+                from swarm_hook_core import faults
+
+                # Each costs a look at the disk. `swarm-mcp` gives such rows a key whenever it writes.
+                faults.record("store", "pre_tool_use", f"more than {ALIAS_LIMIT} locks without a key share one name")
                 break
         if not rows:
-            return rows
+            return []
         from swarm_hook_core.paths import LONGEST, key_of
 
-        if len(rows) == ALIAS_LIMIT:
-            from swarm_hook_core import faults
+        files = [(row, row["file"]) for row in rows]
+        files = [
+            (row, file) for row, file in files if isinstance(file, str) and "\0" not in file and len(file) <= LONGEST
+        ]
+        return [_held(row, file, key) for row, file in files if (key := key_of(file)) in keys]
 
-            # Each costs a look at the disk. `swarm-mcp` gives such rows a key whenever it writes.
-            faults.record("store", "pre_tool_use", f"more than {ALIAS_LIMIT} locks without a key share one name")
-        known = [row for row in rows if isinstance(row[0], str) and "\0" not in row[0] and len(row[0]) <= LONGEST]
-        keyed = [(row[0], key_of(row[0]), *row[2:]) for row in known]
-        return [row for row in keyed if row[1] in keys]
+    def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
+        found: dict = {}
+        for folder in folders:
+            if not storable(folder):
+                continue
+            # All texts that go on with a slash: "0" comes after it.
+            below = [folder.rstrip("/") + "/", folder.rstrip("/") + "0"]
+            rows = self._keyed_between(below, own_id, own_agent, limit)
+            # The plus keeps SQLite from the index of keys, where every row without one would be read.
+            unkeyed = "c.instance_id <> ? AND +c.path_key IS NULL AND c.file >= ? AND c.file < ?"
+            for row in rows + self._locks(unkeyed, [own_id, *below], limit):
+                key = row["path_key"]
+                found[row["file"], key, row["instance_id"]] = _held(row, row["file"], *([key] if key else []))
+        return list(found.values())
 
-    def _locks(self, condition: str, values: list[str], limit: int = -1) -> list[tuple]:
+    def _keyed_between(self, bounds: list[str], own_id: str, own_agent: str, limit: int) -> list:
+        condition = "c.path_key >= ? AND c.path_key < ? AND "
+        if self._details is DETAILS:
+            try:  # what another agent of one's own session holds is another's
+                others = "(c.instance_id <> ? OR c.agent IS NOT NULL AND c.agent <> ?)"
+                return self._select(condition + others, [*bounds, own_id, own_agent], limit)
+            except self.driver.OperationalError as error:
+                if "no such column" not in str(error):
+                    raise
+            self._details = NO_DETAILS
+        return self._select(condition + "c.instance_id <> ?", [*bounds, own_id], limit)
+
+    # ------------------------------------------------------------------------------------ locks on patterns
+
+    def patterns_over(self, keys: list[str]) -> list[Held]:
+        if not self._has_patterns():
+            return []
+        from swarm_hook_core.lookup.pattern_locks import covering, stored_under
+
+        found = covering(self._patterns_under(stored_under([key for key in keys if storable(key)])), keys)
+        return [_held(row, *found[row["rowid"]], row["path_key"]) for row in self._by_rowid(list(found))]
+
+    def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
+        if not self._has_patterns():
+            return []
+        from swarm_hook_core.lookup.pattern_locks import stored_under
+        from swarm_hook_core.pattern_match import Cover
+
+        folders = [folder for folder in folders if storable(folder)]
+        found = self._patterns_under([*stored_under(folders), *(GLOB + folder for folder in folders)])
+        for folder in folders:
+            low = GLOB + folder.rstrip("/")
+            found += self._patterns("path_key > ? AND path_key < ?", [low + "/", low + "0"])
+        rows = self._by_rowid(list(dict.fromkeys(row["rowid"] for row in found)))
+        near = [_held(row) for row in rows if row["instance_id"] != own_id or row["agent"] is not None]
+        return [held for held in near if (cover := Cover(held)) and any(map(cover.leads_to, folders))]
+
+    def _has_patterns(self) -> bool:
+        return bool(self._patterns("path_key >= ? AND path_key < ? LIMIT 1", [GLOB, GLOB[:-1] + ";"], "1"))
+
+    def _patterns_under(self, path_keys: list[str]) -> list:
+        return [row for some in _batches(path_keys) for row in self._patterns(f"path_key IN ({_marks(some)})", some)]
+
+    def _patterns(self, condition: str, values: list[str], columns: str = "rowid, pattern, base, path_key") -> list:
+        # Only what tells whether a pattern is met: of the many that are not, nothing more need be read.
+        sql = f"SELECT {columns} FROM context WHERE type = 'lock' AND {condition}"
+        return self.connection.execute(sql, values).fetchall()
+
+    def _by_rowid(self, ids: list[int]) -> list:
+        return [row for some in _batches(ids) for row in self._locks(f"c.rowid IN ({_marks(some)})", some)]
+
+    # --------------------------------------------------------------------------- locks of other work trees
+
+    def worktree_locks_over(self, keys: list[str]) -> list[Held]:
+        if not self._has_worktree_locks():
+            return []
+        from swarm_hook_core.lookup.worktree_locks import over
+
+        return over(self, keys)
+
+    def worktree_locks_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
+        if not self._has_worktree_locks():
+            return []
+        from swarm_hook_core.lookup.worktree_locks import under
+
+        return under(self, folders, own_id, limit)
+
+    def named_in_repositories(self, names: list[str]) -> list[Held]:
+        """Locks that hold in every work tree, on what has one of these names (see ``repository``) in a repository."""
+        names = [name for name in names if storable(name)]
+        return [held for some in _batches(names) for held in self._shared(f"c.repository IN ({_marks(some)})", some)]
+
+    def named_between(self, low: str, high: str, others_than: str = "", limit: int = -1) -> list[Held]:
+        """Locks that hold in every work tree, with names in this range; with `others_than` not those of that session."""
+        if not storable(low):
+            return []
+        between = "c.repository >= ? AND c.repository < ?"
+        if not others_than:
+            return self._shared(between, [low, high], limit)
+        return self._shared(
+            f"(c.instance_id <> ? OR c.agent IS NOT NULL) AND {between}", [others_than, low, high], limit
+        )
+
+    def _shared(self, condition: str, values: list[str], limit: int = -1) -> list[Held]:
+        rows = self._select(f"c.repository IS NOT NULL AND {condition}", values, limit, ", c.repository")
+        return [_held(row, repository=row["repository"]) for row in rows]
+
+    def _has_worktree_locks(self) -> bool:
+        """Whether there is any lock of that kind: one step into an index that has nothing else."""
+        return bool(self._rows_if_known("SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"))
+
+    # ------------------------------------------------------------------------------------------- the file
+
+    def _rows_if_known(self, sql: str, values=()):
+        """The rows of a query; None in a file that has no such table or column."""
         try:
-            return self._some_locks(condition, values, limit)
+            return self.connection.execute(sql, values).fetchall()
         except self.driver.OperationalError as error:
-            if "no such column" not in str(error) or self._lock_columns is not LOCK_COLUMNS:
+            if "no such" not in str(error):
                 raise
-        self._lock_columns = NO_COLUMNS  # an earlier release's file, until the coordinator next writes to it
-        return self._some_locks(condition, values, limit)
+        return None
 
-    def _some_locks(self, condition: str, values: list[str], limit: int, more: str = "") -> list[tuple]:
+    def _locks(self, condition: str, values: list, limit: int = -1) -> list:
+        try:
+            return self._select(condition, values, limit)
+        except self.driver.OperationalError as error:
+            if "no such column" not in str(error) or self._details is not DETAILS:
+                raise
+        self._details = NO_DETAILS  # an earlier release's file, until the coordinator next writes to it
+        return self._select(condition, values, limit)
+
+    def _select(self, condition: str, values: list, limit: int, more: str = "") -> list:
         # CROSS JOIN keeps the lock index outermost, whatever the planner believes of table sizes.
         sql = (
             "SELECT c.file, c.path_key, c.instance_id, i.label, c.content, c.created_at,"
-            f" {self._lock_columns}, {self._evidence}, c.rowid{more}"
+            f" {self._details}, {self._evidence}, c.rowid{more}"
             " FROM context c CROSS JOIN instances i ON i.id = c.instance_id"
             " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id"
             f" WHERE c.type = 'lock' AND {condition} LIMIT {limit}"
@@ -450,20 +324,27 @@ class StoreReader:
         try:
             return self.connection.execute(sql, values).fetchall()
         except self.driver.OperationalError as error:
-            if "other_clients" not in str(error) or self._evidence is EARLIER_COLUMNS:
+            if "other_clients" not in str(error) or self._evidence is EARLIER_EVIDENCE:
                 raise
-        self._evidence = EARLIER_COLUMNS  # an earlier release's file, until the coordinator next writes to it
-        return self._some_locks(condition, values, limit, more)
+        self._evidence = EARLIER_EVIDENCE  # an earlier release's file, until the coordinator next writes to it
+        return self._select(condition, values, limit, more)
 
 
-def plain(file: str) -> str:
-    """A lock's file as it was asked for: several that share one stand under spellings of it, with ``/./`` in them."""
-    while "/./" in file:  # one for each that shares it
-        file = file.replace("/./", "/")
-    return file
+def _held(row, *names, repository=None) -> Held:
+    """The Held of a row of ``StoreReader._select``, found by the keys `names`."""
+    file = row["file"]
+    return Held(
+        plain(file) if isinstance(file, str) else file, row["instance_id"], row["label"], row["content"],
+        row["created_at"], names=names, agent=row["agent"], mode=row["mode"], expected_end=row["expected_end"],
+        pattern=row["pattern"], base=row["base"], fence=row["fence"],
+        lease=[row["ttl"], row["renewed"], row["booted"], row["wall_until"]],
+        evidence=row, path_key=row["path_key"], repository=repository,
+    )  # fmt: skip
 
 
-def held_of(row: tuple, names: tuple) -> Held:
-    """The Held of a row of ``StoreReader._locks``."""
-    file = plain(row[0]) if isinstance(row[0], str) else row[0]
-    return Held(file, *row[2:6], row[16:-1], names, row[6:16])
+def _batches(values: list) -> list:
+    return [values[start : start + BATCH] for start in range(0, len(values), BATCH)]
+
+
+def _marks(values: list) -> str:
+    return ",".join("?" * len(values))

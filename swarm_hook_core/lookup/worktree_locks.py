@@ -7,37 +7,32 @@ or where a session holds such a lock in it; in any other, these locks hold nothi
 import os
 
 from swarm_hook_core import repository
-from swarm_hook_core.lookup.sqlite import BATCH, held_of, storable
 from swarm_hook_core.paths import NO_CASE
 
 GIT_SECONDS = 0.1  # for the first commit of a repository that nobody has asked about yet
 
 
 def over(reader, keys) -> list:
-    """The Held locks of other work trees on the paths with these keys, named as they are in this one."""
+    """The Held locks of other work trees on the paths with these keys, named as they are in this one.
+
+    `reader`: what has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
+    """
     wanted: dict = {}  # name in a repository -> (key here, tree)
     for key, tree in _placed(keys):
         for name in _names(key, tree):
             wanted.setdefault(name, (key, tree))
-    names, found = [name for name in wanted if storable(name)], []
-    for start in range(0, len(names), BATCH):
-        some = names[start : start + BATCH]
-        rows = reader.repository_locks(f"c.repository IN ({','.join('?' * len(some))})", some)
-        found += [(row, *wanted[name]) for row, name in rows]
-    return _here(reader, found)
+    return _here(reader, [(held, *wanted[held.repository]) for held in reader.named_in_repositories(list(wanted))])
 
 
 def under(reader, folders, own_id: str, limit: int) -> list:
     """The same on what lies below any of these folders, of others than one session, at most `limit` for each."""
     found = []
-    whose = "(c.instance_id <> ? OR c.agent IS NOT NULL)"
     for key, tree in _placed(folders):
         for name in _names(key, tree):
-            if storable(name):
-                low, high = below(name)
-                rows = reader.repository_locks(f"{whose} AND c.repository >= ? AND c.repository < ?",
-                                               [own_id, low, high], limit)  # fmt: skip
-                found += [(row, f"{key.rstrip('/')}/{name[len(low) :]}", tree) for row, name in rows if name != low]
+            low, high = below(name)
+            for held in reader.named_between(low, high, own_id, limit):
+                if held.repository != low:
+                    found.append((held, f"{key.rstrip('/')}/{held.repository[len(low) :]}", tree))
     return _here(reader, found)
 
 
@@ -66,20 +61,20 @@ def is_in(key, tree) -> bool:
 
 
 def _here(reader, found) -> list:
-    """Rows of ``repository_locks`` with their key and tree here, as Held; without those of this very tree."""
+    """Of ``(held, key here, tree)`` the locks as they are named here, without those of this very tree."""
 
     def keys(low: str, high: str) -> list:
-        return [row[1] for row, _ in reader.repository_locks("c.repository >= ? AND c.repository < ?", [low, high])]
+        return [held.path_key for held in reader.named_between(low, high)]
 
     taking_part: dict = {}
     helds = []
-    for row, key, tree in found:
-        if not isinstance(row[1], str) or is_in(row[1], tree):
+    for held, key, tree in found:
+        if not isinstance(held.path_key, str) or is_in(held.path_key, tree):
             continue  # found by its path
         if tree.top not in taking_part:
             taking_part[tree.top] = takes_part(tree, keys)
         if taking_part[tree.top]:
-            held = held_of(row, (row[1], key))
+            held.names = (held.path_key, key)
             held.elsewhere, held.file = held.file, _spelled(key, held.file, tree)
             helds.append(held)
     return helds

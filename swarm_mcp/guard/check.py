@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from swarm_hook_core.environment import identity
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.process_holders import runs_inside
-from swarm_hook_core.lookup.sqlite import GLOB
 from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
@@ -85,8 +85,7 @@ def _overtaken(lapse: dict, viewer: str) -> dict:
 
 def _is_own(lock: dict, me: dict | None) -> bool:
     """Whether `me` has this lock, or ``swarm-mcp hold`` has it, which has started this commit."""
-    process = (lock["host"], lock["client_pid"], lock["client_start"], lock["runtime"])
-    return bool(me and lock["instance_id"] == me["id"]) or runs_inside(lock["agent"], process)
+    return bool(me and lock["instance_id"] == me["id"]) or runs_inside(lock["agent"], lock)
 
 
 def _committer(store, who: str) -> dict | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from swarm_hook_core import untrusted_text
 from swarm_hook_core.decision import duration
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.pattern_locks import covered
-from swarm_hook_core.lookup.sqlite import plain
 from swarm_hook_core.paths import contains, key_of
 from swarm_hook_core.watching.breach import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS

@@ -66,7 +66,7 @@ def rule(lock: dict, path: str) -> str:
         return "queue"
     if lock.get("pattern"):
         return "pattern"
-    from swarm_hook_core.lookup.sqlite import plain
+    from swarm_hook_core.lookup import plain
 
     file, key = plain(lock["file"]), lock.get("path_key") or key_of(lock["file"])
     own = key_of(path)

@@ -6,7 +6,7 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.watching.breach import quoted as as_word
 from swarm_mcp.domain.lock import EXCLUSIVE, keeps_out

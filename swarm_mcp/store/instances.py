@@ -7,7 +7,7 @@ import os
 from swarm_hook_core import untrusted_text
 from swarm_hook_core.labels import bounded, merged, same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, clients_in, departed, living
-from swarm_hook_core.lookup.sqlite import COLUMNS
+from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
@@ -262,13 +262,12 @@ class Instances:
     def _with_evidence(self, where: str, values: tuple) -> list[tuple[Session, bool]]:
         now, here = self.store.now(), self.store.here
         rows = self.store.rows(
-            f"SELECT i.*, {COLUMNS}, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
+            f"SELECT i.*, {EVIDENCE}, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
             f" {where} ORDER BY i.registered_at, i.rowid",
             values,
             Session,
         )
-        names = [column.strip().split(".")[1] for column in COLUMNS.split(",")]
-        return [(row, departed([row[name] for name in names], now, here)) for row in rows]
+        return [(row, departed(row, now, here)) for row in rows]
 
     def _respect_fence(self, request: Registration) -> None:
         roots = allowed_roots(token(request.label or "", "identity"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.decision import duration
-from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label, named
 from swarm_mcp.store.lock_reach import meet, reach_in
 from swarm_mcp.visibility import may_meet

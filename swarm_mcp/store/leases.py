@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
-from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events

@@ -6,9 +6,10 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.liveness import departed
+from swarm_hook_core.lookup import GLOB, ascii_lower
 from swarm_hook_core.lookup.peers import above
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
-from swarm_hook_core.lookup.sqlite import COLUMNS, GLOB, NAME_OF_FILE, ascii_lower
+from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.store import removal
@@ -18,11 +19,10 @@ OWN = (
     "id", "scope", "instance_id", "file", "type", "content", "task_id", "created_at", "path_key", "mode", "agent",
     "pattern", "base", "ttl", "renewed", "booted", "wall_until", "expected_end", "fence", "repository",
 )  # fmt: skip
-_EVIDENCE = [column.strip().split(".")[1] for column in COLUMNS.split(",")]
 # A note that another program or an earlier release stored may be of any length.
 _COLUMNS = ", ".join(f"c.{name}" for name in OWN).replace("c.content", "substr(c.content, 1, 2048) AS content")
 _SELECT = (
-    f"SELECT {_COLUMNS}, i.label AS owner_label, i.id AS owner_id, {COLUMNS}"
+    f"SELECT {_COLUMNS}, i.label AS owner_label, i.id AS owner_id, {EVIDENCE}"
     " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
     " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id WHERE c.type = 'lock'"
 )
@@ -130,7 +130,7 @@ class LockRows:
         """Whether the session that took a lock has gone."""
         if row["owner_id"] is None:
             return True
-        return departed([row[name] for name in _EVIDENCE], self.store.now(), self.store.here)
+        return departed(row, self.store.now(), self.store.here)
 
     def has_lapsed(self, row: dict) -> bool:
         """Whether a lock's lease is over."""

@@ -12,7 +12,7 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.lookup.sqlite import plain, storable
+from swarm_hook_core.lookup import plain, storable
 from swarm_hook_core.paths import LONGEST, key_of
 from swarm_mcp.domain.lock import EXCLUSIVE, MUTEX_PREFIX, keeps_out
 from swarm_mcp.errors import LockRefused, Refused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.lookup.sqlite import storable
+from swarm_hook_core.lookup import storable
 from swarm_hook_core.paths import LONGEST
 from swarm_mcp.domain.task import BATCH_LIMIT, TYPES
 from swarm_mcp.errors import Refused

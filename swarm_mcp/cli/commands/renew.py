@@ -14,7 +14,7 @@ example: swarm-mcp renew src/schema.sql --fence 41 --ttl 600
 
 from __future__ import annotations
 
-from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.lookup import plain
 from swarm_mcp.actor import person
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted

@@ -16,7 +16,7 @@ example: swarm-mcp transfer src/schema.sql --to role:reviewer --note "your turn,
 
 from __future__ import annotations
 
-from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.actor import person, resolve
 from swarm_mcp.cli.output import refused, say, show

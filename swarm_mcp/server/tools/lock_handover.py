@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.lookup.sqlite import plain
+from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.server.tool import Answer, Tool, number, text
 from swarm_mcp.server.tools.locks import AGENT, FILE

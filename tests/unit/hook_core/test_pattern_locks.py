@@ -13,9 +13,10 @@ from support.sessions import RUNTIMES, captured, join, mistakes, new_session, re
 from unit.hook_core.test_watched import after
 
 from swarm_hook_core import covered_files
+from swarm_hook_core.lookup import GLOB, Held, Session
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.peers import Peers
-from swarm_hook_core.lookup.sqlite import GLOB, Held, Session, StoreReader
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.mcp_writers import effects_of_tool
 from swarm_hook_core.paths import NO_CASE, keys_for
 from swarm_hook_core.pattern_match import Cover
@@ -347,8 +348,7 @@ def test_a_store_without_the_columns_is_read_as_ever(ground: Ground, repo: Path)
 
 
 def test_what_a_cover_makes_of_a_base_that_is_the_root() -> None:
-    more = (None, None, "etc/*.conf", "/", 1, None, None, None, None, None)
-    cover = Cover(Held("/etc/*.conf", "x", "", "", 0, more=more))
+    cover = Cover(Held("/etc/*.conf", "x", pattern="etc/*.conf", base="/", fence=1))
     assert cover.has("/etc/a.conf") and cover.folder == "/etc" and cover.leads_to("/") and cover.leads_to("/etc")
     assert not cover.leads_to("/usr") and not cover.has("/etc/x/a.conf")
     assert os.sep == "/"

@@ -27,8 +27,9 @@ from support.sessions import (
 )
 
 from swarm_hook_core.command_on_path import MODULE
+from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.peers import Peers
-from swarm_hook_core.lookup.sqlite import Session, StoreReader
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.shell import collision
 from swarm_hook_core.shell.model import Effects, GitCall, Tree
 from swarm_hook_core.state import store_path, watched_dir

@@ -32,7 +32,7 @@ from support.sessions import (
 )
 
 from swarm_hook_core.call import SessionEvent, ToolCall, tool_call
-from swarm_hook_core.lookup.sqlite import Held
+from swarm_hook_core.lookup import Held
 from swarm_hook_core.watching import kept, records, snapshot, watch
 from swarm_mcp.store import Store
 
@@ -306,7 +306,7 @@ class Calls:
     """Calls of one session that go ahead while a peer holds `files`, without any process."""
 
     def __init__(self, *files: Path, session: str = "s-1"):
-        self.held = [Held(str(file), "holder", "peer", "note", 0, None, (str(file), str(file))) for file in files]
+        self.held = [Held(str(file), "holder", "peer", "note", names=(str(file), str(file))) for file in files]
         self.session = session
 
     def call(self, call: str, event: str = "PostToolUse", **more: Any) -> ToolCall:
@@ -667,7 +667,7 @@ def test_nothing_that_goes_wrong_costs_the_call(files: list[Path], state: Path) 
     calls.begin("1")
     assert calls.finish("1") == [] and calls.settle("Stop") == []
     assert "watch" in {line["hook"] for line in fault_lines()}
-    odd = [Held(value, "h", None, None, None, None, ()) for value in ("", "\ud800", "a\0b", "/" + "x/" * 3000)]
+    odd = [Held(value, "h", None, None, None) for value in ("", "\ud800", "a\0b", "/" + "x/" * 3000)]
     os.remove(state / "watched")
     watch.begin(Config, calls.call("2"), odd, time.time())
     watch.finish(Config, calls.call("2"), time.time())

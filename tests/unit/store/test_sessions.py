@@ -14,7 +14,7 @@ from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 
 from swarm_hook_core.liveness import FUTURE_SECONDS, RECLAIM_SECONDS, departed
-from swarm_hook_core.lookup.sqlite import COLUMNS
+from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.registration import new_id
@@ -359,7 +359,7 @@ def test_nobody_has_gone_without_proof_or_lapse(evidence: tuple, now: int):
     host, pid, started, last_seen, lease, adopted, heartbeat, lease_until = evidence
     given = ("host", "client_pid", "client_start", "last_seen", "lease_seconds", "adopted", "heartbeat", "lease_until")
     told = dict(zip(given, evidence))
-    row = [told.get(name.strip().split(".")[1]) for name in COLUMNS.split(",")]
+    row = {name: told.get(name) for name in (part.strip().split(".")[1] for part in EVIDENCE.split(","))}
     gone = departed(row, now, host_id())
     if last_seen is not None:
         proven = host == host_id() and pid and started and (pid, started) != ME
