@@ -1,4 +1,4 @@
-"""Proof of enforcement: a lock in a store made for the purpose, and the client's own hooks."""
+"""Proof of enforcement: a lock in a store made for the purpose, and the client's own hooks asked about writes."""
 
 from __future__ import annotations
 
@@ -8,156 +8,198 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from swarm_mcp.doctor.plugin_server import Server, Unanswered
+from swarm_hook_core.config import Dialect
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.base import Finding, HookCommand, HookTool, Runtime
+from swarm_mcp.runtimes.rpc_child import RpcChild
 from swarm_mcp.runtimes.transport import SECONDS
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
 
-HOOK_SECONDS = 15
+ANSWER_SECONDS = 15
+EVENT = "PreToolUse"
+SESSION = "doctor-canary"
+DENIED = "swarm lock blocked"
 
 
-def prove(client: Runtime) -> Finding:
-    """Whether the hooks that `client` would run deny a write to a peer's file, and only that."""
-    name, mend = f"{client.name} enforcement", f"swarm-mcp install --client {client.name}"
-    hooks = [hook for hook in client.hook_commands() if hook.event == "PreToolUse"]
-    tools = [tool for tool in client.hook_tools() if tool.event == "PreToolUse"]
-    if not hooks and not tools:
-        return Finding(name, "fail", "the installed plugin has no PreToolUse hook", mend)
-    details: dict = {}
-    proven = []
-    with tempfile.TemporaryDirectory(prefix="swarm-doctor-") as folder:
-        root = Path(folder).resolve()
-        locked, free = root / "locked.txt", root / "free.txt"
+class Question(NamedTuple):
+    """What is asked of a hook: `what` it is in words, whether it has to be `denied`, the client's `payload`."""
+
+    what: str
+    denied: bool
+    payload: dict
+
+
+class Answer(NamedTuple):
+    """What a hook `printed`, the `reason` in it where a client reads it as a denial, how many `seconds` it took, and
+    the `trouble` it had, in words; each empty where there is none."""
+
+    printed: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    trouble: str = ""
+
+
+class Canary:
+    """A folder of its own for the proof, with a store in which a peer has locked a file of it."""
+
+    def __init__(self, root: Path, runtime: Runtime):
+        self.root, self.dialect = root, hook_config(runtime.name).dialect
+        locked, free, here = root / "locked.txt", root / "free.txt", str(root)
         locked.write_text("canary\n")
-        asked = _questions(client, root, locked, free)
-        database = str(root / "store" / "swarm.db")
-        with Store(database) as store:
-            peer = store.instances.register(Registration(str(root), label="doctor", lease_seconds=600))
-            canary = store.instances.register(
-                Registration(
-                    str(root), label="canary", lease_seconds=600, runtime=client.name, session_id="doctor-canary"
-                )
-            )
+        self.questions = [
+            Question("a write to a locked file", True, runtime.write_payload(SESSION, here, str(locked))),
+            Question("a shell command that writes a locked file", True,
+                     runtime.shell_payload(SESSION, here, f"echo x | tee -a {locked.name}")),
+            Question("a write to a free file", False, runtime.write_payload(SESSION, here, str(free))),
+            Question("a shell command that reads a locked file", False,
+                     runtime.shell_payload(SESSION, here, f"grep -c 'a > b' {locked.name} 2>/dev/null")),
+        ]  # fmt: skip
+        places = {"SWARM_DB_PATH": str(root / "store" / "swarm.db"), "SWARM_STATE_DIR": str(root / "state")}
+        self.environment = {**os.environ, **places}
+        with Store(places["SWARM_DB_PATH"]) as store:
+            peer = store.instances.register(Registration(here, label="doctor", lease_seconds=600))
+            asking = Registration(here, label="canary", lease_seconds=600, runtime=runtime.name, session_id=SESSION)
+            canary = store.instances.register(asking)
             store.locks.acquire(peer, str(locked), "canary")
             with store.writing():
                 # Noted already: what a hook starts to note a denial would outlive this folder.
                 store.denials.record(canary, store.locks.on(str(locked))[0], "doctor")
+
+    def asked_of_command(self, hook: HookCommand) -> list[Answer]:
+        """Return the answers of a hook that is a command, started as the client would."""
+        environment = {**self.environment, **hook.environment}
+        environment.pop("SWARM_MCP_BIN", None)
+        found = []
+        for question in self.questions:
+            begun = time.monotonic()
+            try:
+                done = subprocess.run(
+                    ["/bin/sh", "-c", hook.command],
+                    input=json.dumps(question.payload), capture_output=True, encoding="utf-8", errors="replace",
+                    timeout=ANSWER_SECONDS, cwd=self.root, env=environment,
+                )  # fmt: skip
+            except (OSError, subprocess.TimeoutExpired) as error:
+                found.append(Answer(seconds=time.monotonic() - begun, trouble=str(error)))
+                continue
+            answer = understood(done.stdout, self.dialect)._replace(seconds=time.monotonic() - begun)
+            if answer.reason and done.returncode != self.dialect.denial_status:
+                answer = answer._replace(reason="", trouble=f"it was denied with exit status {done.returncode}")
+            complaint = (done.stderr.strip().splitlines() or [""])[-1]
+            found.append(answer._replace(trouble=answer.trouble or complaint or self._recorded_fault()))
+        return found
+
+    def asked_of_server(self, tool: HookTool) -> list[Answer]:
+        """Return the answers of a hook that is a tool of the plugin's MCP server, started as the client would."""
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "doctor", "version": "0"}}
+        found: list[Answer] = []
+        try:
+            with RpcChild("the server", tool.server, self.environment, str(self.root), ANSWER_SECONDS) as server:
+                server.call("initialize", about)
+                server.tell("notifications/initialized", {})
+                # The first answer has the server's loading in it; sessions pay that once.
+                for question in [self.questions[0], *self.questions]:
+                    begun = time.monotonic()
+                    arguments = {name: _filled(value, question.payload) for name, value in tool.input.items()}
+                    result = server.call("tools/call", {"name": tool.tool, "arguments": arguments})
+                    took = time.monotonic() - begun
+                    if result.get("isError"):
+                        raise ClientFailed(f"the server refused: {result.get('content')}")
+                    text = "\n".join(str(block.get("text", "")) for block in result.get("content", []))
+                    found.append(understood(text, self.dialect)._replace(seconds=took))
+        except ClientFailed as error:
+            return [Answer(trouble=str(error))] * len(self.questions)
+        return found[1:]
+
+    def wrong(self, answers: list[Answer]) -> str:
+        """Return what is wrong with the `answers` to the questions, in words; empty where nothing is."""
+        for question, answer in zip(self.questions, answers):
+            if question.denied and DENIED not in answer.reason:
+                return f"{question.what} was not denied: {answer.trouble or answer.printed[:120] or 'it was let pass'}"
+            if answer.printed and not question.denied:
+                return f"{question.what} was not let through: {answer.trouble or answer.printed[:120]}"
+        return ""
+
+    def _recorded_fault(self) -> str:
+        try:
+            return json.loads((self.root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"]
+        except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):
+            return ""
+
+
+def prove(runtime: Runtime) -> Finding:
+    """Return whether the hooks that the client would run deny a write to a peer's file, and only that."""
+    name, mend = f"{runtime.name} enforcement", f"swarm-mcp install --client {runtime.name}"
+    commands = [hook for hook in runtime.hook_commands() if hook.event == EVENT]
+    tools = [tool for tool in runtime.hook_tools() if tool.event == EVENT]
+    if not commands and not tools:
+        return Finding(name, "fail", f"the installed plugin has no {EVENT} hook", mend)
+    details: dict = {}
+    proven = []
+    with tempfile.TemporaryDirectory(prefix="swarm-doctor-") as folder:
+        canary = Canary(Path(folder).resolve(), runtime)
         # The commands first: one that stands in for the server rests once that has answered.
-        for hook in hooks:
-            answers = [_ask(hook, root, database, payload) for _what, _denied, payload in asked]
-            took, in_shell = answers[0][1], answers[1][1]
-            details.update(command=hook.command, milliseconds=round(took * 1000, 1))
-            details.update(shell_milliseconds=round(in_shell * 1000, 1))
-            wrong = _wrong(asked, answers)
+        for hook in commands:
+            answers = canary.asked_of_command(hook)
+            write, shell = (answer.seconds * 1000 for answer in answers[:2])
+            details.update(command=hook.command, milliseconds=round(write, 1), shell_milliseconds=round(shell, 1))
+            wrong = canary.wrong(answers)
             if wrong:
                 return Finding(name, "fail", wrong, mend, details)
-            proven.append(f"the installed hook in {took * 1000:.0f} ms ({in_shell * 1000:.0f} ms in the shell)")
+            proven.append(f"the installed hook in {write:.0f} ms ({shell:.0f} ms in the shell)")
         for tool in tools:
-            answers = _ask_server(tool, root, database, [payload for _what, _denied, payload in asked])
-            took = answers[0][1]
-            details.update(server=tool.server, tool=tool.tool, server_milliseconds=round(took * 1000, 1))
-            wrong = _wrong(asked, answers)
+            answers = canary.asked_of_server(tool)
+            write = answers[0].seconds * 1000
+            details.update(server=tool.server, tool=tool.tool, server_milliseconds=round(write, 1))
+            wrong = canary.wrong(answers)
             if wrong:
                 return Finding(name, "fail", f"the MCP server: {wrong}", mend, details)
-            proven.insert(0, f"the plugin's MCP server in {took * 1000:.0f} ms")
-    text = f"a canary lock was denied by {' and by '.join(proven)}"
-    return Finding(name, "ok", text, details=details)
+            proven.insert(0, f"the plugin's MCP server in {write:.0f} ms")
+    return Finding(name, "ok", f"a canary lock was denied by {' and by '.join(proven)}", details=details)
 
 
-def _questions(client: Runtime, root: Path, locked: Path, free: Path) -> list[tuple[str, bool, dict]]:
-    """What is asked of the hooks: ``(what it is, whether it has to be denied, the client's payload)``."""
-    session = "doctor-canary"
-    return [
-        ("a write to a locked file", True, client.write_payload(session, str(root), str(locked))),
-        ("a shell command that writes a locked file", True,
-         client.shell_payload(session, str(root), f"echo x | tee -a {locked.name}")),
-        ("a write to a free file", False, client.write_payload(session, str(root), str(free))),
-        ("a shell command that reads a locked file", False,
-         client.shell_payload(session, str(root), f"grep -c 'a > b' {locked.name} 2>/dev/null")),
-    ]  # fmt: skip
-
-
-def transport(client: Runtime) -> Finding:
-    """How the check of the installed plugin is asked, and what that does not cover."""
-    name = f"{client.name} transport"
-    if not any(tool.event == "PreToolUse" for tool in client.hook_tools()):
+def transport(runtime: Runtime) -> Finding:
+    """Return how the check of the installed plugin is asked, and what that does not cover."""
+    name = f"{runtime.name} transport"
+    if not any(tool.event == EVENT for tool in runtime.hook_tools()):
         return Finding(name, "info", "command: each write is checked by a process of its own")
     text = (
         "mcp_tool: each write is checked by the session's MCP server; while that is not up yet, or once it has died,"
         f" by a process as before. Not covered: a server that hangs (the write passes after {SECONDS} s)"
     )
-    back = f"swarm-mcp install --client {client.name} --transport command"
+    back = f"swarm-mcp install --client {runtime.name} --transport command"
     return Finding(name, "info", text, details={"back": back})
 
 
-def _wrong(asked: list[tuple[str, bool, dict]], answers: list[tuple[str, float, str]]) -> str:
-    """What is wrong with the `answers` (as of `_ask`) to `_questions`; empty where nothing is."""
-    for (what, denied, _payload), (told, _took, trouble) in zip(asked, answers):
-        if denied and "swarm lock blocked" not in told:
-            return f"{what} was not denied: {trouble or told[:120] or 'it was let pass'}"
-        if told and not denied:
-            return f"{what} was not let through: {trouble or told[:120]}"
-    return ""
-
-
-def _ask_server(tool: HookTool, root: Path, database: str, payloads: list[dict]) -> list[tuple[str, float, str]]:
-    """As `_ask` for each payload, of the plugin's server."""
-    environment = {**os.environ, "SWARM_DB_PATH": database, "SWARM_STATE_DIR": str(root / "state")}
-    found = []
-    try:
-        with Server(tool, environment, str(root)) as server:
-            server.check(payloads[0])  # a server's first answer has its loading in it; sessions pay that once
-            for payload in payloads:
-                text, took = server.check(payload)
-                told, trouble = _understood(text)
-                found.append((told, took, trouble))
-    except Unanswered as error:
-        return [("", 0.0, str(error))] * len(payloads)
-    return found
-
-
-def _ask(hook: HookCommand, root: Path, database: str, payload: dict, **more: str) -> tuple[str, float, str]:
-    """The reason for a denial (else what was printed), how long it took in seconds, and any complaint."""
-    environment = {
-        **os.environ, **hook.environment, "SWARM_DB_PATH": database, "SWARM_STATE_DIR": str(root / "state"), **more,
-    }  # fmt: skip
-    environment.pop("SWARM_MCP_BIN", None)
-    begun = time.monotonic()
-    try:
-        done = subprocess.run(
-            ["/bin/sh", "-c", hook.command],
-            input=json.dumps(payload), capture_output=True, encoding="utf-8", errors="replace",
-            timeout=HOOK_SECONDS, cwd=root, env=environment,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return "", time.monotonic() - begun, str(error)
-    took = time.monotonic() - begun
-    complaint = (done.stderr.strip().splitlines() or [""])[-1]
-    if not done.stdout.strip():
-        return "", took, complaint or _recorded(root)
-    told, trouble = _understood(done.stdout)
-    if "could not be checked" in told:
-        trouble = trouble or _recorded(root)
-    return told, took, trouble or complaint
-
-
-def _understood(text: str) -> tuple[str, str]:
-    """The reason of a denial as clients read it, else the text itself; and any complaint."""
+def understood(text: str, dialect: Dialect) -> Answer:
+    """Return what a client of this dialect makes of what a hook printed: only the exact object is a denial."""
     if not text.strip():
-        return "", ""
+        return Answer()
     try:
         answer = json.loads(text)
-        output = dict(answer["hookSpecificOutput"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return text, f"the hook printed what no client understands: {text[:120]!r}"
-    exact = set(answer) == {"hookSpecificOutput"} and output.get("permissionDecision") == "deny"
-    return (str(output.get("permissionDecisionReason")) if exact else text), ""
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        return Answer(text, trouble=f"the hook printed what no client understands: {text[:120]!r}")
+    reason = next((said for said in _texts(answer) if DENIED in said), "")
+    return Answer(text, reason if answer == dialect.denial(EVENT, reason) else "")
 
 
-def _recorded(root: Path) -> str:
-    try:
-        return json.loads((root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"]
-    except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):
-        return ""
+def _texts(tree: object) -> list[str]:
+    """Return all texts in a JSON value."""
+    if isinstance(tree, (dict, list)):
+        return [text for one in (tree.values() if isinstance(tree, dict) else tree) for text in _texts(one)]
+    return [tree] if isinstance(tree, str) else []
+
+
+def _filled(value: object, payload: dict) -> object:
+    """Return `value` of the hook's input with a payload's field in the place of ``${field}``, as Codex has it.
+
+    Nothing, as Claude Code has it, where the payload has no such field: which of its agents calls, outside of any.
+    """
+    if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
+        return payload.get(value[2:-1], "")
+    return value

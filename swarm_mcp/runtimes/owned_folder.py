@@ -65,7 +65,7 @@ def remove(target: Path) -> bool:
 
 
 def read_record(target: Path) -> dict:
-    """Return what the folder says of itself (``name``, ``version``, ``files`` and more), if it has a record; else nothing."""
+    """Return what the folder says of itself (``name``, ``version``, ``files``, ...); empty where it has no record."""
     try:
         record = json.loads((target / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

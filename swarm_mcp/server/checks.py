@@ -49,11 +49,11 @@ class Check:
         except Exception as error:
             self.failed = True
             faults.record(self.runtime, TOOL, faults.describe(error))
+        dialect = runtimes.hook_config(self.runtime).dialect
         if self.denial is not None:
-            decision = {"permissionDecision": "deny", "permissionDecisionReason": self.denial.reason}
-            self.text = dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}})
+            self.text = dumps(dialect.denial("PreToolUse", self.denial.reason))
         elif notice:
-            self.text = dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": notice}})
+            self.text = dumps(dialect.words("PreToolUse", notice, ""))
 
     def follow_up(self) -> None:
         """What can wait until the client has its answer: note that this server serves, record a refusal."""
