@@ -15,7 +15,7 @@ def holder(store, args) -> dict:
 
     Else as ``actor.person``. Raises UsageError, UnknownInstance.
     """
-    if not args.has("--detach"):
+    if not args.given("--detach"):
         return person(store, args)
     if not args.given("--ttl"):
         raise UsageError("--detach wants --ttl SECONDS: without a process only a lease ends the lock")

@@ -1,73 +1,183 @@
-"""The command line: words and flags, in any order.
+"""The command line of one verb: what it takes, as its module declares it, and what was given.
 
-Every flag is known to every command, as the contract has it; a command ignores what it has no use
-for. ``--flag value``, ``--flag=value`` and ``--`` (the rest are words) are understood.
+A verb's module has ``USAGES``, the forms in which the verb can be called. Parsing, help (``help_page``), completion and
+the errors for a wrong command line follow from these; nothing else lists a flag. Words and flags stand in any
+order; ``--flag value``, ``--flag=value`` and ``--`` (the rest are words) are understood.
+
+Hooks start commands that load this: it imports next to nothing (argparse alone would cost a third of such a
+command's time).
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection, Sequence
 
 from swarm_mcp.errors import UsageError
 from swarm_mcp.store import BUSY_SECONDS
 
 LARGEST = 10**12
+# What completion offers for a word or a value: one of these, or a tuple of words.
+FILES, FOLDERS, INSTANCES, TASKS, KEYS = "files", "folders", "instances", "tasks", "keys"
+Source = str | tuple[str, ...]
 
-VALUE_FLAGS = frozenset(
-    {
-        "--adopt-instance-id", "--agent", "--as", "--assignee", "--at", "--backend", "--client", "--command",
-        "--completion-wait", "--depends-on", "--description", "--dir", "--directory", "--effort", "--env", "--expect",
-        "--fence", "--file", "--file-root", "--from", "--grace", "--harness", "--holder", "--hook", "--host", "--id",
-        "--idempotency-key", "--kept", "--key", "--kind", "--label", "--lease-seconds", "--limit", "--max-cost",
-        "--max-turns", "--message", "--mode", "--model", "--name", "--note", "--pane", "--parent-task", "--patience",
-        "--prefix", "--priority", "--reason", "--remote", "--resume", "--role", "--runtime", "--schema", "--scope",
-        "--session-id", "--since", "--skill", "--source", "--spawner", "--state", "--status", "--system-prompt", "--target",
-        "--task", "--timeout", "--to", "--tool", "--transport", "--ttl", "--type", "--wait", "--wait-for-completion", "--x",
-        "--y",
-    }
-)  # fmt: skip
-REPEATABLE = frozenset({"--at", "--env", "--file", "--holder", "--kept", "--key", "--kind", "--skill"})
-SWITCHES = frozenset(
-    {
-        "--approval-required", "--detach", "--dry-run", "--exclusive", "--follow", "--force", "--force-spawn",
-        "--fresh", "--git", "--help", "--json", "--list", "--local", "--logical", "--no-clients", "--no-enter",
-        "--no-nudge", "--no-skill", "--no-skills", "--no-spawn", "--path", "--pattern", "--shared", "--tell", "--watch",
-    }
-)  # fmt: skip
+
+class Word:
+    """A positional word: `name` in usage lines, `about` for the help and for the error where it is missing.
+
+    An `optional` one, and what follows it, may be left out; of a `repeated` one, the last, there may be any number; a
+    `behind` one stands behind a ``--``. Where there are `choices` it is one of these. `source` says what completion
+    offers, and `statuses` which tasks.
+    """
+
+    __slots__ = ("name", "about", "optional", "repeated", "behind", "may_be_blank", "choices", "source", "statuses")
+
+    def __init__(
+        self,
+        name: str,
+        about: str = "",
+        *,
+        optional: bool = False,
+        repeated: bool = False,
+        behind: bool = False,
+        may_be_blank: bool = False,
+        choices: tuple[str, ...] = (),
+        source: Source = FILES,
+        statuses: tuple[str, ...] = (),
+    ):
+        self.name, self.about, self.optional, self.repeated = name, about, optional, repeated
+        self.behind, self.may_be_blank = behind, may_be_blank
+        self.choices, self.source, self.statuses = choices, choices or source, statuses
+
+    @property
+    def shown(self) -> str:
+        """The word as usage lines have it."""
+        text = f"{'-- ' * self.behind}{self.name}{' ...' * self.repeated}"
+        return f"[{text}]" if self.optional else text
+
+
+def choice(*words: str, about: str = "subcommand", optional: bool = False) -> Word:
+    """A word that is one of `words`."""
+    return Word("|".join(words), about, optional=optional, choices=words)
+
+
+class Option:
+    """A flag: `form` is its name and, unless it is a switch, what its value is called (``--note TEXT``).
+
+    A `required` one must have a value, a `repeatable` one may be given often. It can `also` be called something else.
+    Where there are `choices` the value is one of these. `source` says what completion offers for a value. A `hidden`
+    one is for hooks, or kept for what was written before: it is in no usage line.
+    """
+
+    __slots__ = ("form", "name", "value", "about", "required", "repeatable", "hidden", "also", "choices", "source")
+
+    def __init__(
+        self,
+        form: str,
+        about: str = "",
+        *,
+        required: bool = False,
+        repeatable: bool = False,
+        hidden: bool = False,
+        also: str = "",
+        choices: tuple[str, ...] = (),
+        source: Source = FILES,
+    ):
+        self.form, self.about, self.required, self.repeatable = form, about, required, repeatable
+        self.name, _, self.value = form.partition(" ")
+        self.hidden, self.also, self.choices = hidden, also, choices
+        self.source = choices or source
+
+    @property
+    def shown(self) -> str:
+        """The flag as usage lines have it."""
+        text = self.form if self.required else f"[{self.form}]"
+        return f"{text}..." if self.repeatable else text
+
+
+class Usage:
+    """One form of a command: its words in order, its options in any.
+
+    With `surplus`, words too many are ignored. A `hidden` one is for programs: neither help nor completion has it.
+    """
+
+    __slots__ = ("words", "options", "surplus", "hidden")
+
+    def __init__(self, *parts: Word | Option, surplus: bool = False, hidden: bool = False):
+        self.words = tuple(part for part in parts if isinstance(part, Word))
+        self.options = tuple(part for part in parts if isinstance(part, Option))
+        self.surplus, self.hidden = surplus, hidden
+
+    @property
+    def most(self) -> int | None:
+        """The most words it takes; None for any number."""
+        return (
+            None if self.surplus or any(word.repeated and not word.behind for word in self.words) else len(self.words)
+        )
+
+    def begins_with(self, word: str) -> bool:
+        """Whether `word` can be its first: any can, where that is no choice."""
+        return not self.words or not self.words[0].choices or word in self.words[0].choices
+
+    def word_after(self, count: int) -> Word | None:
+        """The word that follows `count` others; None where none may follow."""
+        if count < len(self.words):
+            return self.words[count]
+        return self.words[-1] if self.words and self.words[-1].repeated else None
+
+
+ROLES = ("planner", "implementer", "reviewer", "researcher", "generalist")
+MODES, EFFORTS = ("read-only", "edit", "yolo"), ("low", "medium", "high", "max")  # of workers
+# What many verbs take.
+JSON = Option("--json", "print JSON")
+AS = Option(
+    "--as WHO",
+    "the session that this command acts as: an id, its beginning, or part of a label (default: this one)",
+    source=INSTANCES,
+)
+SCOPE = Option("--scope DIR", "the scope to work in (default: the git root here)", source=FOLDERS)
+ACTING = (AS, SCOPE, JSON)  # of verbs that act as a session, or show what it may see
+PLACE = (  # of verbs that register
+    Option("--directory DIR", "where the session works", hidden=True, source=FOLDERS),
+    Option("--label TEXT", 'words that name it, such as "identity:work role:reviewer"'),
+    Option(
+        "--file-root DIR", "where its files really are, for a worktree that stands for another folder", source=FOLDERS
+    ),
+)
+RUNTIME = Option("--runtime NAME", "the session's client", required=True)
+SESSION_ID = Option("--session-id ID", "the session's id there", required=True)
+PATIENCE = Option("--patience SECONDS", "how long to wait for a busy store (15)", hidden=True)
+FENCE = Option("--fence N", "only the grant with this number; exit 1 where it is no longer held")
+AGENT = Option("--agent ID", "only what this subagent of the session holds")
 
 
 class Arguments:
-    """Parsed arguments of one command: `words` in order, flags by name.
+    """What was given to one command: `words` in order, flags by name.
 
     `behind`: how many of the words stand behind a ``--``; None where there is none.
     """
 
-    __slots__ = ("words", "behind", "_values", "_switches")
+    __slots__ = ("words", "behind", "_values")
 
-    def __init__(self, words: list[str], values: dict[str, list[str]], switches: set[str], behind: int | None = None):
+    def __init__(self, words: list[str], values: dict[str, list[str]], behind: int | None = None):
         self.words = words
         self.behind = behind
         self._values = values
-        self._switches = switches
 
     @property
     def json(self) -> bool:
         """Whether the answer is to be JSON."""
-        return "--json" in self._switches
-
-    def has(self, switch: str) -> bool:
-        """Whether this switch was given."""
-        return switch in self._switches
-
-    def value(self, flag: str) -> str:
-        """The flag's value, the last where it was given often, empty where it was not given."""
-        return self._values.get(flag, [""])[-1]
+        return self.given("--json")
 
     def given(self, flag: str) -> bool:
         """Whether this flag was given, were it with an empty value."""
         return flag in self._values
 
+    def value(self, flag: str) -> str:
+        """The flag's value, the last where it was given often, empty where it was not given."""
+        return self._values.get(flag, [""])[-1]
+
     def all(self, flag: str) -> list[str]:
         """Every value of a repeatable flag, in order."""
-        assert flag in REPEATABLE
         return list(self._values.get(flag, []))
 
     def number(self, flag: str, default: int = 0) -> int:
@@ -94,6 +204,14 @@ class Arguments:
             return span
         raise UsageError(f"{flag} wants seconds, not {text[:40]!r}")
 
+    def number_if_given(self, flag: str) -> int | None:
+        """As `number`; None where the flag was not given."""
+        return self.number(flag) if self.given(flag) else None
+
+    def seconds_if_given(self, flag: str) -> float | None:
+        """As `seconds`; None where the flag was not given."""
+        return self.seconds(flag) if self.given(flag) else None
+
     def process(self, flag: str) -> tuple[int, str]:
         """The process that the flag names as ``PID:START``; ``(0, "")`` where it was not given."""
         text = self.value(flag)
@@ -107,54 +225,109 @@ class Arguments:
         """How long to wait for a busy store, in seconds."""
         return min(self.seconds("--patience", BUSY_SECONDS), BUSY_SECONDS)
 
-    def word(self, index: int, what: str) -> str:
-        """The positional word at `index`; `what` it is, for the error where it is missing."""
-        if index >= len(self.words) or not self.words[index].strip():
-            raise UsageError(f"missing {what}")
-        return self.words[index]
+
+def parse(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:
+    """Split a command's arguments, and see that one of its usages takes them. Raises UsageError."""
+    arguments = _split(verb, usages, items)
+    problems: list[str] = []
+    for usage in usages:
+        found = _problems(verb, usage, usages, arguments)
+        if not found:
+            return arguments
+        if not problems or len(found) < len(problems):
+            problems = found
+    raise UsageError(problems[0])
 
 
-def parse(items: list[str]) -> Arguments:
-    """Split a command's arguments. Raises UsageError."""
+def _split(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:
+    options = {name: one for usage in usages for one in usage.options for name in (one.name, one.also) if name}
     words: list[str] = []
     values: dict[str, list[str]] = {}
-    switches: set[str] = set()
     behind = None
     rest = iter(items)
     for item in rest:
+        name, equals, value = item.partition("=")
         if item == "--":
             last = list(rest)
             words, behind = words + last, len(last)
-        elif item == "-h":
-            switches.add("--help")
-        elif not item.startswith("--"):
-            words.append(item)
-        else:
-            name, equals, value = item.partition("=")
-            if name in SWITCHES and not equals:
-                switches.add(name)
-            elif name in VALUE_FLAGS:
-                if not equals:
-                    try:
-                        value = next(rest)
-                    except StopIteration:
-                        raise UsageError(f"{name} wants a value") from None
-                values.setdefault(name, []).append(value)
-            elif name in SWITCHES:
+        elif name in options:
+            option = options[name]
+            if equals and not option.value:
                 raise UsageError(f"{name} takes no value")
-            else:
-                raise UsageError(f"Unknown flag: {name}{meant(name, VALUE_FLAGS | SWITCHES)}")
-    return Arguments(words, values, switches, behind)
+            if option.value and not equals:
+                try:
+                    value = next(rest)
+                except StopIteration:
+                    raise UsageError(f"{name} wants a value") from None
+            values.setdefault(option.name, []).append(value)
+        elif item.startswith("--"):
+            shown = [one for one, option in options.items() if not option.hidden]
+            raise UsageError(
+                f"Unknown flag: {name[:60]}" + (meant(name, shown) or f"; {verb} takes {', '.join(shown) or 'none'}")
+            )
+        else:
+            words.append(item)
+    return Arguments(words, values, behind)
 
 
-def one_of(word: str, known, what: str) -> str:
+def _problems(verb: str, usage: Usage, usages: Sequence[Usage], arguments: Arguments) -> list[str]:
+    """What is wrong with `arguments` as this `usage`, what matters most first; empty where they fit."""
+    first = arguments.words[0] if arguments.words else ""
+    if first and not usage.begins_with(first):
+        firsts = [word for one in usages if one.words and not one.hidden for word in one.words[0].choices]
+        # As this usage nothing else can be said of them.
+        return [unknown(first, firsts, f"{verb} {usage.words[0].about}")] * (len(arguments.words) + 9)
+    form = " ".join(["swarm-mcp", verb, *(word.shown for word in usage.words)])
+    found = _wrong_words(verb, usage, arguments, form)
+    for option in usage.options:
+        value = arguments.value(option.name).strip()
+        if option.required and not (value or (arguments.given(option.name) and not option.value)):
+            found.append(f"missing {option.about or 'it'}: {form} {option.form}")
+        if value and option.choices and value not in option.choices:
+            found.append(unknown(value, option.choices, option.name[2:]))
+    known = {option.name for option in usage.options}
+    others = dict.fromkeys(option.name for one in usages for option in one.options if option.name not in known)
+    return found + [f"{name} is not for `{form}`" for name in others if arguments.given(name)]
+
+
+def _wrong_words(verb: str, usage: Usage, arguments: Arguments, form: str) -> list[str]:
+    given, found, most = arguments.words, [], usage.most
+    if usage.words and usage.words[-1].behind:
+        behind = arguments.behind or 0
+        given, command = given[: len(given) - behind], given[len(given) - behind :]
+        if not command:
+            found.append(f"missing {usage.words[-1].about}: {form}")
+        most = most and most - 1
+    for at, word in enumerate(usage.words):
+        if word.behind:
+            break
+        if at >= len(given) or not (given[at].strip() or word.may_be_blank):
+            if not word.optional:
+                found.append(f"missing {word.about or word.name}: {form}")
+            break
+        if word.choices and given[at] not in word.choices:
+            found.append(unknown(given[at], word.choices, f"{verb} {word.about}"))
+    if most is not None and len(given) > most:
+        surplus = given[most]
+        names = [option.name for option in usage.options if not option.hidden]
+        hint = meant(f"--{surplus.lstrip('-')}", names) if surplus.startswith("-") else ""
+        found.append(f"{surplus[:60]!r} is one word too many{hint}; {verb} takes {most or 'none'}")
+    return found
+
+
+def one_of(word: str, known: Collection[str], what: str) -> str:
     """`word`, where it is one of `known`; else UsageError with those there are and the likely one."""
     if word in known:
         return word
-    raise UsageError(f"unknown {what} {word[:60]!r}{meant(word, known)}; choose from {', '.join(known)}")
+    raise UsageError(unknown(word, known, what))
 
 
-def meant(word: str, known) -> str:
+def unknown(word: str, known: Collection[str], what: str) -> str:
+    """The error for a `word` that is none of `known`, with the likely one."""
+    return f"unknown {what} {word[:60]!r}{meant(word, known)}; choose from {', '.join(known)}"
+
+
+def meant(word: str, known: Collection[str]) -> str:
     """`` (did you mean X?)`` with the known word most like `word`, empty where none comes close."""
     from difflib import get_close_matches
 

@@ -1,7 +1,5 @@
 """agent-ended: release what a subagent held that has ended (hooks call this)
 
-usage: swarm-mcp agent-ended --runtime NAME --session-id ID --agent ID [--json]
-
 What its session holds stays. A session that is not registered is no error.
 
 example: swarm-mcp agent-ended --runtime codex --session-id 0199-5c --agent 0199-77
@@ -9,18 +7,18 @@ example: swarm-mcp agent-ended --runtime codex --session-id 0199-5c --agent 0199
 
 from __future__ import annotations
 
+from swarm_mcp.cli.arguments import JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.errors import UsageError
 from swarm_mcp.store import Store
 
-WORDS = 0
+USAGES = (
+    Usage(RUNTIME, SESSION_ID, Option("--agent ID", "the subagent that has ended", required=True), PATIENCE, JSON),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Release the agent's locks."""
     runtime, session_id, agent = (args.value(flag) for flag in ("--runtime", "--session-id", "--agent"))
-    if not (runtime and session_id and agent):
-        raise UsageError("--runtime, --session-id and --agent are all needed")
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
         files = store.locks.release_of_agent(row, agent) if row else []

@@ -1,9 +1,5 @@
 """alive: a sign of life of a session, which renews its locks (hooks call this)
 
-usage: swarm-mcp alive --runtime NAME --session-id ID [--tell] [--json]
-
-  --tell   say what the session is to be told of its locks: each thing once
-
 Locks whose lease is over are not brought back: their session is told that they lapsed, and who has them now. A
 session that is not registered is no error.
 
@@ -12,25 +8,32 @@ example: swarm-mcp alive --runtime codex --session-id 0199-5c
 
 from __future__ import annotations
 
+from swarm_mcp.cli.arguments import JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage
 from swarm_mcp.cli.output import flush, say_text, show
-from swarm_mcp.errors import SwarmError, UsageError
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
-WORDS = 0
+USAGES = (
+    Usage(
+        RUNTIME,
+        SESSION_ID,
+        Option("--tell", "say what the session is to be told of its locks: each thing once"),
+        PATIENCE,
+        JSON,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Renew, and tell."""
     runtime, session_id = args.value("--runtime"), args.value("--session-id")
-    if not (runtime and session_id):
-        raise UsageError("--runtime and --session-id are both needed")
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
         if row:
             with store.writing():
                 store.instances.require(row["id"])
         store.leases.some()
-        with telling(store, row if args.has("--tell") else None) as notices:
+        with telling(store, row if args.given("--tell") else None) as notices:
             if args.json:
                 show({"ok": row is not None, "id": row and row["id"], "notices": notices})
             elif notices:

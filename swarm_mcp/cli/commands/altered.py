@@ -1,8 +1,5 @@
 """altered: tell who holds a file that it changed while a session's call ran (hooks call this)
 
-usage: swarm-mcp altered FILE... --runtime NAME --session-id ID --tool NAME [--command TEXT] [--json]
-                         --holder INSTANCE --kind KIND --kept PATH --at SECONDS [--key KEY]
-
 Of --holder, --kind (changed, replaced, created, removed), --kept (where the earlier content is, may be empty),
 --at (when, Unix time) and --key (what FILE was known by before) there is one for each FILE, in the same order.
 What nobody held then is left out.
@@ -14,21 +11,35 @@ from __future__ import annotations
 
 import os
 
+from swarm_mcp.cli.arguments import JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import clean
 from swarm_mcp.store import Store
 
-WORDS = None
 KINDS = ("changed", "replaced", "created", "removed")
 
+USAGES = (
+    Usage(
+        Word("FILE", "the file that changed", repeated=True),
+        RUNTIME,
+        SESSION_ID,
+        Option("--tool NAME", "the tool that was called"),
+        Option("--command TEXT", "what the shell ran"),
+        Option("--holder INSTANCE", "who held FILE", repeatable=True),
+        Option("--kind KIND", f"what became of it: {', '.join(KINDS)}", repeatable=True),
+        Option("--kept PATH", "where the earlier content is; may be empty", repeatable=True),
+        Option("--at SECONDS", "when, Unix time", repeatable=True),
+        Option("--key KEY", "what FILE was known by before", repeatable=True),
+        PATIENCE,
+        JSON,
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Write the changes down."""
-    args.word(0, "the file that changed: swarm-mcp altered FILE")
     runtime, session_id = args.value("--runtime"), args.value("--session-id")
-    if not (runtime and session_id):
-        raise UsageError("--runtime and --session-id are both needed")
     changes = _changes(args)
     with Store(busy_seconds=args.patience) as store:
         writer = store.instances.of_session(runtime, session_id)

@@ -1,10 +1,5 @@
 """bootstrap: where this session stands: peers, unread messages, tasks
 
-usage: swarm-mcp bootstrap [DIRECTORY] [--as WHO] [--limit N] [--adopt-instance-id ID] [--scope DIR] [--json]
-
-  --limit N               at most N unread messages (default 50; 0 for none, -1 for all)
-  --adopt-instance-id ID  become this reserved instance first; it must wait in this scope and DIRECTORY
-
 The answer is JSON with and without --json. The messages in it count as read once it is written, and only
 then. Where SWARM_MCP_INSTANCE_ID names an instance that is not registered yet, it is registered.
 
@@ -16,16 +11,29 @@ from __future__ import annotations
 import os
 
 from swarm_mcp.actor import actor
+from swarm_mcp.cli.arguments import ACTING, FOLDERS, INSTANCES, PLACE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.commands.register import asked_for
 from swarm_mcp.cli.output import flush, show
 from swarm_mcp.errors import SwarmError, UnknownInstance
 from swarm_mcp.standing import neighbours_of, standing
 from swarm_mcp.store import Store
 
-WORDS = 1
+USAGES = (
+    Usage(
+        Word("DIRECTORY", "where it works, for a session that is registered by this", optional=True, source=FOLDERS),
+        Option("--limit N", "at most N unread messages (default 50; 0 for none, -1 for all)"),
+        Option(
+            "--adopt-instance-id ID",
+            "become this reserved instance first; it must wait in this scope and DIRECTORY",
+            source=INSTANCES,
+        ),
+        *PLACE,
+        *ACTING,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Print where the session stands; what was printed is read."""
     with Store() as store:
         row = _session(store, args)

@@ -1,7 +1,5 @@
 """broadcast: write to every other session of this scope
 
-usage: swarm-mcp broadcast WORDS... [--as WHO] [--scope DIR] [--json]
-
 The words are joined by blanks. Every other session that is registered now gets the message, bar those of
 another identity.
 
@@ -11,14 +9,16 @@ example: swarm-mcp broadcast "main is frozen until the release is out"
 from __future__ import annotations
 
 from swarm_mcp.actor import person
+from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 
+USAGES = (Usage(Word("WORDS", "the message", repeated=True), *ACTING),)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Send one message to each."""
-    args.word(0, "the message: swarm-mcp broadcast WORDS...")
     with Store() as store:
         sender = person(store, args)
         try:

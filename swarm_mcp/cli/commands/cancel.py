@@ -1,10 +1,5 @@
 """cancel: call a task off, and end the worker that is at it
 
-usage: swarm-mcp cancel TASK [--wait S] [--as WHO] [--json]
-
-  TASK       id of a task or of a run, or the beginning of one
-  --wait S   wait up to S seconds until the worker has ended (default: 0)
-
 The worker's whole process group is told to end, and killed if it does not within its grace (15 s). What depends on
 the task is cancelled with it. For who asked for the task or does it; where who asked has gone, for any gateway.
 
@@ -14,17 +9,24 @@ example: swarm-mcp cancel 6ff1c928
 from __future__ import annotations
 
 from swarm_mcp.actor import person
+from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.dispatch.control import cancel
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 
-WORDS = 1
+USAGES = (
+    Usage(
+        Word("TASK", "id of a task or of a run, or the beginning of one", source=TASKS),
+        Option("--wait S", "wait up to S seconds until the worker has ended (default: 0)"),
+        *ACTING,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Cancel it; say what becomes of its worker."""
-    reference = args.word(0, "the task: swarm-mcp cancel TASK")
+    reference = args.words[0]
     with Store() as store:
         try:
             answer = cancel(store, person(store, args), reference)

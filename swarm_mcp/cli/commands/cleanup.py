@@ -1,7 +1,5 @@
 """cleanup: remove what has fallen due
 
-usage: swarm-mcp cleanup [--scope DIR] [--dry-run] [--json]
-
 Sessions whose client is gone, messages older than an hour, finished tasks and events older than a day,
 values whose publisher is gone. Without --scope (or SWARM_MCP_SCOPE): in all scopes.
 
@@ -12,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_mcp.cli.arguments import JSON, SCOPE, Arguments, Option, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import clean
 from swarm_mcp.store import Store
@@ -29,19 +28,19 @@ COUNTERS = {  # as in JSON -> as in text
     "kv_deleted": "kv rows deleted",
 }
 
-WORDS = 0
+USAGES = (Usage(SCOPE, Option("--dry-run", "say what would be removed, and remove nothing"), JSON),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Clean, or say what would be cleaned."""
     chosen = args.value("--scope").strip() or os.environ.get("SWARM_MCP_SCOPE", "").strip()
     scope = clean(chosen) if chosen else None
     with Store() as store:
-        report = store.upkeep.clean(scope, args.has("--dry-run"))
+        report = store.upkeep.clean(scope, args.given("--dry-run"))
     if args.json:
         show(report)
         return 0
-    say(f"{'would clean' if args.has('--dry-run') else 'cleaned'} {scope or 'all scopes'}")
+    say(f"{'would clean' if args.given('--dry-run') else 'cleaned'} {scope or 'all scopes'}")
     for name, words in COUNTERS.items():
         say(f"  {words}: {report[name]}")
     return 0

@@ -1,7 +1,5 @@
 """completion: a script that teaches a shell to complete swarm-mcp
 
-usage: swarm-mcp completion bash|zsh|fish
-
 Verbs, their flags, sessions and tasks of this scope, else files. Load it from the shell's own file:
   bash   source <(swarm-mcp completion bash)            in ~/.bashrc
   zsh    source <(swarm-mcp completion zsh)             in ~/.zshrc, after compinit
@@ -12,10 +10,8 @@ example: swarm-mcp completion bash
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.arguments import Arguments, Usage, Word, choice
 from swarm_mcp.cli.output import one_line, say_text
-
-WORDS = None
 
 # Each script asks `swarm-mcp completion words -- WORD...` (the last word is the one at the cursor) and gets
 # lines of a candidate, a tab and what it is; `:files` and `:folders` leave it to the shell.
@@ -88,12 +84,17 @@ complete -c swarm-mcp -f -a '(__swarm_mcp_candidates)'
 """
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
+USAGES = (
+    Usage(choice("bash", "zsh", "fish", about="shell")),
+    Usage(choice("words", about="shell"), Word("WORD", optional=True, repeated=True, may_be_blank=True), hidden=True),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Print a shell's script, or for such a script the candidates."""
     if args.words[:1] == ["words"]:
         return _words(args.words[1:])
-    say_text(SCRIPTS[one_of(args.word(0, "the shell: bash, zsh or fish"), SCRIPTS, "shell")].strip())
+    say_text(SCRIPTS[args.words[0]].strip())
     return 0
 
 

@@ -1,7 +1,5 @@
 """demo: watch one session's lock deny another's write, in a temporary folder
 
-usage: swarm-mcp demo [--json]
-
 Plays two sessions through the plugin's real hook processes, with a store of their own. Nothing of
 yours is read or changed. Exit 1 when anything went other than it must.
 
@@ -10,13 +8,14 @@ example: swarm-mcp demo
 
 from __future__ import annotations
 
+from swarm_mcp.cli.arguments import JSON, Arguments, Usage
 from swarm_mcp.cli.output import say, say_text, show
 from swarm_mcp.demo import play
 
-WORDS = 0
+USAGES = (Usage(JSON),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Play the demonstration."""
     if args.json:
         lines: list[str] = []

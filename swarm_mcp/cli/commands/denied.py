@@ -1,8 +1,5 @@
 """denied: note that a session was kept from a file (hooks call this)
 
-usage: swarm-mcp denied FILE --runtime NAME --session-id ID --holder INSTANCE --tool NAME [--json]
-                        [--target PATH] [--directory DIR] [--agent ID] [--fence N]
-
 FILE is what was held. For the record (swarm-mcp log): --target, the path that would have been written where that
 is another one; --directory, from where; --agent, by which subagent; --fence, the number of the lock in the way.
 
@@ -16,22 +13,34 @@ from __future__ import annotations
 
 import os
 
+from swarm_mcp.cli.arguments import FOLDERS, JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import say, show
-from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import clean
 from swarm_mcp.store import Store
 from swarm_mcp.store.attempts import Attempt
 
-WORDS = 1
+USAGES = (
+    Usage(
+        Word("FILE", "the file that was held"),
+        RUNTIME,
+        SESSION_ID,
+        Option("--holder INSTANCE", "who held it", required=True),
+        Option("--tool NAME", "the tool that was to write"),
+        Option("--target PATH", "the path that would have been written, where that is another one"),
+        Option("--directory DIR", "from where", source=FOLDERS),
+        Option("--agent ID", "by which subagent"),
+        Option("--fence N", "the number of the lock in the way"),
+        PATIENCE,
+        JSON,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Write the denial down."""
-    word = args.word(0, "the file that was denied: swarm-mcp denied FILE")
+    word = args.words[0]
     file = word if os.path.isabs(word) else clean(word)
     runtime, session_id, holder = (args.value(flag) for flag in ("--runtime", "--session-id", "--holder"))
-    if not (runtime and session_id and holder):
-        raise UsageError("--runtime, --session-id and --holder are all needed")
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
         held = store.denials.report(row, file, holder, _attempt(args, file)) if row else None

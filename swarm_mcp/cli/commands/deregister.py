@@ -1,13 +1,8 @@
 """deregister: end a session; its locks and claims go with it
 
-usage: swarm-mcp deregister [--as WHO [--force]] [--scope DIR] [--json]
-       swarm-mcp deregister --runtime NAME --session-id ID [--client PID:START] [--json]
-
 Published identity, locks, unread mail and claimed tasks are released in the same step. Another session than
 one's own goes only with --force, because it would lose its locks in the middle of its work; one that has
 gone already needs none. Exit 1 where that is refused, with --json as {"error"}.
-
-  --client PID:START  the client in which the session has ended: it goes on where another client has it open too
 
 example: swarm-mcp deregister --as role:reviewer --force
 """
@@ -15,25 +10,36 @@ example: swarm-mcp deregister --as role:reviewer --force
 from __future__ import annotations
 
 from swarm_mcp.actor import actor, caller
+from swarm_mcp.cli.arguments import ACTING, JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage
 from swarm_mcp.cli.output import refused, say, show
-from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 
-WORDS = 0
+USAGES = (
+    Usage(Option("--force", "also another session than one's own"), PATIENCE, *ACTING),
+    Usage(
+        RUNTIME,
+        SESSION_ID,
+        Option(
+            "--client PID:START",
+            "the client in which the session has ended: it goes on where another client has it open too",
+        ),
+        PATIENCE,
+        JSON,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Remove the instance; a session that is not registered (any more) is no error."""
     with Store(busy_seconds=args.patience) as store:
         session_id, runtime, ended = args.value("--session-id"), args.value("--runtime"), True
-        if bool(session_id) != bool(runtime):
-            raise UsageError("--runtime and --session-id go together")
         if session_id:
             row = store.instances.of_session(runtime, session_id)
         else:
             row = _gone(store, args.value("--as")) or actor(store, args)
-            if args.value("--as") and not args.has("--force") and not _may_go(store, args, row):
+            if args.value("--as") and not args.given("--force") and not _may_go(store, args, row):
                 error = f"{row['id']} is a live session and not this one; --force removes it all the same"
                 return refused(args, "deregister", {"error": error})
         if row and session_id:

@@ -1,46 +1,5 @@
 """dispatch: hand work to a live worker, or have one started for it
 
-usage: swarm-mcp dispatch TITLE... [--message TEXT] [--description TEXT] [--type TYPE] [--role ROLE]
-                          [--file PATH]... [--priority N] [--depends-on ID,ID] [--parent-task ID]
-                          [--idempotency-key KEY] [--approval-required] [--no-spawn | --force-spawn]
-                          [--spawner NAME] [--harness NAME] [--model NAME] [--mode MODE] [--effort LEVEL]
-                          [--timeout S] [--max-cost USD] [--command LINE] [--directory DIR] [--label TEXT]
-                          [--name TEXT] [--wait S] [--completion-wait S] [--no-nudge] [--force] [--fresh]
-                          [--as WHO] [--json]
-       swarm-mcp dispatch --resume TASK [--message TEXT] [the other flags]
-
-  --message TEXT        what the worker is told (default: the title)
-  --description TEXT    what the task says (default: the message)
-  --type TYPE           implement (default), fix, test, review, research or other
-  --role ROLE           who is wanted: a live session with role:ROLE in its label, else a generalist
-                        (default: implementer)
-  --idempotency-key K   dispatches with one key are one task; without it those of one type, title and role
-  --no-spawn            start nobody: where no worker lives, the task waits to be claimed
-  --force-spawn         start a worker even if one lives
-  --resume TASK         go on with a task that is there and has no worker any more (id, or its beginning)
-  --spawner NAME        process (in the background), tmux, herdr or swarm-ui (default: SWARM_DISPATCH_SPAWNER,
-                        SWARM_SPAWNER, process)
-  --harness NAME        what to start: claude, codex, ... (default: SWARM_DISPATCH_HARNESS,
-                        SWARM_WORKER_HARNESS, HARNESS_PROVIDER, what this session is); swarm-mcp harness list.
-                        Who names one, or says with which command, model, mode, effort or limits to start it,
-                        has a worker started also where one lives that does not have the task yet
-  --directory DIR       where to start it (default: this session's folder)
-  --label, --name TEXT  more words for the worker's label; what its pane or window is called
-  --wait S              seconds to wait until it has come up (process, tmux, herdr: 30, swarm-ui: 5)
-  --completion-wait S   wait up to S seconds for the task to end, and print how it did
-                        (--wait-for-completion S is the same)
-  --no-nudge, --force   leave the worker's terminal alone; wake it even while it is busy there
-
-Of workers that process and tmux start:
-
-  --model, --effort     as the harness names them; low, medium, high or max
-  --mode MODE           read-only, edit (default), or yolo: without the harness's own checks (dangerous; a person at
-                        a terminal may, others with SWARM_ALLOW_YOLO=1). Locks hold in all three
-  --timeout S           end it after S seconds (default: 0, never)
-  --max-cost USD        end it when it has cost that much; refused where the harness cannot tell in time
-  --command LINE        the command that the harness process runs; of others, what to start instead of their own
-  --fresh               leave the session of the task's earlier run alone; else it is gone on with
-
 At most SWARM_MAX_WORKERS of them (default: 4, 0: any number) run at once on this machine; the others wait for a slot.
 
 For gateways: a session with mode:gateway in its label, a person at a terminal, or SWARM_MCP_ALLOW_SPAWN=1. Exit 1
@@ -53,22 +12,88 @@ example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file 
 from __future__ import annotations
 
 from swarm_mcp.actor import person
+from swarm_mcp.cli.arguments import ACTING, EFFORTS, FOLDERS, MODES, ROLES, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.dispatch.dispatch import carry_out
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
-from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.domain.task import TYPES
+from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-WORDS = None
+OPTIONS = (
+    Option("--message TEXT", "what the worker is told (default: the title)"),
+    Option("--description TEXT", "what the task says (default: the message)"),
+    Option("--type TYPE", "implement (default), fix, test, review, research or other", source=TYPES),
+    Option(
+        "--role ROLE",
+        "who is wanted: a live session with role:ROLE in its label, else a generalist (default: implementer)",
+        source=ROLES,
+    ),
+    Option("--file PATH", "a file that the work is about", repeatable=True),
+    Option("--priority N", "higher is claimed first; 0 where not given"),
+    Option("--depends-on ID,ID", "tasks that must be done first", source=TASKS),
+    Option("--parent-task ID", "the task that this one is a part of", source=TASKS),
+    Option(
+        "--idempotency-key KEY", "dispatches with one key are one task; without it those of one type, title and role"
+    ),
+    Option("--approval-required", "nobody can claim it before it is approved"),
+    Option("--no-spawn", "start nobody: where no worker lives, the task waits to be claimed"),
+    Option("--force-spawn", "start a worker even if one lives"),
+    Option(
+        "--spawner NAME",
+        "process (in the background), tmux, herdr or swarm-ui (default: SWARM_DISPATCH_SPAWNER, SWARM_SPAWNER,"
+        " process)",
+    ),
+    Option(
+        "--harness NAME",
+        "what to start: claude, codex, ... (default: SWARM_DISPATCH_HARNESS, SWARM_WORKER_HARNESS, HARNESS_PROVIDER,"
+        " what this session is); swarm-mcp harness list. Who names one, or says with which command, model, mode,"
+        " effort or limits to start it, has a worker started also where one lives that does not have the task yet",
+    ),
+    Option("--directory DIR", "where to start it (default: this session's folder)", source=FOLDERS),
+    Option("--label TEXT", "more words for the worker's label"),
+    Option("--name TEXT", "what its pane or window is called"),
+    Option("--wait S", "seconds to wait until it has come up (process, tmux, herdr: 30, swarm-ui: 5)"),
+    Option(
+        "--completion-wait S",
+        "wait up to S seconds for the task to end, and print how it did (--wait-for-completion S is the same)",
+        also="--wait-for-completion",
+    ),
+    Option("--no-nudge", "leave the worker's terminal alone"),
+    Option("--force", "wake the worker even while it is busy in its terminal"),
+    Option("--model NAME", "the model of a worker that process or tmux starts, as its harness names it"),
+    Option("--effort LEVEL", "how much such a worker is to think: low, medium, high or max", source=EFFORTS),
+    Option(
+        "--mode MODE",
+        "what it may do: read-only, edit (default), or yolo: without the harness's own checks (dangerous; a person at a"
+        " terminal may, others with SWARM_ALLOW_YOLO=1). Locks hold in all three",
+        source=MODES,
+    ),
+    Option("--timeout S", "end it after S seconds (default: 0, never)"),
+    Option("--max-cost USD", "end it when it has cost that much; refused where the harness cannot tell in time"),
+    Option(
+        "--command LINE", "the command that the harness process runs; of others, what to start instead of their own"
+    ),
+    Option("--fresh", "leave the session of the task's earlier run alone; else it is gone on with"),
+    *ACTING,
+)
+USAGES = (
+    Usage(Word("TITLE", "the title", repeated=True), *OPTIONS),
+    Usage(
+        Option(
+            "--resume TASK",
+            "go on with a task that is there and has no worker any more (id, or its beginning)",
+            required=True,
+            source=TASKS,
+        ),
+        *OPTIONS,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Dispatch; print what came of it."""
-    if not args.value("--resume"):
-        args.word(0, "the title: swarm-mcp dispatch TITLE...")
-    elif args.words:
-        raise UsageError("--resume names the task; what its worker is told now goes into --message")
     request = _request(args)
     with Store() as store:
         requester = person(store, args)
@@ -102,9 +127,9 @@ def _request(args) -> DispatchRequest:
         depends_on=tuple(part.strip() for part in args.value("--depends-on").split(",") if part.strip()),
         idempotency_key=args.value("--idempotency-key"),
         parent_task_id=args.value("--parent-task"),
-        approval_required=args.has("--approval-required"),
-        spawn=not args.has("--no-spawn"),
-        force_spawn=args.has("--force-spawn"),
+        approval_required=args.given("--approval-required"),
+        spawn=not args.given("--no-spawn"),
+        force_spawn=args.given("--force-spawn"),
         spawner=args.value("--spawner"),
         harness=args.value("--harness"),
         cwd=args.value("--directory"),
@@ -112,8 +137,8 @@ def _request(args) -> DispatchRequest:
         name=args.value("--name"),
         wait_seconds=args.seconds("--wait") if args.value("--wait").strip() else None,
         completion_wait_seconds=_completion_wait(args),
-        nudge=not args.has("--no-nudge"),
-        force=args.has("--force"),
+        nudge=not args.given("--no-nudge"),
+        force=args.given("--force"),
         resume=args.value("--resume"),
         model=args.value("--model"),
         mode=args.value("--mode"),
@@ -121,7 +146,7 @@ def _request(args) -> DispatchRequest:
         timeout_seconds=args.seconds("--timeout"),
         max_cost_usd=args.seconds("--max-cost"),
         command=args.value("--command"),
-        fresh=args.has("--fresh"),
+        fresh=args.given("--fresh"),
     )
 
 

@@ -1,7 +1,5 @@
 """doctor: is everything in order, and are locks really enforced?
 
-usage: swarm-mcp doctor [--scope DIR] [--no-clients] [--json]
-
 Looks at this installation and its store, then at every agent client found: plugin there, enabled,
 trusted and current, and a canary lock denied by the very hook command the client would run. Each
 finding that needs mending names the command that does it. Exit 1 when a check fails. It needs
@@ -14,6 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from swarm_mcp.cli.arguments import JSON, SCOPE, Arguments, Option, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.errors import ClientFailed
@@ -22,13 +21,13 @@ from swarm_mcp.runtimes import chosen
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.scope import current_scope
 
-WORDS = 0
+USAGES = (Usage(SCOPE, Option("--no-clients", "look at no agent clients"), JSON),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Look, report, and fail where something must be mended."""
     found = own_checks.findings(args.value("--scope"))
-    if not args.has("--no-clients"):
+    if not args.given("--no-clients"):
         found += _clients()
     failed = [finding for finding in found if finding.status == "fail"]
     scope = current_scope(args.value("--scope"))

@@ -1,12 +1,5 @@
 """guard: git hooks that refuse to commit or push what another session has locked
 
-usage: swarm-mcp guard install [--dir DIR] [--json]
-       swarm-mcp guard uninstall [--dir DIR] [--json]
-       swarm-mcp guard check [--hook HOOK] [--remote NAME] [--as WHO] [--dir DIR] [--json]
-
-  --hook HOOK    pre-commit (default): the staged files; pre-push: those of the commits named on standard input
-  --remote NAME  of a push: where it goes
-
 For writers that have no hooks of their own: people, editors, other tools. `install` adds to the hooks that are
 there (husky, lefthook, core.hooksPath, one's own) and replaces none; `uninstall` leaves everything as it was. A
 session's own locks never stop its commits; a lock on .git stops every commit and push. Past it once:
@@ -22,20 +15,36 @@ from __future__ import annotations
 
 from swarm_hook_core.decision import duration
 from swarm_hook_core.untrusted_text import label, named, quoted
-from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, Arguments, Option, Usage, choice
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import clean, here
 from swarm_mcp.views import seconds_since, short
 
-WORDS = 1
 NAMED = 5  # files that a refusal names
-ACTIONS = ("install", "uninstall", "check")
+
+DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)
+USAGES = (
+    Usage(choice("install", about="action"), DIR, JSON),
+    Usage(choice("uninstall", about="action"), DIR, JSON),
+    Usage(
+        choice("check", about="action"),
+        Option(
+            "--hook HOOK",
+            "pre-commit (default): the staged files; pre-push: those of the commits named on standard input",
+            choices=("pre-commit", "pre-push"),
+        ),
+        Option("--remote NAME", "of a push: where it goes"),
+        AS,
+        DIR,
+        JSON,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Do what the first word says."""
-    action = one_of(args.word(0, f"what to do: {', '.join(ACTIONS)}"), ACTIONS, "guard action")
+    action = args.words[0]
     folder = clean(args.value("--dir")) if args.value("--dir") else here()
     if action == "check":
         return _check(args, folder)
@@ -57,7 +66,7 @@ def run(args) -> int:
 def _check(args, folder: str) -> int:
     from swarm_mcp.guard.check import HOOKS, piped, refusals
 
-    hook = one_of(args.value("--hook") or HOOKS[0], HOOKS, "hook")
+    hook = args.value("--hook") or HOOKS[0]
     stdin = piped() if hook == "pre-push" else None
     try:
         found = refusals(hook, folder, args.value("--as"), stdin, args.value("--remote"))

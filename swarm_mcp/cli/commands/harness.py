@@ -1,9 +1,5 @@
 """harness: which agent command lines can be run here
 
-usage: swarm-mcp harness list [--json]
-       swarm-mcp harness doctor [NAME] [--directory DIR] [--command WORDS] [--json]
-       swarm-mcp harness models [NAME] [--json]
-
 list says which are installed and what each can do; doctor looks whether one, or every one that is installed,
 could run in DIR (default: here), changes nothing, and exits 1 where one could not; models lists what can be
 asked for with --model, as far as that is known without asking anybody. SWARM_HARNESS_<NAME> has the words that
@@ -14,17 +10,27 @@ example: swarm-mcp harness doctor claude
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage, Word, choice
 from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.scope import clean, here
 
-WORDS = 2
-ACTIONS = ("list", "doctor", "models")
+NAME = Word("NAME", "the harness", optional=True, source=())
+USAGES = (
+    Usage(choice("list", about="action"), JSON),
+    Usage(
+        choice("doctor", about="action"),
+        NAME,
+        Option("--directory DIR", "where it is to run (default: here)", source=FOLDERS),
+        Option("--command WORDS", "what to start instead of its own name"),
+        JSON,
+    ),
+    Usage(choice("models", about="action"), NAME, JSON),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """List, look, or list models."""
-    action = one_of(args.word(0, f"what to do: {', '.join(ACTIONS)}"), ACTIONS, "action")
+    action = args.words[0]
     if action == "list":
         return _list(args)
     chosen = args.words[1] if len(args.words) > 1 else ""

@@ -1,16 +1,5 @@
 """hold: run a command while holding locks
 
-usage: swarm-mcp hold FILE ... [--shared] [--wait SECONDS] [--ttl SECONDS] [--note TEXT] [--expect SECONDS]
-                      [--pattern] [--path] [--grace SECONDS] [--as WHO] [--json] -- COMMAND [ARGUMENT ...]
-       swarm-mcp hold --git [--wait SECONDS] [--ttl SECONDS] [--note TEXT] [--grace SECONDS] [--as WHO] [--json]
-                      -- COMMAND [ARGUMENT ...]
-
-  --wait SECONDS    how long to wait in line for them (default: 0)
-  --ttl SECONDS     a lease, which is renewed: the locks lapse when this process has been stopped for so long
-  --grace SECONDS   between TERM and KILL for a command whose locks are lost (default: 5)
-  --json            a refusal as JSON: {"error", "active", "queue"} or {"error", "circle"}
-  the others        as for `swarm-mcp lock`
-
 Takes the locks, all or none, runs the command, passes signals on to it, and releases them when it ends. The holder
 is this very process: other commands and agents of the same session are kept out as well, and the locks are free
 when it ends, however it ends. What it runs may write what it holds. Should one of the locks be lost meanwhile
@@ -31,22 +20,48 @@ import os
 import signal
 
 from swarm_mcp.actor import actor, surrounding_session
+from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.commands.lock import obtained, refused_by, repository_of, request_of
 from swarm_mcp.cli.output import complain, flush, refused
-from swarm_mcp.errors import Deadlock, LockRefused, UsageError
+from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.store import Store
 
-WORDS = None
 NOT_IN_TIME, CANNOT_RUN, NOT_FOUND = 75, 126, 127
 
+COMMAND = Word("COMMAND", "the command", repeated=True, behind=True)
+HOLDING = (
+    Option("--wait SECONDS", "how long to wait in line for them (default: 0)"),
+    Option(
+        "--ttl SECONDS", "a lease, which is renewed: the locks lapse when this process has been stopped for so long"
+    ),
+    Option("--grace SECONDS", "between TERM and KILL for a command whose locks are lost (default: 5)"),
+    Option("--shared", "keep the files still for reading, as in `swarm-mcp lock`"),
+    Option("--note TEXT", "why; shown to whoever is denied"),
+    Option("--expect SECONDS", "when you expect to be done, for others to plan with"),
+    *ACTING,
+)
+USAGES = (
+    Usage(
+        Word("FILE", "the path to hold", repeated=True),
+        COMMAND,
+        Option("--pattern", "each FILE is a pattern, as in `swarm-mcp lock`"),
+        Option("--path", "each FILE is a path, whatever it looks like"),
+        Option("--exclusive", "refuse also where this session holds one of the files already"),
+        Option("--logical", "in every work tree and clone of the repository, as in `swarm-mcp lock`"),
+        Option("--task ID", "the task this is for", source=TASKS),
+        *HOLDING,
+    ),
+    Usage(
+        COMMAND,
+        Option("--git", "hold the git repository of this session's folder", required=True),
+        *HOLDING,
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Hold, run, release; the exit code."""
-    if not args.behind:
-        raise UsageError("missing the command: swarm-mcp hold FILE ... -- COMMAND")
     files, argv = args.words[: -args.behind], args.words[-args.behind :]
-    if bool(files) == args.has("--git"):
-        raise UsageError("--git is instead of a path: give one of the two" if files else "missing the path to hold")
     missing = _unrunnable(argv[0])
     if missing:
         complain(f"hold failed: {argv[0]}: {os.strerror(2 if missing == NOT_FOUND else 13)}")

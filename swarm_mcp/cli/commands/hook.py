@@ -1,8 +1,5 @@
 """hook: run one of the plugin's hooks here, on standard input and output
 
-usage: swarm-mcp hook session-start|session-end|pre-tool-use|post-tool-use|turn|subagent
-                      --runtime claude-code|codex|pi|hs
-
 Exactly what the plugin runs: the client's JSON payload on standard input, its answer on standard
 output, exit code 0 whatever happens. For debugging, and for clients that have no plugin of ours.
 
@@ -16,7 +13,7 @@ import runpy
 import shlex
 import sys
 
-from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.arguments import Arguments, Option, Usage, choice
 from swarm_mcp.errors import UsageError
 from swarm_mcp.installation import coordinator_command, plugin_source
 from swarm_mcp.runtimes import NAMES
@@ -24,16 +21,18 @@ from swarm_mcp.runtimes import runtime as runtime_called
 
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
 
-WORDS = 1
+USAGES = (
+    Usage(
+        choice(*HOOKS, about="hook"),
+        Option("--runtime NAME", "whose hook", choices=tuple(NAMES), required=True),
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Run the plugin's own entry script; its exit code."""
-    hook = one_of(args.word(0, f"which hook: {', '.join(HOOKS)}"), HOOKS, "hook")
+    hook = args.words[0]
     runtime = args.value("--runtime")
-    if not runtime:
-        raise UsageError(f"missing whose hook: --runtime {'|'.join(NAMES)}")
-    one_of(runtime, NAMES, "runtime")
     if hook == "subagent" and not runtime_called(runtime).has_subagents:
         raise UsageError(f"{runtime} has no such hook: {hook}")
     script = plugin_source() / "integrations" / "hook.py"

@@ -1,11 +1,5 @@
 """init: set one project up for clients that have no plugin of ours
 
-usage: swarm-mcp init [--dir DIR] [--force] [--no-skills] [--json]
-
-  --dir DIR    the project (default: here); made where it is missing
-  --force      write over skills that are there, and over a server entry of another kind
-  --no-skills  leave .claude/skills alone
-
 Adds the server `swarm` to DIR/.mcp.json, leaving everything else in it as it is, and copies the skills
 into DIR/.claude/skills. Such sessions coordinate, but no hook stops their writes: that takes the plugin
 (swarm-mcp install), and with the plugin this is not needed.
@@ -17,6 +11,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from swarm_mcp.cli.arguments import FOLDERS, JSON, Arguments, Option, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import plugin_source
@@ -25,18 +20,25 @@ from swarm_mcp.scope import clean
 
 SKILLS = ("swarm-mcp", "swarm")
 
-WORDS = 0
+USAGES = (
+    Usage(
+        Option("--dir DIR", "the project (default: here); made where it is missing", source=FOLDERS),
+        Option("--force", "write over skills that are there, and over a server entry of another kind"),
+        Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
+        JSON,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Write what is missing."""
     folder = Path(clean(args.value("--dir") or "."))
     if folder.exists() and not folder.is_dir():
         raise SwarmError(f"{folder} is not a folder")
-    force = args.has("--force")
+    force = args.given("--force")
     server = folder / ".mcp.json"
     steps = [{"action": add_server(server, force), "path": str(server)}]
-    if not (args.has("--no-skills") or args.has("--no-skill")):
+    if not (args.given("--no-skills") or args.given("--no-skill")):
         for name in SKILLS:
             target = folder / ".claude" / "skills" / name
             steps.append({"action": _copy_skill(name, target, force), "path": str(target)})

@@ -1,7 +1,5 @@
 """inspect: everything in this scope at once
 
-usage: swarm-mcp inspect [--scope DIR] [--json]
-
 Sessions, the newest 20 messages, tasks (those that have not ended first), locks and keys. Nothing is marked as
 read. What is another identity's is not shown, but for the files that its sessions hold.
 
@@ -12,6 +10,7 @@ from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
 from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, moment, presence, say, show
 from swarm_mcp.domain.session import onlooker
@@ -24,10 +23,11 @@ from swarm_mcp.visibility import veiled
 MESSAGES = 20
 # Of a lock, beyond the contract's columns, where there is anything to say.
 MORE = ("mode", "agent", "pattern", "repository", "fence", "ttl", "lapses_in", "expected_end", "waiting")
-WORDS = 0
+
+USAGES = (Usage(*ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Print the whole scope."""
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:

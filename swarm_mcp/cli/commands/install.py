@@ -1,17 +1,9 @@
 """install: put the plugin into the agent clients found here
 
-usage: swarm-mcp install [--client claude-code|codex|pi|hs|all] [--transport command|mcp_tool] [--dry-run] [--json]
-
-  --client NAMES  one client or several with commas between; --host is another name for it
-  --transport     how the check before a write is asked in these clients: by a command of its own, or (faster)
-                  by a tool of the session's MCP server, with the command standing in where that is not running.
-                  What was chosen stays so until another is named; to begin with, command
-
 Writes a self-contained marketplace folder into your data folder, with this interpreter and this
 swarm-mcp named by their real paths, and hands it to each client's own plugin command. Safe to run
 again, and the way to upgrade. In Codex it also trusts the plugin's hooks, which would otherwise be
-skipped without a word. The skills are part of the plugin:
---no-skills (or --no-skill) is understood and changes nothing.
+skipped without a word.
 
 example: swarm-mcp install --client codex
 """
@@ -19,6 +11,7 @@ example: swarm-mcp install --client codex
 from __future__ import annotations
 
 from swarm_hook_core.faults import describe
+from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError
@@ -28,10 +21,30 @@ from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 from swarm_mcp.server.priming import prime
 
-WORDS = 0
+USAGES = (
+    Usage(
+        Option(
+            "--client NAMES",
+            f"one client or several with commas between: {', '.join(NAMES)}; --host is another name for it"
+            " (default: all that are found)",
+            also="--host",
+            source=(*NAMES, "all"),
+        ),
+        Option(
+            "--transport HOW",
+            f"how the check before a write is asked in these clients: by a command of its own ({COMMAND}), or faster,"
+            f" by a tool of the session's MCP server ({MCP_TOOL}), with the command standing in where that is not"
+            f" running. What was chosen stays so until another is named; to begin with, {COMMAND}",
+            source=(COMMAND, MCP_TOOL),
+        ),
+        Option("--dry-run", "say what would be done"),
+        Option("--no-skills", "understood, and changes nothing: the skills are part of the plugin", also="--no-skill"),
+        JSON,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Install everywhere that was asked for; exit 1 where a client could not be served."""
     clients = chosen(args.value("--client") or args.value("--host"))
     folder = marketplace_folder()
@@ -40,10 +53,10 @@ def run(args) -> int:
     missing = [client for client in clients if not client.program()]
     if missing:
         raise SwarmError(f"the command `{missing[0].executable}` was not found on PATH")
-    if args.has("--no-skill") or args.has("--no-skills"):
+    if args.given("--no-skill") or args.given("--no-skills"):
         complain("swarm-mcp install: the plugin carries the skills; it is installed with them")
     transports = _transports(args, clients, folder)
-    if args.has("--dry-run"):
+    if args.given("--dry-run"):
         return _dry_run(args, clients, folder, transports)
     changed = bundle.write(folder, local=True, transports=transports)
     results = []

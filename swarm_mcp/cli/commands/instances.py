@@ -1,13 +1,12 @@
 """instances: the sessions of this scope
 
-usage: swarm-mcp instances [--scope DIR] [--json]
-
 example: swarm-mcp instances --scope ~/src/shop
 """
 
 from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
+from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.output import listing, presence, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
@@ -15,10 +14,10 @@ from swarm_mcp.store.panes import instance_with_pane
 from swarm_mcp.views import public_instance, short
 from swarm_mcp.visibility import veiled
 
-WORDS = 0
+USAGES = (Usage(*ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """List live instances in order of registration."""
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:

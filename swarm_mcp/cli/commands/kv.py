@@ -1,11 +1,5 @@
 """kv: values that sessions share
 
-usage: swarm-mcp kv list [--prefix TEXT] [--scope DIR] [--json]
-       swarm-mcp kv get KEY [--scope DIR] [--json]
-       swarm-mcp kv set KEY VALUE [--as WHO] [--json]
-       swarm-mcp kv append KEY JSON [--as WHO] [--json]
-       swarm-mcp kv del KEY [--as WHO] [--json]
-
 A key belongs to the identity that first sets it; others neither see nor change it. --prefix is exact:
 letter case counts, `_` and `%` are themselves. `append` adds one JSON value to the list under KEY, digit
 for digit; what was there and is no list becomes its first item.
@@ -20,20 +14,27 @@ example: swarm-mcp kv set plan/latest "split the importer first"
 from __future__ import annotations
 
 from swarm_mcp.actor import person, viewer_identity
-from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.arguments import ACTING, KEYS, Arguments, Option, Usage, Word, choice
 from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
-from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.errors import Refused
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 
-WORDS = None
+KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may_be_blank=True)
+USAGES = (
+    Usage(choice("list", optional=True), Option("--prefix TEXT", "only keys that begin so"), *ACTING, surplus=True),
+    Usage(choice("get"), KEY, *ACTING, surplus=True),
+    Usage(choice("set"), KEY, VALUE, *ACTING, surplus=True),
+    Usage(choice("append"), KEY, Word("JSON", "the JSON value"), *ACTING, surplus=True),
+    Usage(choice("del"), KEY, *ACTING, surplus=True),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Dispatch to the sub-command; ``list`` when none is given."""
     actions = {"list": _list, "get": _get, "set": _set, "append": _append, "del": _delete}
     try:
-        return actions[one_of(args.words[0] if args.words else "list", actions, "kv subcommand")](args)
+        return actions[args.words[0] if args.words else "list"](args)
     except Refused as refusal:
         return refused(args, "kv", refusal.answer, f"{refusal}: {args.words[1]}")
 
@@ -50,7 +51,7 @@ def _list(args) -> int:
 
 
 def _get(args) -> int:
-    key = args.word(1, "the key: swarm-mcp kv get KEY")
+    key = args.words[1]
     with Store(read_only=True) as store:
         row = store.kv.get(current_scope(args.value("--scope")), key, _viewer(store, args))
     if args.json:
@@ -62,24 +63,22 @@ def _get(args) -> int:
 
 
 def _set(args) -> int:
-    key = args.word(1, "the key: swarm-mcp kv set KEY VALUE")
-    if len(args.words) < 3:
-        raise UsageError("missing the value: swarm-mcp kv set KEY VALUE")
+    key = args.words[1]
     with Store() as store:
         store.kv.put(_placed(person(store, args), args), key, args.words[2])
     return _done(args, {"ok": True, "key": key}, f"set {key}")
 
 
 def _append(args) -> int:
-    key = args.word(1, "the key: swarm-mcp kv append KEY JSON")
-    value = args.word(2, "the JSON value: swarm-mcp kv append KEY JSON")
+    key = args.words[1]
+    value = args.words[2]
     with Store() as store:
         length = store.kv.append(_placed(person(store, args), args), key, value)
     return _done(args, {"ok": True, "key": key, "length": length}, f"appended to {key} (length={length})")
 
 
 def _delete(args) -> int:
-    key = args.word(1, "the key: swarm-mcp kv del KEY")
+    key = args.words[1]
     with Store() as store:
         store.kv.delete(_placed(person(store, args), args), key)
     return _done(args, {"ok": True, "key": key}, f"deleted {key}")

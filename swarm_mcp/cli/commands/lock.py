@@ -1,25 +1,5 @@
 """lock: keep other sessions from writing files, or from changing the repository
 
-usage: swarm-mcp lock FILE ... [--note TEXT] [--shared] [--wait SECONDS] [--ttl SECONDS] [--expect SECONDS]
-                      [--pattern] [--path] [--exclusive] [--logical] [--task ID] [--agent ID] [--as WHO] [--json]
-       swarm-mcp lock --git [--note TEXT] [--shared] [--wait SECONDS] [--ttl SECONDS] [--expect SECONDS]
-                      [--exclusive] [--task ID] [--agent ID] [--as WHO] [--json]
-
-  --git             the git repository of this session's folder: index, HEAD, branches, stash
-  --note TEXT       why; shown to whoever is denied
-  --shared          keep the files still for reading: others may share them, nobody else may write them
-  --wait SECONDS    where somebody has them, wait in line: first come, first served
-  --ttl SECONDS     a lease: the locks lapse when this session shows no sign of life for so long
-  --expect SECONDS  when you expect to be done, for others to plan with; nothing happens then
-  --pattern         each FILE is a pattern as git has them, relative to the scope; --path: each is a path, whatever
-                    it looks like. Without either, what has * or ? in it and is no file is a pattern
-  --exclusive       refuse also where this session holds one of the files already
-  --task ID         the task this is for
-  --agent ID        for one of this session's subagents alone: keeps its siblings out as well
-  --logical         in every work tree and clone of the repository that takes part: those where a session holds such
-                    a lock, and those with `git config swarm.logical true`, where every lock on a path is one
-  --detach          with --ttl: hold without any session; nothing renews it but `renew --as` the id that is printed
-
 Several FILEs are locked all together or not at all. A folder stands for all that is in it, now and later. The
 locks hold for every writer on this machine until they are released, lapse, or the session ends; a person's, at a
 terminal, are those of the shell and end with it. Locking again what one holds renews it; with or without --shared
@@ -42,6 +22,7 @@ import os
 from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError, UsageError
@@ -50,13 +31,49 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
 from swarm_mcp.views import seconds_since
 
-WORDS = None
 MORE = ("--ttl", "--expect", "--wait", "--agent")
 
+LOCKING = (
+    Option("--note TEXT", "why; shown to whoever is denied"),
+    Option("--shared", "keep the files still for reading: others may share them, nobody else may write them"),
+    Option("--wait SECONDS", "where somebody has them, wait in line: first come, first served"),
+    Option("--ttl SECONDS", "a lease: the locks lapse when this session shows no sign of life for so long"),
+    Option("--expect SECONDS", "when you expect to be done, for others to plan with; nothing happens then"),
+    Option("--exclusive", "refuse also where this session holds one of the files already"),
+    Option("--task ID", "the task this is for", source=TASKS),
+    Option("--agent ID", "for one of this session's subagents alone: keeps its siblings out as well"),
+    Option(
+        "--detach",
+        "with --ttl: hold without any session; nothing renews it but `renew --as` the id that is printed",
+    ),
+    *ACTING,
+)
+USAGES = (
+    Usage(
+        Word("FILE", "the file to lock", repeated=True),
+        Option(
+            "--pattern",
+            "each FILE is a pattern as git has them, relative to the scope; without --pattern and --path, what has * or"
+            " ? in it and is no file is one",
+        ),
+        Option("--path", "each FILE is a path, whatever it looks like"),
+        Option(
+            "--logical",
+            "in every work tree and clone of the repository that takes part: those where a session holds such a lock,"
+            " and those with `git config swarm.logical true`, where every lock on a path is one",
+        ),
+        *LOCKING,
+    ),
+    Usage(
+        Option("--git", "the git repository of this session's folder: index, HEAD, branches, stash", required=True),
+        *LOCKING,
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Take the locks."""
-    files = wanted(args, "the file to lock: swarm-mcp lock FILE")
+    files = args.words
     with Store() as store:
         instance = holder(store, args)
         try:
@@ -67,46 +84,36 @@ def run(args) -> int:
         except Deadlock as circle:
             return refused(args, "lock", circle.answer)
         finally:
-            if args.has("--detach"):
+            if args.given("--detach"):
                 dismiss(store, instance)  # only where it got nothing
-    if args.json and args.has("--detach"):
+    if args.json and args.given("--detach"):
         show({**answer_of(rows, asked, in_full=True), "instance_id": instance["id"]})
     elif args.json:
-        show(answer_of(rows, asked, in_full=len(files) > 1 or args.has("--shared") or any(map(args.given, MORE))))
+        show(answer_of(rows, asked, in_full=len(files) > 1 or args.given("--shared") or any(map(args.given, MORE))))
     else:
         for row in rows:
             say(f"locked {row['file']}{' (shared)' if row['mode'] else ''}")
-        if args.has("--detach"):
+        if args.given("--detach"):
             say(f"held by {instance['id']}, for --as")
     return 0
 
 
-def wanted(args, what: str) -> list[str]:
-    """The files that the command line names (`what`, for the error), none for ``--git``. Raises UsageError."""
-    if not args.has("--git"):
-        args.word(0, what)
-        return args.words
-    if args.words:
-        raise UsageError("--git is instead of a file: give one of the two")
-    return []
-
-
 def request_of(args, instance: dict, files: list[str], now: int, **more) -> LockRequest:
     """What the flags ask for; `more` as in ``LockRequest``. Raises SwarmError."""
-    if args.has("--pattern") and args.has("--path"):
+    if args.given("--pattern") and args.given("--path"):
         raise UsageError("--pattern and --path exclude each other")
-    if args.has("--shared") and args.has("--exclusive"):
+    if args.given("--shared") and args.given("--exclusive"):
         raise UsageError("--shared and --exclusive exclude each other")
-    as_pattern = True if args.has("--pattern") else False if args.has("--path") else None
+    as_pattern = True if args.given("--pattern") else False if args.given("--path") else None
     given = {
         "note": args.value("--note"),
-        "mode": "shared" if args.has("--shared") else "exclusive",
+        "mode": "shared" if args.given("--shared") else "exclusive",
         "agent": args.value("--agent").strip(),
-        "ttl": args.seconds("--ttl") if args.given("--ttl") else None,
+        "ttl": args.seconds_if_given("--ttl"),
         "expected_end": now + int(args.seconds("--expect")) if args.given("--expect") else None,
         "task_id": args.value("--task") or None,
-        "once": args.has("--exclusive"),
-        "logical": args.has("--logical"),
+        "once": args.given("--exclusive"),
+        "logical": args.given("--logical"),
     }
     return request(instance, files, as_pattern, **{**given, **more})
 

@@ -1,7 +1,5 @@
 """locks: what is locked in this scope, by whom and why
 
-usage: swarm-mcp locks [--file FILE ...] [--scope DIR] [--as WHO] [--json]
-
 A lock holds machine-wide, whatever the scope; this lists the ones taken from here. With --file it lists the
 locks on those files alone, wherever they were taken; a relative FILE is looked up from this folder and from
 the session's own. Holders of another identity are listed without name and note. What is not the ordinary lock
@@ -17,6 +15,7 @@ from __future__ import annotations
 from swarm_hook_core.decision import duration
 from swarm_mcp.actor import actor, viewer_identity
 from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show
 from swarm_mcp.errors import UnknownInstance
@@ -25,10 +24,12 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.panes import lock_with_pane
 from swarm_mcp.views import seconds_since, short
 
-WORDS = 0
+USAGES = (
+    Usage(Option("--file FILE", "only the locks on this file, wherever they were taken", repeatable=True), *ACTING),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """List live locks, oldest first."""
     with Store(read_only=True) as store:
         now, viewer = store.now(), viewer_identity(store, args)

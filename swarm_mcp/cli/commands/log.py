@@ -1,7 +1,5 @@
 """log: the history of a path's locks
 
-usage: swarm-mcp log PATH [--limit N] [--as WHO] [--json]
-
 Who locked it and released it, whose lock lapsed, was handed over or taken, who was denied and why, and when it was
 altered under a lock or restored: under whatever spelling of the path, through folders over it, patterns that cover
 it, and other work trees. The newest N (20) events, the newest last; events are kept for about a day. What sessions
@@ -18,6 +16,7 @@ example: swarm-mcp log src/schema.sql --limit 50
 from __future__ import annotations
 
 from swarm_mcp.actor import actor, viewer_identity
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import moment, say, say_row, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.lock_history import history
@@ -25,17 +24,20 @@ from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-WORDS = 1
 DEFAULT, MOST = 20, 1000
 STYLES = {
     "acquired": "held", "denied": "bad", "altered": "bad", "deadlock": "bad", "stolen": "bad", "lapsed": "bad",
     "released": "good", "restored": "good", "transferred": "good",
 }  # fmt: skip
 
+USAGES = (
+    Usage(Word("PATH", "the path"), Option("--limit N", f"the newest N events, 1 to {MOST} ({DEFAULT})"), *ACTING),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Print the history."""
-    word = args.word(0, "the path: swarm-mcp log PATH")
+    word = args.words[0]
     limit = args.number("--limit", DEFAULT)
     if not 1 <= limit <= MOST:
         raise UsageError(f"--limit wants 1 to {MOST}, not {limit}")

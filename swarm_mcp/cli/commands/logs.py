@@ -1,11 +1,5 @@
 """logs: what an agent that was run did, from its record
 
-usage: swarm-mcp logs TASK|RUN [--follow] [--scope DIR] [--json]
-
-  TASK|RUN          a task, of which the newest run is shown, or a run (swarm-mcp runs lists them); the
-                    beginning of an id will do
-  --follow, -f      go on until the run has ended
-
 Prints the transcript as `run --watch` does, and last where the record is. --json prints the run and its
 transcript; with --follow one entry of the transcript on each line. SWARM_DEBUG=1 shows also what has no
 meaning to us.
@@ -19,24 +13,34 @@ import os
 import sys
 import time
 
-from swarm_mcp.cli.arguments import UsageError
+from swarm_mcp.cli.arguments import JSON, SCOPE, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import flush, say, show_with_list
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import current_scope
 
-WORDS = 2  # the second is -f
 POLL_SECONDS = 0.5
 
+USAGES = (
+    Usage(
+        Word(
+            "TASK|RUN",
+            "the task or the run: a task, of which the newest run is shown, or a run (swarm-mcp runs lists them); the"
+            " beginning of an id will do",
+            source=TASKS,
+        ),
+        Option("--follow", "go on until the run has ended", also="-f"),
+        SCOPE,
+        JSON,
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Print the transcript of one run."""
     from swarm_mcp.harness.record import events_in
 
-    words = [word for word in args.words if word != "-f"]
-    if len(words) != 1:
-        raise UsageError("missing the task or the run: swarm-mcp logs TASK|RUN" if not words else "one run at a time")
-    follow = args.has("--follow") or "-f" in args.words
-    row = _found(current_scope(args.value("--scope")), words[0])
+    follow = args.given("--follow")
+    row = _found(current_scope(args.value("--scope")), args.words[0])
     if follow:
         row = _begun(row)
     if not row["record"]:

@@ -1,17 +1,9 @@
 """loop: run the embedded agent loop, which speaks the plugin protocol of the bash harness
 
-usage: swarm-mcp loop [agent] [SESSION] [WORDS] [--json] [--resume SESSION] [--model NAME] [--mode read-only|edit]
-       swarm-mcp loop session list | show ID | dir [ID]
-       swarm-mcp loop tools | hooks | help | version
-
 Works on a prompt (WORDS, or standard input) with a model and tools until it is done; prints the answer. Needs only
 a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of one's own. Plugins are
 found in ~/.harness (HARNESS_HOME) and in every .harness from there to the present folder. `loop help` lists
 providers and their variables. Words for a plugin's own command that begin with -- go behind a --.
-
-  --resume SESSION   go on with that session; so does a first word that is a session's id
-  --mode read-only   no tool that writes files, and no commands
-  --json             what happens, one JSON event a line
 
 Its writes are checked against the locks of other sessions, like those of every client here.
 
@@ -23,13 +15,25 @@ example: swarm-mcp loop "add a test for the empty list in parse.py"
 
 from __future__ import annotations
 
+from swarm_mcp.cli.arguments import MODES, Arguments, Option, Usage, Word, choice
 from swarm_mcp.cli.output import say, say_text
 
-WORDS = None
 _INNER = ("tool", "provider")  # what the built-in plugins' own executables start
 
+USAGES = (
+    Usage(
+        Word("WORDS", "[agent] [SESSION] and the prompt", optional=True, repeated=True),
+        Option("--resume SESSION", "go on with that session; so does a first word that is a session's id", source=()),
+        Option("--model NAME", "which model", source=()),
+        Option("--mode MODE", "read-only: no tool that writes files, and no commands; or edit", source=MODES),
+        Option("--json", "what happens, one JSON event a line"),
+    ),
+    Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
+    Usage(choice("tools", "hooks", "help", "version")),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Run the agent, or one of the commands beside it."""
     words = list(args.words)
     name = words[0] if words else "agent"

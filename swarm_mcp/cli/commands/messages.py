@@ -1,10 +1,5 @@
 """messages: what sessions of this scope have written to each other
 
-usage: swarm-mcp messages [--to WHO] [--from WHO] [--limit N] [--scope DIR] [--json]
-
-  --to, --from WHO   only to or from this session
-  --limit N          the newest N (default 50; 0 for none, -1 for all)
-
 Only looks: nothing is marked as read. A * stands before what has not been read. Mail of sessions that work
 under another identity is not shown.
 
@@ -14,15 +9,23 @@ example: swarm-mcp messages --to reviewer --limit 10
 from __future__ import annotations
 
 from swarm_mcp.actor import resolve, viewer_identity
+from swarm_mcp.cli.arguments import ACTING, INSTANCES, Arguments, Option, Usage
 from swarm_mcp.cli.output import listing, moment, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-WORDS = 0
+USAGES = (
+    Usage(
+        Option("--to WHO", "only to this session", source=INSTANCES),
+        Option("--from WHO", "only from this session", source=INSTANCES),
+        Option("--limit N", "the newest N (default 50; 0 for none, -1 for all)"),
+        *ACTING,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """List the newest messages, oldest first."""
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:

@@ -1,9 +1,5 @@
 """pause: have a worker stop for now, and keep its task
 
-usage: swarm-mcp pause TASK [--as WHO] [--json]
-
-  TASK   id of a task or of its run, or the beginning of one
-
 The worker's child is ended; its session, locks and task are kept until swarm-mcp resume or swarm-mcp cancel. For
 workers that swarm-mcp itself supervises (spawners process and tmux).
 
@@ -13,17 +9,18 @@ example: swarm-mcp pause 6ff1c928
 from __future__ import annotations
 
 from swarm_mcp.actor import person
+from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.dispatch.control import pause
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 
-WORDS = 1
+USAGES = (Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Ask for it."""
-    reference = args.word(0, "the task: swarm-mcp pause TASK")
+    reference = args.words[0]
     with Store() as store:
         try:
             answer = pause(store, person(store, args), reference)

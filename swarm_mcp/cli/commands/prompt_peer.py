@@ -1,12 +1,5 @@
 """prompt-peer: write to another session and wake it
 
-usage: swarm-mcp prompt-peer --to WHO --message TEXT [--task ID] [--no-nudge] [--force] [--as WHO] [--json]
-       swarm-mcp prompt-peer WHO TEXT... [--task ID] [--no-nudge] [--force] [--as WHO] [--json]
-
-  --task ID    mark the message with the task it is about
-  --no-nudge   only leave the message
-  --force      wake it also while it works, or waits for an answer in its terminal
-
 The message goes to the other's inbox. Where it has published a terminal pane and is not busy there, a line
 is typed into the pane that tells it to poll. Exit 0 once the message is stored, woken or not.
 
@@ -16,26 +9,39 @@ example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the 
 from __future__ import annotations
 
 from swarm_mcp.actor import person, resolve
+from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 from swarm_mcp.workspace.prompting import prompt
 
-WORDS = None
+WAKING = (
+    Option("--task ID", "mark the message with the task it is about", source=TASKS),
+    Option("--no-nudge", "only leave the message"),
+    Option("--force", "wake it also while it works, or waits for an answer in its terminal"),
+    *ACTING,
+)
+TO = Option("--to WHO", "the session to write to", required=True, source=INSTANCES)
+MESSAGE = Option("--message TEXT", "what to tell it", required=True)
+WHO = Word("WHO", "the session to write to", source=INSTANCES)
+TEXT = Word("TEXT", "the message", repeated=True)
+USAGES = (
+    Usage(TO, MESSAGE, *WAKING),
+    Usage(WHO, TEXT, *WAKING),
+    Usage(TEXT, TO, *WAKING, hidden=True),
+    Usage(WHO, MESSAGE, *WAKING, hidden=True),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Store the message, then try the pane."""
     words = list(args.words)
-    who = args.value("--to") or (words.pop(0) if words else "")
-    if args.value("--message") and words:
-        raise UsageError(f"the message is given by --message; {words[0][:40]!r} is one word too many")
+    who = args.value("--to") or words.pop(0)
     message = args.value("--message") or " ".join(words)
-    if not who.strip() or not message.strip():
-        missing = "message" if who.strip() else "recipient"
-        raise UsageError(f"missing the {missing}: swarm-mcp prompt-peer --to WHO --message TEXT")
-    nudge, force = not args.has("--no-nudge"), args.has("--force")
+    if not message.strip():
+        raise UsageError("missing the message: swarm-mcp prompt-peer --to WHO --message TEXT")
+    nudge, force = not args.given("--no-nudge"), args.given("--force")
     with Store() as store:
         sender = person(store, args)
         recipient = resolve(store, sender["scope"], who)

@@ -1,20 +1,5 @@
 """register: make a session known, or renew it
 
-usage: swarm-mcp register [DIRECTORY] [--label TEXT] [--scope DIR] [--file-root DIR]
-                          [--lease-seconds N] [--adopt-instance-id ID] [--json]
-
-  DIRECTORY            where the session works (also --directory, SWARM_MCP_DIRECTORY; default: here)
-  --label TEXT         words that name it, such as "identity:work role:reviewer"
-  --scope DIR          whom it coordinates with (default: the git root of DIRECTORY)
-  --file-root DIR      where its files really are, for a worktree that stands for another folder
-  --lease-seconds N    keep it for N seconds without a sign of life; without it, 60 seconds
-  --adopt-instance-id  take over this instance
-
-Hooks add: --runtime NAME --session-id ID (one instance for each, however often), --state working|idle,
---client PID:START (the process whose end ends the session), --source NAME (of a session's start), --pane ID,
---patience SECONDS (to wait for a busy store; 15 unless given), --tell (say what the session is to be told of its
-locks).
-
 example: swarm-mcp register . --label "identity:work role:reviewer" --lease-seconds 3600
 """
 
@@ -23,6 +8,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.process import runs_app_server
+from swarm_mcp.cli.arguments import FOLDERS, INSTANCES, JSON, PATIENCE, PLACE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.commands.alive import telling
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
@@ -33,10 +19,32 @@ from swarm_mcp.store.panes import pane_in
 from swarm_mcp.store.registration import Registration
 from swarm_mcp.views import registration
 
-WORDS = 1
+USAGES = (
+    Usage(
+        Word(
+            "DIRECTORY",
+            "where the session works (or SWARM_MCP_DIRECTORY; default: here)",
+            optional=True,
+            source=FOLDERS,
+        ),
+        *PLACE,
+        Option("--scope DIR", "whom it coordinates with (default: the git root of DIRECTORY)", source=FOLDERS),
+        Option("--lease-seconds N", "keep it for N seconds without a sign of life; without it, 60 seconds"),
+        Option("--adopt-instance-id ID", "take over this instance", source=INSTANCES),
+        JSON,
+        Option("--runtime NAME", "the session's client, with --session-id: one instance for each", hidden=True),
+        Option("--session-id ID", "the session's id there", hidden=True),
+        Option("--state STATE", "working or idle", hidden=True),
+        Option("--client PID:START", "the process whose end ends the session", hidden=True),
+        Option("--source NAME", "of a session's start", hidden=True),
+        Option("--pane ID", "the terminal pane it is in", hidden=True),
+        Option("--tell", "say what the session is to be told of its locks", hidden=True),
+        PATIENCE,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Register; print the row."""
     request = asked_for(
         args,
@@ -60,7 +68,7 @@ def run(args) -> int:
             shown["heartbeat"] = row["heartbeat"]
         if args.value("--source"):
             shown["summary"] = store.instances.summary(row)
-        with telling(store, row if args.has("--tell") else None) as notices:
+        with telling(store, row if args.given("--tell") else None) as notices:
             if notices:
                 shown["notices"] = notices
             if args.json:

@@ -1,11 +1,5 @@
 """renew: go on holding a lock, or notice that one does not
 
-usage: swarm-mcp renew FILE [--fence N] [--ttl SECONDS] [--agent ID] [--as WHO] [--json]
-
-  --fence N      only the grant with this number: where the lock has lapsed or changed hands since, exit 1
-  --ttl SECONDS  a lease of that length from now on
-  --agent ID     what this subagent of the session holds
-
 Anything a session does renews its locks; this is for scripts that have to know before they go on. Unlike `lock`,
 it never takes what is not held any more: exit 1.
 
@@ -16,19 +10,24 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import plain
 from swarm_mcp.actor import person
+from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 
-WORDS = 1
+USAGES = (
+    Usage(
+        Word("FILE", "the file"), FENCE, Option("--ttl SECONDS", "a lease of that length from now on"), AGENT, *ACTING
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Renew the lock."""
-    file = args.word(0, "the file: swarm-mcp renew FILE")
-    fence = args.number("--fence") if args.given("--fence") else None
-    ttl = args.seconds("--ttl") if args.given("--ttl") else None
+    file = args.words[0]
+    fence = args.number_if_given("--fence")
+    ttl = args.seconds_if_given("--ttl")
     with Store() as store:
         try:
             lock = store.leases.renew_lock(person(store, args), file, args.value("--agent").strip(), fence, ttl)

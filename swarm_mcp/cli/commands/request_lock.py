@@ -1,9 +1,5 @@
 """request-lock: ask whoever holds a file for it
 
-usage: swarm-mcp request-lock FILE [--reason TEXT] [--as WHO] [--json]
-
-  --reason TEXT  why; told to the holder
-
 The holder gets a message that says who asks and why, which its next hook shows to its model; asking again before
 it has been read says nothing more. You are told when the file is free. Exit 1 where nobody holds it, or only
 sessions of another identity do.
@@ -15,17 +11,18 @@ from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.actor import person
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-WORDS = 1
+USAGES = (Usage(Word("FILE", "the file"), Option("--reason TEXT", "why; told to the holder"), *ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Ask."""
-    file = args.word(0, "the file: swarm-mcp request-lock FILE")
+    file = args.words[0]
     with Store() as store:
         try:
             locks = store.handovers.request(person(store, args), file, args.value("--reason"))

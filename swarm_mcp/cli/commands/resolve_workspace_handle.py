@@ -1,7 +1,5 @@
 """resolve-workspace-handle: which session is in a terminal pane
 
-usage: swarm-mcp resolve-workspace-handle HANDLE [--backend herdr] [--kind pane] [--scope DIR] [--as WHO] [--json]
-
 Asks the workspace what the pane is called now and who is in it, and compares with what sessions have
 published. Exit 0 also where no session matches.
 
@@ -11,17 +9,25 @@ example: swarm-mcp resolve-workspace-handle w1:p2
 from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.workspace.handles import resolve
 
-WORDS = 1
+USAGES = (
+    Usage(
+        Word("HANDLE", "the handle", source=()),
+        Option("--backend NAME", "the program that has the pane (herdr)", source=("herdr",)),
+        Option("--kind KIND", "what the handle names (pane)", source=("pane",)),
+        *ACTING,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Print the match."""
-    handle = args.word(0, "the handle: swarm-mcp resolve-workspace-handle HANDLE")
+    handle = args.words[0]
     with Store() as store:
         viewer = viewer_identity(store, args)
         found = resolve(

@@ -1,14 +1,5 @@
 """restore: bring back what was in a locked file before somebody's call changed it
 
-usage: swarm-mcp restore FILE [--list] [--id N] [--to PATH] [--dry-run] [--force] [--as WHO] [--json]
-       swarm-mcp restore --list [--as WHO] [--json]
-
-  --list     the earlier contents that are kept: when, how large, who changed them; without FILE of all files here
-  --id N     this one of them; without it the one before the last change
-  --to PATH  write it there instead, and leave FILE as it is
-  --dry-run  say what would be done
-  --force    also remove a file that was not there before, or replace one too large to be kept itself
-
 What is in FILE now is kept first, so the same command again undoes it. Whoever holds FILE is told. Contents are
 kept for 7 days, up to 1 MiB each and 64 MiB together, of files locked while somebody else ran a command.
 
@@ -19,39 +10,54 @@ from __future__ import annotations
 
 from swarm_hook_core.decision import duration
 from swarm_mcp.actor import surrounding_session
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import listing, moment, say, show
 from swarm_mcp.restore import Choice, Restoring, everything
 from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since
 
-WORDS = 1
+USAGES = (
+    Usage(
+        Word("FILE", "the file to restore"),
+        Option(
+            "--list",
+            "the earlier contents that are kept: when, how large, who changed them; without FILE of all files here",
+        ),
+        Option("--id N", "this one of them; without it the one before the last change"),
+        Option("--to PATH", "write it there instead, and leave FILE as it is"),
+        Option("--dry-run", "say what would be done"),
+        Option("--force", "also remove a file that was not there before, or replace one too large to be kept itself"),
+        *ACTING,
+    ),
+    Usage(Option("--list", "the earlier contents of all files here", required=True), *ACTING),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Restore the file, or list what could be."""
-    if args.has("--list") and not args.words:
+    if args.given("--list") and not args.words:
         with Store() as store:
             return _list(everything(store, _session(store, args)), args, store.now(), of_all=True)
-    word = args.word(0, "the file to restore: swarm-mcp restore FILE")
+    word = args.words[0]
     with Store() as store:
         session = _session(store, args)
         restoring = Restoring(store, session, word)
-        if args.has("--list"):
+        if args.given("--list"):
             return _list([(restoring.file, choice) for choice in restoring.choices()], args, store.now())
         choice = restoring.choose(args.value("--id"))
         if args.value("--to"):
-            path = restoring.write_to(choice, args.value("--to"), args.has("--dry-run"))
+            path = restoring.write_to(choice, args.value("--to"), args.given("--dry-run"))
             done = f"{path} has what {restoring.file} had {_when(choice, store.now())}"
         else:
-            restoring.restore(choice, args.has("--force"), args.has("--dry-run"))
+            restoring.restore(choice, args.given("--force"), args.given("--dry-run"))
             verb = "is removed" if choice.removes else f"is as it was {_when(choice, store.now())}"
             done = f"{restoring.file} {verb}"
             done += "; the same command undoes it" if restoring.kept_now else ""
         done += f", {restoring.left_out}" if restoring.left_out else ""
     if args.json:
-        show({"ok": True, "file": restoring.file, "dry_run": args.has("--dry-run"), **choice.described()})
+        show({"ok": True, "file": restoring.file, "dry_run": args.given("--dry-run"), **choice.described()})
     else:
-        say(f"would do: {done}" if args.has("--dry-run") else done)
+        say(f"would do: {done}" if args.given("--dry-run") else done)
     return 0
 
 

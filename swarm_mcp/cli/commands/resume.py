@@ -1,9 +1,5 @@
 """resume: have a paused worker go on
 
-usage: swarm-mcp resume TASK [--as WHO] [--json]
-
-  TASK   id of a task or of its run, or the beginning of one
-
 It goes on with its session where the harness can, else anew, told how far it was. Where no worker is at the task any
 more, swarm-mcp dispatch --resume TASK starts one.
 
@@ -13,17 +9,18 @@ example: swarm-mcp resume 6ff1c928
 from __future__ import annotations
 
 from swarm_mcp.actor import person
+from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.dispatch.control import resume
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 
-WORDS = 1
+USAGES = (Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Ask for it."""
-    reference = args.word(0, "the task: swarm-mcp resume TASK")
+    reference = args.words[0]
     with Store() as store:
         try:
             answer = resume(store, person(store, args), reference)

@@ -1,7 +1,5 @@
 """roles: the roles a session can take, and which one holds here
 
-usage: swarm-mcp roles [--as WHO] [--scope DIR] [--json]
-
 example: swarm-mcp roles
 """
 
@@ -11,6 +9,7 @@ import os
 
 from swarm_hook_core.labels import token
 from swarm_mcp.actor import actor
+from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope, here
@@ -29,10 +28,10 @@ ROLES = {
 }
 VARIABLES = ("SWARM_CC_AGENT_ROLE", "SWARM_CODEX_AGENT_ROLE", "SWARM_AGENT_ROLE", "SWARM_ROLE")
 
-WORDS = 0
+USAGES = (Usage(*ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """List modes and roles, and what this session has."""
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:

@@ -1,27 +1,5 @@
 """run: have an agent do one thing, here and now, and print its answer
 
-usage: swarm-mcp run [--harness NAME] [--watch] [--model M] [--mode read-only|edit|yolo]
-                     [--effort low|medium|high|max] [--timeout S] [--grace S] [--max-cost USD] [--max-turns N]
-                     [--directory DIR]
-                     [--command WORDS] [--resume SESSION] [--schema FILE] [--system-prompt TEXT]
-                     [--skill DIR]... [--env KEY=VALUE]... [--role ROLE] [--label TEXT] [--json] [--] PROMPT...
-
-  PROMPT                what the agent is told; - reads it from standard input
-  --harness NAME        claude, codex, pi, hs, loop or process (default: HARNESS_PROVIDER, else claude)
-  --watch               show what happens meanwhile, on a terminal with a line that counts
-  --mode MODE           read-only may write no file, edit (default) may, yolo skips the harness's own checks;
-                        locks hold in all three
-  --timeout S           end it after S seconds (default: no limit); --grace S: from TERM to KILL (15)
-  --max-cost USD        end it when it has cost that much; --max-turns N: when the model has answered so often
-  --directory DIR       where it works (default: here)
-  --command WORDS       what to start: the whole command of the harness process, else instead of its own name
-  --resume SESSION      go on with a session: its id, or a run's (swarm-mcp runs)
-  --schema FILE         a JSON schema that the answer is to follow
-  --system-prompt TEXT  more instructions, behind the harness's own
-  --skill DIR           a folder with a SKILL.md that the agent is to find
-  --env KEY=VALUE       for the agent alone
-  --role, --label       how the session is called among the others (default: role:run)
-
 The agent is registered as a session of its own, and locks hold for it as for everyone. --json prints all that is
 known of the run; what is watched then goes to standard error. Ctrl-C ends the agent with all it has started.
 What the harness cannot do is refused where it protects (mode, limits, schema), before anything starts; else a line on
@@ -37,17 +15,54 @@ from __future__ import annotations
 import os
 import sys
 
+from swarm_mcp.cli.arguments import EFFORTS, FOLDERS, JSON, MODES, ROLES, SCOPE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import complain, one_line, refused, say_text, show
 from swarm_mcp.errors import Refused, SwarmError, UsageError
 from swarm_mcp.scope import clean, here, scope_of
 
-WORDS = None
 TIMED_OUT, NOT_POSSIBLE = 124, 125  # the first as timeout(1) has it
 POLL_SECONDS = 0.25
 DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
 
+USAGES = (
+    Usage(
+        Word("PROMPT", "what the agent is told; - reads it from standard input", optional=True, repeated=True),
+        Option(
+            "--harness NAME",
+            "claude, codex, pi, hs, loop or process (default: HARNESS_PROVIDER, else claude)",
+            source=(),
+        ),
+        Option("--watch", "show what happens meanwhile, on a terminal with a line that counts"),
+        Option("--model M", "which model, as the harness names it", source=()),
+        Option(
+            "--mode MODE",
+            "read-only may write no file, edit (default) may, yolo skips the harness's own checks; locks hold in all"
+            " three",
+            source=MODES,
+        ),
+        Option("--effort LEVEL", "how much to think: low, medium, high or max", source=EFFORTS),
+        Option("--timeout S", "end it after S seconds (default: no limit)"),
+        Option("--grace S", "from TERM to KILL (15)"),
+        Option("--max-cost USD", "end it when it has cost that much"),
+        Option("--max-turns N", "end it when the model has answered so often"),
+        Option("--directory DIR", "where it works (default: here)", source=FOLDERS),
+        Option(
+            "--command WORDS", "what to start: the whole command of the harness process, else instead of its own name"
+        ),
+        Option("--resume SESSION", "go on with a session: its id, or a run's (swarm-mcp runs)", source=()),
+        Option("--schema FILE", "a JSON schema that the answer is to follow"),
+        Option("--system-prompt TEXT", "more instructions, behind the harness's own"),
+        Option("--skill DIR", "a folder with a SKILL.md that the agent is to find", repeatable=True, source=FOLDERS),
+        Option("--env KEY=VALUE", "for the agent alone", repeatable=True),
+        Option("--role ROLE", "what it is among the other sessions (default: run)", source=ROLES),
+        Option("--label TEXT", "more words for its label"),
+        SCOPE,
+        JSON,
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Run the agent to its end; print its answer."""
     from swarm_mcp.harness import registry
     from swarm_mcp.harness.outcome import UNSUPPORTED
@@ -69,7 +84,7 @@ def run(args) -> int:
     result, ended_by = _supervised(args, adapter, query, previous)
     if args.json:
         show(result.to_dict())
-    elif not result.is_error and not (args.has("--watch") and result.output):
+    elif not result.is_error and not (args.given("--watch") and result.output):
         say_text(result.output.rstrip("\n"))
     if result.is_error and not args.json:
         complain(f"swarm-mcp run: {result.error_category}: {one_line(result.error_message or '')}"
@@ -228,7 +243,7 @@ def _supervised(args, adapter, query, previous):
 
 def _live(args):
     """What shows the run while it goes on; None where nobody watches."""
-    if not args.has("--watch"):
+    if not args.given("--watch"):
         return None
     from swarm_mcp.cli import colour
     from swarm_mcp.cli.live import Live

@@ -1,9 +1,5 @@
 """runs: agents that were run in this scope, the newest first
 
-usage: swarm-mcp runs [--state queued|starting|running|paused|ended] [--limit N] [--scope DIR] [--json]
-
-  --limit N   at most N (default: 20)
-
 Those that `swarm-mcp run` and `swarm-mcp dispatch` started: what became of each, what it cost where that is
 known, and which task it was for. They are kept for a month.
 
@@ -14,22 +10,28 @@ from __future__ import annotations
 
 import time
 
-from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.arguments import JSON, SCOPE, Arguments, Option, Usage
 from swarm_mcp.cli.output import listing, moment, show
 from swarm_mcp.domain.run import ENDED, STATES
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-WORDS = 0
 DEFAULT_LIMIT, MOST = 20, 10000
 
+USAGES = (
+    Usage(
+        Option("--state STATE", "only those in this state", choices=STATES),
+        Option("--limit N", f"at most N (default: {DEFAULT_LIMIT})"),
+        SCOPE,
+        JSON,
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """List runs."""
     wanted = args.value("--state")
-    if wanted:
-        one_of(wanted, STATES, "state")
     limit = max(0, args.number("--limit", DEFAULT_LIMIT))
     with Store(read_only=True) as store:
         rows = store.runs.recent(current_scope(args.value("--scope")), MOST if wanted else limit)

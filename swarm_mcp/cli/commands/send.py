@@ -1,9 +1,5 @@
 """send: write to another session
 
-usage: swarm-mcp send --to WHO WORDS... [--as WHO] [--scope DIR] [--json]
-
-  --to WHO   an instance id, the unique beginning of one, or a unique part of a label
-
 The words are joined by blanks. The message waits in the other's inbox until it polls; to wake it as well,
 use prompt-peer. A session of another identity cannot be written to, unless SWARM_MCP_ALLOW_CROSS_IDENTITY=1.
 
@@ -13,17 +9,28 @@ example: swarm-mcp send --to role:reviewer "the importer is ready to be read"
 from __future__ import annotations
 
 from swarm_mcp.actor import person, resolve
+from swarm_mcp.cli.arguments import ACTING, INSTANCES, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
-from swarm_mcp.errors import Refused, UsageError
+from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
+USAGES = (
+    Usage(
+        Word("WORDS", "the message", repeated=True),
+        Option(
+            "--to WHO",
+            "the recipient: an instance id, the unique beginning of one, or a unique part of a label",
+            required=True,
+            source=INSTANCES,
+        ),
+        *ACTING,
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Send one message."""
-    if not args.value("--to"):
-        raise UsageError("missing the recipient: swarm-mcp send --to WHO WORDS...")
-    args.word(0, "the message: swarm-mcp send --to WHO WORDS...")
     with Store() as store:
         sender = person(store, args)
         recipient = resolve(store, sender["scope"], args.value("--to"))

@@ -1,9 +1,5 @@
 """serve: run the MCP server on standard input and output
 
-usage: swarm-mcp serve [--transport command|mcp_tool]
-
-  --transport mcp_tool   also answer the hooks of a plugin that was installed with that transport
-
 Clients start this from the installed plugin. It ends when its input closes, on SIGTERM or SIGINT, and
 when the client that started it is gone.
 
@@ -12,10 +8,20 @@ example: swarm-mcp serve
 
 from __future__ import annotations
 
-WORDS = 0
+from swarm_mcp.cli.arguments import Arguments, Option, Usage
+
+USAGES = (
+    Usage(
+        Option(
+            "--transport HOW",
+            "mcp_tool: also answer the hooks of a plugin that was installed with that transport (default: command)",
+            source=("command", "mcp_tool"),
+        )
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Serve until the client has enough."""
     from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
     from swarm_mcp.server.app import run as serve

@@ -1,7 +1,5 @@
 """status: who is here, what is locked, and who is guarded, at a glance
 
-usage: swarm-mcp status [--scope DIR] [--json]
-
 Sessions and locks one by one; tasks by status, messages (unread ones, and those of the last day) and shared values
 as numbers.
 
@@ -19,6 +17,7 @@ from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
 from swarm_mcp.actor import surrounding_session, viewer_identity
 from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, say, say_folded, show
 from swarm_mcp.domain.session import onlooker
@@ -31,10 +30,10 @@ from swarm_mcp.visibility import veiled
 
 DAY_SECONDS = 86400
 
-WORDS = 0
+USAGES = (Usage(*ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Print a page that fits a terminal."""
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:

@@ -1,12 +1,5 @@
 """steal: take a lock from a holder that is gone, or by force from one that is not
 
-usage: swarm-mcp steal FILE [--ttl SECONDS] [--reason TEXT] [--as WHO] [--json]
-       swarm-mcp steal FILE --force --reason TEXT [--ttl SECONDS] [--as WHO] [--json]
-
-  --force        also from a live holder: for a person at a terminal, who says why
-  --reason TEXT  why; told to the holder, kept in the history, and the note of the new lock
-  --ttl SECONDS  a lease for the new lock
-
 Without --force only what is proved dead or has lapsed is taken, in turn with those who wait. With it every lock on
 the file goes, on folders over it and patterns that cover it too, whole; what is locked below a folder is not taken
 with it. The holder is told with its next hook. Exit 1 where somebody else keeps the file.
@@ -18,22 +11,31 @@ from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.actor import is_person, person
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, Refused, UsageError
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-WORDS = 1
+USAGES = (
+    Usage(
+        Word("FILE", "the file"),
+        Option("--force", "also from a live holder: for a person at a terminal, who says why with --reason"),
+        Option("--reason TEXT", "why; told to the holder, kept in the history, and the note of the new lock"),
+        Option("--ttl SECONDS", "a lease for the new lock"),
+        *ACTING,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Take it."""
-    file = args.word(0, "the file: swarm-mcp steal FILE")
-    force, reason = args.has("--force"), args.value("--reason").strip()
+    file = args.words[0]
+    force, reason = args.given("--force"), args.value("--reason").strip()
     if force and not reason:
         raise UsageError("--force wants --reason TEXT: whoever loses the lock is told why")
-    ttl = args.seconds("--ttl") if args.given("--ttl") else None
+    ttl = args.seconds_if_given("--ttl")
     with Store() as store:
         if force and not is_person(store):
             error = "only a person may take a lock from a live session: at a terminal, outside of any agent's shell"

@@ -1,9 +1,5 @@
 """tasks: the tasks of this scope
 
-usage: swarm-mcp tasks [--status STATUS] [--scope DIR] [--as WHO] [--json]
-
-  --status STATUS   only open, claimed, in_progress, blocked, approval_required, done, failed or cancelled
-
 In order of creation; those that ended stay for a day. Tasks of another identity are not shown.
 
 example: swarm-mcp tasks --status open
@@ -12,7 +8,7 @@ example: swarm-mcp tasks --status open
 from __future__ import annotations
 
 from swarm_mcp.actor import viewer_identity
-from swarm_mcp.cli.arguments import one_of
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.output import listing, show
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import STATUSES
@@ -20,14 +16,12 @@ from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-WORDS = 0
+USAGES = (Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """List tasks, oldest first."""
     status = args.value("--status")
-    if status:
-        one_of(status, STATUSES, "status")
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         tasks = store.tasks.in_order(onlooker(viewer_identity(store, args), scope), status)

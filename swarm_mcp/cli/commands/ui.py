@@ -1,17 +1,5 @@
 """ui: orders to a user interface that shows the swarm
 
-usage: swarm-mcp ui list [--status STATUS] [--limit N] [--json]      (also: ui commands)
-       swarm-mcp ui get ID [--json]
-       swarm-mcp ui spawn DIR [--harness NAME] [--role ROLE] [--label TEXT] [--wait S] [--json]
-       swarm-mcp ui prompt --target T TEXT... [--no-enter] [--wait S] [--json]
-       swarm-mcp ui move --target T --x N --y N [--wait S] [--json]
-       swarm-mcp ui organize [--kind grid] [--wait S] [--json]
-
-  --status STATUS   pending, running, done or failed
-  --limit N         the newest N (default 20)
-  --target T        the node, as the interface calls it
-  --wait S          seconds to wait for the outcome (default 5)
-
 An order is put into a queue; an interface on the same store carries it out. Exit 1 where it failed, 0 also
 while nobody has taken it. `spawn` is for gateways (a label with mode:gateway), or SWARM_MCP_ALLOW_SPAWN=1.
 
@@ -22,24 +10,61 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.actor import actor
-from swarm_mcp.cli.arguments import LARGEST, one_of
+from swarm_mcp.cli.arguments import ACTING, FOLDERS, LARGEST, ROLES, Arguments, Option, Usage, Word, choice
 from swarm_mcp.cli.output import listing, moment, refused, say, show
 from swarm_mcp.dispatch.request import may_dispatch
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.scope import clean, current_scope
 from swarm_mcp.store import Store
 
-WORDS = None
 WAIT_SECONDS = 5.0
 
+WAIT = Option("--wait S", f"seconds to wait for the outcome (default {WAIT_SECONDS:g})")
+TARGET = Option("--target T", "the node, as the interface calls it", required=True)
+USAGES = (
+    Usage(
+        choice("list", "commands", optional=True),
+        Option("--status STATUS", "pending, running, done or failed", source=("pending", "running", "done", "failed")),
+        Option("--limit N", "the newest N (default 20)"),
+        *ACTING,
+    ),
+    Usage(choice("get"), Word("ID", "the id", source=()), *ACTING),
+    Usage(
+        choice("spawn"),
+        Word("DIR", "the folder", source=FOLDERS),
+        Option("--harness NAME", "what to start there"),
+        Option("--role ROLE", "its role", source=ROLES),
+        Option("--label TEXT", "more words for its label"),
+        WAIT,
+        *ACTING,
+    ),
+    Usage(
+        choice("prompt"),
+        Word("TEXT", "the text", repeated=True),
+        TARGET,
+        Option("--no-enter", "only type it"),
+        WAIT,
+        *ACTING,
+    ),
+    Usage(
+        choice("move"),
+        TARGET,
+        Option("--x N", "to where", required=True),
+        Option("--y N", required=True),
+        WAIT,
+        *ACTING,
+    ),
+    Usage(choice("organize"), Option("--kind KIND", "how (grid)", source=("grid",)), WAIT, *ACTING),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Dispatch to the sub-command; ``list`` when none is given."""
     actions = {
         "list": _list, "commands": _list, "get": _get,
         "spawn": _spawn, "prompt": _prompt, "move": _move, "organize": _organize,
     }  # fmt: skip
-    return actions[one_of(args.words[0] if args.words else "list", actions, "ui subcommand")](args)
+    return actions[args.words[0] if args.words else "list"](args)
 
 
 def _list(args) -> int:
@@ -60,7 +85,7 @@ def _list(args) -> int:
 
 
 def _get(args) -> int:
-    text = args.word(1, "the id: swarm-mcp ui get ID").strip().removeprefix("#")
+    text = args.words[1].strip().removeprefix("#")
     if not (text.isascii() and text.isdigit() and int(text) <= LARGEST):
         raise UsageError(f"a ui command's id is a number, not {text[:40]!r}")
     with Store(read_only=True) as store:
@@ -74,7 +99,7 @@ def _get(args) -> int:
 
 
 def _spawn(args) -> int:
-    folder = args.word(1, "the folder: swarm-mcp ui spawn DIR")
+    folder = args.words[1]
     payload = {"cwd": clean(folder)}
     for name in ("harness", "role", "label"):
         if args.value(f"--{name}"):
@@ -83,13 +108,18 @@ def _spawn(args) -> int:
 
 
 def _prompt(args) -> int:
-    args.word(1, "the text: swarm-mcp ui prompt --target T TEXT...")
-    payload = {"target": _target(args), "text": " ".join(args.words[1:]), "enter": not args.has("--no-enter")}
+    payload = {
+        "target": args.value("--target"),
+        "text": " ".join(args.words[1:]),
+        "enter": not args.given("--no-enter"),
+    }
     return _order(args, "send_prompt", payload)
 
 
 def _move(args) -> int:
-    return _order(args, "move_node", {"target": _target(args), "x": _place(args, "--x"), "y": _place(args, "--y")})
+    return _order(
+        args, "move_node", {"target": args.value("--target"), "x": _place(args, "--x"), "y": _place(args, "--y")}
+    )
 
 
 def _organize(args) -> int:
@@ -120,12 +150,6 @@ def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
     return 1 if row["status"] == "failed" else 0
 
 
-def _target(args) -> str:
-    if not args.value("--target").strip():
-        raise UsageError("missing the node: --target T")
-    return args.value("--target")
-
-
 def _place(args, flag: str) -> int | float:
     text = args.value(flag).strip()
     try:
@@ -133,7 +157,7 @@ def _place(args, flag: str) -> int | float:
     except ValueError:
         number = float("nan")
     if not abs(number) <= LARGEST:
-        raise UsageError(f"{flag} wants a number" + (f", not {text[:40]!r}" if text else ""))
+        raise UsageError(f"{flag} wants a number, not {text[:40]!r}")
     return int(number) if number == int(number) else number
 
 

@@ -1,7 +1,5 @@
 """uninstall: take the plugin out of the agent clients, and remove what swarm keeps for itself
 
-usage: swarm-mcp uninstall [--client claude-code|codex|pi|hs|all] [--dry-run] [--json]
-
 With all clients served, the marketplace folder goes too, and what swarm keeps for itself in the state folder. What is
 yours stays, and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`, records of
 workers, config.json; and the git hooks of repositories, which go with `swarm-mcp guard uninstall` in each. While
@@ -17,6 +15,7 @@ import os
 from swarm_hook_core.settings import config_path
 from swarm_hook_core.state import store_path
 from swarm_mcp import state_folder
+from swarm_mcp.cli.arguments import JSON, Arguments, Option, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
@@ -25,10 +24,22 @@ from swarm_mcp.runtimes.owned_folder import remove
 from swarm_mcp.server.handshake_cache import forget_records
 from swarm_mcp.store import Store
 
-WORDS = 0
+USAGES = (
+    Usage(
+        Option(
+            "--client NAMES",
+            f"one client or several with commas between: {', '.join(NAMES)}; --host is another name for it"
+            " (default: all that are found)",
+            also="--host",
+            source=(*NAMES, "all"),
+        ),
+        Option("--dry-run", "say what would be done"),
+        JSON,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Uninstall; exit 1 where a client could not be served."""
     wanted = args.value("--client") or args.value("--host")
     everyone = [runtime(name) for name in NAMES] if wanted in ("", "all") else chosen(wanted)
@@ -38,11 +49,11 @@ def run(args) -> int:
     everything = wanted in ("", "all")
     if not clients and not everything:
         raise SwarmError(f"the command of {wanted} was not found on PATH")
-    if args.has("--dry-run") and args.json:
+    if args.given("--dry-run") and args.json:
         names = [found.name for found in clients]
         show({"dry_run": True, "clients": names, "marketplace": str(folder) if everything else None})
         return 0
-    if args.has("--dry-run"):
+    if args.given("--dry-run"):
         for found in clients:
             say(f"would take the plugin out of {found.title}")
         if everything:

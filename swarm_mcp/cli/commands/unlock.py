@@ -1,12 +1,5 @@
 """unlock: release locks of this session
 
-usage: swarm-mcp unlock FILE ... [--fence N] [--agent ID] [--as WHO] [--json]
-       swarm-mcp unlock --git [--as WHO] [--json]
-
-  --git        the git repository of this session's folder, as `lock --git` took it
-  --fence N    only the grant with this number: where the lock has lapsed or changed hands since, exit 1
-  --agent ID   only what this subagent of the session holds
-
 Only one's own locks go, and whoever is first in line for them gets them at once. A file that somebody else holds, or
 nobody, is left as it is and said to be so: exit 1, though the other FILEs are unlocked. With --json that is {"error",
 "unlocked", "left"}; each of "left" has "file", "error" and, where somebody holds it, "active".
@@ -19,21 +12,30 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label, named
 from swarm_mcp.actor import person
-from swarm_mcp.cli.commands.lock import repository_of, wanted
+from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, Arguments, Option, Usage, Word
+from swarm_mcp.cli.commands.lock import repository_of
 from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.views import short
 
-WORDS = None
+USAGES = (
+    Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, *ACTING),
+    Usage(
+        Option("--git", "the git repository of this session's folder, as `lock --git` took it", required=True),
+        FENCE,
+        AGENT,
+        *ACTING,
+    ),
+)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Release the locks."""
-    files = wanted(args, "the file to unlock: swarm-mcp unlock FILE")
+    files = args.words
     agent = args.value("--agent").strip()
-    fence = args.number("--fence") if args.given("--fence") else None
+    fence = args.number_if_given("--fence")
     if fence is not None and len(files) > 1:
         raise UsageError("--fence is of one lock: give one FILE")
     with Store() as store:

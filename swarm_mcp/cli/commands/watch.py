@@ -1,10 +1,5 @@
 """watch: see what happens in this scope, as it happens
 
-usage: swarm-mcp watch [--timeout S] [--since ID] [--as WHO] [--scope DIR] [--json]
-
-  --timeout S   end after S seconds (default: go on until interrupted)
-  --since ID    begin with what followed this event (0: with all that is still known, about a day)
-
 One line for each message, task, lock, shared value, and session that comes or goes. With --json each line
 is an object: {"id", "at", "change", "type", "actor", "actor_label", "subject", "payload"}. Nothing is marked
 as read. What sessions of another identity say is not shown; that they hold a file is.
@@ -21,6 +16,7 @@ import time
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import store_path
 from swarm_mcp.actor import viewer_identity
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.output import flush, moment, say, say_row
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
@@ -28,7 +24,6 @@ from swarm_mcp.store.changes import Changes
 from swarm_mcp.store.feed import AT_ONCE, Feed
 from swarm_mcp.views import short
 
-WORDS = 0
 LONGEST = 200  # characters of a message or value in a line for people
 READER_SECONDS = 1.0  # between looks whether anybody still reads
 STYLES = {
@@ -38,11 +33,19 @@ STYLES = {
 _LOCKS = {"context.lock_acquired": "locked", "context.lock_released": "released"}
 _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "gone"}
 
+USAGES = (
+    Usage(
+        Option("--timeout S", "end after S seconds (default: go on until interrupted)"),
+        Option("--since ID", "begin with what followed this event (0: with all that is still known, about a day)"),
+        *ACTING,
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Print events until the time is over, a signal comes, or nobody reads any more."""
     scope = current_scope(args.value("--scope"))
-    end = time.monotonic() + args.seconds("--timeout") if args.given("--timeout") else None
+    end = time.monotonic() + args.seconds_if_given("--timeout")
     with Changes(store_path()) as changes:
         ending = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, lambda *_: changes.stop()) for number in ending}

@@ -1,7 +1,5 @@
 """whoami: the session this command would act as
 
-usage: swarm-mcp whoami [--as WHO] [--scope DIR] [--json]
-
 WHO is an instance id, the beginning of one, or part of a label. Without it: SWARM_MCP_INSTANCE_ID,
 else the session whose shell this is, else the only session of the scope.
 
@@ -11,14 +9,15 @@ example: swarm-mcp whoami --json
 from __future__ import annotations
 
 from swarm_mcp.actor import actor
+from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.store import Store
 from swarm_mcp.views import registration
 
-WORDS = 0
+USAGES = (Usage(*ACTING),)
 
 
-def run(args) -> int:
+def run(args: Arguments) -> int:
     """Print the acting instance."""
     with Store(read_only=True) as store:
         row = actor(store, args)

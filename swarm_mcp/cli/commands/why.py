@@ -1,7 +1,5 @@
 """why: who holds what over a path, who waits, and what would happen to a write now
 
-usage: swarm-mcp why PATH [--as WHO] [--agent ID] [--json]
-
 Each lock over the path is listed with the rule through which it holds: on the file itself, on a folder over it, by
 a pattern, or on the same file of another work tree; since when, until when, in which mode, by which session (or
 agent of it), with which fence. Then those who wait, first come first. At last, what would happen to a write by this
@@ -20,6 +18,7 @@ from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_mcp.actor import actor, onlooker_identity
+from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import moment, say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.explain import explanation
@@ -27,16 +26,17 @@ from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
-WORDS = 1
 THROUGH = {
     "file": "", "folder": ", by the locked folder {file}", "pattern": ", by the pattern {file}",
     "repository": ", as {file} of another work tree", "overlap": ": {file}",
 }  # fmt: skip
 
+USAGES = (Usage(Word("PATH", "the path"), Option("--agent ID", "by which subagent the write would be"), *ACTING),)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Print the explanation."""
-    word = args.word(0, "the path: swarm-mcp why PATH")
+    word = args.words[0]
     with Store(read_only=True) as store:
         now = store.now()
         try:

@@ -1,10 +1,5 @@
 """work: supervise one worker (dispatch starts this)
 
-usage: swarm-mcp work [--from PIPE] [--watch]
-
-  --from PIPE   where the assignment is read from (default: standard input)
-  --watch       print what the worker does as it happens
-
 Lives as long as the worker: its instance, its locks and its task are held by this process. Exit 0 whatever came of
 the task, which says so itself; 1 where the worker could have no place in the swarm.
 
@@ -16,13 +11,20 @@ from __future__ import annotations
 import os
 import sys
 
+from swarm_mcp.cli.arguments import Arguments, Option, Usage
 from swarm_mcp.errors import SwarmError
 
-WORDS = 0
 LARGEST = 64 << 20
 
+USAGES = (
+    Usage(
+        Option("--from PIPE", "where the assignment is read from (default: standard input)"),
+        Option("--watch", "print what the worker does as it happens"),
+    ),
+)
 
-def run(args) -> int:
+
+def run(args: Arguments) -> int:
     """Carry out one assignment."""
     from swarm_mcp.dispatch.assignment import read
 
@@ -31,7 +33,7 @@ def run(args) -> int:
     from swarm_mcp.dispatch.supervision import Supervisor
     from swarm_mcp.store import Store
 
-    live = _live() if args.has("--watch") else None
+    live = _live() if args.given("--watch") else None
     try:
         with Store() as store:
             Supervisor(store, given, live and live.show).carry_out()

@@ -13,7 +13,6 @@ from support.fixtures import FOLDERS, SWARM, Ground, time_limit, wait_for
 
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import host_id, start_time
-from swarm_mcp.cli.arguments import parse
 from swarm_mcp.hold_command import Hold
 
 # Says that it has begun, and which signal ended it.
@@ -75,8 +74,8 @@ def test_while_it_runs_the_locks_are_held(ground: Ground):
         (("f", "--", "./plain"), 126, "./plain: Permission denied"),
         (("f",), 1, "missing the command"),
         (("f", "--"), 1, "missing the command"),
-        (("--", "true"), 1, "missing the path"),
-        (("f", "--git", "--", "true"), 1, "--git is instead of a path"),
+        (("--", "true"), 1, "missing the path to hold"),
+        (("f", "--git", "--", "true"), 1, "--git is not for `swarm-mcp hold FILE"),
         (("f", "--wait", "x", "--", "true"), 1, "--wait wants seconds"),
         (("f", "--as", "nobody", "--", "true"), 1, "nobody"),
     ],
@@ -206,8 +205,3 @@ def test_in_a_session_it_is_one_of_its_agents(ground: Ground):
     assert "is free: the command for which me" in mail["content"]
     assert ground.swarm("hold", "src", "--as", me["id"], "--wait", "5", "--", "true").code == 0
     assert [row["file"] for row in locks(ground)] == [f"{ground.scope}/src/mine.py"]
-
-
-def test_where_the_command_begins():
-    assert parse(["a", "--", "b", "--json", "--", "c"]).words == ["a", "b", "--json", "--", "c"]
-    assert [parse(words).behind for words in (["a", "--", "b", "--"], ["a", "--"], ["a"])] == [2, 0, None]

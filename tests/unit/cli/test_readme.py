@@ -12,7 +12,7 @@ from pathlib import Path
 from support.fixtures import Ground
 from support.sessions import ROOT, ready_store, run, start, write_payload
 
-from swarm_mcp.cli.main import page_of
+from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.store import Store
 
 SHOP = "/src/shop"

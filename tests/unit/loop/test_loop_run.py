@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
 
-from swarm_mcp.cli.main import page_of
+from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.loop import conversation
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness" / "messages"

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from support.command_line import FLAGS, flags_of
 
-from swarm_mcp.cli.arguments import SWITCHES, VALUE_FLAGS
-from swarm_mcp.cli.main import COMMANDS
+from swarm_mcp.cli.verbs import VERBS
 from swarm_mcp.domain.task import STATUSES, TYPES
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.server.guidance import ROLES, for_label
@@ -52,9 +52,12 @@ def test_front_matter_says_what_and_when(path: Path):
 def test_commands_tools_and_files_exist(path: Path):
     text = path.read_text(encoding="utf-8")
     for verb in re.findall(r"`swarm-mcp ([a-z-]+)", text):
-        assert verb in COMMANDS or verb == "help", verb
+        assert verb in VERBS or verb == "help", verb
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
-        assert flag in VALUE_FLAGS | SWITCHES, flag
+        assert flag in FLAGS, flag
+    for verb, rest in re.findall(r"swarm-mcp ([a-z-]+)((?: [^`|\n]*)?)", text):
+        for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest.partition(" -- ")[0]) if verb in VERBS else ():
+            assert flag in flags_of(verb), (verb, flag)
     for name in re.findall(r"`(references/[^`<]+)`", text):
         assert (path.parent / name).is_file(), name
     known = tools()
@@ -76,4 +79,4 @@ def test_the_skill_shows_every_verb_of_its_table():
     table = [line for line in (SKILLS / "swarm-mcp" / "SKILL.md").read_text().splitlines() if line.startswith("| ")]
     shell = " ".join(line.rsplit("|", 2)[1] for line in table)
     named = set(re.findall(r"`(?:swarm-mcp )?([a-z-]+)(?: [A-Za-z-][^`]*)?`", shell))
-    assert named <= set(COMMANDS) and {"claim", "send", "watch", "lock"} <= named
+    assert named <= set(VERBS) and {"claim", "send", "watch", "lock"} <= named

@@ -1,0 +1,14 @@
+"""The command line as the verbs declare it, for tests that go through all of it."""
+
+from __future__ import annotations
+
+from swarm_mcp.cli.verbs import VERBS, module_of
+
+
+def flags_of(verb: str) -> dict[str, bool]:
+    """Every flag of a verb by its names, hidden ones too; whether it takes a value."""
+    options = [option for usage in module_of(verb).USAGES for option in usage.options]
+    return {name: bool(one.value) for one in options for name in (one.name, one.also) if name} | {"--help": False}
+
+
+FLAGS = sorted({flag for verb in VERBS for flag in flags_of(verb)})
