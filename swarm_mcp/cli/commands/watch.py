@@ -45,7 +45,7 @@ USAGES = (
 def run(args: Arguments) -> int:
     """Print events until the time is over, a signal comes, or nobody reads any more."""
     scope = current_scope(args.value("--scope"))
-    end = time.monotonic() + args.seconds_if_given("--timeout")
+    end = time.monotonic() + args.seconds("--timeout") if args.given("--timeout") else None
     with Changes(store_path()) as changes:
         ending = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, lambda *_: changes.stop()) for number in ending}

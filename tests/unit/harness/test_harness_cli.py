@@ -247,7 +247,7 @@ def test_logs_of_what_is_not_there(ground: Ground) -> None:
     assert "no record yet; --follow waits" in ground.swarm("logs", "t-1").err
     assert "no run here has 'zzz'" in ground.swarm("logs", "zzz").err
     assert "missing the task or the run" in ground.swarm("logs", "-f").err
-    assert "one run at a time" in ground.swarm("logs", "a", "b").err
+    assert "one word too many" in ground.swarm("logs", "a", "b").err
 
 
 # -- harness -----------------------------------------------------------------------------------------
