@@ -131,7 +131,7 @@ class Deed:
         place = os.path.join(self.folder, local(first(self.given, git.FOLDERS)))
         name = plain(self.tool[5:].partition("__")[2])[4:]
         for words in git.commands(name, self.given):
-            self.effects.add(self.effects.git, GitCall(os.path.normpath(place), words, self.by))
+            self.effects.add(GitCall(os.path.normpath(place), words, self.by))
         return self.effects
 
     def as_shell(self):
@@ -172,18 +172,18 @@ class Deed:
             for origin in self._places(source):
                 if os.path.isdir(origin):
                     arrives = _arrivals(origin, place)
-                    self.effects.add(self.effects.trees, Tree(place, self.by, arrives))
+                    self.effects.add(Tree(place, self.by, arrives))
 
     def _write(self, path: str) -> None:
         for place in self._places(path):
-            self.effects.add(self.effects.writes, Write(self.folder, place, self.by))
+            self.effects.add(Write(self.folder, place, self.by))
 
     def _tree(self, path: str) -> None:
         for place in self._places(path):
-            self.effects.add(self.effects.trees, Tree(place, self.by))
+            self.effects.add(Tree(place, self.by))
 
     def _guess(self, why: str, folder: str = "") -> None:
-        self.effects.add(self.effects.guesses, Guess(why, folder, self.by))
+        self.effects.add(Guess(why, folder, self.by))
 
     def _shell(self, text: str, folder: str, known: bool = True):
         from swarm_hook_core.shell import effects_of
@@ -192,7 +192,7 @@ class Deed:
         found = effects_of(text, place)
         for name in ("writes", "trees", "git", "guesses"):
             for item in getattr(found, name):
-                self.effects.add(getattr(self.effects, name), item)
+                self.effects.add(item)
         self.effects.runs = self.effects.runs or found.runs
         return self.effects
 

@@ -133,7 +133,7 @@ class _Expression:
         return number
 
     def held(self, name: str) -> int:
-        held = self.walk.parameter(self.scope, name, missing="0")
+        held = self.scope.parameter(name, missing="0")
         if not isinstance(held, str) or "\0" in held:
             raise _Unknown
         return _number(held) if held else 0

@@ -101,10 +101,10 @@ def source(walk, scope, words):
     if not operands:
         return None
     whole = absolute(scope.folder, operands[0])
-    if whole is not None and walk.is_missing(whole):
+    if whole is not None and walk.files.is_missing(whole):
         scope.status = False
         return Stream("")
-    stream = walk.text_of(operands[0], scope.folder)
+    stream = walk.files.text_of(operands[0], scope.folder)
     if stream is None or stream.text is None or not is_known(stream.text):
         walk.guess(scope, "an opaque script", walk.shown(" ".join(words)))
         return None

@@ -48,7 +48,7 @@ class Call:
         `keeps_text`: what the file holds stays as it is.
         """
         self._stay_in_time()
-        self.walk.write(path, self.folder, self.by, keeps_text)
+        self.walk.files.write(path, self.folder, self.by, keeps_text)
 
     def tree(self, path: str, admits=None) -> None:
         """It writes or removes at and under the folder `path` (a word): all, or what `admits` (see ``model.Tree``)."""
@@ -57,14 +57,14 @@ class Call:
         self._stay_in_time()
         root = absolute(self.folder, path)
         if root is not None:
-            self.walk.effects.add(self.walk.effects.trees, Tree(root, self.by, admits))
+            self.walk.effects.add(Tree(root, self.by, admits))
             return
         found = self.found(path)
         if found is None:
             self.guess("a computed path")
             return
         for one in found:  # a folder that was found goes with all that is in it
-            self.walk.effects.add(self.walk.effects.trees, Tree(one.root, self.by, _with_inside(one)))
+            self.walk.effects.add(Tree(one.root, self.by, _with_inside(one)))
 
     def _stay_in_time(self) -> None:
         # Only of a command that names very many files: loading a family takes its time as well.
@@ -74,7 +74,7 @@ class Call:
     def guess(self, why: str, folder: "str | None" = None) -> None:
         """It may write what it does not name: `why` in a few words, under `folder` (default: where it runs)."""
         where = self.folder if folder is None else absolute(self.folder, folder)
-        self.walk.effects.add(self.walk.effects.guesses, Guess(why, where or "", self.by))
+        self.walk.effects.add(Guess(why, where or "", self.by))
 
     def runs_project(self) -> None:
         """It runs the project's own code: tests, a build."""

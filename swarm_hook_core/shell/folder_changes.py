@@ -22,7 +22,7 @@ def change_folder(walk, scope, words):
             _go(walk, scope, target)
         return None
     came_from = scope.folder
-    target = operands[0] if operands else walk.variable(scope, "HOME")
+    target = operands[0] if operands else scope.variable("HOME")
     if target == "-":
         _go(walk, scope, scope.previous)
     elif not isinstance(target, str) or (name == "pushd" and target[:1] in "+-"):
@@ -45,8 +45,10 @@ def _go(walk, scope, folder) -> None:
     """
     there = folder is not None and os.path.isdir(folder)
     fresh = folder is not None and "XXXXXX" in folder  # what `mktemp` has just made
-    scope.status = True if fresh or there and os.access(folder, os.X_OK) and not walk.may_be_gone(folder) else None
-    if scope.status is None and folder is not None and not there and walk.is_no_folder(folder):
+    scope.status = (
+        True if fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder) else None
+    )
+    if scope.status is None and folder is not None and not there and walk.files.is_no_folder(folder):
         scope.status, scope.tried = False, folder
         return
     came_from = scope.folder

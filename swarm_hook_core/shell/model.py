@@ -37,8 +37,9 @@ class Effects:
         """Whether all that it does is known: no guess, no code of the project."""
         return not self.guesses and not self.runs
 
-    def add(self, kind: list, item) -> None:
-        """Append `item` to one of the lists above, up to `MOST`."""
+    def add(self, item) -> None:
+        """Append `item` to the list of its kind, up to `MOST`."""
+        kind = getattr(self, _LISTS[type(item)])
         if len(kind) < MOST:
             kind.append(item)
         elif len(self.guesses) <= MOST:
@@ -150,3 +151,6 @@ def absolute(folder, path: str):
 
 def _everything(_path: str) -> bool:
     return True
+
+
+_LISTS = {Write: "writes", Tree: "trees", GitCall: "git", Guess: "guesses"}

@@ -37,7 +37,7 @@ class _Parameter:
             return UNKNOWN
         held = self.held(name, index)
         # Not set here: a profile may set it (see `Walk.parameter`), but no element of an array.
-        plain = held if held is not None else "" if index is not None else self.walk.parameter(self.scope, name)
+        plain = held if held is not None else "" if index is not None else self.scope.parameter(name)
         if not rest:
             return plain
         operator = next((one for one in _OPERATORS if rest.startswith(one)), None)
@@ -55,8 +55,8 @@ class _Parameter:
     def held(self, name: str, index):
         """Text, list, or None where it is not set, of the variable or its element."""
         if index is None:
-            return self.walk.parameter(self.scope, name, missing=None)
-        held = self.walk.variable(self.scope, name)
+            return self.scope.parameter(name, missing=None)
+        held = self.scope.variable(name)
         if index in ("@", "*"):
             if isinstance(held, dict):
                 return list(held.values())
@@ -79,12 +79,12 @@ class _Parameter:
     def indirect(self, inner: str):
         name, index, rest = _named(inner)
         if index in ("@", "*") and not rest:
-            held = self.walk.variable(self.scope, name)
+            held = self.scope.variable(name)
             return list(held) if isinstance(held, dict) else [str(place) for place in range(len(held or ()))]
         target = self.held(name, index)
         if rest or not isinstance(target, str) or not is_known(target):
             return UNKNOWN
-        return self.walk.parameter(self.scope, target, missing="")
+        return self.scope.parameter(target, missing="")
 
     def defaulted(self, name, held, operator, argument):
         empty = held is None or (operator.startswith(":") and held in ("", []))

@@ -34,9 +34,9 @@ def redirected(walk, redirects, scope, by: str, work, lasting=False):
             continue  # `>&$fd`
         if kind == "<" or kind == "<&":
             if one.fd in ("", "0"):
-                scope.stdin = Input(walk.text_of(target, scope.folder))
+                scope.stdin = Input(walk.files.text_of(target, scope.folder))
             continue
-        walk.write(target, scope.folder, _by(walk, by, kind, target))
+        walk.files.write(target, scope.folder, _by(walk, by, kind, target))
         if kind != "<>" and one.fd in ("", "1"):
             caught, appends = absolute(scope.folder, target) or "", kind in (">>", "&>>")
     heard, scope.heard = scope.heard, scope.heard or bool(caught)
@@ -48,10 +48,10 @@ def redirected(walk, redirects, scope, by: str, work, lasting=False):
             scope.stdin = kept
     if caught:
         if appends:
-            held = walk.text_of(caught) if walk.contents.get(caught) or not os.path.exists(caught) else None
+            held = walk.files.text_of(caught) if walk.files.contents.get(caught) or not os.path.exists(caught) else None
             stream = joined([held, stream]) if held is not None else None
         if not caught.startswith("/dev/"):
-            walk.contents[caught] = stream
+            walk.files.contents[caught] = stream
     return Stream("") if caught is not None or to_nowhere else stream
 
 

@@ -178,7 +178,7 @@ def _script_text(walk, scope, name: str, base: str):
     known = program(base)
     if known is not None and (known.module or not known.reads) and base not in _COMMON_NAMES:
         return None
-    stream = walk.text_of(name, scope.folder)
+    stream = walk.files.text_of(name, scope.folder)
     if stream is None or stream.text is None or not is_known(stream.text):
         return None
     return stream.text if is_shell_script(stream.text, base) else None

@@ -1,7 +1,13 @@
 """What a shell knows at one point of a script: its folder, variables, functions, standard input."""
 
-from swarm_hook_core.shell.model import UNKNOWN
+from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.streams import Input
+
+# Variables that a shell computes each time.
+_COMPUTED = frozenset(
+    "RANDOM SRANDOM SECONDS LINENO BASHPID PPID EPOCHSECONDS EPOCHREALTIME BASH_SOURCE FUNCNAME REPLY"
+    " PIPESTATUS".split()
+)
 
 MOST_FOLDERS = 2  # where a shell may be as well; those beyond are forgotten
 
@@ -15,6 +21,7 @@ class Scope:
     """The state of one shell.
 
     folder     absolute, or None where a `cd` went where nobody knows
+    environment  variables that the first shell starts with
     variables  name -> text, list (array) or dict (associative one); what is not here may be in the environment
     words      positional parameters, ``$0`` first
     status     of the last command: True, False, or None where only a run could tell
@@ -27,12 +34,24 @@ class Scope:
     """
 
     __slots__ = (
-        *("folder", "previous", "stack", "variables", "functions", "aliases", "words", "stdin", "status"),
+        *(
+            "folder",
+            "environment",
+            "previous",
+            "stack",
+            "variables",
+            "functions",
+            "aliases",
+            "words",
+            "stdin",
+            "status",
+        ),
         *("predicate", "tried", "if_failed", "elsewhere", "ended", "options", "locals", "last", "heard"),
     )
 
-    def __init__(self, folder, words):
+    def __init__(self, folder, words, environment):
         self.folder = folder
+        self.environment = environment
         self.previous = None
         self.stack: list = []
         self.variables: dict = {}
@@ -51,9 +70,51 @@ class Scope:
         self.heard = False
         self.last = ""  # last word of the last command
 
+    def variable(self, name: str):
+        """What variable `name` holds: text, list, dict, or None where it is not set as far as is known."""
+        held = self.variables.get(name)
+        if held is not None or name in self.variables:
+            return held
+        if name == "PWD":
+            return self.folder or UNKNOWN
+        if name == "OLDPWD":
+            return self.previous or UNKNOWN
+        if name in _COMPUTED:
+            return UNKNOWN
+        return self.environment.get(name)
+
+    def parameter(self, name: str, missing=UNKNOWN):
+        """The text of ``$name``, or a list for ``$@``. `missing`: for what is not set here; a profile may set it."""
+        if name.isdecimal():
+            place = int(name) if len(name) < 6 else 99999
+            if place < len(self.words):
+                return self.words[place]
+            return UNKNOWN if UNKNOWN in self.words[1:] else "" if missing is UNKNOWN else missing
+        if name in ("@", "*"):
+            return self.words[1:]
+        if name == "#":
+            return str(len(self.words) - 1) if UNKNOWN not in self.words else UNKNOWN
+        if name == "?":
+            return {True: "0", False: "1"}.get(self.status, UNKNOWN)
+        if name in ("$", "!", "-"):
+            return UNKNOWN
+        if name == "_":
+            return self.last
+        held = self.variable(name)
+        if isinstance(held, list):
+            return held if "zsh" in self.options else held[0] if held else ""
+        if isinstance(held, dict):
+            return held.get("0", "")
+        return missing if held is None else held
+
+    def separators(self) -> str:
+        """Where what is not quoted is split: ``$IFS``."""
+        held = self.variables.get("IFS")
+        return held if isinstance(held, str) and is_known(held) else " \t\n"
+
     def fork(self) -> "Scope":
         """A shell that starts from this one's state and does not change it."""
-        other = Scope(self.folder, self.words)
+        other = Scope(self.folder, self.words, self.environment)
         other.previous, other.stack, other.stdin = self.previous, list(self.stack), self.stdin
         other.variables, other.functions = dict(self.variables), dict(self.functions)
         other.aliases, other.options, other.locals = dict(self.aliases), set(self.options), self.locals

@@ -23,8 +23,8 @@ class Unknowns:
     def __init__(self):
         self.meanings: dict = {}  # mark -> list of Found, or Names
 
-    def found(self, word: str, folder=None):
-        """The Founds that `word` as a whole stands for, or None: for a mark, and for a mark between known texts."""
+    def found(self, word: str, folder):
+        """The Founds that `word`, seen from `folder`, as a whole stands for, or None: for a mark, and for a mark between known texts."""
         if "\0" not in word:
             return None
         before, _, rest = word.partition("\0")
@@ -33,8 +33,7 @@ class Unknowns:
         if meaning is None or "\0" in after:
             return None
         if isinstance(meaning, Names):
-            base = self.scope.folder if folder is None else folder
-            paths = [absolute(base, before + text + after) for text in meaning.texts if before + text + after]
+            paths = [absolute(folder, before + text + after) for text in meaning.texts if before + text + after]
             if None in paths or not paths:
                 return None
             return [Found(os.path.commonpath(paths), _one_of(frozenset(paths), True if meaning.all_of else None))]
@@ -43,7 +42,7 @@ class Unknowns:
         if before and not before.endswith("/"):
             return None
         if before:  # `build/$f`: what the names are seen from is not known
-            start = absolute(self.scope.folder if folder is None else folder, before)
+            start = absolute(folder, before)
             return None if start is None else [Found(start, lambda _path: None)]
         return [Found(one.root, _with_end(one.admits, after)) for one in meaning]
 

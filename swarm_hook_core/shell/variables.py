@@ -37,7 +37,7 @@ def assign(walk, scope, raw: str) -> None:
         scope.variables[name] = listed
         return
     text = value(walk, scope, right)
-    held = walk.variable(scope, name) if adds else None
+    held = scope.variable(name) if adds else None
     if isinstance(held, list):
         scope.variables[name] = [*held[:-1], held[-1] + text] if held else [text]
     else:
@@ -128,7 +128,7 @@ def unset(walk, scope, words):
             scope.functions.pop(word, None)
         elif "[" in word:
             scope.variables[word.partition("[")[0]] = UNKNOWN
-        elif word in scope.variables or word in walk.environment:
+        elif word in scope.variables or word in scope.environment:
             scope.variables[word] = ""
         else:
             scope.functions.pop(word, None)
@@ -151,7 +151,7 @@ def read(walk, scope, words):
     if not names:
         scope.variables["REPLY"] = line
         return Stream("")
-    separators = walk.separators(scope)
+    separators = scope.separators()
     if len(names) == 1 or not is_known(line) and walk.has_found(line):
         scope.variables[names[0]] = line.strip(" \t") if separators else line
         for name in names[1:]:

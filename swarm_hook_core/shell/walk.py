@@ -9,7 +9,8 @@ import time
 
 from swarm_hook_core.shell import globs, matching_names
 from swarm_hook_core.shell.call import LONGEST_BY
-from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Stream, Tree, Write, absolute, is_known
+from swarm_hook_core.shell.files import Files
+from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Tree, absolute
 from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.quoting import DEEPEST, TooLong
 from swarm_hook_core.shell.running import run
@@ -23,35 +24,25 @@ from swarm_hook_core.shell.words import value
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
 MOST_STEPS = 4000
-LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
-
-_OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not what it leads to
-_REMOVES = frozenset("rm grm rmdir mv gmv trash trash-put find gfind rsync unlink".split())  # folders, too
-_COMPUTED = frozenset(
-    "RANDOM SRANDOM SECONDS LINENO BASHPID PPID EPOCHSECONDS EPOCHREALTIME BASH_SOURCE FUNCNAME REPLY"
-    " PIPESTATUS".split()
-)
 
 
 class Walk(Unknowns):
     """A walk that adds to `effects`. See the package's docstring; programs use the public methods.
 
     effects      what was found so far
-    environment  variables that the first shell starts with
+    files        the files as the script has left them so far
     scope        the Scope of the command that is being run
-    contents     absolute path -> Stream that this script wrote there; None where that is not known
-    links        absolute path -> what the link that this script made there leads to, absolute
     """
 
     def __init__(self, effects: Effects, folder: str, environment):
         super().__init__()
         self.effects = effects
-        self.environment = environment
-        self.scope = Scope(folder and os.path.normpath(folder), ["bash"])  # None: nobody knows where it runs
+        self.files = Files(effects, self)
+        self.scope = Scope(
+            folder and os.path.normpath(folder), ["bash"], environment
+        )  # None: nobody knows where it runs
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
         self.known: dict = {}  # inner texts of substitutions -> their Scripts
-        self.contents: dict = {}
-        self.links: dict = {}
         self.depth = 0
         self.doubts = 0  # how many times over it is in a part of which nothing is certain
         self.steps = 0
@@ -87,6 +78,10 @@ class Walk(Unknowns):
             scope.stdin = Input(stdin)
         return self.nested_in(scope, text)
 
+    def found(self, word: str, folder=None):
+        """As `Unknowns.found`, seen from where the command runs."""
+        return super().found(word, self.scope.folder if folder is None else folder)
+
     def run(self, words: list[str], stdin=None, folder=None):
         """Run the simple command `words`, already expanded, and give the Stream it prints, or None."""
         if not words:
@@ -111,90 +106,6 @@ class Walk(Unknowns):
             self.scope = before
             self.depth -= 1
 
-    def write(self, path: str, folder, by: str, keeps_text: bool = False) -> None:
-        """`path`, a word, is written, made or removed by what runs in `folder`."""
-        if not path:
-            return
-        if not is_known(path):
-            found = self.found(path, folder)
-            if found is None:
-                start, slash, _ = path.partition("\0")[0].rpartition("/")
-                where = absolute(folder, start + slash) if slash else folder
-                if (where or "").startswith("/proc/"):
-                    where = ""  # `/proc/$$/cwd/...`: anywhere
-                if not (where or "").startswith("/dev/"):
-                    self.effects.add(self.effects.guesses, Guess("a computed path", where or "", by))
-                return
-            for one in found:
-                self.effects.add(self.effects.trees, Tree(one.root, by, one.admits))
-            return
-        whole = absolute(folder, path)
-        if whole is None:
-            self.effects.add(self.effects.guesses, Guess("a path in a folder that is not known", "", by))
-        elif not whole.startswith("/dev/"):
-            if not keeps_text:
-                self.contents[whole] = None
-            self.effects.add(self.effects.writes, Write(folder or "/", path, by))
-            if whole.startswith("/proc/") and not {"cwd", "root"}.isdisjoint(whole.split("/")):
-                self.effects.add(self.effects.guesses, Guess("a path through a process", "", by))
-            behind = self._behind(whole, by)
-            if behind:
-                self.effects.add(self.effects.writes, Write("/", behind, by))
-
-    def _behind(self, whole: str, by: str):
-        """The file that absolute `whole` leads to by a link that this script made, or None."""
-        for link, target in self.links.items():
-            if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
-                return os.path.normpath(target + whole[len(link) :])
-        return None
-
-    def text_of(self, path: str, folder=None):
-        """The Stream of what file `path` holds: as this script has written it, else as it is on the disk; or None."""
-        whole = absolute(folder, path)
-        if whole is None:
-            return None
-        if whole in self.contents:
-            return self.contents[whole]
-        try:
-            if not os.path.isfile(whole):
-                return None
-            if os.path.getsize(whole) > LONGEST_READ:
-                return Stream(None, file=whole)
-            with open(whole, "rb") as file:
-                data = file.read(LONGEST_READ + 1)
-        except (OSError, ValueError):
-            return None
-        self.spend(5)
-        return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"), file=whole)
-
-    def is_missing(self, path: str) -> bool:
-        """Whether nothing is at absolute `path`, and nothing that this script did so far may have put it there."""
-        return path not in self.contents and not os.path.lexists(path) and self.is_untouched(path)
-
-    def is_untouched(self, path: str) -> bool:
-        """Whether nothing that this script did so far may have changed what is at or under absolute `path`."""
-        effects, inside = self.effects, path.rstrip("/") + "/"
-        if effects.guesses or effects.git or effects.runs:
-            return False
-        made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
-        return not any(
-            one == path or one.startswith(inside) or inside.startswith(one.rstrip("/") + "/") for one in made
-        )
-
-    def is_no_folder(self, path: str) -> bool:
-        """Whether no folder is at absolute `path`, and nothing that this script did so far may have made one."""
-        if not os.path.lexists(path) or os.path.isdir(path):
-            return self.is_missing(path)
-        effects = self.effects
-        return not (effects.guesses or effects.git or effects.runs or self.may_be_gone(path))
-
-    def may_be_gone(self, folder: str) -> bool:
-        """Whether something that this script did so far may have removed what is at absolute `folder`."""
-        effects, inside = self.effects, folder + "/"
-        removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
-        removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]
-        return any(one and (inside.startswith(one.rstrip("/") + "/")) for one in removed)
-
     def spend(self, steps: int = 1) -> None:
         """Raises TooLong where the walk has gone on for long enough."""
         self.steps += steps
@@ -216,62 +127,21 @@ class Walk(Unknowns):
             doubted += [Tree(path, by, _possible_at(path)) for path, by in found if path not in known]
             del effects.writes[writes:], effects.trees[trees:]
             for one in doubted:
-                effects.add(effects.trees, one)
+                effects.add(one)
             for one in effects.git[git:]:
                 one.in_doubt = True
 
     # State that words need
 
     def guess(self, scope, why: str, by: str) -> None:
-        self.effects.add(self.effects.guesses, Guess(why, scope.folder or "", by[:LONGEST_BY]))
-
-    def variable(self, scope, name: str):
-        """What variable `name` holds: text, list, dict, or None where it is not set as far as is known."""
-        held = scope.variables.get(name)
-        if held is not None or name in scope.variables:
-            return held
-        if name == "PWD":
-            return scope.folder or UNKNOWN
-        if name == "OLDPWD":
-            return scope.previous or UNKNOWN
-        if name in _COMPUTED:
-            return UNKNOWN
-        return self.environment.get(name)
-
-    def parameter(self, scope, name: str, missing=UNKNOWN):
-        """The text of ``$name``, or a list for ``$@``. `missing`: for what is not set here; a profile may set it."""
-        if name.isdecimal():
-            place = int(name) if len(name) < 6 else 99999
-            if place < len(scope.words):
-                return scope.words[place]
-            return UNKNOWN if UNKNOWN in scope.words[1:] else "" if missing is UNKNOWN else missing
-        if name in ("@", "*"):
-            return scope.words[1:]
-        if name == "#":
-            return str(len(scope.words) - 1) if UNKNOWN not in scope.words else UNKNOWN
-        if name == "?":
-            return {True: "0", False: "1"}.get(scope.status, UNKNOWN)
-        if name in ("$", "!", "-"):
-            return UNKNOWN
-        if name == "_":
-            return scope.last
-        held = self.variable(scope, name)
-        if isinstance(held, list):
-            return held if "zsh" in scope.options else held[0] if held else ""
-        if isinstance(held, dict):
-            return held.get("0", "")
-        return missing if held is None else held
-
-    def separators(self, scope) -> str:
-        held = scope.variables.get("IFS")
-        return held if isinstance(held, str) and is_known(held) else " \t\n"
+        self.effects.add(Guess(why, scope.folder or "", by[:LONGEST_BY]))
 
     def listed(self, scope, wanted: str) -> list[str]:
         """The names that a shell pattern stands for; one mark where they are too many."""
         self.spend(2)
         names = matching_names.expand(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
-            return names + self._made(wanted, scope, names) if self.contents else names
+            return names + self._made(wanted, scope, names) if self.files.contents else names
         if scope.folder is None and not wanted.startswith("/"):
             return [UNKNOWN]
         parts = wanted.split("/")
@@ -285,9 +155,9 @@ class Walk(Unknowns):
         """The names of files made by this script that a shell pattern stands for, but for `names`."""
         if scope.folder is None:
             return []
-        self.spend(1 + len(self.contents) // 8)
+        self.spend(1 + len(self.files.contents) // 8)
         admits = matching_names.admits(wanted, scope.folder, scope.options)
-        made = [path for path in self.contents if admits(path)]
+        made = [path for path in self.files.contents if admits(path)]
         start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
         return [path[len(start) :] for path in made if path[len(start) :] not in names]
 
@@ -316,7 +186,7 @@ class Walk(Unknowns):
         self.fresh += 1
         path = f"/dev/fd/{63 + self.fresh}"
         if not writes:
-            self.contents[path] = stream
+            self.files.contents[path] = stream
         return path
 
     def computed(self, scope, text: str) -> str:

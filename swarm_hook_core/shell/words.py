@@ -53,7 +53,7 @@ class Words:
     def fields(self, raw: str) -> list[str]:
         """As the function, but for braces."""
         walk, scope = self.walk, self.scope
-        out = Fields(walk.separators(scope))
+        out = Fields(scope.separators())
         _Expansion(walk, scope, self.with_home(raw), out).run()
         found: list[str] = []
         signs = globs.SIGNS if "noglob" not in scope.options else ()
@@ -113,7 +113,7 @@ class Words:
         if user in ("+", "-"):
             home = self.scope.folder if user == "+" else self.scope.previous
         elif not user:
-            home = self.walk.variable(self.scope, "HOME")
+            home = self.scope.variable("HOME")
         elif all(letter in NAME_LETTERS or letter in "-." for letter in user):
             import os
 
@@ -290,7 +290,7 @@ class _Expansion:
         if close == at + 1:
             self.out.put("$")
             return close
-        found = walk.parameter(scope, raw[at + 1 : close])
+        found = scope.parameter(raw[at + 1 : close])
         joined = quoted and isinstance(found, list) and following != "@"
         self.put(" ".join(found) if joined else found, quoted, self.whole)
         return close

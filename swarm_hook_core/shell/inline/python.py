@@ -65,7 +65,7 @@ class Exit(Exception):
     """The code ends here."""
 
 
-def follow(call, source: str, argv: list, stdin: "str | None" = None, file: "str | None" = None) -> None:
+def follow(call, source: str, argv: list, stdin: str | None = None, file: str | None = None) -> None:
     """Tell through `call` what Python code `source` does. Never raises for what is in it.
 
     `argv`: ``sys.argv``; `stdin`: the text it reads, if known; `file`: the absolute path of a script.
@@ -118,7 +118,7 @@ class Names:
 
     __slots__ = ("held", "above", "outer")
 
-    def __init__(self, held: dict, above: "Names | None" = None):
+    def __init__(self, held: dict, above: Names | None = None):
         self.held = held
         self.above = above
         self.outer: set = set()  # declared ``global`` or ``nonlocal``
@@ -184,7 +184,7 @@ class _Replay(CodeEffects):
     def guess(self, why: str) -> None:
         self.is_unclear = True
 
-    def run(self, words: list, stdin=None, folder: "str | None" = None):
+    def run(self, words: list, stdin=None, folder: str | None = None):
         return None
 
     script = run
@@ -212,7 +212,7 @@ class Code:
         self.file = file
         self.only = only
         self.names = Names({"__name__": "__main__", **({"__file__": file} if file else {})})
-        self.printed: "list | None" = []
+        self.printed: list | None = []
         self.given = (list(argv) if isinstance(argv, list) else argv, stdin, effects.folder)  # for replays
         self.star_modules: list = []
         self.depth = 0
@@ -241,7 +241,7 @@ class Code:
     def variable(self, name: str):
         """The environment variable `name`, or `ANY`."""
         walk = self.effects.call.walk
-        found = walk.variable(walk.scope, name)
+        found = walk.scope.variable(name)
         return found if isinstance(found, str) else ANY
 
     def home(self) -> str:
@@ -291,7 +291,7 @@ class Code:
         here = os.path.dirname(self.file) if self.file else self.effects.folder
         more = [absolute(self.effects.folder, one or ".") for one in text_of(self.variable("PYTHONPATH")).split(":")]
         for path in [os.path.join(folder, first) for folder in (here, *more) if folder]:
-            if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.contents):
+            if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.files.contents):
                 self.effects.guess_code()
             elif os.path.isfile(path + ".py") or os.path.isdir(path):
                 self.effects.runs_project()
@@ -826,7 +826,7 @@ class Code:
         finally:
             self.effects.doubt -= 1
 
-    def enter(self, function: Function, args: "list | None", named: dict):
+    def enter(self, function: Function, args: list | None, named: dict):
         """Call a function of the code; `args` None: with arguments nobody knows."""
         node = function.node
         if self.depth >= DEEPEST:
@@ -846,7 +846,7 @@ class Code:
             self.depth -= 1
             self.names, self.returned, self.effects.doubt = outside
 
-    def parameters(self, wanted, args: "list | None", named: dict) -> dict:
+    def parameters(self, wanted, args: list | None, named: dict) -> dict:
         """What the parameters `wanted` of a function stand for."""
         places = [one.arg for one in (*wanted.posonlyargs, *wanted.args)]
         every = [*places, *(one.arg for one in wanted.kwonlyargs)]

@@ -83,7 +83,7 @@ def run_file(call, words) -> None:
     else:
         call.guess(OPAQUE)
     path = absolute(call.folder, words[0])
-    stream = None if path is None else call.walk.text_of(path)
+    stream = None if path is None else call.walk.files.text_of(path)
     if stream is not None and stream.text is not None:
         follow(call, stream.text, list(words), _text(call.stdin), path)
 

@@ -43,7 +43,7 @@ class _Transfer:
 
         def matched(word: str) -> bool:
             path = seen(self.call, word) if any(sign in word for sign in "*?[") else None
-            return path is None or not self.call.walk.is_missing(path)
+            return path is None or not self.call.walk.files.is_missing(path)
 
         return [word for word in self.sources if matched(word)]
 
@@ -128,7 +128,7 @@ def _linked(call, source: str, named, symbolic: bool) -> None:
         path = seen(call, word)
         target = absolute(os.path.dirname(path) if symbolic else call.folder, source) if path else None
         if target:
-            call.walk.links[path] = target
+            call.walk.files.links[path] = target
 
 
 def _install(call) -> None:

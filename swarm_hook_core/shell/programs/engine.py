@@ -343,7 +343,7 @@ class _Reading:
             call.tree(word)
         elif verb == "maybe":
             call.tree(word, cannot_tell)
-        elif not is_known(word) or exists(call, word) or seen(call, word) in call.walk.contents:
+        elif not is_known(word) or exists(call, word) or seen(call, word) in call.walk.files.contents:
             call.write(word)
 
     def over(self, operands, endings, flat: bool) -> None:

@@ -48,7 +48,7 @@ def pieces(call, reading) -> None:
         prefix = options.operands[1] if len(options.operands) > 1 else "x"
         ending = options.value("--additional-suffix") or ""
         file = options.operands[0] if options.operands else "-"
-        stream = call.stdin if file == "-" else call.walk.text_of(file, call.folder)
+        stream = call.stdin if file == "-" else call.walk.files.text_of(file, call.folder)
         names = _counters(options, _pieces_of(options, stream.text if stream else None), size)
     folder, start = os.path.split(prefix)
     if not is_known(prefix):
@@ -195,7 +195,7 @@ def run_rest(call, _reading, start="") -> None:
 def own_makefile(call, reading) -> None:
     """A makefile that the command itself has written, or pipes in."""
     for word in reading.options.values("-f", "--file", "--makefile"):
-        if word == "-" or absolute(call.folder, word) in call.walk.contents:
+        if word == "-" or absolute(call.folder, word) in call.walk.files.contents:
             call.guess("a makefile of the command's own")
 
 

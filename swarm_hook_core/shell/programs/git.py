@@ -42,7 +42,7 @@ def _git(call) -> None:
         return  # a loop; it would only be asked again
     found = {word: call.found(word) for word in words if not is_known(word)}
     found = {word: founds for word, founds in found.items() if founds}
-    effects.add(effects.git, GitCall(folder, words, call.by, top, _environment(call, folder), found, after))
+    effects.add(GitCall(folder, words, call.by, top, _environment(call, folder), found, after))
 
 
 def _moves(earlier, words) -> bool:
@@ -90,7 +90,7 @@ def _environment(call, folder) -> dict:
     """What the command sets of the variables that say which repository, absolute."""
     chosen = {}
     for name in _ABOUT_REPOSITORY:
-        value = call.walk.variable(call.walk.scope, name)
+        value = call.walk.scope.variable(name)
         if isinstance(value, str) and value and is_known(value) and value != os.environ.get(name):
             chosen[name] = os.path.join(folder, value)
     return chosen

@@ -142,11 +142,11 @@ def _text(call, source: str):
     """The patch in `source` (``-``: what is piped in), or None where nobody can read it yet."""
     if source == "-":
         return call.stdin.text if call.stdin else None
-    stream = call.walk.text_of(source, call.folder)
+    stream = call.walk.files.text_of(source, call.folder)
     if stream is not None:
         return stream.text
     path = absolute(call.folder, source)
-    if path is None or path in call.walk.contents:
+    if path is None or path in call.walk.files.contents:
         return None  # something that this script has put there
     try:
         if not os.path.isfile(path):  # a pipe would keep us waiting
@@ -170,7 +170,7 @@ def _config(call, options) -> None:
 
 
 def _variable(call, name: str) -> str:
-    value = call.walk.variable(call.walk.scope, name)
+    value = call.walk.scope.variable(name)
     return value if isinstance(value, str) and is_known(value) else ""
 
 

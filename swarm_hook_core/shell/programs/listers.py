@@ -132,10 +132,12 @@ def _cat(call) -> None:
     operands = options.operands
     texts: list = []
     if len(operands) < 2 and not options.given:
-        call.output = call.walk.text_of(operands[0], call.folder) if operands and operands[0] != "-" else call.stdin
+        call.output = (
+            call.walk.files.text_of(operands[0], call.folder) if operands and operands[0] != "-" else call.stdin
+        )
         return
     for word in operands or ["-"]:
-        stream = call.stdin if word == "-" else call.walk.text_of(word, call.folder)
+        stream = call.stdin if word == "-" else call.walk.files.text_of(word, call.folder)
         if stream is None or stream.text is None:
             call.output = stream if len(operands) < 2 else None
             return
@@ -151,7 +153,7 @@ def _head(call) -> None:
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
     stream = call.stdin
     if options.operands:
-        stream = call.walk.text_of(options.operands[0], call.folder) if len(options.operands) == 1 else None
+        stream = call.walk.files.text_of(options.operands[0], call.folder) if len(options.operands) == 1 else None
     if stream is None or options.has("-c", "--bytes"):
         return
     if stream.text is None:

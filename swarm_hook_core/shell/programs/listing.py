@@ -15,7 +15,7 @@ def names_below(walk, root: str, spelled: str, look):
     told), and whether what is below it is looked at. None where they are too many, or cannot be told, or where an
     earlier part of the script may have changed what is there.
     """
-    if not walk.is_untouched(root):
+    if not walk.files.is_untouched(root):
         return None
     start = time.thread_time()
     end = start + min(SECONDS, walk.seconds_to_list)

@@ -29,7 +29,7 @@ def _patch(call) -> None:
             _back_up(call, folder, options, written)
         return
     source = options.value("-i", "--input")
-    stream = call.walk.text_of(source, folder) if source and source != "-" else call.stdin
+    stream = call.walk.files.text_of(source, folder) if source and source != "-" else call.stdin
     text = stream.text if stream else None
     if text is None:
         call.guess("a diff that cannot be read yet", options.value("-d", "--directory"))

@@ -174,7 +174,7 @@ def _rename(call) -> None:
         new_name, operands = in_words(operands[:2], options), operands[2:]
     for word in operands:
         path = seen(call, word)
-        if path is not None and call.walk.is_missing(path):
+        if path is not None and call.walk.files.is_missing(path):
             continue
         new = new_name(word) if is_known(word) else None
         if new == word:

@@ -45,7 +45,7 @@ def backup(word: str, suffix: str) -> str:
 
 def read(call, name: str) -> str:
     """The text of a script file, as far as it is known by then; empty where it cannot be had."""
-    stream = call.stdin if name in ("-", "/dev/stdin") else call.walk.text_of(name, call.folder)
+    stream = call.stdin if name in ("-", "/dev/stdin") else call.walk.files.text_of(name, call.folder)
     return (stream and stream.text) or ""
 
 

@@ -41,9 +41,9 @@ def _shell(call) -> None:
 
 def _script_file(call, words) -> None:
     whole = absolute(call.folder, words[0])
-    if whole is not None and call.walk.is_missing(whole):
+    if whole is not None and call.walk.files.is_missing(whole):
         return
-    stream = call.walk.text_of(words[0], call.folder)
+    stream = call.walk.files.text_of(words[0], call.folder)
     if (
         stream is None
         or stream.text is None

@@ -54,7 +54,7 @@ def _xargs(call) -> None:
     takes = "--max-args --max-procs --max-lines --max-chars --delimiter --arg-file --process-slot-var".split()
     options = split(call.words, "IJRLnPsdEaS", takes, optional="ile", stop_early=True)
     source = options.value("-a", "--arg-file")
-    stream = call.walk.text_of(source, call.folder) if source else call.stdin
+    stream = call.walk.files.text_of(source, call.folder) if source else call.stdin
     place = options.value("-I", "-J", "-i", "--replace") or ("{}" if options.has("-i", "--replace") else None)
     by_line = options.has("-0", "--null", "-d", "--delimiter") or place is not None
     words = options.operands or ["echo"]
@@ -136,7 +136,7 @@ def _parallel(call) -> None:
         names = [UNKNOWN] if any(word.startswith(":::") for word in names) else names
     else:
         source = options.value("-a", "--arg-file")
-        names = _names(call, call.walk.text_of(source, call.folder) if source else call.stdin, by_line=True)
+        names = _names(call, call.walk.files.text_of(source, call.folder) if source else call.stdin, by_line=True)
     if words and not any("{" in word for word in words):
         words = [*words, link]
     if options.value("--joblog"):

@@ -77,7 +77,7 @@ class Scan(Names):
             loaded = loaded_files(found)
             if loaded:
                 self.call.runs_project()
-            if "script" in loaded or (loaded and self.call.walk.contents):
+            if "script" in loaded or (loaded and self.call.walk.files.contents):
                 self.guess(OTHER_CODE)
             if hands_on(found):
                 self.computed()

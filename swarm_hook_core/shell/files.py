@@ -1,0 +1,106 @@
+"""The files as a script has left them so far: what it wrote where, and what may be there still."""
+
+import os
+
+from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_known
+
+LONGEST_READ = 64 * 1024  # bytes of a file that is read: a script, a list of names
+_OF_NAMES = frozenset("rm mv ln unlink trash".split())  # change a link, not what it leads to
+_REMOVES = frozenset("rm grm rmdir mv gmv trash trash-put find gfind rsync unlink".split())  # folders, too
+
+
+class Files:
+    """Knows by `effects` what was done to them; `unknowns` tells what a mark in a path stands for.
+
+    contents  absolute path -> Stream that this script wrote there; None where that is not known
+    links     absolute path -> what the link that this script made there leads to, absolute
+    """
+
+    def __init__(self, effects, unknowns):
+        self.effects = effects
+        self.unknowns = unknowns
+        self.contents: dict = {}
+        self.links: dict = {}
+
+    def write(self, path: str, folder, by: str, keeps_text: bool = False) -> None:
+        """`path`, a word, is written, made or removed by what runs in `folder`."""
+        if not path:
+            return
+        if not is_known(path):
+            found = self.unknowns.found(path, folder)
+            if found is None:
+                start, slash, _ = path.partition("\0")[0].rpartition("/")
+                where = absolute(folder, start + slash) if slash else folder
+                if (where or "").startswith("/proc/"):
+                    where = ""  # `/proc/$$/cwd/...`: anywhere
+                if not (where or "").startswith("/dev/"):
+                    self.effects.add(Guess("a computed path", where or "", by))
+                return
+            for one in found:
+                self.effects.add(Tree(one.root, by, one.admits))
+            return
+        whole = absolute(folder, path)
+        if whole is None:
+            self.effects.add(Guess("a path in a folder that is not known", "", by))
+        elif not whole.startswith("/dev/"):
+            if not keeps_text:
+                self.contents[whole] = None
+            self.effects.add(Write(folder or "/", path, by))
+            if whole.startswith("/proc/") and not {"cwd", "root"}.isdisjoint(whole.split("/")):
+                self.effects.add(Guess("a path through a process", "", by))
+            behind = self._behind(whole, by)
+            if behind:
+                self.effects.add(Write("/", behind, by))
+
+    def _behind(self, whole: str, by: str):
+        """The file that absolute `whole` leads to by a link that this script made, or None."""
+        for link, target in self.links.items():
+            if whole.startswith(link + "/") or (whole == link and by.partition(" ")[0] not in _OF_NAMES):
+                return os.path.normpath(target + whole[len(link) :])
+        return None
+
+    def text_of(self, path: str, folder=None):
+        """The Stream of what file `path` holds: as this script has written it, else as it is on the disk; or None."""
+        whole = absolute(folder, path)
+        if whole is None:
+            return None
+        if whole in self.contents:
+            return self.contents[whole]
+        try:
+            if not os.path.isfile(whole):
+                return None
+            if os.path.getsize(whole) > LONGEST_READ:
+                return Stream(None, file=whole)
+            with open(whole, "rb") as file:
+                data = file.read(LONGEST_READ + 1)
+        except (OSError, ValueError):
+            return None
+        return Stream(data.decode("utf-8", "surrogateescape").replace("\0", "\n"), file=whole)
+
+    def is_missing(self, path: str) -> bool:
+        """Whether nothing is at absolute `path`, and nothing that this script did so far may have put it there."""
+        return path not in self.contents and not os.path.lexists(path) and self.is_untouched(path)
+
+    def is_untouched(self, path: str) -> bool:
+        """Whether nothing that this script did so far may have changed what is at or under absolute `path`."""
+        effects, inside = self.effects, path.rstrip("/") + "/"
+        if effects.guesses or effects.git or effects.runs:
+            return False
+        made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
+        return not any(
+            one == path or one.startswith(inside) or inside.startswith(one.rstrip("/") + "/") for one in made
+        )
+
+    def is_no_folder(self, path: str) -> bool:
+        """Whether no folder is at absolute `path`, and nothing that this script did so far may have made one."""
+        if not os.path.lexists(path) or os.path.isdir(path):
+            return self.is_missing(path)
+        effects = self.effects
+        return not (effects.guesses or effects.git or effects.runs or self.may_be_gone(path))
+
+    def may_be_gone(self, folder: str) -> bool:
+        """Whether something that this script did so far may have removed what is at absolute `folder`."""
+        effects, inside = self.effects, folder + "/"
+        removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
+        removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]
+        return any(one and (inside.startswith(one.rstrip("/") + "/")) for one in removed)
