@@ -220,7 +220,8 @@ def _notice(why: str, locks: list, identity: str, own_id: str) -> str:
 
     return (
         f"swarm: other sessions hold {named(locks, identity, own_id)}. What this call writes cannot be told beforehand"
-        f" ({untrusted_text.cut(why, LONGEST_WHY)}); it may go on, but it must leave those files alone, and they are compared afterwards."
+        f" ({untrusted_text.cut(why, LONGEST_WHY)}); it may go on, but it must leave those files alone, and they are"
+        " compared afterwards."
     )
 
 
@@ -229,7 +230,8 @@ def _strictly(tool: str, why: str, held, identity: str, own_id: str) -> str:
 
     who, note, ask = holder(held, identity, own_id)
     return (
-        f"swarm lock blocked {tool}: it may write {untrusted_text.named(held.file)} ({untrusted_text.cut(why, LONGEST_WHY)}), held by {who} ({note}nothing uncertain may run"
+        f"swarm lock blocked {tool}: it may write {untrusted_text.named(held.file)}"
+        f" ({untrusted_text.cut(why, LONGEST_WHY)}), held by {who} ({note}nothing uncertain may run"
         f" here while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else,"
         f" or {ask}."
     )

@@ -45,9 +45,8 @@ def _go(walk, scope, folder) -> None:
     """
     there = folder is not None and os.path.isdir(folder)
     fresh = folder is not None and "XXXXXX" in folder  # what `mktemp` has just made
-    scope.status = (
-        True if fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder) else None
-    )
+    sure = fresh or there and os.access(folder, os.X_OK) and not walk.files.may_be_gone(folder)
+    scope.status = True if sure else None
     if scope.status is None and folder is not None and not there and walk.files.is_no_folder(folder):
         scope.status, scope.tried = False, folder
         return

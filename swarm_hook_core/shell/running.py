@@ -9,7 +9,6 @@ from swarm_hook_core.shell.quoting import TooLong
 
 SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports when it is first met
 
-_SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 _ASKS = frozenset("test [ grep egrep fgrep rg which type hash diff cmp pgrep command".split())
 _ASKS_WHAT_IT_IS = (["-h"], ["-V"], ["-help"], ["-version"], ["help"], ["version"], ["--usage"])
 # What nearly every program calls the subcommands that only look.
@@ -48,7 +47,7 @@ def run(walk, scope, words: list[str]):
         raise
     except Exception as error:  # what goes wrong with one command must not take the rest with it
         scope.last = before
-        walk.guess(scope, f"not understood ({type(error).__name__})", " ".join(map(walk.shown, words)))
+        walk.not_understood(scope, error, " ".join(map(walk.shown, words)))
         return None
 
 
@@ -174,6 +173,7 @@ def _unknown(walk, scope, name: str) -> str:
 def _script_text(walk, scope, name: str, base: str):
     """The text of the shell script that command `name` runs, or None."""
     from swarm_hook_core.shell.programs import program
+    from swarm_hook_core.shell.programs.shells import is_shell_script
 
     known = program(base)
     if known is not None and (known.module or not known.reads) and base not in _COMMON_NAMES:
@@ -182,12 +182,3 @@ def _script_text(walk, scope, name: str, base: str):
     if stream is None or stream.text is None or not is_known(stream.text):
         return None
     return stream.text if is_shell_script(stream.text, base) else None
-
-
-def is_shell_script(text: str, name: str) -> bool:
-    """Whether `text`, of file `name`, is for a shell: by its first line, else by its name."""
-    first = text.partition("\n")[0]
-    if first.startswith("#!"):
-        words = first[2:].replace("/usr/bin/env -S", "").split()
-        return any(word.rpartition("/")[2] in _SHELLS for word in words[:2])
-    return name.endswith((".sh", ".bash", ".zsh"))

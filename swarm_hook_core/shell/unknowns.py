@@ -24,7 +24,10 @@ class Unknowns:
         self.meanings: dict = {}  # mark -> list of Found, or Names
 
     def found(self, word: str, folder):
-        """The Founds that `word`, seen from `folder`, as a whole stands for, or None: for a mark, and for a mark between known texts."""
+        """The Founds that `word`, seen from `folder`, as a whole stands for; None where that cannot be told.
+
+        It may be a mark, or a mark between known texts.
+        """
         if "\0" not in word:
             return None
         before, _, rest = word.partition("\0")

@@ -38,9 +38,8 @@ class Walk(Unknowns):
         super().__init__()
         self.effects = effects
         self.files = Files(effects, self)
-        self.scope = Scope(
-            folder and os.path.normpath(folder), ["bash"], environment
-        )  # None: nobody knows where it runs
+        # A folder of None: nobody knows where it runs.
+        self.scope = Scope(folder and os.path.normpath(folder), ["bash"], environment)
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
         self.known: dict = {}  # inner texts of substitutions -> their Scripts
         self.depth = 0
@@ -60,7 +59,7 @@ class Walk(Unknowns):
         except (TooLong, RecursionError, MemoryError):
             self.guess(self.scope, "too long to be followed", "")
         except Exception as error:
-            self.guess(self.scope, f"not understood ({type(error).__name__})", "")
+            self.not_understood(self.scope, error, "")
 
     def nested(self, text: str, folder=None, words=(), stdin=None, shell=""):
         """Walk script `text` in a shell of its own (``bash -c``), and give the Stream it prints, or None.
@@ -135,6 +134,13 @@ class Walk(Unknowns):
 
     def guess(self, scope, why: str, by: str) -> None:
         self.effects.add(Guess(why, scope.folder or "", by[:LONGEST_BY]))
+
+    def not_understood(self, scope, error: BaseException, by: str) -> None:
+        """A mistake of ours: a guess for the call, a fault for `doctor`."""
+        from swarm_hook_core import faults
+
+        faults.record("shell", "pre_tool_use", f"`{by[:LONGEST_BY]}`: {faults.describe(error)}")
+        self.guess(scope, f"not understood ({type(error).__name__})", by)
 
     def listed(self, scope, wanted: str) -> list[str]:
         """The names that a shell pattern stands for; one mark where they are too many."""

@@ -1,7 +1,17 @@
 """Shells: a script or a command that they are given."""
 
 from swarm_hook_core.shell.model import absolute, is_known
-from swarm_hook_core.shell.running import is_shell_script
+
+_SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
+
+
+def is_shell_script(text: str, name: str) -> bool:
+    """Whether `text`, of file `name`, is for a shell: by its first line, else by its name."""
+    first = text.partition("\n")[0]
+    if first.startswith("#!"):
+        words = first[2:].replace("/usr/bin/env -S", "").split()
+        return any(word.rpartition("/")[2] in _SHELLS for word in words[:2])
+    return name.endswith((".sh", ".bash", ".zsh"))
 
 
 def _shell(call) -> None:
