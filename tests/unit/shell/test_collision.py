@@ -47,9 +47,8 @@ class Scene:
 
 def effects(*items) -> Effects:
     found = Effects()
-    kinds = {Write: found.writes, Tree: found.trees, GitCall: found.git, Guess: found.guesses}
     for item in items:
-        found.add(kinds[type(item)], item)
+        found.add(item)
     return found
 
 
