@@ -3,7 +3,7 @@
 A program that is in neither is a guess.
 """
 
-from swarm_hook_core.shell.programs.languages import MODULE_OF
+from swarm_hook_core.shell.programs import table
 
 
 class Program:
@@ -33,16 +33,17 @@ def program(name: str):
 
 
 def _found(name: str):
-    module = MODULE_OF.get(name)
+    module = table.MODULE_OF.get(name)
     if module is not None:
         run = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=["RUN"]).RUN
         return Program(run[name], module, module in ("listers", "searchers"))
-    from swarm_hook_core.shell.programs import engine, table
-
-    if name not in table.ROW_OF:
+    start = table.row_at(name) if name else -1
+    if start < 0:
         return None
-    row = engine.read(table.lines_of(name))
-    return Program(lambda call: engine.follow(call, row, _function), "", "reads" in row.flags)
+    from swarm_hook_core.shell.programs import engine
+
+    row = engine.read(table.lines_of(start))
+    return Program(lambda call: engine.follow(call, row, _function), "", "reads" in row.parse().flags)
 
 
 def _function(name: str):

@@ -21,7 +21,6 @@ from swarm_hook_core.shell.programs.places import (
     with_endings,
 )
 from swarm_hook_core.shell.programs.table import KINDS
-from swarm_hook_core.shell.programs.undeclared import name_outputs, says_that_it_writes
 
 _CONDITIONS = ("unless", "only")
 _LISTS = ("default", "skip", "drop", "needs")
@@ -40,19 +39,27 @@ class Case:
     flags    ``onedash``, ``valued``, ``strict``
     effects  (word, its targets), in order
     cases    the Cases below it
+    spec     what stands behind its colon; `options`, `words`, `flags` and `effects` are there once `parse` has read it
     """
 
-    __slots__ = ("whens", "adds", "options", "words", "flags", "effects", "cases")
+    __slots__ = ("whens", "adds", "options", "words", "flags", "effects", "cases", "spec")
 
     def __init__(self, whens, spec: str, cases):
         self.adds = whens[0] == "+"
         self.whens = whens[self.adds :]
+        self.cases = cases
+        self.spec = spec
         self.options: dict = {}
-        self.words: dict = {name: [] for name in (*_CONDITIONS, *_LISTS)}
+        self.words: dict = {}
         self.flags: set = set()
         self.effects: list = []
-        self.cases = cases
-        before, guess, why = f" {spec} ".partition(" guess ")
+
+    def parse(self) -> "Case":
+        """Itself, once what stands behind its colon is read: of most cases nobody asks."""
+        if self.words:
+            return self
+        self.words = {name: [] for name in (*_CONDITIONS, *_LISTS)}
+        before, guess, why = f" {self.spec} ".partition(" guess ")
         taken = None
         for word in before.split():
             if word in _EFFECTS:
@@ -69,10 +76,11 @@ class Case:
                 taken += word.split(",") if taken is self.words["drop"] else [word]
         if guess:
             self.effects.append(("guess", [why.strip()]))
-        asked = [*self.words["unless"], *self.words["only"], *(one for case in cases for one in case.whens)]
+        asked = [*self.words["unless"], *self.words["only"], *(one for case in self.cases for one in case.whens)]
         for one in asked:
             if one[0] == "-" and "=" not in one:
                 self.options.setdefault(one, "")
+        return self
 
     def _declare(self, word: str) -> None:
         """Take up ``-abc,--name=FILE``."""
@@ -122,13 +130,15 @@ def follow(call, row: Case, functions) -> None:
             found.do(found.case)
         for case in found.added:
             found.do(case)
-    runs = call.walk.effects.runs != ran  # what is after `--` is for what it runs
-    name_outputs(call, call.words if runs else words, found.declared)
     if found.unknown:
         call.guess(f"{call.name} {call.walk.shown(found.unknown[:20])} is not known")
-    elif call.walk.effects.size == before and not runs:
-        option = says_that_it_writes(call.words, found.declared)
-        if option:
+    if found.options.given:
+        from swarm_hook_core.shell.programs.undeclared import name_outputs, says_that_it_writes
+
+        runs = call.walk.effects.runs != ran  # what is after `--` is for what it runs
+        name_outputs(call, call.words if runs else words, found.declared)
+        option = says_that_it_writes(words, found.declared)
+        if option and call.walk.effects.size == before and not runs:
             call.guess(f"`{option[:20]}` may write")
 
 
@@ -150,14 +160,14 @@ class _Reading:
         self.call = call
         self.functions = functions
         self.declared: dict = {}
-        self.flags = row.flags
+        self.flags = row.parse().flags
         self.added: list = []
         self.unknown = ""
         self.is_quiet = self.is_spared = self.replaced = False
         self.used = used = []
         case = row
         while True:
-            self._declare(case)
+            self._declare(case.parse())
             self.options = self._parsed(used, case)
             if case.words["unless"] and self._meets(case.words["unless"]):
                 self.is_quiet = True
@@ -169,7 +179,7 @@ class _Reading:
                 break
             case = chosen
         for one in self.added:
-            self._declare(one)
+            self._declare(one.parse())
         if self.added:
             self.options = self._parsed(used, case)
         self.case = case

@@ -8,9 +8,8 @@ import os
 
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.programs.engine import name_of
-from swarm_hook_core.shell.programs.languages import MODULE_OF
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
-from swarm_hook_core.shell.programs.table import ROW_OF
+from swarm_hook_core.shell.programs.table import MODULE_OF, row_at
 
 MOST_PIECES = 700  # of a file that is split, that are named one by one
 LONGEST_SQL = 32 * 1024  # characters that are read
@@ -178,7 +177,7 @@ def run_tool(call, reading, with_verb="") -> None:
         return
     while words and words[0].startswith("-"):
         words.pop(0)
-    if words and is_known(words[0]) and (words[0] in MODULE_OF or words[0] in ROW_OF):
+    if words and is_known(words[0]) and (words[0] in MODULE_OF or row_at(words[0]) >= 0):
         call.run([words[0], *[word for word in words[1:] if word != "--"]])
     else:
         call.runs_project()

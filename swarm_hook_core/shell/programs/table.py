@@ -48,6 +48,33 @@ last name, ``{//}`` the folder, ``{/.}``; ``{:}`` what is after a colon; ``{1?.z
 ``a or b``: b where there is no a.
 """
 
+# Modules of programs that are languages of their own; ``RUN`` of each holds its functions of a `Call`.
+LANGUAGES = {
+    "copies": "cp gcp mv gmv ln gln link install ginstall rsync ditto",
+    "renaming": "rename prename rename.ul file-rename perl-rename",
+    "sed": "sed gsed",
+    "awk": "awk gawk mawk nawk goawk",
+    "perl": "perl",
+    "patch": "patch gpatch",
+    "editors": "ed red ex vi vim nvim view rvim gvim mvim emacs emacsclient",
+    "archives": "tar bsdtar gtar unzip",
+    "interpreters": "python python3 python2 pypy pypy3 node nodejs tsx ts-node deno bun ruby php lua luajit osascript"
+    " tclsh Rscript ipython",
+    "shells": "bash sh zsh dash ksh ash fish",
+    "searches": "find gfind fd fdfind",
+    "xargs": "xargs gxargs parallel entr",
+    "wrappers": "env genv sudo doas sudoedit su runuser nohup nice ionice chrt taskset timeout gtimeout time gtime"
+    " stdbuf gstdbuf setsid unbuffer caffeinate chronic rlwrap xvfb-run catchsegv linux64 arch numactl systemd-run"
+    " dotenv strace ltrace dtruss valgrind flock script watch hyperfine busybox nix-shell ssh mosh chroot",
+    "runners": "npx bunx pnpx uvx uv poetry pdm pipenv hatch rye pixi",
+    "containers": "docker podman nerdctl docker-compose podman-compose",
+    "listers": "echo printf pwd ls gls cat head tail ghead gtail basename dirname realpath readlink grealpath greadlink"
+    " seq true false test [",
+    "searchers": "grep egrep fgrep ggrep zgrep rg ag ack",
+    "git": "git",
+}
+MODULE_OF = {name: module for module, names in LANGUAGES.items() for name in names.split()}
+
 # Words for the endings of files.
 KINDS = {
     "PYTHON": ".py .pyi .ipynb",
@@ -839,34 +866,41 @@ etcdctl rabbitmqctl createdb dropdb pg_isready cqlsh vulture radon xenon interro
 depcheck hey wrk grpcurl pv inotifywait: reads
 # The shell's own.
 bg disown fg hash jobs logout suspend times ulimit umask wait bind complete compgen compopt help let enable: reads
+
 """
 
 
-def _rows() -> dict:
-    """Program -> where its row begins in `TABLE`."""
-    found: dict = {}
-    at = 1
-    while at < len(TABLE):
-        if TABLE[at] not in " #\n":
-            found.update(dict.fromkeys(TABLE[at : TABLE.index(":", at)].split(), at))
-        at = TABLE.index("\n", at) + 1
-    return found
+def row_at(name: str) -> int:
+    """Where the row of program `name` begins in `TABLE`; -1 where it has none.
+
+    The text is searched as it is: most commands need one row, and an index of all costs more than that.
+    """
+    for first in (f"\n{name}:", f"\n{name} "):
+        at = TABLE.find(first)
+        if at >= 0:
+            return at + 1
+    for later in (f" {name} ", f" {name}:"):
+        at = TABLE.find(later)
+        while at >= 0:
+            start = TABLE.rfind("\n", 0, at) + 1
+            if TABLE[start] not in " #" and at < TABLE.index(":", start):
+                return start
+            at = TABLE.find(later, at + 1)
+    return -1
 
 
-ROW_OF = _rows()
-
-
-def lines_of(name: str) -> list:
-    """The lines of the row of program `name`, each as (indentation, whens, words); lines that go on put together."""
+def lines_of(start: int) -> list:
+    """The lines of the row that begins at `start`, each as (indentation, whens, words); lines that go on are one."""
     found: list = []
-    for line in TABLE[ROW_OF[name] :].split("\n"):
-        depth = len(line) - len(line.lstrip())
+    while True:
+        end = TABLE.index("\n", start)
+        line, start = TABLE[start:end], end + 1
+        depth = len(line) - len(line.lstrip(" "))
         if found and not depth:
-            break
+            return found
         if found and depth >= found[-1][0] + 4:  # it goes on
             before = found.pop()
             found.append((*before[:2], before[2] + line))
         else:
             whens, _colon, words = f"{line} ".partition(": ")
             found.append((depth, whens, words))
-    return found
