@@ -36,7 +36,7 @@ def loads(text: str) -> object:
     start = len(text) - len(text.lstrip(" \t\r\n\ufeff"))
     try:
         value, end = make_scanner(_ScannerOptions())(text, start)
-    except StopIteration:
+    except (StopIteration, SystemError):  # the latter where CPython looks for the error in `json`, which is not loaded
         raise NotJson("not JSON") from None
     if text[end:].strip(" \t\r\n"):
         raise NotJson("text after the JSON document")

@@ -140,7 +140,7 @@ class Runtime(ABC):
 
     def hook_tools(self) -> list[HookTool]:
         """The hooks of the installed plugin that are tools of its server."""
-        root = self.plugin_root()
+        root = self.plugin_root() if self.check_tool else None
         if root is None:
             return []
         folder = root / self.folder
@@ -169,9 +169,9 @@ class Runtime(ABC):
 
     # ---------------------------------------------------------------- innards
 
-    @abstractmethod
     def _marketplace(self) -> str:
-        """Where the client has the marketplace of our name from; empty where it has none."""
+        """Where the client has the marketplace of our name from; empty where it has none, or knows no such thing."""
+        return ""
 
     def _point_to(self, marketplace: Path) -> list[str]:
         """Make `marketplace` the client's source of the plugin; what was done, in words."""

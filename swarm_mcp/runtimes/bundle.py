@@ -25,7 +25,7 @@ HOOK = "integrations/hook.sh"  # what hooks are started through: HOOK CLIENT EVE
 ENTRY = "integrations/hook.py"  # what that starts: ENTRY CLIENT EVENT
 STATE = "integrations/state.sh"
 COORDINATOR = "integrations/coordinator.sh"  # what runs `swarm-mcp` where no installation is named
-_LAUNCHED = re.compile(rf"""/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+); exit 0""")
+_LAUNCHED = re.compile(rf"""/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
 
 
 def write(target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None) -> bool:
@@ -100,11 +100,11 @@ def _by_this_interpreter(command: str) -> str:
     found = _LAUNCHED.fullmatch(command)
     if not found:
         raise SwarmError(f"hook command does not start a hook through {HOOK}: {command}")
-    root, client, event = found.groups()
+    root, client, event, end = found.groups("")
     python = shlex.quote(interpreter())
     if event == "pre_tool_use":
-        return f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}; exit 0'
-    return f'/bin/sh "{root}/{HOOK}" {client} {event} {python}; exit 0'
+        return f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}{end}'
+    return f'/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'
 
 
 def _forwarding(runtime: str) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes.base import PLUGIN, Finding, HookCommand, HookTool, Runtime
+from swarm_mcp.runtimes.base import PLUGIN, Finding, HookCommand, Runtime
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
 from swarm_mcp.scope import here
 
@@ -86,9 +86,6 @@ class Hs(Runtime):
         command = shlex.join([interpreter(), "-E", "-s", "-S", str(root / "hooks" / "probe.py")])
         return [HookCommand("PreToolUse", command, {})]
 
-    def hook_tools(self) -> list[HookTool]:
-        return []  # the harness has no MCP servers
-
     def plugin_root(self) -> Path | None:
         return self._folder() if self.traces() else None
 
@@ -105,9 +102,6 @@ class Hs(Runtime):
 
     def _folder(self) -> Path:
         return home() / "plugins" / PLUGIN
-
-    def _marketplace(self) -> str:
-        return ""  # it has none: plugins are folders
 
     def _shadows(self, folder: Path) -> Finding:
         """Whether a tool of somebody else's stands in front of a guard, for sessions in this folder."""

@@ -90,10 +90,6 @@ class Pi(Runtime):
         chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
         return Path(os.path.expanduser(chosen or "~/.pi/agent"))
 
-    def _marketplace(self) -> str:
-        ours = self._ours()
-        return str(ours[0][1]) if ours else ""
-
     def _packages(self) -> list:
         try:
             settings = json.loads((self._home() / "settings.json").read_text(encoding="utf-8"))

@@ -1,0 +1,176 @@
+"""A runtime is one folder, one module and one line of the registry, also where the client speaks another dialect.
+
+`editor` does not exist: its payloads have fields of other names, some below others, its tools' inputs are JSON texts,
+and a hook of it denies with a flat object and exit status 2.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sessions import ROOT, new_session, peer_locks, ready_store
+
+LINE = '    "editor": ("editor", "Editor"),\n'
+CONFIG = '''\
+"""Editor: a client with words of its own."""
+
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+
+RUNTIME = RuntimeConfig(
+    runtime_name="editor",
+    env_prefix="ED",
+    scratch_dir_name="swarm-editor",
+    write_tools={"save_buffer"},
+    extract_paths=paths_under_keys("buffer"),
+    dialect=Dialect(
+        fields={
+            "hook_event_name": "event", "session_id": "conversation.id", "cwd": "workspace.root", "tool_name": "tool",
+            "tool_input": "arguments", "tool_use_id": "call",
+        },
+        tools={"terminal": "Bash"},
+        events={"started": "SessionStart", "before_tool": "PreToolUse", "ended": "SessionEnd"},
+        input_is_text=True,
+        denial=lambda event, reason: {"decision": "deny", "reason": reason},
+        words=lambda event, text, for_user: {"message": text},
+        denial_status=2,
+    ),
+)
+'''
+MODULE = '''\
+"""Editor runs the plugins that its plugins.txt names."""
+
+from pathlib import Path
+
+from swarm_mcp.runtimes.base import Finding, Runtime
+
+LIST = Path.home() / "plugins.txt"
+
+
+class Editor(Runtime):
+    name = title = executable = harness = "editor"
+
+    def install(self, marketplace):
+        LIST.write_text(str(marketplace))
+        return ["wrote its list"]
+
+    def uninstall(self):
+        LIST.unlink(missing_ok=True)
+        return []
+
+    def traces(self):
+        return LIST.exists()
+
+    def findings(self, marketplace):
+        status, text = ("ok", "listed") if self.traces() else ("warn", "not installed")
+        return [Finding("editor plugin", status, text)]
+
+    def plugin_root(self):
+        return Path(LIST.read_text()) if self.traces() else None
+
+    def write_payload(self, session_id, cwd, file):
+        return self._call_of("save_buffer", session_id, cwd, '{"buffer": "%s"}' % file)
+
+    def shell_payload(self, session_id, cwd, command):
+        return self._call_of("terminal", session_id, cwd, '{"command": "%s"}' % command)
+
+    def _call_of(self, tool, session_id, cwd, arguments):
+        return {"event": "before_tool", "conversation": {"id": session_id}, "workspace": {"root": cwd}, "tool": tool,
+                "arguments": arguments}
+'''
+
+
+def wired(event: str) -> list[dict[str, Any]]:
+    command = f'/bin/sh "${{SWARM_PLUGIN_ROOT}}/integrations/hook.sh" editor {event}'
+    return [{"hooks": [{"type": "command", "command": command}]}]
+
+
+EVENTS = {"SessionStart": "session_start", "PreToolUse": "pre_tool_use", "SessionEnd": "session_end"}
+HOOKS = {event: wired(hook) for event, hook in EVENTS.items()}
+
+
+class Place:
+    """A checkout with the runtime in it, and a machine that has the client."""
+
+    def __init__(self, folder: Path):
+        self.source, self.repo = folder / "source", folder / "repo"
+        ignored = shutil.ignore_patterns("__pycache__", ".git", "tests", ".*cache")
+        shutil.copytree(ROOT, self.source, ignore=ignored)
+        (self.repo / ".git").mkdir(parents=True)
+        self.touched = {"integrations/editor/runtime.py": CONFIG, "swarm_mcp/runtimes/editor.py": MODULE,
+                        "integrations/editor/hooks.json": json.dumps({"hooks": HOOKS})}  # fmt: skip
+        registry = self.source / "swarm_mcp/runtimes/__init__.py"
+        text = registry.read_text()
+        self.touched["swarm_mcp/runtimes/__init__.py"] = text.replace('    "hs": (', f'{LINE}    "hs": (')
+        for name, content in self.touched.items():
+            (self.source / name).parent.mkdir(exist_ok=True)
+            (self.source / name).write_text(content)
+        program = folder / "bin" / "editor"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\nexit 0\n")
+        program.chmod(0o755)
+        self.env = {**os.environ, "PYTHONPATH": str(self.source), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+    def swarm(self, *words: str) -> dict[str, Any]:
+        """What a command of that checkout says, as JSON."""
+        code = "import sys; from swarm_mcp.cli.main import main; sys.exit(main())"
+        argv = [sys.executable, "-c", code, *words, "--json"]
+        done = subprocess.run(argv, env=self.env, cwd=self.repo, capture_output=True, text=True, check=False)
+        assert done.stderr == "", done
+        return dict(json.loads(done.stdout))
+
+    def hook(self, wired_for: str, **payload: Any) -> tuple[int, dict[str, Any]]:
+        """Exit status and answer of an installed hook."""
+        root = Path(self.env["HOME"], "plugins.txt").read_text()
+        tree = json.loads(Path(root, "integrations/editor/hooks.json").read_text())
+        ((hook,),) = [group["hooks"] for group in tree["hooks"][wired_for]]
+        done = subprocess.run(["/bin/sh", "-c", hook["command"]], input=json.dumps(payload), capture_output=True,
+                              text=True, env={**self.env, "SWARM_PLUGIN_ROOT": root}, check=False)  # fmt: skip
+        assert done.stderr == ""
+        return done.returncode, json.loads(done.stdout or "{}")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    ready_store()
+    return Place(tmp_path)
+
+
+def test_a_runtime_is_one_folder_one_module_and_one_line(place: Place) -> None:
+    before = (ROOT / "swarm_mcp/runtimes/__init__.py").read_text().splitlines()
+    after = place.touched["swarm_mcp/runtimes/__init__.py"].splitlines()
+    assert len(after) == len(before) + 1 and sum(map(len, map(str.splitlines, (CONFIG, MODULE)))) < 80
+
+    (result,) = place.swarm("install", "--client", "editor")["results"]
+    assert result["ok"] and any("canary lock was denied" in step for step in result["steps"]), result
+    found = {check["name"]: check for check in place.swarm("doctor")["checks"]}
+    assert found["editor enforcement"]["status"] == "ok" and found["editor plugin"]["status"] == "ok"
+
+    me = new_session()
+    facts = {"conversation": {"id": me}, "workspace": {"root": str(place.repo)}}
+
+    def asked(tool: str, **tool_input: str) -> tuple[int, dict[str, Any]]:
+        return place.hook("PreToolUse", event="before_tool", tool=tool, arguments=json.dumps(tool_input), **facts)
+
+    status, greeting = place.hook("SessionStart", event="started", source="startup", **facts)
+    assert status == 0 and set(greeting) == {"message"} and "is registered as" in greeting["message"]
+    assert asked("save_buffer", buffer="f") == (0, {})
+    peer_locks(place.repo, place.repo / "f", "mine", "the peer")
+    status, answer = asked("save_buffer", buffer="../repo/f")
+    assert status == 2 and set(answer) == {"decision", "reason"} and answer["decision"] == "deny"
+    said = f'swarm lock blocked save_buffer for {place.repo / "f"}: held by "the peer" (note: "mine";'
+    assert answer["reason"].startswith(said)
+    status, answer = asked("terminal", command="echo x >> f")
+    assert status == 2 and answer["reason"].startswith("swarm lock blocked Bash")
+    assert asked("save_buffer", buffer="g") == asked("terminal", command="cat f") == (0, {})
+    assert asked("Write", buffer="f") == (0, {}), "other runtimes' tools are not this one's"
+    assert set(asked("save_buffer", path="f")[1]) == {"message"}, "it could not be checked, which is told"
+    status, answer = place.hook("PreToolUse", event="before_tool", tool="save_buffer", arguments="{no JSON", **facts)
+    assert status == 0 and set(answer) == {"message"}
+    assert place.hook("SessionEnd", event="ended", **facts) == (0, {})
