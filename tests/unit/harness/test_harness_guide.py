@@ -1,4 +1,4 @@
-"""The guide to adding a harness: the code that SPEC.md shows is a harness, and it is short."""
+"""docs/adding-a-harness.md: the adapter that the page shows is executed, and it is short."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.run import Run
 
-FIRST = "# swarm_mcp/harness/adapters/parrot.py"
+FIRST = "# swarm_mcp/harness/parrot.py"
 OLD = "00000000-0000-4000-8000-000000000000"
 NEW = "11111111-1111-4111-8111-111111111111"
 PROGRAM = f"""\
@@ -38,15 +38,15 @@ say(kind="bye", text=words.upper())
 
 
 def shown() -> str:
-    """The code in SPEC.md."""
-    text = (ROOT / "SPEC.md").read_text()
-    assert FIRST in text, "SPEC.md shows no adapter"
+    """The code on the page."""
+    text = (ROOT / "docs" / "adding-a-harness.md").read_text()
+    assert FIRST in text, "the page shows no adapter"
     return FIRST + text.partition(FIRST)[2].partition("\n```")[0] + "\n"
 
 
 @pytest.fixture
 def parrot(monkeypatch: pytest.MonkeyPatch) -> Iterator[HarnessAdapter]:
-    module = types.ModuleType("swarm_mcp.harness.adapters.parrot")
+    module = types.ModuleType("swarm_mcp.harness.parrot")
     exec(compile(shown(), "parrot.py", "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(registry, "ADAPTERS", dict(registry.ADAPTERS))
@@ -54,8 +54,9 @@ def parrot(monkeypatch: pytest.MonkeyPatch) -> Iterator[HarnessAdapter]:
     yield module.Parrot()
 
 
-def test_it_is_short() -> None:
+def test_it_is_short_and_says_when_to_use_it(parrot: HarnessAdapter) -> None:
     assert len(shown().splitlines()) < 40
+    assert [line.partition(" when")[0] for line in parrot.doc.splitlines()] == ["Use", "Do not use"]
 
 
 def test_it_is_made_known_once(parrot: HarnessAdapter) -> None:
