@@ -34,6 +34,7 @@ def cancel(store, actor: dict, reference: str) -> dict:
     """
     task, run = _meant(store, actor, reference)
     if task is None:
+        assert run is not None
         _require_party(store, actor, run["requester"], run["instance_id"])
         store.runs.ask(run["id"], CANCEL)
         return _answer(task, run, CANCELLED)

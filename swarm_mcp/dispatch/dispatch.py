@@ -106,7 +106,7 @@ class Dispatch:
         ``{status, task_id, task, ...}`` as the contract has it for each status. Raises what the store raises.
         """
         while not isinstance(self._state, Finished):
-            following = _STEPS[type(self._state)](store, self._state)
+            following = _next(store, self._state)
             if following is None:
                 return None
             self._state = following
@@ -249,7 +249,17 @@ def _look_for_end(store, state: AwaitingEnd) -> Finished | None:
     return None if ended is None else Finished({**state.answer, "completion": ended})
 
 
-_STEPS = {Planned: _begin, Starting: _look_for_worker, Answered: _await_end, AwaitingEnd: _look_for_end}
+def _next(store, state: State) -> State | None:
+    """The state after this one; None while there is something to wait for."""
+    if isinstance(state, Planned):
+        return _begin(store, state)
+    if isinstance(state, Starting):
+        return _look_for_worker(store, state)
+    if isinstance(state, Answered):
+        return _await_end(store, state)
+    if isinstance(state, AwaitingEnd):
+        return _look_for_end(store, state)
+    return state
 
 
 # ---------------------------------------------------------------------- parts

@@ -48,7 +48,7 @@ class Supervisor:
         self._signal = ""  # name of the signal that ends this process
         self._beaten_at = 0.0
         self._last_fault = ""  # what the last look at the store met with
-        spec = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
+        spec: dict = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
         spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)
         spec["model"] = assignment.run.get("model") or None
         self.membership = Membership(spec, assignment.label, assignment.instance_id, store.path)
@@ -95,8 +95,8 @@ class Supervisor:
         while True:
             task = self.task.task()
             reason = self._stop_reason(task)
-            if reason:
-                return reason
+            if reason or task is None:
+                return reason or LOST
             if task["status"] == OPEN:
                 self.task.take()
                 continue
@@ -134,8 +134,10 @@ class Supervisor:
             run.abort("its supervisor failed")
             run.wait()
             raise
-        self.result = run.wait() or self.result
-        self.task.write_result_down(self.result)
+        result = run.wait()
+        assert result is not None  # its end has been waited for
+        self.result = result
+        self.task.write_result_down(result)
         return reason
 
     def _follow(self, run: Run, previous: dict | None) -> str:
@@ -170,7 +172,8 @@ class Supervisor:
                 return reason
             if self.task.control().partition(" ")[0] == RESUME:
                 self.task.note(state=QUEUED, control=None)
-                self.task.report(task, said, blocked_reason=None)
+                if task:
+                    self.task.report(task, said, blocked_reason=None)
                 return ""
             self._rest()
 

@@ -60,7 +60,7 @@ class TmuxWindows:
                 tmux.forget(pane)
                 raise
         tmux.keep(session, pane, run_id)
-        facts = {"instance_id": worker.instance_id, "run_id": run_id, "pane_id": pane}
+        facts: dict = {"instance_id": worker.instance_id, "run_id": run_id, "pane_id": pane}
         ignored = [name for name in UNSUPPORTED if worker.placement.get(name)]
         facts.update({"placement_ignored": ignored} if ignored else {})
         return {**facts, "supervisor": [store.here, pid, start_time(pid)]}

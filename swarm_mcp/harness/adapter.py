@@ -144,7 +144,7 @@ class HarnessAdapter(ABC):
     def unknown_session(self, ending: Ending) -> bool:
         """Return whether the run failed because the session to be resumed does not exist (any more)."""
         found = self.error_of(ending)
-        return bool(found) and found[0] == outcome.SESSION_NOT_FOUND
+        return found is not None and found[0] == outcome.SESSION_NOT_FOUND
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
         """Return whether that session can be continued in `cwd` (empty: anywhere); None where only trying would tell.

@@ -13,7 +13,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.harness import leftover_processes
 from swarm_mcp.harness.environment import RUN_ID
 from swarm_mcp.harness.keeper import Keeper
-from swarm_mcp.harness.reaper import GATE, Reaper
+from swarm_mcp.harness.reaper import GATE, Reaper, pipes_of
 
 PATIENCE_SECONDS = 0.5  # for what closes down by itself once the child is gone: MCP servers, pipes
 STRAY_GRACE_SECONDS = 3.0
@@ -137,7 +137,7 @@ class _WatchedChild:
             raise
         self.child = self.pid = self._process.pid
         self._reaper.watch(self.pid)
-        self.streams = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self.streams = pipes_of(self._process)
         self.poll, self.wait, self.release = self._process.poll, self._process.wait, self._reaper.release
 
     @property

@@ -18,7 +18,7 @@ from typing import Any
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import McpServer
-from swarm_mcp.harness.signatures import ToolOf, complaint_about, tool_of
+from swarm_mcp.harness.signatures import ClientTool, complaint_about, tool_of
 
 NAME = "client_tools"
 PATH = "/mcp"
@@ -33,7 +33,7 @@ class ToolServer:
 
     def __init__(self, functions: Iterable[Callable]):
         """Raises Refused where one of the functions cannot be a tool, or two have one name."""
-        self.tools: dict[str, ToolOf] = {}
+        self.tools: dict[str, ClientTool] = {}
         for tool in map(tool_of, functions):
             if tool.name in self.tools:
                 raise Refused(f"two client tools are called {tool.name!r}")
@@ -84,7 +84,7 @@ def with_tools(servers: Mapping[str, McpServer], tools: ToolServer) -> dict[str,
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False  # a call may take long; whoever stops us does not want to wait for it
-    tools: dict[str, ToolOf] = {}
+    tools: dict[str, ClientTool] = {}
     token = ""
 
     def __init__(self, *args: Any):
@@ -216,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def outcome_of(tool: ToolOf, arguments: object) -> dict:
+def outcome_of(tool: ClientTool, arguments: object) -> dict:
     """The result of a call, as MCP has it. What the function raises is an error that the model reads."""
     if not isinstance(arguments, dict):
         return _content("the arguments must be an object", True)

@@ -8,6 +8,8 @@ ClientFailed
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core import faults
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.harness import events, outcome
@@ -94,7 +96,7 @@ def concluded(
 def announced(sink: EventSink, ledger: Ledger, result: RunResult) -> RunResult:
     """Return the result without secrets, and emit the run's last events: its error, then its result."""
     names = ("output", "error_message", "result_json", "session_id", "session_params", "model", "provider")
-    clean = {name: sink.scrubber.data(getattr(result, name)) for name in names}
+    clean: dict[str, Any] = {name: sink.scrubber.data(getattr(result, name)) for name in names}
     for name in ("cost", "session_cost"):  # a model's name is the harness's word as well
         cost = getattr(result, name)
         clean[name] = cost._replace(model=sink.scrubber.data(cost.model))

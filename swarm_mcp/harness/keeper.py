@@ -35,6 +35,7 @@ class Keeper:
     def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], run_id: str):
         import subprocess
 
+        from swarm_mcp.harness.reaper import pipes_of
         from swarm_mcp.installation import interpreter
 
         self.greeting = b""
@@ -57,7 +58,7 @@ class Keeper:
             os.close(theirs)
             os.close(their_report)
         self.pid = self._process.pid
-        self.streams = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self.streams = pipes_of(self._process)
         try:
             _write(self._orders, orders)
             self.child = self._child_started()
@@ -191,7 +192,7 @@ def _started(orders: bytes, mouth: int) -> int:
             os.chdir(cwd)
             _become(argv, environment)
         except OSError as error:
-            os.write(theirs, b"%d" % error.errno)
+            os.write(theirs, b"%d" % (error.errno or errno.EIO))
         finally:
             os._exit(127)
     os.close(theirs)

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import threading
 import time
+from typing import IO
 
 GRACE_SECONDS = 3
 # Starts a child once the reaper knows its group: a process that dies before leaves a child that never began. Reads one
@@ -127,6 +128,12 @@ def wait_or_kill(process: subprocess.Popen, seconds: float = 5) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def pipes_of(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
+    """Return the three pipes of a process that was started with three pipes."""
+    assert process.stdin and process.stdout and process.stderr
+    return process.stdin, process.stdout, process.stderr
 
 
 def group_exists(group: int) -> bool:

@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from swarm_hook_core.state import make_private, state_dir, write_all
 from swarm_mcp.harness.events import RAW_LOG, RAW_STDERR, Event, custom
@@ -133,7 +134,7 @@ def events_in(record: str, is_live: Callable[[], bool] = lambda: False) -> Itera
         if path:
             done.append(path)
             with open(path, "rb") as file:
-                yield from _events(file, lambda path=path: is_live() and files_of(record)[-1:] == [path])
+                yield from _events(file, record, is_live)
         elif not live:
             return
         else:
@@ -164,10 +165,10 @@ def event_of(line: dict) -> Event | None:
     return Event(RAW_STDERR if kind == STDERR else kind, data, at)
 
 
-def _events(file, may_grow: Callable[[], bool]) -> Iterator[Event]:
+def _events(file: BinaryIO, record: str, is_live: Callable[[], bool]) -> Iterator[Event]:
     rest = b""
     while True:
-        growing = may_grow()
+        growing = is_live() and files_of(record)[-1:] == [file.name]
         piece = file.read(PIECE)
         *lines, rest = (rest + piece).split(b"\n")
         yield from _parsed(lines)

@@ -52,10 +52,11 @@ def left_out(adapter: HarnessAdapter, query: HarnessQuery) -> list[str]:
 
 def limit_reached(query: HarnessQuery, cost: object, turns: object) -> str:
     """Return which limit a run that goes on has reached, empty for none. `cost`: dollars, None: not known."""
-    if query.max_cost_usd and not isinstance(cost, (int, float)):
-        return "what it costs is not known (no price for its model), so it cannot be held to a limit"
-    if query.max_cost_usd and cost >= query.max_cost_usd:
-        return f"it has cost ${cost:g}, and may cost at most ${query.max_cost_usd:g}"
+    if query.max_cost_usd:
+        if not isinstance(cost, (int, float)):
+            return "what it costs is not known (no price for its model), so it cannot be held to a limit"
+        if cost >= query.max_cost_usd:
+            return f"it has cost ${cost:g}, and may cost at most ${query.max_cost_usd:g}"
     if query.max_turns and isinstance(turns, int) and turns >= query.max_turns:
         return f"it has taken {turns} turns, and may take at most {query.max_turns}"
     return ""

@@ -56,7 +56,7 @@ class Run:
         self._membership, self._previous = membership, previous
         self._folder = record_folder
         self._sink = EventSink()
-        self._sink.record = self._new_record()
+        self._record = self._sink.record = self._new_record()
         self._ledger = Ledger(adapter.name)
         self._stop = StopRequest()
         self._thread: threading.Thread | None = None
@@ -72,7 +72,7 @@ class Run:
     @property
     def record(self) -> str:
         """Path of the record (of the last attempt's)."""
-        return self._sink.record.path if self._sink.record else ""
+        return self._record.path
 
     @property
     def session_id(self) -> str | None:
@@ -137,7 +137,7 @@ class Run:
             self._over.set()
 
     def _carry_out(self) -> RunResult:
-        self._sink.record.open()
+        self._record.open()
         try:
             with joined(self._membership), private_folder() as folder, self._tools() as tools:
                 return self._attempt_twice_at_most(self._equipped(tools), folder)
@@ -162,8 +162,8 @@ class Run:
             ))  # fmt: skip
             self._ledger.again()
             self._sink.close()
-            self._sink.record = self._new_record()
-            self._sink.record.open()
+            self._record = self._sink.record = self._new_record()
+            self._record.open()
             resumption = Resumption()
             ending, failure, attempt = self._attempt(query._replace(resume_session_id=""), folder)
         self._forget = self._forget or attempt.strayed
@@ -232,16 +232,26 @@ class Run:
         ))  # fmt: skip
 
 
-def answer(adapter: HarnessAdapter, query: HarnessQuery, listener=None, **more: object) -> RunResult:
-    """Run `query` to its end and return the result; `more` as `Run` has it. Raises HarnessError for a run that failed,
-    and what `Run.start` raises."""
-    run = Run(adapter, query, **more)
+def answer(
+    adapter: HarnessAdapter,
+    query: HarnessQuery,
+    listener: Callable[[Event], object] | None = None,
+    *,
+    record_folder: str = "",
+    membership=None,
+    previous: dict | None = None,
+) -> RunResult:
+    """Run `query` to its end and return the result of a run that went well; arguments as `Run` has them.
+
+    Raises HarnessError for a run that failed, and what `Run.start` raises.
+    """
+    run = Run(adapter, query, record_folder=record_folder, membership=membership, previous=previous)
     if listener:
         run.on_event(listener)
-    result = None
     try:
         result = run.start().wait()
-    finally:
-        if result is None:  # interrupted: nothing may go on behind whoever asked
-            run.abort("interrupted")
+    except BaseException:  # interrupted: nothing may go on behind the caller
+        run.abort("interrupted")
+        raise
+    assert result is not None
     return checked_result(result, adapter)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from swarm_mcp.scope import git_root
 
@@ -99,8 +100,6 @@ class Scrubber:
         self._folders = (folder, git_root(folder or os.getcwd()) or folder)
         for environment in environments:
             for name, value in environment.items():
-                if not isinstance(value, str):
-                    continue
                 if is_secret_name(name):
                     self._learn(name, _parts(value))
                 self._learn(name, passwords_in(value))
@@ -110,7 +109,7 @@ class Scrubber:
         self._known = re.compile("|".join(map(re.escape, self._values))) if self._values else None
 
     def text(self, found: object) -> str:
-        """`found` without secrets; the empty string for None."""
+        """Return `found` without secrets; the empty string for None."""
         if found is None:
             return ""
         try:
@@ -128,8 +127,8 @@ class Scrubber:
             shown = again
         return "[REDACTED]"
 
-    def data(self, found: object, depth: int = 0) -> object:
-        """The same JSON value without secrets, in keys as well; what is no JSON becomes text."""
+    def data(self, found: Any, depth: int = 0) -> Any:
+        """Return the same JSON value without secrets, in keys as well; what is no JSON becomes text."""
         if isinstance(found, str):
             return self.text(found)
         if found is None or isinstance(found, (bool, int)):
@@ -145,7 +144,7 @@ class Scrubber:
         return self.text(found)
 
     def environment(self, found: Mapping[str, str]) -> dict[str, str]:
-        """An environment, or headers, to be shown: the values of secret names masked, others scrubbed."""
+        """Return an environment, or headers, to be shown: values of secret names are masked, others scrubbed."""
         return {
             self.text(name): "[REDACTED]" if MASKED_NAME.search(name) else self.text(value)
             for name, value in found.items()
@@ -169,7 +168,8 @@ class Scrubber:
         if not hit and not found:
             return text
         kinds = [KINDS[number] for number in dict.fromkeys(found)]
-        out, at = [], 0
+        out: list[str] = []
+        at = 0
         for marker in _MARKER.finditer(text):
             out += self._piece(text[at : marker.start()], hit, kinds), marker[0]
             at = marker.end()

@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ABOUT = re.compile(r"\s*(?::param\s+)?(\w+)\s*(?:\([^)]*\))?\s*:\s+(\S.*)")
 
 
-class ToolOf(NamedTuple):
+class ClientTool(NamedTuple):
     """A function as a tool: `schema` describes an object with its arguments, `call` takes those by name."""
 
     name: str
@@ -29,7 +29,7 @@ class ToolOf(NamedTuple):
         return {"name": self.name, "description": self.description, "inputSchema": self.schema}
 
 
-def tool_of(function: Callable) -> ToolOf:
+def tool_of(function: Callable) -> ClientTool:
     """The tool that `function` is. Raises Refused where it cannot be one: no plain name, or arguments without names."""
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
@@ -57,7 +57,7 @@ def tool_of(function: Callable) -> ToolOf:
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     if required:
         schema["required"] = required
-    return ToolOf(name, text or name, schema, function)
+    return ClientTool(name, text or name, schema, function)
 
 
 def schema_of(kind: Any) -> dict:
@@ -109,7 +109,7 @@ def _fits(value: Any, schema: dict) -> bool:
         return isinstance(value, dict) and all(_fits(one, values) for one in value.values())
     if kind in ("integer", "number"):
         return not isinstance(value, bool) and isinstance(value, (int, float) if kind == "number" else int)
-    wanted = {"string": str, "boolean": bool, "null": type(None)}.get(kind)
+    wanted = {"string": str, "boolean": bool, "null": type(None)}.get(str(kind))
     return wanted is None or isinstance(value, wanted)
 
 

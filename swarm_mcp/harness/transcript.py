@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
@@ -77,7 +78,7 @@ def _tool_result(data: dict) -> tuple[str, dict]:
 
 
 def _result(data: dict) -> tuple[str, dict]:
-    cost = data.get("cost")
+    cost: Any = data.get("cost")
     cost = cost if isinstance(cost, dict) else cost._asdict() if hasattr(cost, "_asdict") else {}
     category, is_error = data.get("error_category"), bool(data.get("is_error"))
     return "result", {
@@ -166,7 +167,7 @@ def to_envelope(event: Event) -> dict | None:
     elif event.kind == events.SESSION_INIT:
         made = {"type": "session_started", "session_id": data.get("session_id")}
     elif event.kind == events.RESULT:
-        cost = data.get("cost")
+        cost: Any = data.get("cost")
         usage = cost._asdict() if hasattr(cost, "_asdict") else cost
         made = {"type": "complete", "output": data.get("output"), "is_error": bool(data.get("is_error")),
                 "code": data.get("error_category"), "usage": usage}  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.claude.errors import code_of
@@ -257,16 +258,24 @@ def _cost(found: dict, state: dict) -> Cost:
         names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
         counted = [[_count(used.get(name)) for used in since.values()] for name in names]
     else:
-        usage = found.get("usage") if isinstance(found.get("usage"), dict) else {}
+        given = found.get("usage")
+        usage = given if isinstance(given, dict) else {}
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         counted = [[_count(usage.get(name))] for name in names]
     counted.append([_count(found.get("num_turns"))])
-    sums = [None if None in column else sum(column) for column in counted]
+    sums = [_sum(column) for column in counted]
     earlier = state.get("sums") or [0] * len(sums)
-    state["sums"] = [None if None in pair else sum(pair) for pair in zip(earlier, sums, strict=True)]
+    state["sums"] = [_sum(pair) for pair in zip(earlier, sums, strict=True)]
     total = found.get("total_cost_usd")
     total = float(total) if isinstance(total, (int, float)) and not isinstance(total, bool) else None
-    return Cost(total, *state["sums"], model=state.get("model"))
+    given_tokens, out, read, written, turns = state["sums"]
+    return Cost(total, given_tokens, out, read, written, turns, state.get("model"))
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """The sum; None where one count is not known."""
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)
 
 
 def _window(found: dict, state: dict) -> int | None:

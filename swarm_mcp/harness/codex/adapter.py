@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events
@@ -116,7 +117,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         model = told.model or self.model(query) or None
         found = [_context(told, model, state.get("usage"))] if told.used_tokens is not None else []
         if state.get("completed"):
-            more = {} if query.output_schema is None else {"structured": _answer(state)}
+            more: dict[str, Any] = {} if query.output_schema is None else {"structured": _answer(state)}
             cost = stream.cost_of(state.get("usage"), model).to_dict()
             found.append(events.result(state.get("words"), cost=cost, model=model, **more))
         return found

@@ -86,9 +86,14 @@ def not_before(text: str, now: float | None = None) -> float | None:
         return None
     month, day, year, hour, minute, half = named.groups()
     today = time.localtime(now)
-    date = (int(year), _MONTHS.index(month) + 1, int(day)) if month in _MONTHS else tuple(today[:3])
+    year, month_number, day = (
+        (int(year), _MONTHS.index(month) + 1, int(day))
+        if month in _MONTHS
+        else (today.tm_year, today.tm_mon, today.tm_mday)
+    )
+    hours = int(hour) % 12 + (12 if half == "P" else 0)
     try:
-        then = time.mktime((*date, int(hour) % 12 + (12 if half == "P" else 0), int(minute), 0, 0, 0, -1))
+        then = time.mktime((year, month_number, day, hours, int(minute), 0, 0, 0, -1))
     except (OverflowError, ValueError):
         return None
     return then if month or then >= now else then + 86400

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
@@ -105,10 +105,12 @@ class Reading:
         return told
 
 
-def blocks(text: str, has_calls: bool):
-    """``(kind, content, head)`` of each part of an assistant's text: ``text``, ``thought`` or ``call``, whose content
+def blocks(text: str, has_calls: bool) -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """Yield ``(kind, content, head)`` of each part of an assistant's text: ``text``, ``thought`` or ``call``, whose content
     is its parsed input (the text itself where that is no JSON) and whose head has ``id`` and ``name``."""
-    kind, head, lines = "text", {}, []
+    kind = "text"
+    head: dict[str, str] = {}
+    lines: list[str] = []
     for line in text.split("\n"):
         opened = "call" if has_calls and line.startswith(CALL) else "thought" if line.startswith(THOUGHT) else ""
         if kind == "text" and opened:
