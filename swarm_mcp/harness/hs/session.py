@@ -106,7 +106,7 @@ class Reading:
 
 
 def blocks(text: str, has_calls: bool) -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """Yield ``(kind, content, head)`` of each part of an assistant's text: ``text``, ``thought`` or ``call``, whose content
+    """Yield ``(kind, content, head)`` of each part of a text: ``text``, ``thought`` or ``call``, whose content
     is its parsed input (the text itself where that is no JSON) and whose head has ``id`` and ``name``."""
     kind = "text"
     head: dict[str, str] = {}
