@@ -88,7 +88,7 @@ class Unknowns:
             meaning = self.meanings.get(text)
             flat += meaning.texts if isinstance(meaning, Names) else [text]
         flat = list(dict.fromkeys(flat))
-        if len(flat) > 16 or not all(map(is_known, flat)):
+        if len(flat) > MOST_CHOICES or not all(map(is_known, flat)):
             return UNKNOWN
         return self._marked(Names(flat, all_of=False))
 

@@ -5,12 +5,12 @@
 
 from swarm_hook_core.shell import globs, parameters
 from swarm_hook_core.shell.braces import braces
+from swarm_hook_core.shell.fields import LONGEST_VALUE, Fields
 from swarm_hook_core.shell.lexer import NAME_LETTERS
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.parser import Parser, words_in
 from swarm_hook_core.shell.quoting import ansi
 
-LONGEST_VALUE = 128 * 1024  # characters; a longer value is unknown
 _BLANK = " \t\n"
 _SPECIAL = frozenset("\\'\"$`*?[{~<>(")
 _PARAMETERS = frozenset("@*#?-$!0123456789")
@@ -127,65 +127,6 @@ class Words:
 
 def _pattern(chunks) -> str:
     return "".join(text if magic else globs.escaped(text) for text, magic in chunks)
-
-
-class Fields:
-    """Fields being built: each a list of (text, whether pattern letters in it count).
-
-    `separators`: where what is not quoted is split; None: nowhere.
-    """
-
-    __slots__ = ("separators", "done", "open")
-
-    def __init__(self, separators=None):
-        self.separators = separators
-        self.done: list = []
-        self.open = None
-
-    def put(self, text: str, magic: bool = False) -> None:
-        if self.open is None:
-            self.open = []
-        if text:
-            self.open.append((text, magic))
-
-    def next(self) -> None:
-        if self.open is not None:
-            self.done.append(self.open)
-            self.open = None
-
-    def put_split(self, text: str) -> None:
-        """An unquoted expansion."""
-        piece = ""
-        if self.separators is None or not any(one in text for one in self.separators):
-            piece, text = text, ""
-        for letter in text:
-            if letter not in self.separators:
-                piece += letter
-                continue
-            if piece:
-                self.put(piece, True)
-                piece = ""
-            elif letter not in _BLANK and self.open is None:
-                self.put("")
-            self.next()
-        if piece:
-            self.put(piece, True)
-
-    def put_list(self, texts: list, quoted: bool) -> None:
-        """What ``$@`` or ``${a[@]}`` stands for."""
-        for place, text in enumerate(texts):
-            if place:
-                self.put(" ") if self.separators is None else self.next()
-            self.put(text) if quoted else self.put_split(text)
-
-    def finish(self) -> list:
-        self.next()
-        return self.done
-
-    def text(self) -> str:
-        """All as one text; UNKNOWN where it is too long."""
-        text = "".join(text for text, _magic in self.finish()[0]) if self.open is not None else ""
-        return text if len(text) <= LONGEST_VALUE else UNKNOWN
 
 
 class _Expansion:

@@ -9,31 +9,29 @@ LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program
 
 
 def _sed(call) -> None:
-    in_place, suffix, words = _in_place(call.words)
-    options = split(words, "efl", ("--expression", "--file", "--line-length"))
+    options = split(call.words, "efl", ("--expression", "--file", "--line-length"), optional="iI")
     if options.has("--help", "--version"):
         return
     operands = list(options.operands)
+    in_place = options.has("-i", "-I", "--in-place")
+    suffix = options.value("-i", "-I", "--in-place") or ""
+    if in_place and not suffix and operands[:1] == _next_word(call.words) and _is_suffix(operands[0]):
+        suffix = operands.pop(0)
     scripts = options.values("-e", "--expression")
     files = options.values("-f", "--file")
     if not scripts and not files and operands:
         scripts = [operands.pop(0)]
-    for name in files:
-        scripts.append(read(call, name))
-    for text in scripts:
+    for text in [*scripts, *(read(call, name) for name in files)]:
         for kind, what in commands(text):
             if kind == "w":
                 call.write(what)
             elif not options.has("--sandbox", "--posix"):
                 call.script(what)
-    if not in_place:
-        return
-    for word in operands:
-        if word in ("-", ""):
-            continue
-        call.write(word)
-        if suffix:
-            call.write(backup(word, suffix))
+    for word in operands if in_place else ():
+        if word not in ("-", ""):
+            call.write(word)
+            if suffix:
+                call.write(backup(word, suffix))
 
 
 def backup(word: str, suffix: str) -> str:
@@ -49,51 +47,14 @@ def read(call, name: str) -> str:
     return (stream and stream.text) or ""
 
 
-def _in_place(words):
-    """``(whether, suffix, the other words)``: GNU attaches the suffix to -i, BSD takes the next word."""
-    rest, whether, suffix, at = [], False, "", 0
-    words = list(words)
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word == "--":
-            rest += words[at - 1 :]
-            break
-        if word == "--in-place" or word.startswith("--in-place="):
-            whether, suffix = True, word[11:]
-            continue
-        if not word.startswith("-") or word.startswith("--"):
-            rest.append(word)
-            continue
-        place = _place(word, "iI", "efl")
-        if place < 0:
-            rest.append(word)
-            if word[-1] in "efl" and _place(word, word[-1], "efl") == len(word) - 1 and at < len(words):
-                rest.append(words[at])
-                at += 1
-            continue
-        whether, suffix = True, word[place + 1 :]
-        if place > 1:
-            rest.append(word[:place])
-        if not suffix and at < len(words) and _is_suffix(words[at]):
-            suffix = words[at]
-            at += 1
-    return whether, suffix, rest
+def _next_word(words) -> list:
+    """The word behind a lone ``-i``: GNU attaches the suffix, BSD takes the next word."""
+    return next(([after] for word, after in zip(words, words[1:]) if word[:1] == "-" and word[-1] in "iI"), [])
 
 
 def _is_suffix(word: str) -> bool:
     # What kind of sed it is, nobody says: macOS may have GNU's. A script does not look like `.bak`.
-    return word == "" or (word[0] in "._~" and is_known(word) and word[1:].replace("_", "").isalnum()) or word == "~"
-
-
-def _place(word: str, wanted: str, taking: str) -> int:
-    """Where in the cluster `word` one of the letters `wanted` is an option, or -1. `taking`: letters with a value."""
-    for place in range(1, len(word)):
-        if word[place] in wanted:
-            return place
-        if word[place] in taking:
-            break
-    return -1
+    return word in ("", "~") or (word[0] in "._~" and is_known(word) and word[1:].replace("_", "").isalnum())
 
 
 def commands(script: str) -> list[tuple[str, str]]:
