@@ -14,10 +14,9 @@ from collections.abc import Callable
 from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.calling_session import CallingSession
-from swarm_mcp.server.client_end import ClientEnd
-from swarm_mcp.server.handshake_cache import Opening
+from swarm_mcp.server.handshake_cache import HandshakeCache
 from swarm_mcp.server.heartbeat import Heartbeat
-from swarm_mcp.server.wire import Incoming, Outgoing, claim_streams
+from swarm_mcp.server.stdio import ClientProcess, Incoming, Outgoing, claim_streams
 from swarm_mcp.store import Store
 
 UPKEEP_SECONDS = 30.0
@@ -32,38 +31,38 @@ def run(with_check: bool = False) -> int:
     """Serve on standard input and output; the exit code. `with_check` adds the tool that hooks call."""
     incoming, outgoing = claim_streams()
     session = CallingSession()
-    end = End(session)
+    shutdown = Shutdown(session)
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         number = getattr(signal, name, None)
         # Who started us with SIGHUP ignored (nohup) wants us to outlive the terminal.
         if number is not None and (name != "SIGHUP" or signal.getsignal(number) != signal.SIG_IGN):
-            signal.signal(number, lambda *_: end.begin())
-    outgoing.lost = end.now
-    incoming.ended = lambda: end.linger(outgoing)
-    _thread.start_new_thread(_watch, (session, end))
+            signal.signal(number, lambda *_: shutdown.begin())
+    outgoing.lost = shutdown.now
+    incoming.ended = lambda: shutdown.linger(outgoing)
+    _thread.start_new_thread(_watch, (session, shutdown))
     _thread.start_new_thread(Heartbeat(session).run, ())
     try:
         if session.preassigned:
             _join(session)
         if with_check:
             _thread.start_new_thread(_load_sdk, ())  # a write will be waiting for it
-        opening = Opening()
-        answered = _open(opening, incoming, outgoing)
+        handshakes = HandshakeCache()
+        answered = _shake_hands(handshakes, incoming, outgoing)
         if answered is not None:
             sdk = _load_sdk()
-            from swarm_mcp.server.tools import all_tools  # costs what the opening must not
+            from swarm_mcp.server.tools import all_tools  # costs what a handshake must not
 
             calls = sdk.Calls(session, all_tools(with_check))
-            end.finish = calls.finish
-            sdk.serve(calls, opening, incoming, outgoing, answered)
+            shutdown.finish = calls.finish
+            sdk.serve(calls, handshakes, incoming, outgoing, answered)
     except BaseException:
         _leave(session)
         raise
-    end.now()
+    shutdown.now()
     return 0
 
 
-class End:
+class Shutdown:
     """The server's end: it leaves the store once, from whichever thread first has a reason, and is gone.
 
     Other threads may be waiting in reads and in the store then; nothing is left to wait for but what
@@ -103,7 +102,7 @@ class End:
         self.now()
 
 
-def _open(opening: Opening, incoming: Incoming, outgoing: Outgoing) -> list[object] | None:
+def _shake_hands(handshakes: HandshakeCache, incoming: Incoming, outgoing: Outgoing) -> list[object] | None:
     """Answer from the record as far as it goes; None where the client left before asking for more.
 
     What decides the SDK's view of the connection is put back for it to read; returned are the ids of the
@@ -123,7 +122,7 @@ def _open(opening: Opening, incoming: Incoming, outgoing: Outgoing) -> list[obje
             replayed.append(line)
             notes += 1
             continue
-        answer = opening.answer(message)
+        answer = handshakes.answer(message)
         if answer is None:
             if not message and not line.endswith("\n"):
                 return None  # the client ended in the middle of a line
@@ -159,12 +158,12 @@ def _load_sdk():
     return sdk
 
 
-def _watch(session: CallingSession, end: End) -> None:
+def _watch(session: CallingSession, shutdown: Shutdown) -> None:
     """End with the client; until then, housekeeping."""
-    client = ClientEnd(*session.client)
-    while not client.wait(UPKEEP_SECONDS):
+    client = ClientProcess(*session.client)
+    while not client.wait_for_end(UPKEEP_SECONDS):
         _tidy(session)
-    end.now()
+    shutdown.now()
 
 
 def _tidy(session: CallingSession) -> None:

@@ -46,6 +46,49 @@ def server_has_gone(row: dict, here: str) -> bool:
     return gone(row["host"] or "", *server_of(row), here)
 
 
+def register_preassigned(store: Store, client: tuple[int, str], session_id: str = "") -> dict | None:
+    """Take the reserved instance for this server, or make it; its row. None where nothing is reserved or it is taken.
+
+    A row that waits under that id is adopted and keeps its scope and folder. One that another live client or
+    connection works as is that one's: two sessions are never one. `client` is ``(pid, start time)`` of the client
+    this server belongs to, `session_id` the name that the connection goes by.
+    """
+    wanted = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
+    if not wanted:
+        return None
+    name = session_id or connection_name()
+    client = client if client[0] else (os.getpid(), start_time(os.getpid()))
+    if store.instances.live(wanted):
+        row = of_run(store, wanted, client)
+        if row:
+            return row
+        known = next((row for row in store.instances.of_client(*client) if row["id"] == wanted), None)
+        if known and known["runtime"] != SERVER_RUNTIME:
+            return known  # its hooks were here first
+        if known and (server_has_gone(known, store.here) or not server_of(known)[0]):
+            taken = store.instances.rename_session(wanted, known["session_id"], name)
+            return store.instances.live(wanted) if taken else None
+        if store.instances.is_session(wanted):
+            return None
+    row = store.instances.register(
+        Registration(
+            os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here(),
+            label=os.environ.get("SWARM_MCP_LABEL", ""),
+            scope=os.environ.get("SWARM_MCP_SCOPE", ""),
+            file_root=os.environ.get("SWARM_MCP_FILE_ROOT", ""),
+            preassigned_id=wanted,
+            runtime=SERVER_RUNTIME,
+            session_id=name,
+            client=client,
+            lease_seconds=LEASE_SECONDS,
+        )
+    )
+    if row["id"] == wanted:
+        return row
+    store.instances.remove(row["id"])  # somebody took it between the look and now
+    return None
+
+
 class CallingSession:
     """The session behind one connection, looked up anew for each call: clients change it under us."""
 
@@ -111,8 +154,6 @@ class CallingSession:
 
     def join_preassigned(self, store: Store) -> None:
         """Take the reserved instance."""
-        from swarm_mcp.server.preassigned import register_preassigned
-
         register_preassigned(store, self.client, self._own_id)
 
     def renew(self, store: Store) -> None:

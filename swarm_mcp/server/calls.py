@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.calling_session import CallingSession
-from swarm_mcp.server.store_watcher import Pulse
+from swarm_mcp.server.store_watcher import StoreWatcher
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to
 from swarm_mcp.store import Store
 
@@ -29,7 +29,7 @@ class Calls:
     def __init__(self, session: CallingSession, tools: dict[str, Tool]):
         self.session = session
         self.tools = tools
-        self.pulse = Pulse()
+        self.watcher = StoreWatcher()
         self._workers = {kind: ThreadPoolExecutor(WORKERS, thread_name_prefix=kind) for kind in (READ, WRITE, WAIT)}
         self._receipts: set[Future] = set()
         self._own = threading.local()
@@ -46,7 +46,7 @@ class Calls:
         try:
             waiting = _waiting(tool, arguments)
             if waiting:
-                with self.pulse.listening():
+                with self.watcher.listening():
                     return await waiting(_Waiting(self, meta), arguments)
             return await self.run(lambda call: tool.call(call, arguments), meta, READ if tool.reads else WRITE)
         except SwarmError as error:
@@ -139,15 +139,15 @@ class _Waiting(WaitingCall):
     def __init__(self, calls: Calls, meta: dict):
         self._calls = calls
         self._meta = meta
-        self._beats = calls.pulse.beats
+        self._commits = calls.watcher.commits
 
     async def run(self, function):
         # Shielded: what a call has taken from the store must reach whoever asked, or be put back.
         return await asyncio.shield(self._calls.run(function, self._meta, WAIT))
 
     async def changed(self, seconds: float | None) -> bool:
-        found = await self._calls.pulse.after(self._beats, seconds)
-        self._beats = self._calls.pulse.beats
+        found = await self._calls.watcher.wait_beyond(self._commits, seconds)
+        self._commits = self._calls.watcher.commits
         return found
 
 

@@ -37,8 +37,8 @@ DAY = 86400
 KEPT_DAYS = 30  # without use
 
 
-class Opening:
-    """The record, and where a connection stands in it."""
+class HandshakeCache:
+    """The recorded answers, and how far one connection has come in its handshake."""
 
     def __init__(self):
         self._path = os.path.join(records_folder(), f"{PREFIX}{_fingerprint()}.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -11,13 +12,13 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 
 from swarm_mcp import __version__
-from swarm_mcp.server import prompts, resources
+from swarm_mcp.server import guidance, resources
 from swarm_mcp.server.calls import LONGEST_NAME, Calls, texts_of
-from swarm_mcp.server.handshake_cache import Opening
+from swarm_mcp.server.handshake_cache import HandshakeCache
+from swarm_mcp.server.open_requests import OpenRequests
+from swarm_mcp.server.stdio import MESSAGE_BYTES, Backlog, Incoming, Outgoing
 from swarm_mcp.server.subscriptions import Subscriptions
 from swarm_mcp.server.tool import Answer
-from swarm_mcp.server.traffic import Traffic
-from swarm_mcp.server.wire import MESSAGE_BYTES, Incoming, Outgoing, UnderWay
 
 INSTRUCTIONS = (
     "Coordination between coding sessions that share files. Your own writes to a file that another session has"
@@ -27,66 +28,67 @@ INSTRUCTIONS = (
 )
 
 
-def serve(calls: Calls, opening: Opening, incoming: Incoming, outgoing: Outgoing, answered: list[object]) -> None:
+def serve(
+    calls: Calls, handshakes: HandshakeCache, incoming: Incoming, outgoing: Outgoing, answered: list[object]
+) -> None:
     """Serve until the client closes its end. `answered` are ids of requests that it will only be shown again."""
-    asyncio.run(_serve(calls, opening, incoming, outgoing, answered))
+    asyncio.run(_serve(calls, handshakes, incoming, outgoing, answered))
 
 
-async def _serve(calls: Calls, opening, incoming, outgoing, answered) -> None:
+async def _serve(calls: Calls, handshakes, incoming, outgoing, answered) -> None:
     replies: set[asyncio.Task] = set()  # the event loop itself would let go of them half-done
 
     def reply(message: dict) -> None:
         task = asyncio.get_running_loop().create_task(outgoing.reply(message))
         replies.add(task)
-        under_way.add(MESSAGE_BYTES)
+        backlog.add(MESSAGE_BYTES)
         task.add_done_callback(replied)
 
     def replied(task: asyncio.Task) -> None:
         replies.discard(task)
-        under_way.add(-MESSAGE_BYTES)
+        backlog.add(-MESSAGE_BYTES)
 
     async def settled() -> None:
-        await traffic.settled()
+        await open_requests.settled()
         await asyncio.gather(*replies)
 
-    under_way = incoming.under_way = UnderWay()
-    waits = lambda request: _waits(request, calls)
-    traffic = Traffic(opening, answered, reply, waits, calls.sent, calls.lost, under_way)
-    incoming.admit, incoming.settled = traffic.admit, settled
-    outgoing.withheld, outgoing.sent = traffic.withheld, traffic.sent
-    server = build(calls, traffic)
+    backlog = incoming.backlog = Backlog()
+    open_requests = OpenRequests(handshakes, answered, reply, partial(_waits, calls), calls.sent, calls.lost, backlog)
+    incoming.admit, incoming.settled = open_requests.admit, settled
+    outgoing.withheld, outgoing.sent = open_requests.withheld, open_requests.sent
+    server = build(calls, open_requests)
     async with stdio_server(incoming, outgoing) as (reading, writing):
-        await server.run(reading, _Weighed(writing, under_way), server.create_initialization_options())
+        await server.run(reading, _MeasuredStream(writing, backlog), server.create_initialization_options())
 
 
-class _Weighed:
+class _MeasuredStream:
     """The SDK's stream of messages for the client: of those that wait for others to be written, the size is noted."""
 
-    def __init__(self, stream, under_way: UnderWay):
-        self._stream, self._under_way = stream, under_way
+    def __init__(self, stream, backlog: Backlog):
+        self._stream, self._backlog = stream, backlog
         self._waiting = 0
 
     async def send(self, item) -> None:
         size = len(item.message.model_dump_json(by_alias=True, exclude_unset=True)) if self._waiting else 0
         self._waiting += 1
-        self._under_way.add(size)
+        self._backlog.add(size)
         try:
             await self._stream.send(item)
         finally:
             self._waiting -= 1
-            self._under_way.add(-size)
+            self._backlog.add(-size)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    async def __aenter__(self) -> _Weighed:
+    async def __aenter__(self) -> _MeasuredStream:
         return self
 
     async def __aexit__(self, *_exception) -> None:
         await self.aclose()
 
 
-def _waits(request: types.JSONRPCRequest, calls: Calls) -> bool:
+def _waits(calls: Calls, request: types.JSONRPCRequest) -> bool:
     """Whether a request is answered only when something happens."""
     params = request.params or {}
     name, arguments = params.get("name"), params.get("arguments")
@@ -95,8 +97,8 @@ def _waits(request: types.JSONRPCRequest, calls: Calls) -> bool:
     )
 
 
-def build(calls: Calls, traffic: Traffic) -> Server:
-    """The server. `traffic` is told of answers whose delivery matters."""
+def build(calls: Calls, open_requests: OpenRequests) -> Server:
+    """The server. `open_requests` is told of answers whose delivery matters."""
     bus = InMemorySubscriptionBus()
     subscriptions = Subscriptions(calls, bus)
     listed = [types.Tool.model_validate(tool.described()) for tool in calls.tools.values() if not tool.hidden]
@@ -109,7 +111,7 @@ def build(calls: Calls, traffic: Traffic) -> Server:
             known = ", ".join(calls.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:LONGEST_NAME]!r}; there are {known}")
         answer = await calls.use(params.name, params.arguments or {}, dict(ctx.meta or {}))
-        traffic.expect(ctx.request_id, answer)
+        open_requests.expect(ctx.request_id, answer)
         return _result(answer)
 
     async def list_resources(ctx, params):
@@ -147,11 +149,11 @@ def build(calls: Calls, traffic: Traffic) -> Server:
             return await listen(ctx, params)
 
     async def list_prompts(ctx, params):
-        listed = [types.Prompt(name=p.name, title=p.title, description=p.description) for p in prompts.PROMPTS]
+        listed = [types.Prompt(name=p.name, title=p.title, description=p.description) for p in guidance.PROMPTS]
         return types.ListPromptsResult(prompts=listed)
 
     async def get_prompt(ctx, params):
-        prompt = next((prompt for prompt in prompts.PROMPTS if prompt.name == params.name), None)
+        prompt = next((prompt for prompt in guidance.PROMPTS if prompt.name == params.name), None)
         if prompt is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:LONGEST_NAME]!r}")
         content = types.TextContent(type="text", text=prompt.text)

@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from swarm_hook_core.state import store_path
 
 
-class Pulse:
+class StoreWatcher:
     """Counts the commits that other processes, and this one, make. It watches only while somebody listens."""
 
     def __init__(self):
-        self.beats = 0
+        self.commits = 0
         self._listeners = 0
-        self._beat = asyncio.Event()
+        self._next_commit = asyncio.Event()
         self._changes = None
 
     @contextmanager
     def listening(self):
-        """Have `beats` counted meanwhile. What is committed before this is entered does not count."""
+        """Count `commits` meanwhile. What is committed before this is entered does not count."""
         self._listeners += 1
         if self._changes is None:
             self._start()
@@ -32,15 +32,15 @@ class Pulse:
                 self._changes.stop()
                 self._changes = None
 
-    async def after(self, beats: int, seconds: float | None) -> bool:
-        """Wait until there are more than `beats`; False when `seconds` have passed first."""
+    async def wait_beyond(self, commits: int, seconds: float | None) -> bool:
+        """Wait until there are more than `commits`; False when `seconds` have passed first."""
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        while self.beats <= beats:
+        while self.commits <= commits:
             left = None if deadline is None else deadline - asyncio.get_running_loop().time()
             if left is not None and left <= 0:
                 return False
             try:
-                await asyncio.wait_for(self._beat.wait(), left)
+                await asyncio.wait_for(self._next_commit.wait(), left)
             except asyncio.TimeoutError:
                 return False
         return True
@@ -62,6 +62,6 @@ class Pulse:
         threading.Thread(target=watch, daemon=True).start()
 
     def _count(self) -> None:
-        self.beats += 1
-        beat, self._beat = self._beat, asyncio.Event()
-        beat.set()
+        self.commits += 1
+        news, self._next_commit = self._next_commit, asyncio.Event()
+        news.set()

@@ -77,15 +77,15 @@ class Subscriptions:
 
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
-        with self._calls.pulse.listening():
+        with self._calls.watcher.listening():
             while True:
-                beats, looked = self._calls.pulse.beats, loop.time()
+                commits, looked = self._calls.watcher.commits, loop.time()
                 for uri in {*self._sessions, *self._published} & self._seen.keys():
                     state = await self._state(uri)
                     if state not in ("", self._seen.get(uri, state)):
                         self._seen[uri] = state
                         await self._tell(uri)
-                await self._calls.pulse.after(beats, None)
+                await self._calls.watcher.wait_beyond(commits, None)
                 await asyncio.sleep(max(0.0, looked + PACE_SECONDS - loop.time()))
 
     async def _state(self, uri: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_mcp.server.checks import TOOL, Check
 from swarm_mcp.server.tool import Answer, Tool, text
+from swarm_mcp.server.write_check import TOOL, Check
 
 
 def _check(_call, arguments: dict) -> Answer:

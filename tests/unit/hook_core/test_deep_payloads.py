@@ -19,7 +19,7 @@ from swarm_hook_core.call import ToolCall, tool_call
 from swarm_hook_core.deep_json import shallow
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
 from swarm_hook_core.watching.records import call_key
-from swarm_mcp.server.checks import Check
+from swarm_mcp.server.write_check import Check
 
 DEPTHS = (LEVELS + 1, 450, 990, 1200, 100_000)  # too deep for what follows, for Python's parser, for any
 SECONDS_PER_MEGABYTE = 3  # of processor time, at the worst; 0.01 to 0.3 where nothing else runs

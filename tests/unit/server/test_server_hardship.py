@@ -19,7 +19,7 @@ from support.serving import ABOUT, Server
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.server import handshake_cache
-from swarm_mcp.server.client_end import ClientEnd
+from swarm_mcp.server.stdio import ClientProcess
 
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -566,14 +566,14 @@ def test_the_end_of_a_process_is_noticed(told: bool, monkeypatch: pytest.MonkeyP
         monkeypatch.delattr(os, "pidfd_open", raising=False)
         monkeypatch.delattr(select, "kqueue", raising=False)
     with Sleeper() as client:
-        end = ClientEnd(*client.identity)
+        end = ClientProcess(*client.identity)
         begun = time.monotonic()
-        assert end.wait(0.2) is False
+        assert end.wait_for_end(0.2) is False
         assert 0.15 < time.monotonic() - begun < time_limit(0.5)
         threading.Timer(0.3, client.process.kill).start()
         begun = time.monotonic()
-        assert end.wait(60) is True
+        assert end.wait_for_end(60) is True
         assert time.monotonic() - begun < (0.8 if told else 2.5)
-    assert ClientEnd(*client.identity).wait(60) is True, "it had gone before anybody looked"
-    assert ClientEnd(os.getpid(), "another start").wait(60) is True, "another process has its number"
-    assert ClientEnd(0, "").wait(0.05) is False
+    assert ClientProcess(*client.identity).wait_for_end(60) is True, "it had gone before anybody looked"
+    assert ClientProcess(os.getpid(), "another start").wait_for_end(60) is True, "another process has its number"
+    assert ClientProcess(0, "").wait_for_end(0.05) is False

@@ -10,8 +10,8 @@ from support.fixtures import Ground, Sleeper
 from support.toolbox import TOOLS, Hands
 
 from swarm_hook_core.process import start_time
+from swarm_mcp.server.calling_session import register_preassigned
 from swarm_mcp.server.guidance import ROLES
-from swarm_mcp.server.preassigned import register_preassigned
 
 ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
 PEER = [
@@ -280,7 +280,7 @@ def test_one_of_sixteen_servers_gets_the_reserved_instance(ground: Ground, reser
     ground.store().close()
     body = """
 from swarm_hook_core.process import start_time
-from swarm_mcp.server.preassigned import register_preassigned
+from swarm_mcp.server.calling_session import register_preassigned
 store = Store()
 gate()
 row = register_preassigned(store, (os.getpid(), start_time(os.getpid())))

@@ -14,10 +14,10 @@ from collections.abc import Callable
 import mcp_types as types
 
 from swarm_hook_core.json_text import loads_outer
-from swarm_mcp.server import checks
-from swarm_mcp.server.handshake_cache import Opening
+from swarm_mcp.server import write_check
+from swarm_mcp.server.handshake_cache import HandshakeCache
+from swarm_mcp.server.stdio import MESSAGE_BYTES, Backlog
 from swarm_mcp.server.tool import Answer
-from swarm_mcp.server.wire import MESSAGE_BYTES, UnderWay
 
 HALF_CHARACTER = "the request holds text that is not valid UTF-8"
 NO_MESSAGE = "this is no JSON-RPC 2.0 message"
@@ -25,29 +25,29 @@ TOO_DEEP = "the request nests too deeply to be read"
 NO_ID = "the id of a request is text or a whole number"
 
 
-class Traffic:
+class OpenRequests:
     """The requests of one connection, from `admit` to `sent` or `cancelled`.
 
     `refuse(response)` writes one of our own; `waits(request)` says that a request may stay unanswered
     as long as it likes; `delivered(answer)` and `lost(answer)` are told what became of an answer that
-    was announced by `expect`. `under_way` is told what requests take.
+    was announced by `expect`. `backlog` counts what requests take.
     """
 
     def __init__(
         self,
-        opening: Opening,
+        handshakes: HandshakeCache,
         answered: list[object],
         refuse: Callable[[dict], None],
         waits: Callable[[types.JSONRPCRequest], bool],
         delivered: Callable[[Answer], None],
         lost: Callable[[Answer], None],
-        under_way: UnderWay,
+        backlog: Backlog,
     ):
-        self._opening = opening
+        self._handshakes = handshakes
         self._withheld = [_key(number) for number in answered]
         self._refuse, self._waits = refuse, waits
         self._delivered, self._lost = delivered, lost
-        self._under_way = under_way
+        self._backlog = backlog
         self._asked: dict[str, list[tuple[types.JSONRPCRequest, int]]] = {}  # with the bytes that it takes
         self._expected: dict[str, list[Answer]] = {}
         self._waiting: set[str] = set()
@@ -81,7 +81,7 @@ class Traffic:
             waits = self._waits(message)
             size = 0 if waits else len(line) + MESSAGE_BYTES  # those that wait must not keep others from being read
             self._asked.setdefault(key, []).append((message, size))
-            self._under_way.add(size)
+            self._backlog.add(size)
             if waits:
                 self._waiting.add(key)
         elif isinstance(message, types.JSONRPCNotification):
@@ -120,7 +120,7 @@ class Traffic:
             if not expected:
                 del self._expected[key]
         if request is not None and key not in self._ambiguous and isinstance(message.get("result"), dict):
-            self._opening.learn(request.model_dump(exclude_unset=True), message["result"])
+            self._handshakes.learn(request.model_dump(exclude_unset=True), message["result"])
 
     def cancelled(self, request_id: object) -> None:
         """The client does not want the answer any more. One that is on its way will be ignored."""
@@ -141,7 +141,7 @@ class Traffic:
         if not asked:
             return None
         request, size = asked.pop(0)
-        self._under_way.add(-size)
+        self._backlog.add(-size)
         if not asked:
             del self._asked[key]
             self._waiting.discard(key)
@@ -172,7 +172,7 @@ def _cut(line: str, whole: bool = False) -> str:
 def _is_check(line: str) -> bool:
     """Whether a request asks for the check of a write, which looks at the outer levels only."""
     message = _parsed(line)
-    return message["method"] == "tools/call" and (message.get("params") or {}).get("name") == checks.TOOL
+    return message["method"] == "tools/call" and (message.get("params") or {}).get("name") == write_check.TOOL
 
 
 def _refusal(line: str) -> dict:

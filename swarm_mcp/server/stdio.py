@@ -1,7 +1,7 @@
-"""The client's end of things: lines in, lines out.
+"""The client's end of things: lines in, lines out, and the end of its process.
 
-The first lines are read by the opening, blocking; the SDK takes over from wherever that stopped.
-Until then nothing here loads asyncio, which takes 30 ms.
+The first lines are read blocking, and answered from the cache of handshakes; the SDK takes over from wherever that
+stopped. Until then nothing here loads asyncio, which takes 30 ms.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 
+from swarm_hook_core.process import gone, host_id, start_time
+
 CHUNK = 65536
 # What a pipe takes at once wherever it takes anything.
 SHORT = getattr(select, "PIPE_BUF", 512)
-MOST_UNDER_WAY = 4 * 1024 * 1024  # bytes; above, no more requests are read
-MESSAGE_BYTES = 2048  # what a message that is under way takes, beside its own text
-LOOK_SECONDS = 0.2  # between two looks whether the client has gone, while nothing is read
+LONGEST_BACKLOG = 4 * 1024 * 1024  # bytes; above, no more requests are read
+MESSAGE_BYTES = 2048  # what a message in the backlog takes, beside its own text
+LOOK_SECONDS = 0.2  # between two looks whether the client has left, while nothing is read
+PROCESS_LOOK_SECONDS = 1.0  # between two looks at its process, where the system does not tell
 
 
-class UnderWay:
-    """How many bytes of requests, and of answers that nobody has read, are in this process."""
+class Backlog:
+    """How many bytes of requests that are not answered, and of answers that nobody has read, are in this process."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -32,14 +35,14 @@ class UnderWay:
     def add(self, size: int) -> None:
         """So many more; of a negative `size` less."""
         self.size += size
-        if self._less is not None and self.size <= MOST_UNDER_WAY:
+        if self._less is not None and self.size <= LONGEST_BACKLOG:
             self._less.set()
 
     async def lessen(self, client_left: Callable[[], bool]) -> bool:
         """True once they are few enough for more, False where the client has left before."""
         import asyncio
 
-        while self.size > MOST_UNDER_WAY:
+        while self.size > LONGEST_BACKLOG:
             if client_left():
                 return False
             self._less = asyncio.Event()
@@ -54,7 +57,7 @@ class Incoming:
 
     Bytes that are not UTF-8 come as lone surrogates, so that nothing passes for a text it is not.
     `ended` is called once, when there is no more to read; `admit` says which messages a line
-    stands for; ``async for`` ends when `settled` has. While much is `under_way` nothing more is read.
+    stands for; ``async for`` ends when `settled` has. While there is much `backlog` nothing more is read.
     """
 
     def __init__(self, descriptor: int):
@@ -67,7 +70,7 @@ class Incoming:
         self.ended: Callable[[], None] = lambda: None
         self.admit: Callable[[str], Iterable[str]] = lambda line: (line,)
         self.settled: Callable[[], Awaitable[None]] | None = None
-        self.under_way = UnderWay()
+        self.backlog = Backlog()
 
     def read_line(self) -> str:
         """The next line, blocking; empty at the end."""
@@ -100,8 +103,8 @@ class Incoming:
         return self._admitted.popleft()
 
     async def _room(self) -> None:
-        if not await self.under_way.lessen(self._client_left):
-            self._end()  # soon, unless somebody reads what is under way
+        if not await self.backlog.lessen(self._client_left):
+            self._end()  # soon, unless somebody reads what is there
 
     def _end(self) -> None:
         if not self._told:
@@ -154,7 +157,7 @@ class Outgoing:
     """Lines to a file descriptor, whole and in order, from the opening and from the SDK.
 
     What a client does not read waits in a thread: it must not keep us from reading what the client
-    writes (``UnderWay`` sees to it that this does not become too much). `withheld` says of a message that
+    writes (``Backlog`` sees to it that this does not become too much). `withheld` says of a message that
     it is not for the client; `sent` is told of every other once it has been handed over; `lost` is called
     where nobody reads any more.
     """
@@ -218,6 +221,62 @@ class Outgoing:
             raise
 
 
+class ClientProcess:
+    """The client's process `pid`, started at `started`; pid 0 for a client that is not known.
+
+    Its end is watched for: a client that was killed may leave our input open in a sibling of ours.
+    """
+
+    def __init__(self, pid: int, started: str):
+        self._pid, self._started, self._here = pid, started, host_id()
+        self._handle = self._queue = None
+        if pid:
+            try:
+                self._watch()
+            except OSError:
+                pass  # the system cannot tell, or it is gone already: looking will show
+
+    def wait_for_end(self, seconds: float) -> bool:
+        """Wait until the client has gone, for at most `seconds`; whether it has."""
+        if not self._pid:
+            time.sleep(seconds)
+            return False
+        end = time.monotonic() + seconds
+        while not gone(self._here, self._pid, self._started, self._here):
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            self._pause(left)
+        return True
+
+    def _watch(self) -> None:
+        if hasattr(os, "pidfd_open"):
+            self._handle = os.pidfd_open(self._pid)
+        elif hasattr(select, "kqueue"):
+            queue = select.kqueue()
+            event = select.kevent(
+                self._pid, filter=select.KQ_FILTER_PROC, flags=select.KQ_EV_ADD, fflags=select.KQ_NOTE_EXIT
+            )
+            queue.control([event], 0)
+            self._queue = queue
+        if start_time(self._pid) != self._started:
+            self._handle = self._queue = None  # another process of that number by now
+
+    def _pause(self, seconds: float) -> None:
+        """Wait for the news, or for `seconds`. The news keeps coming once it has come: what follows is a look."""
+        if self._handle is not None:
+            poll = select.poll()
+            poll.register(self._handle, select.POLLIN)
+            told = poll.poll(seconds * 1000)
+        elif self._queue is not None:
+            told = self._queue.control(None, 1, seconds)
+        else:
+            told = ()
+            time.sleep(min(seconds, PROCESS_LOOK_SECONDS))
+        if told:
+            time.sleep(0.05)  # between this and the look it may have to become a zombie first
+
+
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, CHUNK)
@@ -244,6 +303,6 @@ def claim_streams() -> tuple[Incoming, Outgoing]:
     os.close(null)
     os.dup2(2, 1)
     if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)
+        sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stderr
     return Incoming(wire_in), Outgoing(wire_out)
