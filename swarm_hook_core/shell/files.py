@@ -103,4 +103,4 @@ class Files:
         effects, inside = self.effects, folder + "/"
         removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
         removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]
-        return False
+        return any(one and (inside.startswith(one.rstrip("/") + "/")) for one in removed)
