@@ -322,14 +322,6 @@ NODE = [
         "  s = s.replace(/['\"]a/g, 'b')\n  fs.writeFileSync(f, s + 'x')\n}"
     ),
     (
-        "const edit = (p, a, b) => { const s = fs.readFileSync(p, 'utf8'); fs.writeFileSync(p, "
-        "s.replace(a, b)) }; edit('a.txt', /alpha/, 'A'); edit('b.txt', 'bravo', 'B')"
-    ),
-    (
-        "function save(name, text) {\n  fs.writeFileSync(name, text)\n}\n"
-        "save('one.txt', 'a, b'); save('two.txt', \"it's\")"
-    ),
-    (
         "fs.renameSync('a.txt', 'z.txt'); fs.copyFileSync('b.txt', 'bb.txt'); fs.mkdirSync('made/deep', "
         "{recursive: true})"
     ),
@@ -341,7 +333,6 @@ NODE = [
     "fs.writeFileSync(process.argv[1], 'x')",
     "process.chdir('docs'); fs.writeFileSync('a.md', 'x')",
     "fs.truncateSync('a.txt'); fs.symlinkSync('a.txt', 'l'); fs.cpSync('src', 'src3', {recursive: true})",
-    "for (const [p, s] of Object.entries({'n1.txt': 'a', 'n2.txt': 'b'})) { fs.writeFileSync(p, s) }",
     "const p = require('path').resolve('docs', 'a.md'); fs.writeFileSync(p, 'x')",
     (
         "fs.writeFileSync('./src/app.py', fs.readFileSync('./src/app.py', 'utf8').split('\\n').map(l => "
@@ -363,6 +354,16 @@ NODE_READS = [
 ]
 
 NODE_COMPUTED = [
+    # Parameters of functions are not followed, nor are maps.
+    (
+        "const edit = (p, a, b) => { const s = fs.readFileSync(p, 'utf8'); fs.writeFileSync(p, "
+        "s.replace(a, b)) }; edit('a.txt', /alpha/, 'A'); edit('b.txt', 'bravo', 'B')"
+    ),
+    (
+        "function save(name, text) {\n  fs.writeFileSync(name, text)\n}\n"
+        "save('one.txt', 'a, b'); save('two.txt', \"it's\")"
+    ),
+    "for (const [p, s] of Object.entries({'n1.txt': 'a', 'n2.txt': 'b'})) { fs.writeFileSync(p, s) }",
     "fs.writeFileSync(`log-${Date.now()}.txt`, 'x')",
     "for (const f of fs.readdirSync('docs')) { if (f.endsWith('.md')) fs.appendFileSync('docs/' + f, 'x') }",
 ]
@@ -407,6 +408,9 @@ RUBY = [
         "File.rename 'a.txt', 'z.txt'; Dir.mkdir 'made'; File.open(File.join('docs', 'n.md'), 'a') do |f|\n"
         "  f << 'x'\nend"
     ),
+]
+
+RUBY_COMPUTED = [
     "def edit(path, text)\n  File.write(path, text)\nend\nedit('one.txt', 'a')\nedit('two.txt', 'b')",
 ]
 

@@ -1,7 +1,5 @@
 """What code does to files, told to the shell reader's call that runs the code."""
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.shell.call import Call

@@ -10,8 +10,6 @@ for any of them. If that writes, each locked file is asked about later: the whol
 file in place of the others, reading what it reads, so that ``if "x" in text`` has its answer (`_Replay`).
 """
 
-from __future__ import annotations
-
 import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re``
 import os
 import time
@@ -212,7 +210,7 @@ class Code:
         self.file = file
         self.only = only
         self.names = Names({"__name__": "__main__", **({"__file__": file} if file else {})})
-        self.printed: list | None = []
+        self.printed: list = []
         self.given = (list(argv) if isinstance(argv, list) else argv, stdin, effects.folder)  # for replays
         self.star_modules: list = []
         self.depth = 0

@@ -98,7 +98,7 @@ def _node(call) -> None:
 
 
 def _scan(call, language: str, code: str, argv) -> None:
-    _module(call, "programs.scripts.code").scan(call, language, code, argv)
+    _module(call, "inline.scanner").scan(call, language, code, argv)
 
 
 def _script_or_input(call, rest, language: str) -> None:

@@ -8,7 +8,8 @@ _TAKING = "eEIF"  # -F is attached in truth, but a lone one takes the next word 
 _WRITES = (
     *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
     *("spew", "write", "link", "chmod", "utime", "eval", "require", "do ", "store", "rmtree", "make_path", "File::"),
-    *("IO::", "Path::", "tie", "dbmopen", "syscall", "->append", "edit_file", "print {", "use "),
+    *("IO::", "Path::", "tie", "dbmopen", "syscall", "->append", "edit", "print {", "use "),
+    *("append_file", "chown", "mkpath", "mv", "cp", "remove_tree", "fcopy", "dircopy"),
 )
 
 
@@ -28,9 +29,9 @@ def _perl(call) -> None:
     if any("$^I" in code for code in codes):
         call.guess("Perl code that edits in place")
     if UNKNOWN in codes or any(word in code for code in codes for word in _WRITES):
-        from swarm_hook_core.shell.programs.scripts.code import perl_code
+        from swarm_hook_core.shell.inline.scanner import scan
 
-        perl_code(call, "\n".join(codes), operands)
+        scan(call, "perl", "\n".join(codes), operands)
     if suffix is not None:
         for word in operands:
             call.write(word)

@@ -32,7 +32,7 @@ LISTS = {
     "python": (cases.PYTHON, cases.PYTHON_READS, cases.PYTHON_COMPUTED),
     "node": (cases.NODE, cases.NODE_READS, cases.NODE_COMPUTED),
     "perl": (cases.PERL, cases.PERL_READS, []),
-    "ruby": (cases.RUBY, cases.RUBY_READS, []),
+    "ruby": (cases.RUBY, cases.RUBY_READS, cases.RUBY_COMPUTED),
     "php": (cases.PHP, cases.PHP_READS, []),
     "lua": (cases.LUA, cases.LUA_READS, []),
     "command": (cases.COMMANDS, cases.COMMAND_READS, []),

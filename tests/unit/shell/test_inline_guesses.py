@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from swarm_hook_core.shell import effects_of
+from swarm_hook_core.shell.inline.languages import LANGUAGES
 from swarm_hook_core.shell.inline.python_library import METHODS, WRITERS
 
 NOT_KNOWN = "import random, functools, threading, asyncio\nx = random.choice(open('names').read().split())\n"
@@ -100,3 +101,30 @@ def test_a_writer_of_an_unknown_path_is_never_silent(dress, tmp_path) -> None:
 @pytest.mark.parametrize("code", HIDDEN)
 def test_a_writer_by_another_name_is_never_silent(code, tmp_path) -> None:
     assert _says_something(code, tmp_path)
+
+
+# How each language runs code, defines a function of parameters, calls one, and names a mode that writes.
+SCANNED = {
+    "javascript": (["node", "-e"], "import fs from 'fs'; export async function f(x) { await %s }", "%s(x, x, x)"),
+    "ruby": (["ruby", "-e"], "def f(x)\n  %s\nend", "%s(x, x, x)"),
+    "perl": (["perl", "-e"], "sub f { my ($x) = @_; %s; }", "%s($x, $x, $x)"),
+    "php": (["php", "-r"], "function f($x) { return %s; }", "%s($x, $x, $x)"),
+    "lua": (["lua", "-e"], "local function f(x) return %s end", "%s(x, x, x)"),
+}
+
+
+@pytest.mark.parametrize("language", SCANNED)
+def test_a_scanned_writer_of_an_unknown_path_is_never_silent(language, tmp_path) -> None:
+    how, within, called = SCANNED[language]
+    silent = []
+    for name, action in LANGUAGES[language].calls.items():
+        if action == "chdir":
+            continue
+        call = called % (f"x{name}" if name[0] == "." else f"$x{name}" if name[:2] == "->" else name)
+        if action == "open deno":
+            call = f"{name}(x, {{write: true}})"
+        for code in (call, within % call):
+            effects = effects_of(shlex.join([*how, code]), str(tmp_path), {})
+            if not (effects.guesses or effects.writes or effects.trees or effects.runs):
+                silent.append(code)
+    assert not silent

@@ -28,7 +28,7 @@ _BEFORE_REGEX = frozenset(
 
 
 class Token:
-    """`kind` of token and its `value`: the name, the sign, or for a text its parts: str, or a list of Tokens.
+    """The `kind` of token and its `value`: the name, the sign, or for a text its parts: str, or a list of Tokens.
 
     `shell`: a text in backquotes. `many`: a text that is a list of words (``qw``, ``%w``).
     """
@@ -41,16 +41,19 @@ class Token:
         self.shell = shell
         self.many = many
 
-    def __repr__(self):
-        return f"{self.kind}:{self.value!r}"
-
 
 class Language:
-    """How a language is written, and which of its calls do what (see ``scripts.code``).
+    """How a language is written, and which of its calls do what (see ``languages``).
 
     comments      (start, end) pairs; an end of a newline is kept
     raw, cooked   quotes of strings without and with escapes
     interpolated  quotes of those strings that expressions may stand in, and `holes`: how these are written
+    names         a pattern of names, dots and the like included; `joins`: the operators that put texts together
+    calls         name -> what calling it does
+    shell_quote   the quote of shell text; `own_quotes`: a pattern of quotes with delimiters of one's own
+    heredoc       a pattern that opens a here-document
+    has_regex     whether ``/x/`` is a regular expression
+    bare_calls    whether calls need no parentheses; `newline_ends`: whether a statement ends with its line
     """
 
     def __init__(self, name, comments, raw, cooked, interpolated, holes, names, joins, calls, **more):
@@ -67,8 +70,8 @@ class Language:
         self.has_regex = more.get("has_regex", False)
         self.bare_calls = more.get("bare_calls", False)
         self.newline_ends = more.get("newline_ends", False)
-        self.known = more.get("known", {})
         self.heredoc = re.compile(more["heredoc"]) if "heredoc" in more else None
+        self.own_quotes = re.compile(more["own_quotes"]) if "own_quotes" in more else None
 
 
 class TooLong(Exception):
@@ -280,8 +283,7 @@ def _special(code, at, language, found, depth) -> int:
         end = len(code) if end < 0 else end
         found.append(Token(TEXT, [code[at + 2 : end].removeprefix("\n")]))
         return end + 2
-    pattern = _OWN_QUOTES.get(language.name)
-    opening = re.compile(pattern).match(code, at) if pattern and letter in "qmstyr%" else None
+    opening = language.own_quotes.match(code, at) if language.own_quotes and letter in "qmstyr%" else None
     if opening is None or (found and found[-1].value in ("->", "{") and language.name == "perl"):
         return 0
     if letter == "%" and not _may_start(found, language):
@@ -308,12 +310,6 @@ def _special(code, at, language, found, depth) -> int:
     parts, past = _cooked(code, opening.end(), close, language, depth, delimiter if close != delimiter else "\0")
     found.append(Token(TEXT, parts, shell=kind in ("qx", "%x")))
     return past
-
-
-_OWN_QUOTES = {
-    "perl": r"(?P<kind>qw|qq|qx|qr|q|m|s|tr|y)(?P<open>\s*[(\[{<]|[/|!#~^'\"@])",
-    "ruby": r"(?P<kind>%w|%i|%q|%Q|%x|%r|%)(?P<open>[(\[{<|!])",
-}
 
 
 def _delimited(code, at, delimiter, close):

@@ -1,0 +1,214 @@
+"""JavaScript, Ruby, Perl, PHP and Lua as the scanner reads them: how each is written, and which of its calls write.
+
+The tables say for an action the calls that do it; N is the place of the argument that it is about:
+
+    write N     argument N is written              writes N    it and all after it, lists too
+    tree N      argument N and all under it        trees N     it and all after it, lists too
+    make N      argument N becomes a folder        makes N     it and all after it, lists too
+    move        argument 0 becomes argument 1      copy        argument 1, or argument 0's name in it, is written
+    move into   the same, or goes into it          copy tree   the same with all that is in argument 0
+    open        argument 0 is written if the mode in argument 1 says so; `open perl`, `open deno`: in their way
+    shell       argument 0 is shell text (more arguments: words)
+    words       argument 0 is a program, argument 1 a list of its arguments
+    chdir       what follows runs in the folder of argument 0
+    code        other code is run
+    path        a path is written that the call does not name
+"""
+
+from swarm_hook_core.shell.inline.tokens import Language
+
+
+def _calls(table: dict, prefix: str = "", suffix: str = "") -> dict:
+    return {f"{prefix}{name}{suffix}": action for action, names in table.items() for name in names.split()}
+
+
+_NODE_FILES = {
+    "write 0": "writeFile appendFile createWriteStream unlink truncate chmod lchmod chown lchown utimes lutimes"
+    " writeJson writeJSON outputFile outputJson outputJSON ensureFile",
+    "write 1": "copyFile symlink link",
+    "tree 0": "rm rmdir emptyDir remove",
+    "make 0": "mkdir mkdtemp ensureDir mkdirp mkdirs",
+    "move": "rename move",
+    "copy tree": "cp copy",
+    "open": "open",
+}
+_NODE_COMMANDS = {"shell": "exec execSync", "words": "execFile execFileSync spawn spawnSync", "code": "fork"}
+# module -> what its functions do, by the names that ``require`` and ``import`` give them
+NODE_MODULES = {
+    "fs": {**_calls(_NODE_FILES), **_calls(_NODE_FILES, suffix="Sync")},
+    "child_process": _calls(_NODE_COMMANDS),
+}
+_DENO = {
+    "write 0": "writeTextFile writeFile truncate create chmod chown utime",
+    "write 1": "copyFile symlink link",
+    "tree 0": "remove",
+    "make 0": "mkdir",
+    "move": "rename",
+    "open deno": "open",
+}
+_WITHOUT_MODULE = {  # names that nothing else has, whatever they are called on
+    "write 0": "writeFile appendFile createWriteStream",
+    "write 1": "copyFile",
+    "shell": "execSync",
+    "words": "spawnSync execFileSync",
+}
+JAVASCRIPT = Language(
+    "javascript",
+    comments=(("//", "\n"), ("/*", "*/")),
+    raw="",
+    cooked="'\"`",
+    interpolated="`",
+    holes=("${",),
+    names=r"\.?#?[A-Za-z_$][\w$]*(?:(?:\?\.|\.)[A-Za-z_$#][\w$]*)*",
+    joins=("+",),
+    calls={
+        **_calls(_WITHOUT_MODULE, "."),
+        **_calls(_NODE_FILES, ".", "Sync"),
+        **_calls(_DENO, "Deno."),
+        **_calls(_DENO, "Deno.", "Sync"),
+        "Bun.write": "write 0",
+        "process.chdir": "chdir",
+        "eval": "code",
+        "Function": "code",
+    },
+    has_regex=True,
+    newline_ends=True,
+)
+
+_RUBY_FILE = {
+    "write 0": "write binwrite truncate mkfifo",
+    "write 1": "symlink link",
+    "writes 0": "delete unlink",
+    "writes 1": "chmod lchmod",
+    "writes 2": "chown lchown utime",
+    "move": "rename",
+    "open": "open new",
+}
+_RUBY_FILE_UTILS = {
+    "write 0": "remove_file",
+    "write 1": "copy_file chmod",
+    "write 2": "chown",
+    "writes 0": "rm rm_f remove safe_unlink touch",
+    "tree 0": "remove_dir remove_entry remove_entry_secure rmtree",
+    "tree 1": "chmod_R",
+    "tree 2": "chown_R",
+    "trees 0": "rm_r rm_rf rmdir",
+    "makes 0": "mkdir mkdir_p makedirs mkpath",
+    "move into": "mv move",
+    "copy": "cp copy install ln ln_s ln_sf link symlink",
+    "copy tree": "cp_r copy_entry",
+    "chdir": "cd chdir",
+}
+RUBY = Language(
+    "ruby",
+    comments=(("#", "\n"), ("\n=begin", "\n=end")),
+    raw="'",
+    cooked='"`',
+    interpolated='"`',
+    holes=("#{",),
+    names=r"(?:\.|&\.|@@?|\$|::)?[A-Za-z_]\w*[?!]?(?:(?:\.|&\.|::)[A-Za-z_]\w*[?!]?)*",
+    joins=("+",),
+    calls={
+        **_calls(_RUBY_FILE, "File."),
+        **_calls({"write 0": "write binwrite"}, "IO."),
+        **_calls(_RUBY_FILE_UTILS, "FileUtils."),
+        **_calls({"make 0": "mkdir", "write 0": "rmdir delete unlink", "chdir": "chdir"}, "Dir."),
+        **_calls({"open": "open Kernel.open .reopen", "shell": "system exec spawn IO.popen Process.spawn"}),
+        **_calls({"shell": "capture2 capture2e capture3 popen2 popen2e popen3 pipeline"}, "Open3."),
+        **_calls({"code": "eval load require_relative instance_eval class_eval"}),
+    },
+    shell_quote="`",
+    has_regex=True,
+    bare_calls=True,
+    newline_ends=True,
+    own_quotes=r"(?P<kind>%w|%i|%q|%Q|%x|%r|%)(?P<open>[(\[{<|!])",
+    heredoc=r"<<[~-]?(?P<q>['\"`]?)(?P<word>[A-Z_a-z]\w*)(?P=q)",
+)
+# Methods of a ``Pathname`` that write: nobody follows what the path is.
+PATHNAME_METHODS = frozenset(
+    "write binwrite delete unlink rmtree rename truncate make_link make_symlink mkpath mkdir rmdir chmod touch".split()
+)
+
+_PERL_FILES = {
+    "write 0": "truncate write_file append_file edit_file overwrite_file",
+    "write 1": "symlink link store nstore lock_store sysopen",
+    "writes 0": "unlink rmdir",
+    "writes 1": "chmod",
+    "writes 2": "chown utime",
+    "make 0": "mkdir",
+    "makes 0": "make_path mkpath File::Path::make_path File::Path::mkpath",
+    "trees 0": "remove_tree rmtree File::Path::remove_tree File::Path::rmtree",
+    "move": "rename",
+    "move into": "move mv File::Copy::move File::Copy::mv",
+    "copy": "copy cp File::Copy::copy File::Copy::cp",
+    "open perl": "open",
+    "path": "->spew ->spew_utf8 ->spew_raw ->append ->append_utf8 ->edit ->edit_lines dbmopen tie",
+    "shell": "system exec",
+    "chdir": "chdir",
+    "code": "require do",
+}
+PERL = Language(
+    "perl",
+    comments=(("#", "\n"), ("\n=pod", "\n=cut"), ("\n=head", "\n=cut")),
+    raw="'",
+    cooked='"`',
+    interpolated='"`',
+    holes=("$name",),
+    names=r"(?:[$@%&]#?\$*)?[A-Za-z_]\w*(?:(?:::|')[A-Za-z_]\w*)*|[$@]_|\$\d|->[A-Za-z_]\w*",
+    joins=(".",),
+    calls=_calls(_PERL_FILES),
+    shell_quote="`",
+    has_regex=True,
+    bare_calls=True,
+    own_quotes=r"(?P<kind>qw|qq|qx|qr|q|m|s|tr|y)(?P<open>\s*[(\[{<]|[/|!#~^'\"@])",
+    heredoc=r"<<~?(?P<q>['\"]?)(?P<word>[A-Z_a-z]\w*)(?P=q)",
+)
+
+_PHP_FILES = {
+    "write 0": "file_put_contents unlink rmdir touch chmod chown chgrp lchown lchgrp",
+    "write 1": "copy symlink link move_uploaded_file imagepng imagejpeg imagegif imagewebp",
+    "make 0": "mkdir",
+    "move": "rename",
+    "open": "fopen gzopen bzopen SplFileObject dba_open",
+    "shell": "system exec shell_exec passthru popen proc_open pcntl_exec",
+    "chdir": "chdir",
+    "code": "eval include include_once require require_once",
+}
+PHP = Language(
+    "php",
+    comments=(("//", "\n"), ("#", "\n"), ("/*", "*/")),
+    raw="'",
+    cooked='"`',
+    interpolated='"`',
+    holes=("{$", "${", "$name"),
+    names=r"\$?\\?[A-Za-z_][\w\\]*(?:::\$?[A-Za-z_]\w*)*",
+    joins=(".",),
+    calls=_calls(_PHP_FILES),
+    shell_quote="`",
+    heredoc=r"<<<[ \t]*(?P<q>['\"]?)(?P<word>[A-Z_a-z]\w*)(?P=q)",
+)
+
+_LUA_FILES = {
+    "write 0": "io.output os.remove lfs.rmdir lfs.touch",
+    "write 1": "lfs.link",
+    "make 0": "lfs.mkdir",
+    "move": "os.rename",
+    "open": "io.open",
+    "shell": "os.execute io.popen",
+    "chdir": "lfs.chdir",
+    "code": "dofile loadfile load loadstring",
+}
+LUA = Language(
+    "lua",
+    comments=(("--[[", "]]"), ("--", "\n")),
+    raw="",
+    cooked="'\"",
+    interpolated="",
+    holes=(),
+    names=r"[:.]?[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)*",
+    joins=("..",),
+    calls=_calls(_LUA_FILES),
+    newline_ends=True,
+)
+
+LANGUAGES = {"javascript": JAVASCRIPT, "ruby": RUBY, "perl": PERL, "php": PHP, "lua": LUA}
