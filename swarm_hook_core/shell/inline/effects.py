@@ -101,11 +101,11 @@ class CodeEffects:
             return target
         return os.path.join(target, os.path.basename(source.rstrip("/")) if is_known(source) else UNKNOWN)
 
-    def run(self, words: list, stdin=None, folder: "str | None" = None):
+    def run(self, words: list, stdin=None, folder=None):
         """Run a command: its output as a text, or None where that is not known. `stdin`: the text it reads."""
         return self._output(lambda call, given: call.run(words, given), stdin, folder)
 
-    def script(self, text: str, stdin=None, folder: "str | None" = None):
+    def script(self, text: str, stdin=None, folder=None):
         """Run shell text; otherwise as `run`."""
         return self._output(lambda call, given: call.script(text, (), given), stdin, folder)
 
@@ -129,7 +129,7 @@ class CodeEffects:
         """Whether it is known what `path` means: one file, or files that the disk will tell."""
         return absolute(self.folder, path) is not None or self._here().found(path) is not None
 
-    def _here(self, folder: "str | None" = None) -> Call:
+    def _here(self, folder=None) -> Call:
         """The call, in `folder`, or in the one that the code has moved to."""
         where = self.folder if folder is None else absolute(self.folder, folder)
         call = self.call

@@ -63,7 +63,7 @@ class Exit(Exception):
     """The code ends here."""
 
 
-def follow(call, source: str, argv: list, stdin: str | None = None, file: str | None = None) -> None:
+def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
     """Tell through `call` what Python code `source` does. Never raises for what is in it.
 
     `argv`: ``sys.argv``; `stdin`: the text it reads, if known; `file`: the absolute path of a script.
@@ -116,7 +116,7 @@ class Names:
 
     __slots__ = ("held", "above", "outer")
 
-    def __init__(self, held: dict, above: Names | None = None):
+    def __init__(self, held: dict, above=None):
         self.held = held
         self.above = above
         self.outer: set = set()  # declared ``global`` or ``nonlocal``
@@ -182,7 +182,7 @@ class _Replay(CodeEffects):
     def guess(self, why: str) -> None:
         self.is_unclear = True
 
-    def run(self, words: list, stdin=None, folder: str | None = None):
+    def run(self, words: list, stdin=None, folder=None):
         return None
 
     script = run
@@ -824,7 +824,7 @@ class Code:
         finally:
             self.effects.doubt -= 1
 
-    def enter(self, function: Function, args: list | None, named: dict):
+    def enter(self, function: Function, args, named: dict):
         """Call a function of the code; `args` None: with arguments nobody knows."""
         node = function.node
         if self.depth >= DEEPEST:
@@ -844,7 +844,7 @@ class Code:
             self.depth -= 1
             self.names, self.returned, self.effects.doubt = outside
 
-    def parameters(self, wanted, args: list | None, named: dict) -> dict:
+    def parameters(self, wanted, args, named: dict) -> dict:
         """What the parameters `wanted` of a function stand for."""
         places = [one.arg for one in (*wanted.posonlyargs, *wanted.args)]
         every = [*places, *(one.arg for one in wanted.kwonlyargs)]

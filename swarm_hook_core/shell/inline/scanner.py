@@ -159,7 +159,7 @@ class Scan:
             if not match.group("path").endswith(".json"):
                 self.effects.runs_project()
                 is_script = match.group("alone") is not None and re.match(r"\s*\)?\s*(?:[;\n}]|$)", code[match.end() :])
-                if is_script or self.effects.call.walk.contents:
+                if is_script or self.effects.call.walk.files.contents:
                     self.effects.guess_code()
 
     def bind(self, found: list, at: int) -> None:
@@ -474,8 +474,12 @@ class Scan:
             self.run_code(first, found, given)
 
     def run_code(self, first: Texts, found, given) -> None:
-        is_module = self.language.name == "perl" and given and found[given[0][0]].kind != TEXT
-        if not is_module and not first[0].startswith(("fs", "child_process", "node:")):
+        if not given and self.language.name == "perl":
+            return  # ``do { .. }``
+        names_module = (
+            self.language.name == "perl" and found[given[0][0]].kind == NAME and found[given[0][0]].value[0] != "$"
+        )
+        if not names_module and not first[0].startswith(("fs", "child_process", "node:")):
             self.effects.guess_code()
 
     def open(self, values, found, given) -> None:
