@@ -1,5 +1,11 @@
 """Splitting a program's arguments into options and operands, as getopt does."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class Options:
     """`operands` in order; `given`: option -> list of its values (None for one that takes none).
@@ -9,7 +15,7 @@ class Options:
 
     __slots__ = ("operands", "given")
 
-    def __init__(self, operands, given):
+    def __init__(self, operands: list[str], given: dict[str, list[str | None]]) -> None:
         self.operands = operands
         self.given = given
 
@@ -21,21 +27,27 @@ class Options:
         """The values given to these options, in the order of `names`."""
         return [value for name in names for value in self.given.get(name, ()) if value is not None]
 
-    def value(self, *names: str):
+    def value(self, *names: str) -> str | None:
         """The last value given to one of these options, or None."""
         found = self.values(*names)
         return found[-1] if found else None
 
 
-def split(words, short="", long=(), optional="", stop_early=False) -> Options:
+def split(
+    words: Iterable[str],
+    short: str = "",
+    long: Iterable[str] = (),
+    optional: str = "",
+    stop_early: bool = False,
+) -> Options:
     """Split `words` (without the program's name).
 
     `short`: letters of short options that take a value (``-o x``, ``-ox``); `optional`: those whose value, if any, is
     attached (``-i.bak``); `long`: long options that take their value from the next word. `stop_early`: the first
     operand ends the options, as for programs that run others.
     """
-    operands: list = []
-    given: dict = {}
+    operands: list[str] = []
+    given: dict[str, list[str | None]] = {}
     words = list(words)
     at = 0
     while at < len(words):
@@ -73,14 +85,19 @@ def split(words, short="", long=(), optional="", stop_early=False) -> Options:
     return Options(operands, given)
 
 
-def split_one_dash(words, valued, known=(), most_take=False) -> Options:
+def split_one_dash(
+    words: Iterable[str],
+    valued: Iterable[str],
+    known: Iterable[str] = (),
+    most_take: bool = False,
+) -> Options:
     """Split `words` of a program whose long options have one dash, so that letters are not put together (gcc, go).
 
     `valued`: options that take a value, from the next word or behind ``=``; those of one letter also right behind it.
     `known`: other options. `most_take`: one that is in neither takes the next word, too (ffmpeg).
     """
-    operands: list = []
-    given: dict = {}
+    operands: list[str] = []
+    given: dict[str, list[str | None]] = {}
     words = list(words)
     at = 0
     while at < len(words):

@@ -3,7 +3,9 @@
 A program that is in neither is a guess.
 """
 
-from swarm_hook_core.shell.programs import table
+from __future__ import annotations
+
+from swarm_hook_core.shell.programs.table import MODULE_OF
 
 
 class Program:
@@ -16,34 +18,34 @@ class Program:
 
     __slots__ = ("does", "module", "reads")
 
-    def __init__(self, does, module="", reads=False):
+    def __init__(self, does, module: str = "", reads: bool = False) -> None:
         self.does = does
         self.module = module
         self.reads = reads
 
 
-_met: dict = {}
+_met: dict[str, Program | None] = {}
 
 
-def program(name: str):
+def program(name: str) -> Program | None:
     """The Program `name` (a base name), or None where nothing is known of it."""
     if name not in _met:
         _met[name] = _found(name) or _found(name.rstrip("0123456789.-"))  # python3.12, gcc-13
     return _met[name]
 
 
-def _found(name: str):
-    module = table.MODULE_OF.get(name)
+def _found(name: str) -> Program | None:
+    module = MODULE_OF.get(name)
     if module is not None:
         run = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=["RUN"]).RUN
         return Program(run[name], module, module in ("listers", "searchers"))
-    start = table.row_at(name) if name else -1
-    if start < 0:
-        return None
     from swarm_hook_core.shell.programs import engine
+    from swarm_hook_core.shell.programs.rows import row_of
 
-    row = engine.read(table.lines_of(start))
-    return Program(lambda call: engine.follow(call, row, _function), "", "reads" in row.parse().flags)
+    row = row_of(name)
+    if row is None:
+        return None
+    return Program(lambda call: engine.follow(call, row, _function), reads="reads" in row.parse().flags)
 
 
 def _function(name: str):

@@ -3,8 +3,11 @@
 The language of the rows is described at the top of the table.
 """
 
+from __future__ import annotations
+
 import os
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Stream, is_known
 from swarm_hook_core.shell.options import Options, split, split_one_dash
 from swarm_hook_core.shell.programs.places import (
@@ -20,107 +23,20 @@ from swarm_hook_core.shell.programs.places import (
     seen,
     with_endings,
 )
+from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
 
-_CONDITIONS = ("unless", "only")
-_LISTS = ("default", "skip", "drop", "needs")
-_FLAGS = ("onedash", "valued", "strict", "reads", "nothing")
-_EFFECTS = frozenset("write existing mark tree maybe over flat run put project passes passes-names do guess".split())
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
-class Case:
-    """A row, or one of the cases below it.
-
-    whens    subcommands and options of which one must be there; of a row: its names
-    adds     whether its effects come on top of what else happens, instead of in its place
-    options  spelling -> what is after ``=``: empty for a switch, ``=`` for any value
-    words    what follows ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``
-    flags    ``onedash``, ``valued``, ``strict``
-    effects  (word, its targets), in order
-    cases    the Cases below it
-    spec     what stands behind its colon; `options`, `words`, `flags` and `effects` are there once `parse` has read it
-    """
-
-    __slots__ = ("whens", "adds", "options", "words", "flags", "effects", "cases", "spec")
-
-    def __init__(self, whens, spec: str, cases):
-        self.adds = whens[0] == "+"
-        self.whens = whens[self.adds :]
-        self.cases = cases
-        self.spec = spec
-        self.options: dict = {}
-        self.words: dict = {}
-        self.flags: set = set()
-        self.effects: list = []
-
-    def parse(self) -> "Case":
-        """Itself, once what stands behind its colon is read: of most cases nobody asks."""
-        if self.words:
-            return self
-        self.words = {name: [] for name in (*_CONDITIONS, *_LISTS)}
-        before, guess, why = f" {self.spec} ".partition(" guess ")
-        taken = None
-        for word in before.split():
-            if word in _EFFECTS:
-                taken = []
-                self.effects.append((word, taken))
-            elif word in self.words:
-                taken = self.words[word]
-            elif word in _FLAGS:
-                self.flags.add(word)
-                taken = None
-            elif taken is None or (word[-1] in "=?" and word[0] == "-"):
-                self._declare(word)
-            else:
-                taken += word.split(",") if taken is self.words["drop"] else [word]
-        if guess:
-            self.effects.append(("guess", [why.strip()]))
-        asked = [*self.words["unless"], *self.words["only"], *(one for case in self.cases for one in case.whens)]
-        for one in asked:
-            if one[0] == "-" and "=" not in one:
-                self.options.setdefault(one, "")
-        return self
-
-    def _declare(self, word: str) -> None:
-        """Take up ``-abc,--name=FILE``."""
-        at = word.find("=") if "=" in word else len(word)
-        spellings, kind = word[:at], word[at:]
-        if spellings.endswith("?"):
-            spellings, kind = spellings[:-1], "?" + kind
-        for spelling in spellings.split(","):
-            if spelling[:1] == "-" and spelling[1:2] != "-" and "onedash" not in self.flags:
-                self.options.update(("-" + letter, kind) for letter in spelling[1:])
-            else:
-                self.options[spelling] = kind
-
-    @property
-    def verbs(self) -> list:
-        """Its whens that are subcommands."""
-        return [one for one in self.whens if one[0] not in "-<"]
-
-
-def read(lines: list) -> Case:
-    """The Case of the row that `lines` are: (indentation, names, words), the first of them the row itself."""
-    cases, at = [], 1
-    while at < len(lines):
-        end = at + 1
-        while end < len(lines) and lines[end][0] > lines[at][0]:
-            end += 1
-        cases.append(read(lines[at:end]))
-        at = end
-    _indentation, names, words = lines[0]
-    return Case(names.split(), words, cases)
-
-
-def follow(call, row: Case, functions) -> None:
+def follow(call: Call, row: Case, functions) -> None:
     """Say what `call` does, as its `row` has it; `functions(name)` is the function for a ``do name``."""
     words = call.words[: call.words.index("--")] if "--" in call.words else call.words
     if "--help" in words or "--version" in words or (len(words) == 1 and words[0] in _ONLY_ASKS):
         return
     if words[-1:] == ["-h"] and any(case.verbs for case in row.cases):
         return
-    found = _Reading(call, row, functions)
+    found = Reading(call, row, functions)
     if found.is_quiet:
         return
     before, ran = call.walk.effects.size, call.walk.effects.runs
@@ -142,7 +58,7 @@ def follow(call, row: Case, functions) -> None:
             call.guess(f"`{option[:20]}` may write")
 
 
-class _Reading:
+class Reading:
     """A command, read by its row.
 
     case      the Case that holds
@@ -156,15 +72,16 @@ class _Reading:
     replaced  whether an option names what is written in place of all else
     """
 
-    def __init__(self, call, row: Case, functions):
+    def __init__(self, call: Call, row: Case, functions) -> None:
         self.call = call
         self.functions = functions
-        self.declared: dict = {}
+        self.declared: dict[str, str] = {}
         self.flags = row.parse().flags
-        self.added: list = []
+        self.added: list[Case] = []
         self.unknown = ""
         self.is_quiet = self.is_spared = self.replaced = False
-        self.used = used = []
+        used: list[str] = []
+        self.used = used
         case = row
         while True:
             self._declare(case.parse())
@@ -200,7 +117,7 @@ class _Reading:
     def _is_strange(self, name: str) -> bool:
         return name[:2] == "--" and name not in self.declared and name[1:] not in self.declared
 
-    def _parsed(self, used, case: Case) -> Options:
+    def _parsed(self, used: list[str], case: Case) -> Options:
         words = self.call.words
         valued = [name for name, kind in self.declared.items() if kind and kind[0] == "="]
         if "onedash" in self.flags:
@@ -228,7 +145,7 @@ class _Reading:
             del options.operands[0]
         return options
 
-    def _chosen(self, case: Case, used):
+    def _chosen(self, case: Case, used: list[str]) -> Case | None:
         """The case below `case` that holds, or None. A subcommand that chose one is `used` up."""
         operands = self.options.operands
         verbs = operands[: 2 if self.call.words[:1] and self.call.words[0][:1] == "-" else 1]
@@ -255,7 +172,7 @@ class _Reading:
             self.unknown, self.is_spared = operands[0], True
         return None
 
-    def _meets(self, conditions) -> bool:
+    def _meets(self, conditions: list[str]) -> bool:
         """Whether one of these options was given: by its name, with its value, or as a word of its own."""
         given, words = self.options.given, self.call.words
         for one in conditions:
@@ -318,7 +235,7 @@ class _Reading:
             else:
                 self.targets(verb, targets)
 
-    def targets(self, verb: str, targets) -> None:
+    def targets(self, verb: str, targets: list[str]) -> None:
         """`verb` for each of `targets`; of those with ``or`` between them the first that there is."""
         had, alternative = True, False
         for target in targets:
@@ -356,7 +273,7 @@ class _Reading:
         elif not is_known(word) or exists(call, word) or seen(call, word) in call.walk.files.contents:
             call.write(word)
 
-    def over(self, operands, endings, flat: bool) -> None:
+    def over(self, operands: list[str], endings: tuple[str, ...], flat: bool) -> None:
         """Go over `operands`: files as they are, in folders names with `endings`, patterns as the tool expands them."""
         call = self.call
         for word in operands:
@@ -384,7 +301,7 @@ class _Reading:
 
     # Words for targets
 
-    def words_of(self, target: str) -> list:
+    def words_of(self, target: str) -> list[str]:
         """The words that a target of the table stands for."""
         before, opened, rest = target.partition("{")
         if not opened:
@@ -392,7 +309,7 @@ class _Reading:
         field, _, after = rest.partition("}")
         return [before + word + end for word in self.field(field) for end in self.words_of(after)]
 
-    def field(self, text: str) -> list:
+    def field(self, text: str) -> list[str]:
         """What ``{text}`` stands for."""
         if text == "url":
             return self.addresses()
@@ -429,7 +346,7 @@ class _Reading:
             word = os.path.basename(word.rstrip("/"))
         return os.path.splitext(word)[0] if change[-1:] == "." else word
 
-    def addresses(self) -> list:
+    def addresses(self) -> list[str]:
         """The file names that the operands, addresses, end in."""
         names = []
         for address in self.options.operands + self.options.values("--url"):
@@ -450,14 +367,6 @@ def name_of(address: str) -> str:
 def is_remote(word: str) -> bool:
     """Whether `word` is ``host:path``."""
     return word.find(":") > 0 and "/" not in word.partition(":")[0]
-
-
-def fits(text: str, pattern: str) -> bool:
-    """Whether `text` is `pattern`, which may have one ``*`` in it."""
-    before, star, after = pattern.partition("*")
-    if not star:
-        return text == pattern
-    return text.startswith(before) and text.endswith(after) and len(text) >= len(before) + len(after)
 
 
 def _counts(word: str) -> bool:

@@ -4,18 +4,23 @@ Each gets the call, the reading of its row (its options, and the words that targ
 stand behind its name in the row.
 """
 
+from __future__ import annotations
+
 import os
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, is_known
-from swarm_hook_core.shell.programs.engine import name_of
+from swarm_hook_core.shell.options import Options
+from swarm_hook_core.shell.programs.engine import Reading, name_of
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
-from swarm_hook_core.shell.programs.table import MODULE_OF, row_at
+from swarm_hook_core.shell.programs.rows import row_at
+from swarm_hook_core.shell.programs.table import MODULE_OF
 
 MOST_PIECES = 700  # of a file that is split, that are named one by one
 LONGEST_SQL = 32 * 1024  # characters that are read
 
 
-def temporary_file(call, reading) -> None:
+def temporary_file(call: Call, reading: Reading) -> None:
     """mktemp makes a file under a name that was free, and prints it: what is written there harms nobody."""
     options = reading.options
     template = options.operands[-1] if options.operands else ""
@@ -30,11 +35,12 @@ def temporary_file(call, reading) -> None:
         call.says(path + "\n")
 
 
-def pieces(call, reading) -> None:
+def pieces(call: Call, reading: Reading) -> None:
     """split and csplit make files of a prefix, a counter and an ending: the first ones for certain, more perhaps."""
     options, cuts = reading.options, call.name.lstrip("g") == "csplit"
-    if options.value("--filter"):
-        call.script(options.value("--filter"))
+    filtered = options.value("--filter")
+    if filtered:
+        call.script(filtered)
         return
     length = options.value("-n" if cuts else "-a", "--digits", "--suffix-length") or "2"
     size = int(length) if length.isdigit() and len(length) < 3 else 2
@@ -66,7 +72,7 @@ def pieces(call, reading) -> None:
     call.tree(folder or ".", directly_in(seen(call, folder or "."), admits))
 
 
-def _counters(options, count: int, size: int) -> list:
+def _counters(options: Options, count: int, size: int) -> list[str]:
     """The first `count` counters of split, `size` characters long."""
     if not options.has("-d", "-x", "--numeric-suffixes", "--hex-suffixes"):
         names = []
@@ -83,7 +89,7 @@ def _counters(options, count: int, size: int) -> list:
     return [f"{number:0{size}{base}}" for number in range(start, start + count)]
 
 
-def _pieces_of(options, text) -> int:
+def _pieces_of(options: Options, text: str | None) -> int:
     """How many files `split` makes of `text`; where that cannot be told, the one that it makes of anything."""
     chunks = options.value("-n", "--number") or ""
     if chunks.isdigit():
@@ -99,7 +105,7 @@ def _pieces_of(options, text) -> int:
     return min(-(-whole // int(size)), MOST_PIECES) if size.isdigit() and int(size) else 1
 
 
-def compress(call, reading, *endings) -> None:
+def compress(call: Call, reading: Reading, *endings: str) -> None:
     """gzip and its kin: the file goes, another with the first of `endings` comes; or the other way round."""
     options, has, name = reading.options, reading.options.has, call.name
     if has("-c", "--stdout", "--to-stdout", "-t", "--test", "-l", "--list", "-h", "-H", "-V"):
@@ -108,10 +114,10 @@ def compress(call, reading, *endings) -> None:
     unpacks = has("-d", "--decompress", "--uncompress") or "un" in name[:4]
     removes = has("--rm") if keeps_both else has("-j", "--rm") if is_brotli else not has("-k", "--keep")
     ending = options.value("-S", "--suffix") or endings[0]
-    operands, out = options.operands, options.value("-o", "--output") if "-o" in reading.declared else None
+    operands, has_place = options.operands, "-o" in reading.declared and has("-o", "--output")
     if endings[0] == ".lz4" and len(operands) == 2 and not has("-m"):
         call.write(operands.pop())
-        out = True
+        has_place = True
     flat = options.value("--output-dir-flat")
     for word in operands:
         if word == "-":
@@ -123,19 +129,19 @@ def compress(call, reading, *endings) -> None:
             word += ending  # gunzip f  looks for f.gz
         if removes:
             call.write(word)
-        if not out:
+        if not has_place:
             made = _unpacked(word, (ending, *endings)) if unpacks else word + ending
             call.write(os.path.join(flat, os.path.basename(made)) if flat else made)
 
 
-def _unpacked(word: str, endings) -> str:
+def _unpacked(word: str, endings: tuple[str, ...]) -> str:
     for one in endings:
         if word.endswith(one):
             return word[: -len(one)] + (".tar" if one.startswith(".t") else "")
     return word + ".out" if endings[-1] == ".tbz" else word
 
 
-def unpack(call, reading, *targets) -> None:
+def unpack(call: Call, reading: Reading, *targets: str) -> None:
     """A zip, or what is built like one, is unpacked; after the archive come the members asked for."""
     from swarm_hook_core.shell.programs.archives import Members, zip_names
 
@@ -146,7 +152,7 @@ def unpack(call, reading, *targets) -> None:
     call.tree(folder, members.landing(seen(call, folder), 0, "-aos" in call.words))
 
 
-def fetch(call, reading) -> None:
+def fetch(call: Call, reading: Reading) -> None:
     """wget: what is there is kept, and the new one goes beside it under the first free number."""
     keeps = reading.options.has("-c", "--continue", "-N", "--timestamping", "-nc", "--no-clobber", "-n")
     for address in reading.options.operands:
@@ -161,14 +167,14 @@ def fetch(call, reading) -> None:
             call.write(name)
 
 
-def upload(call, reading) -> None:
+def upload(call: Call, reading: Reading) -> None:
     """curl puts a file at an address, which may be one of this machine."""
     for address in reading.options.operands + reading.options.values("--url"):
         if address.startswith("file://"):
             call.write(address[7:])
 
 
-def run_tool(call, reading, with_verb="") -> None:
+def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
     """A tool of the project by its name (``yarn prettier --write .``); a script of the manifest where it is none."""
     words = list(call.words)
     words = words[words.index(reading.used[-1]) + (not with_verb) :]
@@ -183,7 +189,7 @@ def run_tool(call, reading, with_verb="") -> None:
         call.runs_project()
 
 
-def run_rest(call, _reading, start="") -> None:
+def run_rest(call: Call, _reading: Reading, start: str = "") -> None:
     """The command that comes after ``--``, or at the place `start` of the arguments."""
     words = call.words
     at = words.index("--") + 1 if "--" in words else int(start or len(words))
@@ -191,14 +197,14 @@ def run_rest(call, _reading, start="") -> None:
         call.run(words[at:], call.stdin)
 
 
-def own_makefile(call, reading) -> None:
+def own_makefile(call: Call, reading: Reading) -> None:
     """A makefile that the command itself has written, or pipes in."""
     for word in reading.options.values("-f", "--file", "--makefile"):
         if word == "-" or absolute(call.folder, word) in call.walk.files.contents:
             call.guess("a makefile of the command's own")
 
 
-def psql(call, reading) -> None:
+def psql(call: Call, reading: Reading) -> None:
     """Outputs of its own, and commands that write files."""
     for name in reading.options.values("-o", "--output", "-L", "--log-file"):
         if not name.startswith("|"):
@@ -216,7 +222,7 @@ _READ_ONLY = (
 )
 
 
-def sqlite(call, reading) -> None:
+def sqlite(call: Call, reading: Reading) -> None:
     """The database is written where a statement is none that only reads; dot commands write files and run commands."""
     database, *sql = reading.options.operands or [""]
     sql = reading.options.values("-cmd") + sql
@@ -250,7 +256,7 @@ def sqlite(call, reading) -> None:
         call.write(file)
 
 
-def _statements(text: str) -> list:
+def _statements(text: str) -> list[str]:
     """SQL parted at semicolons outside of quotes, dot commands at line ends; comments gone."""
     found, part, quote = [], "", ""
     for line in text.split("\n"):

@@ -868,39 +868,3 @@ depcheck hey wrk grpcurl pv inotifywait: reads
 bg disown fg hash jobs logout suspend times ulimit umask wait bind complete compgen compopt help let enable: reads
 
 """
-
-
-def row_at(name: str) -> int:
-    """Where the row of program `name` begins in `TABLE`; -1 where it has none.
-
-    The text is searched as it is: most commands need one row, and an index of all costs more than that.
-    """
-    for first in (f"\n{name}:", f"\n{name} "):
-        at = TABLE.find(first)
-        if at >= 0:
-            return at + 1
-    for later in (f" {name} ", f" {name}:"):
-        at = TABLE.find(later)
-        while at >= 0:
-            start = TABLE.rfind("\n", 0, at) + 1
-            if TABLE[start] not in " #" and at < TABLE.index(":", start):
-                return start
-            at = TABLE.find(later, at + 1)
-    return -1
-
-
-def lines_of(start: int) -> list:
-    """The lines of the row that begins at `start`, each as (indentation, whens, words); lines that go on are one."""
-    found: list = []
-    while True:
-        end = TABLE.index("\n", start)
-        line, start = TABLE[start:end], end + 1
-        depth = len(line) - len(line.lstrip(" "))
-        if found and not depth:
-            return found
-        if found and depth >= found[-1][0] + 4:  # it goes on
-            before = found.pop()
-            found.append((*before[:2], before[2] + line))
-        else:
-            whens, _colon, words = f"{line} ".partition(": ")
-            found.append((depth, whens, words))

@@ -13,7 +13,7 @@ import zipfile
 import pytest
 
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.programs import engine, functions, table
+from swarm_hook_core.shell.programs import functions, rows, table
 
 DIFF = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-alpha\n+changed\n"
 CONTEXT = (
@@ -425,7 +425,7 @@ def _is_beside(name: str) -> bool:
 def test_a_language_has_a_function_for_each_of_its_names(module, names):
     run = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=["RUN"]).RUN
     assert set(names.split()) == set(run)
-    assert not [name for name in run if table.row_at(name) >= 0]
+    assert not [name for name in run if rows.row_at(name) >= 0]
 
 
 def cases(row):
@@ -440,7 +440,7 @@ HEADS = [line.partition(":")[0].split() for line in table.TABLE.split("\n") if l
 def test_rows_say_what_the_engine_knows():
     kinds = {"", "=", "?", "=FILE", "=DIR", "=INSTEAD", "=IN", "?=IN"}
     for name, *_others in HEADS:
-        for case in cases(engine.read(table.lines_of(table.row_at(name)))):
+        for case in cases(rows.row_of(name)):
             assert set(case.options.values()) <= kinds, name
             assert not [option for option in case.options if option[0] != "-" and name != "dd"], name
             for verb, targets in case.effects:
@@ -454,6 +454,6 @@ def test_a_program_has_one_row():
     names = [name for head in HEADS for name in head]
     assert len(names) == len(set(names))
     for head in HEADS:
-        assert {table.row_at(name) for name in head} == {table.TABLE.index("\n" + " ".join(head) + ":") + 1}
-    assert [table.row_at(name) for name in ("frob", "over", "=FILE", "x*", "unless")] == [-1] * 5
+        assert {rows.row_at(name) for name in head} == {table.TABLE.index("\n" + " ".join(head) + ":") + 1}
+    assert [rows.row_at(name) for name in ("frob", "over", "=FILE", "x*", "unless")] == [-1] * 5
     assert max(map(len, table.TABLE.split("\n"))) <= 120

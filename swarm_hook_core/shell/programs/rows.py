@@ -1,0 +1,147 @@
+"""Finds the row of a program in the `table`, and reads it."""
+
+from __future__ import annotations
+
+from swarm_hook_core.shell.programs.table import TABLE
+
+_CONDITIONS = ("unless", "only")
+_LISTS = ("default", "skip", "drop", "needs")
+_FLAGS = ("onedash", "valued", "strict", "reads", "nothing")
+_EFFECTS = frozenset("write existing mark tree maybe over flat run put project passes passes-names do guess".split())
+
+
+def fits(text: str, pattern: str) -> bool:
+    """Whether `text` is `pattern`, which may have one ``*`` in it."""
+    before, star, after = pattern.partition("*")
+    if not star:
+        return text == pattern
+    return text.startswith(before) and text.endswith(after) and len(text) >= len(before) + len(after)
+
+
+class Case:
+    """A row, or one of the cases below it.
+
+    whens    subcommands and options of which one must be there; of a row: its names
+    adds     whether its effects come on top of what else happens, instead of in its place
+    options  spelling -> what is after ``=``: empty for a switch, ``=`` for any value
+    words    what follows ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``
+    flags    ``onedash``, ``valued``, ``strict``
+    effects  (word, its targets), in order
+    cases    the Cases below it
+    spec     what stands behind its colon; `options`, `words`, `flags` and `effects` are there once `parse` has read it
+    """
+
+    __slots__ = ("whens", "adds", "options", "words", "flags", "effects", "cases", "spec")
+
+    def __init__(self, whens: list[str], spec: str, cases: list[Case]) -> None:
+        self.adds = whens[0] == "+"
+        self.whens = whens[self.adds :]
+        self.cases = cases
+        self.spec = spec
+        self.options: dict[str, str] = {}
+        self.words: dict[str, list[str]] = {}
+        self.flags: set[str] = set()
+        self.effects: list[tuple[str, list[str]]] = []
+
+    def parse(self) -> Case:
+        """Itself, once what stands behind its colon is read: of most cases nobody asks."""
+        if self.words:
+            return self
+        self.words = {name: [] for name in (*_CONDITIONS, *_LISTS)}
+        before, guess, why = f" {self.spec} ".partition(" guess ")
+        taken: list[str] | None = None
+        for word in before.split():
+            if word in _EFFECTS:
+                taken = []
+                self.effects.append((word, taken))
+            elif word in self.words:
+                taken = self.words[word]
+            elif word in _FLAGS:
+                self.flags.add(word)
+                taken = None
+            elif taken is None or (word[-1] in "=?" and word[0] == "-"):
+                self._declare(word)
+            else:
+                taken += word.split(",") if taken is self.words["drop"] else [word]
+        if guess:
+            self.effects.append(("guess", [why.strip()]))
+        asked = [*self.words["unless"], *self.words["only"], *(one for case in self.cases for one in case.whens)]
+        for one in asked:
+            if one[0] == "-" and "=" not in one:
+                self.options.setdefault(one, "")
+        return self
+
+    def _declare(self, word: str) -> None:
+        """Take up ``-abc,--name=FILE``."""
+        at = word.find("=") if "=" in word else len(word)
+        spellings, kind = word[:at], word[at:]
+        if spellings.endswith("?"):
+            spellings, kind = spellings[:-1], "?" + kind
+        for spelling in spellings.split(","):
+            if spelling[:1] == "-" and spelling[1:2] != "-" and "onedash" not in self.flags:
+                self.options.update(("-" + letter, kind) for letter in spelling[1:])
+            else:
+                self.options[spelling] = kind
+
+    @property
+    def verbs(self) -> list[str]:
+        """Its whens that are subcommands."""
+        return [one for one in self.whens if one[0] not in "-<"]
+
+
+def row_of(name: str) -> Case | None:
+    """The row of program `name`, or None where it has none."""
+    start = row_at(name)
+    return None if start < 0 else _read(lines_of(start))
+
+
+def _read(lines: list[tuple[int, str, str]]) -> Case:
+    """The Case of the row that `lines` are, the first of them the row itself."""
+    cases: list[Case] = []
+    at = 1
+    while at < len(lines):
+        end = at + 1
+        while end < len(lines) and lines[end][0] > lines[at][0]:
+            end += 1
+        cases.append(_read(lines[at:end]))
+        at = end
+    _indentation, names, words = lines[0]
+    return Case(names.split(), words, cases)
+
+
+def row_at(name: str) -> int:
+    """Where the row of program `name` begins in `TABLE`; -1 where it has none.
+
+    The text is searched as it is: most commands need one row, and an index of all costs more than that.
+    """
+    if name.split() != [name] or name[0] == "#":
+        return -1
+    for first in (f"\n{name}:", f"\n{name} "):
+        at = TABLE.find(first)
+        if at >= 0:
+            return at + 1
+    for later in (f" {name} ", f" {name}:"):
+        at = TABLE.find(later)
+        while at >= 0:
+            start = TABLE.rfind("\n", 0, at) + 1
+            if TABLE[start] not in " #" and at < TABLE.index(":", start):
+                return start
+            at = TABLE.find(later, at + 1)
+    return -1
+
+
+def lines_of(start: int) -> list[tuple[int, str, str]]:
+    """The lines of the row that begins at `start`, each as (indentation, whens, words); lines that go on are one."""
+    found: list[tuple[int, str, str]] = []
+    while True:
+        end = TABLE.index("\n", start)
+        line, start = TABLE[start:end], end + 1
+        depth = len(line) - len(line.lstrip(" "))
+        if found and not depth:
+            return found
+        if found and depth >= found[-1][0] + 4:  # it goes on
+            before, names, words = found.pop()
+            found.append((before, names, words + line))
+        else:
+            whens, _colon, words = f"{line} ".partition(": ")
+            found.append((depth, whens, words))
