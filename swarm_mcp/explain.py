@@ -13,11 +13,10 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup import Session, plain
 from swarm_hook_core.lookup.peers import Peers
-from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.actor import TERMINAL
-from swarm_mcp.store.attempts import rule
 from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.logical import named
+from swarm_mcp.store.lock_request import rule
+from swarm_mcp.store.worktree_locks import named
 
 TOOL = "Write"
 _WRITES = RuntimeConfig("swarm", "MCP", "swarm", {TOOL}, paths_under_keys("file_path"))
@@ -32,8 +31,7 @@ def explanation(store, place: dict, word: str, session: dict | None, agent: str,
     its subagent `agent`, wrote it now; None for a pattern. Raises SwarmError. Changes nothing.
     """
     reach = named(reach_of(place, word), False)
-    rows = store.locks.rows
-    found = rows.live(rows.meeting(reach) if reach.pattern else rows.covering(reach))
+    found = store.locks.meeting(reach) if reach.pattern else store.locks.covering(reach)
     return {
         "file": reach.file,
         "pattern": reach.pattern or None,
@@ -52,11 +50,11 @@ def verdict(store, session: dict | None, path: str, agent: str = "") -> dict:
     told: dict = {"instance_id": session and session["id"], "label": session and session["label"]}
     told["agent"] = agent or None
     told.update(allowed=True, guarded=session is not None and _is_guarded(store, session), reason=None)
-    if not os.path.isfile(store.path):
+    if not store.exists():
         return told
     row, now = session or {"id": "", "label": "", "directory": "", "root": "", "file_root": ""}, time.time()
     who = Session(row["id"], row["label"], row["directory"], row["root"], row["file_root"])
-    peers = Peers(StoreReader(store.path, store.driver), who.instance_id, now, agent)
+    peers = Peers(store.as_hooks_read_it(), who.instance_id, now, agent)
     call = ToolCall(TOOL, {"file_path": path}, cwd=os.path.dirname(path), agent=agent)
     denial = decide(_WRITES, who, call, peers, now)
     if denial is not None:
@@ -68,8 +66,8 @@ def verdict(store, session: dict | None, path: str, agent: str = "") -> dict:
 
 
 def _is_guarded(store, session: dict) -> bool:
-    row = store.row("SELECT runtime FROM swarm_sessions WHERE instance_id = ?", (session["id"],))
-    return row is not None and row["runtime"] not in (SERVER_RUNTIME, TERMINAL)
+    found = store.instances.with_evidence(session["id"])
+    return found is not None and found.runtime not in (None, SERVER_RUNTIME, TERMINAL)
 
 
 def _held(store, row: dict, reach: Reach, session: dict | None, viewer: str) -> dict:

@@ -18,7 +18,6 @@ from swarm_hook_core import clock
 from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
 from swarm_mcp.harness import leftover_processes
 from swarm_mcp.harness.reaper import Reaper
-from swarm_mcp.store.changes import Changes
 
 LOST = 76
 LOOK_SECONDS = 0.5  # between two looks at the locks while nothing is committed
@@ -48,7 +47,7 @@ class Hold:
         Raises OSError where it cannot be started.
         """
         ours = _at_our_terminal()
-        with Changes(self.store.path) as changes, _reaper() as reaper:
+        with self.store.changes() as changes, _reaper() as reaper:
             group = os.getpgrp() if ours and os.getpgrp() == os.getpid() else 0
             # The child tells the reaper before it begins: it ends with us though we are killed this very moment.
             with _passing_on(ours) as pass_on_to:
@@ -80,8 +79,7 @@ class Hold:
         """See whether the locks are held, and show that their holder lives."""
         try:
             if clock.now() - self._sign >= self._every:
-                with self.store.writing():
-                    self.store.instances.require(self.instance["id"])
+                self.store.instances.show_life(self.instance["id"])
                 self._sign = clock.now()
             held = self._held()
             gone = [row["file"] for row in self.rows if row["fence"] not in held]
@@ -94,10 +92,7 @@ class Hold:
             self.lost = str(error)
 
     def _held(self) -> set[int]:
-        fences = [row["fence"] for row in self.rows]
-        condition = f"AND c.instance_id = ? AND c.fence IN ({','.join('?' * len(fences))})"
-        found = self.store.locks.rows.select(condition, (self.instance["id"], *fences))
-        return {row["fence"] for row in self.store.locks.rows.live(found)}
+        return self.store.locks.fences_held(self.instance["id"], [row["fence"] for row in self.rows])
 
     def _end(self, child: subprocess.Popen, ours: bool) -> None:
         """TERM, then KILL: the command, and where it has a group of its own all of that."""

@@ -7,10 +7,10 @@ from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.peers import above
 from swarm_hook_core.wildmatch import literal_prefix
-from swarm_mcp.store.acquaintance import Acquaintance, payload_of
+from swarm_mcp.store.activity import Acquaintance, payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS
 from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.logical import tree_of
+from swarm_mcp.store.worktree_locks import tree_of
 
 AT_ONCE = 1000  # events that are read together, the newest first
 # Kinds that are about one file alone: a lock on a folder over it is no part of them.
@@ -34,24 +34,19 @@ def history(store, place: dict, word: str, viewer: str, limit: int) -> dict:
     SwarmError.
     """
     reach = reach_of(place, word)
-    names, known = _Names(reach), Acquaintance(f"identity:{viewer}" if viewer else None)
+    names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
     found: list[dict] = []
     before = None
     while len(found) < limit:
-        condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
-        rows = store.rows(
-            "SELECT id, type, actor, subject, payload, created_at FROM events"
-            f" WHERE type >= 'context.' AND type < 'context/' {condition} ORDER BY id DESC LIMIT {AT_ONCE}",
-            values,
-        )
+        rows = store.activity.of_locks(before, AT_ONCE)
         found += [(row, payload, how) for row in rows if (how := names.concern(row, payload := payload_of(row)))]
         if len(rows) < AT_ONCE:
             break
         before = rows[-1]["id"]
     found = found[:limit]
     _learn(store, known, found)
-    shown = [_shown(store, known, viewer, *one) for one in reversed(found)]
-    _count(store, shown, found)
+    shown = [_shown(known, viewer, *one) for one in reversed(found)]
+    _count(shown, found)
     return {"file": reach.file, "events": shown}
 
 
@@ -100,25 +95,18 @@ def _learn(store, known: Acquaintance, found: list[tuple]) -> None:
         named.update(one[0] for one in payload.get("circle") or () if isinstance(one, list) and one)
     gone = [one for one in named if one != "system" and not store.instances.get(one)]
     if gone:
-        marks = ",".join("?" * len(gone))
-        known.learn(
-            store.rows(
-                "SELECT type, subject, payload FROM events WHERE type >= 'instance.' AND type < 'instance/'"
-                f" AND subject IN ({marks}) ORDER BY id",
-                gone,
-            )
-        )
+        known.learn(store.activity.of_sessions(gone))
 
 
-def _shown(store, known: Acquaintance, viewer: str, row: dict, payload: dict, how: str) -> dict:
+def _shown(known: Acquaintance, viewer: str, row: dict, payload: dict, how: str) -> dict:
     actor = row["actor"] if isinstance(row["actor"], str) else None
-    meets = known.may_meet(store, actor)
-    label = known.label_of(store, actor) if actor and meets else None
+    meets = known.may_meet(actor)
+    label = known.label_of(actor) if actor and meets else None
     shown = {"id": row["id"], "at": row["created_at"], "what": _what(row, payload), "rule": how}
     shown.update(file=plain(row["subject"] or ""), instance_id=actor if meets else None, label=label)
     if not meets:
         shown["hidden"] = True
-    return {**shown, "details": _details(store, known, payload, meets)}
+    return {**shown, "details": _details(known, payload, meets)}
 
 
 def _what(row: dict, payload: dict) -> str:
@@ -134,26 +122,26 @@ def _what(row: dict, payload: dict) -> str:
     return _WORDS.get(kind, kind.replace("_", " "))
 
 
-def _details(store, known: Acquaintance, payload: dict, meets: bool) -> dict:
+def _details(known: Acquaintance, payload: dict, meets: bool) -> dict:
     """The payload, as far as the viewer may know it."""
     hidden = set() if meets else set(_OF_THE_ACTOR)
     for name, more in _SESSIONS.items():
-        if payload.get(name) and not known.may_meet(store, payload[name]):
+        if payload.get(name) and not known.may_meet(payload[name]):
             hidden |= {name, *more}
     circle = payload.get("circle")
     if isinstance(circle, list):
-        payload = {**payload, "circle": [_of_circle(store, known, one) for one in circle]}
+        payload = {**payload, "circle": [_of_circle(known, one) for one in circle]}
     return {name: value for name, value in payload.items() if name not in hidden}
 
 
-def _of_circle(store, known: Acquaintance, one) -> dict:
+def _of_circle(known: Acquaintance, one) -> dict:
     holder, agent = (*one, "", "")[:2] if isinstance(one, list) else ("", "")
-    if not known.may_meet(store, holder):
+    if not known.may_meet(holder):
         return {"hidden": True}
-    return {"instance_id": holder, "label": known.label_of(store, holder), "agent": agent or None}
+    return {"instance_id": holder, "label": known.label_of(holder), "agent": agent or None}
 
 
-def _count(store, shown: list[dict], found: list[tuple]) -> None:
+def _count(shown: list[dict], found: list[tuple]) -> None:
     """How often each denial came again while it was not worth another event (``repeats``)."""
     from swarm_hook_core import repeated_denials
 

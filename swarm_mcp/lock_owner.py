@@ -36,5 +36,4 @@ def holder(store, args) -> dict:
 
 def dismiss(store, instance: dict) -> None:
     """Forget a holder that was made for locks that it did not get."""
-    with store.writing():
-        store.instances.dismiss({instance["id"]})
+    store.instances.forget(instance["id"])

@@ -7,7 +7,7 @@ a server that must not. Most of the time it only looks; who is not at the front 
 from __future__ import annotations
 
 from swarm_hook_core import clock
-from swarm_mcp.domain.lock import keeps_out
+from swarm_mcp.domain.lock import Lock, Waiter, keeps_out
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store.lock_request import LockRequest
 
@@ -25,8 +25,8 @@ class LockWait:
         self._until = None if seconds is None else clock.now() + min(seconds, LONGEST_WAIT)
         self._next_sign = 0.0
         self._lapse: float | None = None
-        self._obstacle: tuple[str, tuple] | None = None  # a query that finds what was in the way, and until when
-        self._next_look = 0.0  # it is enough to ask that
+        self._obstacle: Lock | Waiter | None = None  # what was in the way, and until when
+        self._next_look = 0.0  # it is enough to ask whether it still is
 
     def advance(self, store) -> list[dict] | None:
         """The locks' rows once they are held, None while there is something to wait for.
@@ -73,7 +73,7 @@ class LockWait:
             return self._try_once(store)
         if clock.now() >= self._next_sign and not self._show_life(store):
             return self._join_again(store)
-        if self._obstacle and clock.now() < self._next_look and store.row(*self._obstacle):
+        if self._obstacle and clock.now() < self._next_look and self._is_there(store, self._obstacle):
             return None
         self._lapse = None
         if not self._is_free(store):
@@ -95,20 +95,26 @@ class LockWait:
         self._obstacle, self._next_look = None, clock.now() + 0.9 * LONGEST_NAP
         waiter = store.queue.ahead_of(self.instance, self.wanted)
         if waiter:
-            self._obstacle = ("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (waiter["ticket"],))
+            self._obstacle = waiter
             return False
         lock = store.locks.in_the_way(self.instance, self.wanted)
         if lock is None:
             return True
         # Another grant, another mode: another id. Handed over: another holder.
-        self._obstacle = ("SELECT 1 FROM context WHERE id = ? AND instance_id = ?", (lock["id"], lock["instance_id"]))
+        self._obstacle = lock
         if not keeps_out(lock, self.instance["id"], self.wanted.agent, self.wanted.mode):
             self._until = clock.now()  # one's own, which `once` refuses: nobody else will let go of it
-        left = store.locks.rows.left(lock)
+        left = store.locks.left(lock)
         if left is not None:
             self._lapse = clock.now() + left + 0.01
             self._next_look = min(self._next_look, self._lapse)
         return False
+
+    @staticmethod
+    def _is_there(store, obstacle: Lock | Waiter) -> bool:
+        if isinstance(obstacle, Waiter):
+            return store.queue.is_there(obstacle.ticket)
+        return store.locks.is_held(obstacle.id, obstacle.instance_id)
 
     def _try_once(self, store) -> list[dict]:
         """The end of the wait: as one who does not wait, who is told when it is free."""
@@ -120,9 +126,7 @@ class LockWait:
 
         Also Deadlock, where the wait would never end.
         """
-        with store.writing():
-            store.instances.require(self.instance["id"])
-            is_there = store.queue.show_life(self.wanted.ticket)
+        is_there = store.queue.show_life(self.instance, self.wanted.ticket)
         if is_there:
             store.queue.require_end(self.instance, self.wanted)
             self._set_next_sign(store)
@@ -140,10 +144,9 @@ def obtained(store, instance: dict, wanted: LockRequest, seconds: float | None) 
     """The locks' rows, waited for here, blocking. Raises what `LockWait.advance` raises."""
     if seconds == 0:
         return store.locks.acquire_all(instance, wanted)
-    from swarm_mcp.store.changes import Changes
 
     wait = LockWait(instance, wanted, seconds)
-    with Changes(store.path) as changes:
+    with store.changes() as changes:
         try:
             while (rows := wait.advance(store)) is None:
                 changes.wait(wait.left())

@@ -58,7 +58,7 @@ class Restoring:
     def choices(self) -> list[Choice]:
         """The earlier states there are, the latest first; contents that nobody has changed under a lock come last."""
         keys = _keys_of(self.file)
-        rows = self.store.alterations.of(self.file, keys)
+        rows = self.store.breaches.of(self.file, keys)
         keys = list(dict.fromkeys([*keys, *(row["path_key"] for row in rows)]))
         versions = {version.path: version for key in keys for version in self.kept.of(key)}
         found = choices_of(rows, self.kept, self.session)
@@ -119,7 +119,7 @@ class Restoring:
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
         source = choice.version.path if choice.version else ""
-        self.store.alterations.restored(self.session, self.file, self.kept_now, source, current_scope())
+        self.store.breaches.restored(self.session, self.file, self.kept_now, source, current_scope())
 
     def write_to(self, choice: Choice, place: str, dry_run: bool) -> str:
         """Write the earlier content to `place`, which must not be there yet; its whole path. Raises SwarmError."""
@@ -166,7 +166,7 @@ def choices_of(rows: list[dict], kept: Kept, session: dict | None) -> list[Choic
 def everything(store, session: dict | None) -> list[tuple[str, Choice]]:
     """The files of this scope of which earlier states are kept, and those states, the latest first."""
     scope = session["scope"] if session else current_scope()
-    kept, rows = Kept(time.time()), store.alterations.known(scope)
+    kept, rows = Kept(time.time()), store.breaches.known(scope)
     files = {str(row["id"]): row["file"] for row in rows}
     return [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
 

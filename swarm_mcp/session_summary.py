@@ -8,7 +8,6 @@ from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted
 from swarm_mcp.domain import task as states
 from swarm_mcp.standing import held_by, peers_of
-from swarm_mcp.store import task_glance, task_rows
 
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20
@@ -18,22 +17,16 @@ _BRIEF = (
     "review_of_task_id", "fixes_task_id", "progress_summary", "progress_updated_at", "blocked_reason",
     "expected_next_update_at",
 )  # fmt: skip
-_ACTIVE = "status IN ('claimed', 'in_progress')"
 
 
 def situation(store, me: dict) -> dict:
     """The answer of ``swarm_status``. Marks and changes nothing."""
-    sight = task_rows.Sight(store, me)
-    assigned = task_rows.find(
-        store,
-        f"scope = ? AND assignee = ? AND status NOT IN ('done', 'failed', 'cancelled') ORDER BY {task_rows.ORDER}",
-        (me["scope"], me["id"]),
-    )
-    others = _peer_tasks(store, me, sight)
+    assigned = store.tasks.unfinished_of(me)
+    others = store.tasks.at_work_beside(me, MOST_PEER_TASKS)
     held = held_by(store, me)
     active = [task for task in assigned if task["status"] in (states.CLAIMED, states.IN_PROGRESS)]
     blocking = _blocking(store, me, active)
-    counts = task_glance.counts(store, me, sight)
+    counts = store.tasks.counts(me)
     unread = store.messages.peek(me)
     claimable = store.tasks.claimable(me, MOST_CLAIMABLE)
     owner = store.planner.owner(me["scope"])
@@ -65,21 +58,12 @@ def _brief(task: dict) -> dict:
     return {**shown, "files": shown["files"] or [], "depends_on": shown["depends_on"] or []}
 
 
-def _peer_tasks(store, me: dict, sight: task_rows.Sight) -> list[dict]:
-    tasks = task_rows.find(
-        store,
-        f"scope = ? AND {_ACTIVE} AND assignee IS NOT NULL AND assignee <> ? ORDER BY {task_rows.ORDER} LIMIT 200",
-        (me["scope"], me["id"]),
-    )
-    return [task for task in tasks if sight.sees(task)][:MOST_PEER_TASKS]
-
-
 def _blocking(store, me: dict, active: list[dict]) -> list[dict]:
     """What others hold of the files of one's own tasks, and of those one was refused, as a refusal shows it."""
     files = [file for task in active for file in task["files"] or ()][:MOST_FILES]
-    refused = store.rows("SELECT file FROM swarm_denials WHERE instance_id = ? LIMIT ?", (me["id"], MOST_FILES))
+    refused = store.denials.files(me["id"], MOST_FILES)
     viewer, found = token(me["label"] or "", "identity"), dict[str, dict]()
-    for file in [*files, *(row["file"] for row in refused)]:
+    for file in [*files, *refused]:
         for lock in store.locks.on(file):
             if lock["instance_id"] != me["id"]:
                 found.setdefault(lock["id"], store.locks.describe(lock, viewer))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
-from swarm_mcp.domain.lock import MUTEX_PREFIX
-from swarm_mcp.store.panes import instance_with_pane
+from swarm_mcp.domain.lock import is_mutex
 from swarm_mcp.views import registration
 from swarm_mcp.visibility import may_meet, veiled
 
@@ -16,7 +15,7 @@ COLUMNS = (
 
 def peer(store, row: dict) -> dict:
     """An instance in the shape that ``list_instances`` and ``bootstrap`` show: `adopted` is a number there."""
-    return instance_with_pane(store, {name: row[name] for name in COLUMNS})
+    return store.panes.with_session({name: row[name] for name in COLUMNS})
 
 
 def met_by(store, me: dict) -> list[dict]:
@@ -37,12 +36,8 @@ def neighbours_of(store, me: dict) -> list[dict]:
 
 def held_by(store, me: dict) -> list[dict]:
     """The files this session has locked, oldest first: ``{id, file, content, task_id, created_at}``."""
-    rows = store.rows(
-        "SELECT id, file, content, task_id, created_at FROM context WHERE instance_id = ? AND type = 'lock'"
-        " ORDER BY created_at, rowid",
-        (me["id"],),
-    )
-    return [row for row in rows if not row["file"].startswith(MUTEX_PREFIX)]
+    names = ("id", "file", "content", "task_id", "created_at")
+    return [{name: lock[name] for name in names} for lock in store.locks.of(me["id"]) if not is_mutex(lock["file"])]
 
 
 def standing(store, me: dict, peers: list[dict], messages: list[dict], tasks: dict, **more: object) -> dict:

@@ -10,20 +10,8 @@ HEADERS = ("mode", "left", "agent", "fence", "waits")
 
 def counted(store, rows: list[dict]) -> list[dict]:
     """`rows` of a listing, each with the number that wait for it (``waiting``) where somebody does."""
-    waiting = store.queue.waiting()
-    if not waiting:
-        return rows
-    from swarm_mcp.store.lock_reach import meet, reach_in
-
-    found = []
-    for row in rows:
-        lock = store.row("SELECT file, path_key, pattern, base, repository FROM context WHERE id = ?", (row["id"],))
-        reach = reach_in(lock) if lock else None
-        holder = (row["instance_id"], row.get("agent", ""))
-        others = [one for one in waiting if (one["instance_id"], one["agent"]) != holder]
-        behind = [one for one in others if reach and any(meet(reach, wanted) for wanted in one["reaches"])]
-        found.append({**row, "waiting": len(behind)} if behind else row)
-    return found
+    waiting = store.queue.lengths(rows)
+    return [{**row, "waiting": waiting[row["id"]]} if row["id"] in waiting else row for row in rows]
 
 
 def cells(row: dict, now: float) -> tuple:

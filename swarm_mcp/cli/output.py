@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
+from swarm_mcp.domain.session import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.removal import STALE_SECONDS
 from swarm_mcp.views import seconds_since
 
 

@@ -6,7 +6,6 @@ import time
 from typing import NamedTuple
 
 from swarm_mcp.domain.task import TERMINAL
-from swarm_mcp.store import task_rows
 
 ALL = -1  # messages, in one go
 
@@ -36,7 +35,7 @@ class CompletionWait(NamedTuple):
         task any more); and ``messages``, the mail about this task that the requester had not read. That mail
         is claimed, not yet read: acknowledge its ids once they have been handed out.
         """
-        task = task_rows.get(store, self.requester["scope"], self.task_id)
+        task = store.tasks.get(self.requester["scope"], self.task_id)
         if task is None:
             status = "missing"
         elif task["status"] in TERMINAL:

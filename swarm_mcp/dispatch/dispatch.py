@@ -126,10 +126,9 @@ class Dispatch:
 
 def carry_out(store, requester: dict, request: DispatchRequest) -> dict:
     """Dispatch and wait here, blocking; return the answer. Raises what a `Dispatch` raises."""
-    from swarm_mcp.store.changes import Changes
 
     dispatch = Dispatch(requester, request)
-    with Changes(store.path) as changes:
+    with store.changes() as changes:
         while (answer := dispatch.advance(store)) is None:
             changes.wait(dispatch.seconds_left())
     return answer
@@ -177,28 +176,25 @@ def _start_worker(store, state: Planned, work: DispatchTask) -> Starting | Answe
     """Have a worker started, unless another dispatch is at it."""
     requester, request = state.requester, state.request
     name, instance_id = spawn_locks.name_of(request.role, work.key), new_id()
-    with store.writing():
-        store.instances.require(requester["id"])
-        lock = spawn_locks.take(store, requester, name, work.task["id"], instance_id)
+    lock = store.spawn_locks.take(requester, name, work.task["id"], instance_id)
     if lock is None:
         return _started_elsewhere(store, state, work, name)
     # Whoever had the lock before may have brought a worker between our look and this.
     work = _reread(store, state, work)
     worker = None if request.force_spawn else workers.assigned(store, requester, work.task)
     if worker:
-        _release(store, lock, "worker_found")
+        store.spawn_locks.release(lock, "worker_found")
         return _handed_over(store, state, work, worker)
     chosen = spawner(state.command.spawner)
     try:
         facts = chosen.start(store, _worker_spec(state, work, instance_id, name))
     except SpawnFailed as error:
-        _release(store, lock, "spawn_failed")
+        store.spawn_locks.release(lock, "spawn_failed")
         return _answered(state, work, "spawn_failed", spawner=state.command.spawner, error=str(error))
     except BaseException:
-        _release(store, lock, "spawn_failed")  # a server lives on, and would block the next dispatch
+        store.spawn_locks.release(lock, "spawn_failed")  # a server lives on, and would block the next dispatch
         raise
-    with store.writing():
-        spawn_locks.started(store, lock, {"spawner": state.command.spawner, **facts})
+    store.spawn_locks.started(lock, {"spawner": state.command.spawner, **facts})
     patience = chosen.patience if request.wait_seconds is None else request.wait_seconds
     return Starting(state, work, lock, facts, time.monotonic() + patience)
 
@@ -212,7 +208,7 @@ def _look_for_worker(store, state: Starting) -> Answered | None:
     try:
         seen = spawner(command.spawner).look(store, state.facts)
     except SpawnFailed as error:
-        _release(store, lock, "spawn_failed")
+        store.spawn_locks.release(lock, "spawn_failed")
         return _answered(plan, work, "spawn_failed", **details, error=str(error), **shown)
     details.update(shown)
     if seen is None:
@@ -228,9 +224,9 @@ def _look_for_worker(store, state: Starting) -> Answered | None:
         if not command.is_supervised:
             _instruct(store, plan, work, worker)
         if work.task["assignee"] == worker["id"]:
-            _release(store, lock, "worker_arrived")  # the next dispatch may start another
+            store.spawn_locks.release(lock, "worker_arrived")  # the next dispatch may start another
     elif command.is_supervised:
-        _release(store, lock, "worker_through")  # it was quicker than this look
+        store.spawn_locks.release(lock, "worker_through")  # it was quicker than this look
     if command.is_supervised:
         work = _reread(store, plan, work)
     return _answered(plan, work, "spawned", **{**details, **seen}, spawn_lock=lock["file"])
@@ -296,19 +292,14 @@ def _handed_over(store, plan: Planned, work: DispatchTask, worker: dict) -> Answ
 
 def _started_elsewhere(store, plan: Planned, work: DispatchTask, name: str) -> Answered:
     """Another dispatch is starting a worker; where that has come up unnoticed, it gets the work."""
-    held = spawn_locks.holder(store, plan.requester["scope"], name)
-    worker = spawn_locks.worker_of(store, held) if held else None
+    held = store.spawn_locks.holder(plan.requester["scope"], name)
+    worker = store.spawn_locks.worker_of(held) if held else None
     if worker and may_meet(plan.requester["label"], worker["label"]):
         if work.task["status"] == OPEN:
             work = _reserved(store, plan, work, worker)
         return _handed_over(store, plan, work, worker)
     viewer = token(plan.requester["label"] or "", "identity")
     return _answered(plan, work, "spawn_in_flight", lock=store.locks.describe(held, viewer) if held else None)
-
-
-def _release(store, lock: dict, reason: str) -> None:
-    with store.writing():
-        spawn_locks.release(store, lock, reason)
 
 
 def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:

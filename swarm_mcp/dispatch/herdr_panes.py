@@ -14,7 +14,6 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.spawn import run
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
 from swarm_mcp.settings import Settings
-from swarm_mcp.store import panes
 
 SECONDS = 10.0
 # What a placement may ask for and this spawner does not do; it says so instead of failing.
@@ -28,7 +27,7 @@ class HerdrPanes:
 
     def start(self, store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
-        known = panes.published(store, worker.requester["id"])
+        known = store.panes.published(worker.requester["id"])
         settings = Settings(token(worker.requester["label"] or "", "identity"))
         socket = known.get("socket_path") or settings.first("HERDR_SOCKET_PATH")
         herdr = _Herdr(settings.first("SWARM_HERDR_BIN") or "herdr", socket if isinstance(socket, str) else "")

@@ -60,7 +60,7 @@ class WorkerTask:
         task = self.task()
         if task is None or task["status"] in TERMINAL:
             return "the task has ended"
-        held = spawn_locks.holder(self.store, self.assignment.scope, self.assignment.lock)
+        held = self.store.spawn_locks.holder(self.assignment.scope, self.assignment.lock)
         if held and spawn_locks.reserved_in(held) not in ("", self.me["id"]):
             return "another worker is being started for the task"
         return "another session has the task" if self.belongs_to_another(task) else ""
@@ -113,9 +113,7 @@ class WorkerTask:
         given = self.assignment
         content = f"[task:{given.task_id}] {public_text(given.message)}"
         try:
-            with self.store.writing():
-                posted = self.store.messages.post(given.scope, given.requester_id, self.me["id"], content)
-                self.store.change("UPDATE messages SET read = 1 WHERE id = ?", (posted,))
+            self.store.messages.write_down(given.scope, given.requester_id, self.me["id"], content)
         except SwarmError as error:
             record_fault(str(error))
 

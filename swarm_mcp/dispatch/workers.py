@@ -55,15 +55,8 @@ def instruct(
     when it was started, and gets only what is new. Returns how the worker was woken (``workspace.prompting``).
     """
     content = f"[task:{task['id']}] {message}"
-    read_up_to = 1 if store.runs.of_instance(worker["id"]) else 0
-    with store.writing():
-        waiting = store.row(
-            "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read <= ? AND sender = ?"
-            " AND content IN (?, ?)",
-            (requester["scope"], worker["id"], read_up_to, requester["id"], content, f"[task:{task['id']}] {kept}"),
-        )
-        if not waiting and worker["id"] != requester["id"]:
-            store.messages.post(requester["scope"], requester["id"], worker["id"], content)
+    had_them_read = store.runs.of_instance(worker["id"]) is not None
+    store.messages.hand_over(requester, worker["id"], content, f"[task:{task['id']}] {kept}", had_them_read)
     return deliver(store, requester, worker["id"], content, nudge, force)
 
 

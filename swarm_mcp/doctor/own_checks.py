@@ -19,6 +19,7 @@ from swarm_hook_core.settings import config_path, read
 from swarm_hook_core.state import store_path
 from swarm_mcp import __version__
 from swarm_mcp.actor import onlooker_identity
+from swarm_mcp.domain.session import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
@@ -27,7 +28,6 @@ from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store, driver
-from swarm_mcp.store.removal import STALE_SECONDS
 from swarm_mcp.views import seconds_since, short
 from swarm_mcp.visibility import veiled
 
@@ -84,11 +84,11 @@ def _database() -> Finding:
     details["size_bytes"] = os.path.getsize(path)
     try:
         with Store(read_only=True) as store:
-            store.row("SELECT 1")
+            store.check_reading()
         # Nothing is written: taking the write lock and giving it back proves that it can be had.
         if os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK):
-            with Store() as store, store.writing():
-                pass
+            with Store() as store:
+                store.check_writing()
             text = f"{path} ({details['size_bytes']} bytes, readable and writable)"
             return Finding("database", "ok", text, details=details)
     except SwarmError as error:
@@ -185,7 +185,7 @@ def _journal() -> Finding:
     if os.path.exists(store_path()):
         try:
             with Store(read_only=True) as store:
-                mode = str((store.row("PRAGMA journal_mode") or {}).get("journal_mode", "")).lower()
+                mode = store.journal()
         except SwarmError:
             mode = "unreadable"
     details = {"sqlite": release, "wal_safe": safe, "journal_mode": mode}

@@ -40,5 +40,5 @@ class Record(dict):
     def _refuse(self, *_arguments: object, **_given: object) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} cannot be changed; replace() makes another one")
 
-    __setitem__ = __delitem__ = __setattr__ = __delattr__ = __ior__ = _refuse  # type: ignore[assignment]
-    update = setdefault = pop = popitem = clear = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __setattr__ = __delattr__ = __ior__ = _refuse
+    update = setdefault = pop = popitem = clear = _refuse

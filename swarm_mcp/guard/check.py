@@ -48,13 +48,13 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         me = _committer(store, who)
         viewer = token(me["label"] or "", "identity") if me else identity("MCP")
-        rows = store.locks.rows.live(store.locks.rows.select("", ()))
+        rows = store.locks.everywhere()
         others = [row for row in rows if not is_mutex(row["file"]) and not _is_own(row, me)]
         locks = [{**store.locks.listed(row, viewer), "base": row["base"]} for row in others]
-        here = store.logical.seen_in(folder) if others else {}
+        here = store.locks.seen_in(folder) if others else {}
         locks = [{**lock, "file": here.get(lock["id"], lock["file"])} for lock in locks]
         if me and hook == "pre-commit":
-            locks += [_overtaken(lapse, viewer) for lapse in store.lapses.overtaken(me["id"])]
+            locks += [_overtaken(lapse, viewer) for lapse in store.leases.overtaken(me["id"])]
     if not locks:
         return []
     repository = Repository(folder)

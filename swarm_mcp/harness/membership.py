@@ -93,8 +93,7 @@ class Membership:
         if store.instances.live(self.instance_id) is None:
             self._register(store)
         else:
-            with store.writing():
-                store.instances.require(self.instance_id)
+            store.instances.show_life(self.instance_id)
 
     def _register(self, store: Store) -> dict:
         return store.instances.register(

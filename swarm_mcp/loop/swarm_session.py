@@ -153,9 +153,11 @@ class SwarmSession:
             state=state,
             client=_this_process(),
         )
+        from swarm_mcp.views import scope_summary
+
         with Store(busy_seconds=BUSY_SECONDS) as store:
             row = store.instances.register(request)
-            return {**row, "summary": store.instances.summary(row)}
+            return {**row, "summary": scope_summary(store, row)}
 
     def _report(self, denial, made: ModelCall) -> None:
         """Write the denial down, so that the session hears when the file is free."""
@@ -163,7 +165,7 @@ class SwarmSession:
             return
         try:
             from swarm_mcp.store import Store
-            from swarm_mcp.store.attempts import Attempt
+            from swarm_mcp.store.lock_request import Attempt
 
             with Store(busy_seconds=1.0) as store:
                 me = store.instances.of_session(CONFIG.runtime_name, self._session_id)

@@ -171,7 +171,7 @@ def _tidy(session: CallingSession) -> None:
         if os.path.isfile(store_path()):
             with Store(busy_seconds=LEAVE_SECONDS) as store:
                 session.renew(store)
-                store.upkeep.some()
+                store.cleanup.some()
     except Exception as error:
         print(f"swarm-mcp serve: upkeep: {type(error).__name__}: {error}", file=sys.stderr)
 

@@ -160,8 +160,7 @@ class CallingSession:
         """A sign of life for what this connection itself registered."""
         own = self._own(store)
         if own:
-            with store.writing():
-                store.instances.require(own["id"])
+            store.instances.show_life(own["id"])
 
     def leave(self, store: Store) -> None:
         """Remove what this connection itself registered; sessions of hooks end by their own hook."""

@@ -8,7 +8,6 @@ from urllib.parse import parse_qs
 from swarm_hook_core.labels import token
 from swarm_mcp.scope import file_of
 from swarm_mcp.standing import met_by, peer
-from swarm_mcp.store.task_glance import glance
 
 LONGEST_SHOWN = 200  # characters of a URI that nobody knows
 INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
@@ -66,7 +65,7 @@ def read(call, uri: str) -> str:
     if uri == INBOX:
         value: object = call.store.messages.peek(row) if row else []
     elif uri == TASKS:
-        value = glance(call.store, row) if row else {}
+        value = call.store.tasks.glance(row) if row else {}
     elif uri == INSTANCES:
         value = [peer(call.store, other) for other in met_by(call.store, row)] if row else []
     else:

@@ -21,7 +21,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp import runtimes
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store, driver
-from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.store.lock_request import Attempt
 
 TOOL = "check_write"
 AGENT = "agent_id"  # of a client that cannot leave it empty, nothing is known

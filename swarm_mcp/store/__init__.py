@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.store.connection import BUSY_SECONDS, Store
+from swarm_mcp.store.database import BUSY_SECONDS
+from swarm_mcp.store.store import Store
 
 __all__ = ["BUSY_SECONDS", "Store"]

@@ -10,13 +10,38 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from swarm_hook_core.json_text import loads
 from swarm_mcp.domain.lock import MUTEX_PREFIX
-from swarm_mcp.store.acquaintance import Acquaintance
-from swarm_mcp.store.task_rows import Sight, find
+from swarm_mcp.domain.message import Event
+from swarm_mcp.domain.session import onlooker
+from swarm_mcp.store.task_reading import Sight, find
+from swarm_mcp.visibility import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.denials import Denials
+    from swarm_mcp.store.leases import Leases
+    from swarm_mcp.store.lock_endings import LockEndings
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.session_table import SessionTable
 
 EVENTS_AT_ONCE = 1000
 LOCKS_TOLD = 100
 _LOCK_CHANGES = {"context.lock_acquired": "acquired", "context.lock_released": "released"}
+
+
+FEED_AT_ONCE = 500
+# Group of events -> the name that ``wait_for_activity`` has for a change of that kind.
+CHANGES = {
+    "message": "new_messages",
+    "task": "task_updates",
+    "instance": "instance_changes",
+    "kv": "kv_updates",
+    "context": "lock_updates",
+}
+# What of a lock's event says who holds the file, and why.
+_OF_THE_HOLDER = ("content", "note", "holder", "holder_label")
 
 
 class Moment(NamedTuple):
@@ -55,13 +80,26 @@ class News(NamedTuple):
 class Activity:
     """The embedded store's answer to: what is new?"""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(
+        self,
+        db: Database,
+        finder: LockFinder,
+        endings: LockEndings,
+        leases: Leases,
+        sessions: SessionTable,
+        denials: Denials,
+    ):
+        self._db = db
+        self._finder = finder
+        self._endings = endings
+        self._leases = leases
+        self._sessions = sessions
+        self._denials = denials
 
     def moment(self, instance: dict) -> Moment:
         """Now, as this session sees it."""
         scope, instance_id = instance["scope"], instance["id"]
-        row = self.store.row(
+        row = self._db.row(
             "SELECT (SELECT max(id) FROM events WHERE scope = ?1) AS event,"
             " (SELECT max(id) FROM messages WHERE scope = ?1 AND recipient = ?2 AND read = 0) AS message,"
             " (SELECT max(changed_at) FROM tasks WHERE scope = ?1) AS task,"
@@ -80,7 +118,7 @@ class Activity:
         if now == before:
             return News(now)
         events = self._events(instance["scope"], before.event, now.event)
-        known = Acquaintance(instance["label"])
+        known = Acquaintance(self._sessions, instance["label"])
         known.learn(events)
         moved = {
             "task.": now.task != before.task,
@@ -91,34 +129,61 @@ class Activity:
             for group in moved:
                 mine = [event for event in events if event["type"].startswith(group)]
                 if mine:
-                    sight = Sight(self.store, instance)
+                    sight = Sight(self._db, instance)
                     moved[group] = any(self._concerns(instance, event, known, sight) for event in mine)
         tasks, instances, kv = moved.values()
         locks = self._locks(instance, events, known)
         return News(now, now.message > before.message, tasks, instances, kv, locks)
+
+    def feed(self, scope: str, identity: str, last: int | None = None) -> Feed:
+        """Return the events of `scope` after the one with id `last` (None: from now on), as `identity` may see them."""
+        return Feed(self._db, self._sessions, scope, identity, last)
+
+    def acquaintance(self, label: str | None) -> Acquaintance:
+        """Return what a viewer with this label may know of the sessions in events."""
+        return Acquaintance(self._sessions, label)
+
+    def of_locks(self, before: int | None, limit: int) -> list[Event]:
+        """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
+        condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
+        return self._db.rows(
+            "SELECT id, type, actor, subject, payload, created_at FROM events"
+            f" WHERE type >= 'context.' AND type < 'context/' {condition} ORDER BY id DESC LIMIT {limit}",
+            values,
+            Event,
+        )
+
+    def of_sessions(self, ids: list[str]) -> list[Event]:
+        """Return when these sessions joined and left, oldest first."""
+        return self._db.rows(
+            "SELECT type, subject, payload FROM events WHERE type >= 'instance.' AND type < 'instance/'"
+            f" AND subject IN ({','.join('?' * len(ids))}) ORDER BY id",
+            ids,
+            Event,
+        )
 
     def sweep(self) -> None:
         """Notice what nobody announces: sessions that died, and locks that went without a word of ours.
 
         Both end what others wait for. Costs one read while there is nothing of the kind.
         """
-        store = self.store
-        store.leases.some()
-        if store.instances.gone() or store.denials.are_due() or store.locks.rows.ended_holds():
-            with store.writing():
-                store.instances.reclaim()
-                store.locks.rows.reaped(store.locks.rows.ended_holds())
-                store.locks.key_foreign_rows(2000)  # or a lock by another spelling would be due again and again
-                store.denials.settle()
+        self._leases.some()
+        if self._sessions.gone() or self._denials.are_due() or self._finder.ended_holds():
+            with self._db.writing():
+                self._sessions.reclaim()
+                self._endings.reaped(self._finder.ended_holds())
+                self._finder.key_foreign_rows(2000)  # or a lock by another spelling would be due again and again
+                self._denials.settle()
 
     # -------------------------------------------------------------- innards
 
-    def _events(self, scope: str, after: int, until: int) -> list[dict]:
+    def _events(self, scope: str, after: int, until: int) -> list[Event]:
         """The newest events in between, oldest first."""
-        rows = self.store.rows(
+        rows = self._db.rows(
             "SELECT id, type, actor, subject, payload FROM events WHERE scope = ? AND id > ? AND id <= ?"
             " ORDER BY id DESC LIMIT ?",
             (scope, after, until, EVENTS_AT_ONCE),
+            Event,
         )
         return rows[::-1]
 
@@ -128,11 +193,11 @@ class Activity:
         if doer == instance["id"]:
             return False
         if event["type"].startswith("task."):
-            task = find(self.store, "id = ?", (event["subject"],))
+            task = find(self._db, "id = ?", (event["subject"],))
             return not task or sight.sees(task[0])
-        return known.may_meet(self.store, doer)
+        return known.may_meet(doer)
 
-    def _locks(self, instance: dict, events: list[dict], known: Acquaintance) -> tuple[dict, ...]:
+    def _locks(self, instance: dict, events: list[Event], known: Acquaintance) -> tuple[dict, ...]:
         """What became of which file in the end; files that only this session has touched not."""
         last: dict[str, dict] = {}
         for event in events:
@@ -143,6 +208,104 @@ class Activity:
                     last[file] = event
         told = []
         for file, event in list(last.items())[-LOCKS_TOLD:]:
-            holder = event["actor"] if known.may_meet(self.store, event["actor"]) else None
+            holder = event["actor"] if known.may_meet(event["actor"]) else None
             told.append({"file": file, "change": _LOCK_CHANGES[event["type"]], "instance_id": holder})
         return tuple(told)
+
+
+class Feed:
+    """Events of `scope` after the one with id `last` (None: the newest), for a viewer of `identity` (empty for none)."""
+
+    def __init__(self, db: Database, sessions: SessionTable, scope: str, identity: str, last: int | None):
+        self._db = db
+        self.scope = scope
+        self.last = self._newest() if last is None else last
+        self._viewer = onlooker(identity, scope)
+        self._known = Acquaintance(sessions, self._viewer["label"])
+
+    def _newest(self) -> int:
+        """Id of the newest event, 0 where there is none."""
+        row = self._db.row("SELECT max(id) AS id FROM events WHERE scope = ?", (self.scope,))
+        return (row and row["id"]) or 0
+
+    def read(self) -> list[dict]:
+        """The next events, oldest first, at most `FEED_AT_ONCE`; an empty list when there are none yet.
+
+        ``{id, at, change, type, actor, actor_label, subject, payload}``; what the viewer may not know is
+        null or missing, and what is none of its business is an event with only its id.
+        """
+        if self._newest() < self.last:
+            self.last = 0  # another store has taken the place of the one before
+        rows = self._db.rows(
+            "SELECT id, type, actor, subject, payload, created_at FROM events WHERE scope = ? AND id > ?"
+            " ORDER BY id LIMIT ?",
+            (self.scope, self.last, FEED_AT_ONCE),
+            Event,
+        )
+        self._known.learn(rows)
+        if rows:
+            self.last = rows[-1]["id"]
+        return [self._seen(row) for row in rows]
+
+    def _seen(self, row: Event) -> dict:
+        group, payload = row["type"].partition(".")[0], payload_of(row)
+        doer = row["subject"] if group == "instance" else row["actor"]
+        open_to_viewer = self._known.may_meet(doer)
+        if group == "message":
+            shown = open_to_viewer and self._known.may_meet(row["subject"])
+        elif group == "task":
+            tasks = find(self._db, "id = ?", (row["subject"],))
+            shown = Sight(self._db, self._viewer).sees(tasks[0]) if tasks else open_to_viewer
+        elif group == "context":
+            shown = not (row["subject"] or "").startswith(MUTEX_PREFIX)
+            if not (open_to_viewer and self._known.may_meet(payload.get("holder"))):
+                payload = {name: value for name, value in payload.items() if name not in _OF_THE_HOLDER}
+        else:
+            shown = open_to_viewer or group == "instance"
+        if not shown:
+            return {"id": row["id"]}
+        actor = row["actor"] if open_to_viewer or group == "instance" else None
+        if group == "instance" and not open_to_viewer:
+            payload = {"label": None}
+        label = self._known.label_of(actor) if actor and open_to_viewer else None
+        facts = {"actor": actor, "actor_label": label, "subject": row["subject"], "payload": payload}
+        return {"id": row["id"], "at": row["created_at"], "change": CHANGES.get(group), "type": row["type"], **facts}
+
+
+def payload_of(event: dict) -> dict:
+    """An event's payload; empty where it has none, or none that can be read."""
+    try:
+        value = loads(event["payload"]) if isinstance(event["payload"], str) else None
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {}
+
+
+class Acquaintance:
+    """What a viewer with `label` may know of the sessions in events. Learns the labels of those that leave."""
+
+    def __init__(self, sessions: SessionTable, label: str | None):
+        self._sessions = sessions
+        self.label = label
+        self._labels: dict[str, str | None] = {}
+
+    def learn(self, events: list[dict]) -> None:
+        """Remember the labels in these events, for when their sessions have gone."""
+        for event in events:
+            if event["type"].startswith("instance.") and event["subject"]:
+                label = payload_of(event).get("label")
+                self._labels[event["subject"]] = label if isinstance(label, str) else None
+
+    def label_of(self, instance_id: str) -> str | None:
+        """A session's label, None where it has none or nobody knows any more."""
+        row = self._sessions.get(instance_id)
+        return row["label"] if row else self._labels.get(instance_id)
+
+    def may_meet(self, instance_id: str | None) -> bool:
+        """Whether that session is no stranger. ``system`` is none; one of which nothing is known is."""
+        if instance_id in (None, "system"):
+            return True
+        row = self._sessions.get(instance_id)
+        if row is None and instance_id not in self._labels:
+            return may_meet(self.label, "identity:?")
+        return may_meet(self.label, row["label"] if row else self._labels[instance_id])

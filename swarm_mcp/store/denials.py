@@ -10,11 +10,20 @@ from __future__ import annotations
 from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import named
+from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial
 from swarm_mcp.store import events
-from swarm_mcp.store.attempts import Attempt, facts
 from swarm_mcp.store.lock_reach import reach_in
+from swarm_mcp.store.lock_request import Attempt, rule
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.lock_queue import LockQueue
+    from swarm_mcp.store.messages import Messages
+    from swarm_mcp.store.session_table import SessionTable
 
 KEPT_SECONDS = 86400  # then nobody waits any more, and upkeep forgets it
 ASKED = "request_lock"  # the tool of a session that was not refused, but has asked the holder
@@ -39,18 +48,29 @@ _ADVICE = "Read before you write: the contents may have changed. To keep a file 
 class Denials:
     """The embedded store's record of refused sessions."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(
+        self,
+        db: Database,
+        finder: LockFinder,
+        sessions: SessionTable,
+        messages: Messages,
+        queue: LockQueue,
+    ):
+        self._db = db
+        self._finder = finder
+        self._sessions = sessions
+        self._messages = messages
+        self._queue = queue
         self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
 
     def is_known(self, instance: dict, lock: dict, path: str = "") -> bool:
         """Whether this session's refusal of `path` by this lock's holder was written down just now."""
-        row = self.store.row(
+        row = self._db.row(
             "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
             " AND (path IS NULL OR ? IN ('', path))",
             (instance["id"], key_of_lock(lock), lock["instance_id"], path),
         )
-        return row is not None and 0 <= self.store.now() - row["denied_at"] < KNOWN_SECONDS
+        return row is not None and 0 <= self._db.now() - row["denied_at"] < KNOWN_SECONDS
 
     def count(self, instance: dict, lock: dict) -> None:
         """A refusal that `is_known` is no second event, but counts."""
@@ -65,8 +85,8 @@ class Denials:
         """
         attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
         tool = attempt.tool
-        key, now = key_of_lock(lock), self.store.now()
-        self.store.change(
+        key, now = key_of_lock(lock), self._db.now()
+        self._db.change(
             "INSERT OR REPLACE INTO swarm_denials"
             " (instance_id, path_key, scope, file, holder_id, tool, denied_at, path)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -90,8 +110,8 @@ class Denials:
         """
         attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
         tool = attempt.tool
-        with self.store.writing():
-            held = self.store.locks.on(file)
+        with self._db.writing():
+            held = self._finder.on(file)
             held.sort(key=lambda lock: (lock["instance_id"] != holder_id, lock["fence"] != attempt.fence))
             theirs = [lock for lock in held if lock["instance_id"] != instance["id"]]
             if holder_id == instance["id"]:
@@ -102,8 +122,8 @@ class Denials:
                 else:
                     self.record(instance, theirs[0], attempt)
             else:
-                denial = {"file": file, "tool": tool, "denied_at": self.store.now(), "holder_id": holder_id}
-                self._post(instance, [denial], self.store.instances.get(holder_id), "freed")
+                denial = {"file": file, "tool": tool, "denied_at": self._db.now(), "holder_id": holder_id}
+                self._post(instance, [denial], self._sessions.get(holder_id), "freed")
         return bool(theirs)
 
     def report_sibling(self, instance: dict, held: list[dict], attempt: Attempt) -> None:
@@ -114,17 +134,17 @@ class Denials:
         others = [lock for lock in held if (lock["instance_id"], lock["agent"]) != (instance["id"], attempt.agent)]
         if not others:
             return
-        same = self.store.row(
+        same = self._db.row(
             "SELECT 1 FROM events WHERE created_at > ? AND type = 'context.lock_denied' AND actor = ? AND subject = ?",
-            (self.store.now() - KNOWN_SECONDS, instance["id"], others[0]["file"]),
+            (self._db.now() - KNOWN_SECONDS, instance["id"], others[0]["file"]),
         )
         self.count(instance, others[0]) if same else self._say(instance, others[0], attempt)
 
     def _say(self, instance: dict, lock: dict, attempt: Attempt) -> None:
         payload = {"holder": lock["instance_id"], "holder_label": lock["owner_label"], "key": key_of_lock(lock)}
         payload.update(tool=attempt.tool, lock=lock["id"], note=lock["content"], locked_at=lock["created_at"])
-        payload.update(facts(self.store, instance, lock, attempt))
-        events.add(self.store, instance["scope"], "context.lock_denied", instance["id"], lock["file"], payload)
+        payload.update(_facts(self._db, instance, lock, attempt))
+        events.add(self._db, instance["scope"], "context.lock_denied", instance["id"], lock["file"], payload)
 
     def forget(self, instance_id: str, keys: list[str] | None = None) -> None:
         """Inside a transaction: this session need not hear of these files (None: of any) any more."""
@@ -132,7 +152,7 @@ class Denials:
         if keys is not None:
             condition += f" AND path_key IN ({','.join('?' * len(keys))})"
             values += keys
-        self.store.change(f"DELETE FROM swarm_denials WHERE {condition}", values)
+        self._db.change(f"DELETE FROM swarm_denials WHERE {condition}", values)
 
     def tell(self, locks: list[dict], reason: str) -> None:
         """Inside a transaction that has just deleted `locks`: one message to each session they had kept out.
@@ -140,7 +160,7 @@ class Denials:
         Where a session is just taking the place of a dead holder (`taker`), the file is not free.
         `reason` as in the event of the release, empty for an ordinary one.
         """
-        if not self.store.row("SELECT 1 FROM swarm_denials LIMIT 1"):
+        if not self._db.row("SELECT 1 FROM swarm_denials LIMIT 1"):
             return  # the common case, however many locks go
         freed: dict[tuple[str, str], list[dict]] = {}  # (who is to hear, who held) -> denials
         for lock in locks:
@@ -153,11 +173,16 @@ class Denials:
 
     def follow(self, key: str, holder_id: str) -> None:
         """Inside a transaction: what has this key has gone from one holder to another without being free."""
-        self.store.change("UPDATE swarm_denials SET holder_id = ? WHERE path_key = ?", (holder_id, key))
+        self._db.change("UPDATE swarm_denials SET holder_id = ? WHERE path_key = ?", (holder_id, key))
 
     def are_due(self) -> bool:
         """Whether `settle` has anything to do."""
         return bool(self._silently_freed(1))
+
+    def files(self, instance_id: str, limit: int) -> list[str]:
+        """Return files that this session was refused and has not heard of since."""
+        rows = self._db.rows("SELECT file FROM swarm_denials WHERE instance_id = ? LIMIT ?", (instance_id, limit))
+        return [row["file"] for row in rows]
 
     def settle(self, limit: int = 100) -> None:
         """Inside a transaction: tell those whose file is free, though nobody here has released it.
@@ -171,44 +196,47 @@ class Denials:
 
     # -------------------------------------------------------------- innards
 
-    def _silently_freed(self, limit: int) -> list[dict]:
-        return self.store.rows(
+    def _silently_freed(self, limit: int) -> list[Denial]:
+        return self._db.rows(
             "SELECT * FROM swarm_denials d WHERE d.denied_at > ?"
             " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.path_key = d.path_key)"
             " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.file = d.file) LIMIT ?",
-            (self.store.now() - KEPT_SECONDS, limit),
+            (self._db.now() - KEPT_SECONDS, limit),
+            Denial,
         )
 
-    def _at(self, key: str) -> list[dict]:
-        return self.store.rows("SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id", (key,))
+    def _at(self, key: str) -> list[Denial]:
+        return self._db.rows(
+            "SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id", (key,), Denial
+        )
 
     def _settle(self, freed: dict[tuple[str, str], list[dict]], reason: str) -> None:
         for (instance_id, holder_id), denials in freed.items():
-            instance = self.store.instances.live(instance_id)
+            instance = self._sessions.live(instance_id)
             free = [denial for denial in denials if self._is_free(denial, instance_id)]
             self.forget(instance_id, [denial["path_key"] for denial in free])
             told = [denial for denial in free if not self._waiting_for(denial)]  # else by its own wait
             if instance and told:
-                self._post(instance, told, self.store.instances.get(holder_id), reason)
+                self._post(instance, told, self._sessions.get(holder_id), reason)
 
     def _is_free(self, denial: dict, instance_id: str) -> bool:
         """Whether nobody else holds the file, by whatever name, or is in line for it; else that one is waited for."""
-        held = self.store.locks.on(denial["file"])
+        held = self._finder.on(denial["file"])
         theirs = [row for row in (*held, *self._waiting_for(denial)) if row["instance_id"] != instance_id]
         if theirs:
             self._waits_for(denial, theirs[0]["instance_id"])
         return not theirs
 
     def _waiting_for(self, denial: dict) -> list[dict]:
-        if not self.store.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
+        if not self._db.row("SELECT 1 FROM swarm_waiters LIMIT 1"):
             return []  # the common case
         row = {"file": denial["file"], "path_key": denial["path_key"], "pattern": None}
         reach = reach_in(row)
-        places = self.store.queue.waiting_for(reach) if reach else []
-        return [place for place in places if not self.store.queue.is_silent(place)]
+        places = self._queue.waiting_for(reach) if reach else []
+        return [place for place in places if not self._queue.is_silent(place)]
 
     def _waits_for(self, denial: dict, holder_id: str) -> None:
-        self.store.change(
+        self._db.change(
             "UPDATE swarm_denials SET holder_id = ? WHERE instance_id = ? AND path_key = ?",
             (holder_id, denial["instance_id"], denial["path_key"]),
         )
@@ -225,7 +253,7 @@ class Denials:
         if len(denials) == 1:
             (denial,) = denials
             by = f" by {named(denial['tool'])}" if denial["tool"] else ""
-            since = duration(self.store.now() - denial["denied_at"])
+            since = duration(self._db.now() - denial["denied_at"])
             asked = f"You asked for it {since} ago."
             if denial["tool"] != ASKED:
                 asked = f"Your write{by} was refused {since} ago."
@@ -233,13 +261,30 @@ class Denials:
         else:
             files = "\n".join(f"- {named(denial['file'])}" for denial in denials)
             text = f"[auto] Files that you were refused are free: {how}.\n{files}\n{_ADVICE}"
-        self.store.messages.post(instance["scope"], "system", instance["id"], text)
+        self._messages.post(instance["scope"], "system", instance["id"], text)
 
 
 def key_of_lock(lock: dict) -> str:
     """What a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
-    from swarm_mcp.domain.lock import MUTEX_PREFIX
-
     if lock.get("path_key"):
         return lock["path_key"]
     return lock["file"] if lock["file"].startswith(MUTEX_PREFIX) else key_of(lock["file"])
+
+
+def _facts(db: Database, instance: dict, lock: dict, attempt: Attempt) -> dict:
+    """What the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
+
+    `lock` is a row of ``LockTable``, or a waiter that goes first.
+    """
+    path = attempt.path or lock["file"]
+    session = db.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance["id"],))
+    told: dict = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
+    told.update(fence=lock.get("fence"), mode=lock.get("mode"), agent=lock.get("agent"), ttl=lock.get("ttl"))
+    told.update(pattern=lock.get("pattern"), base=lock.get("base"), repository=lock.get("repository"))
+    told.update(ticket=lock.get("ticket"), seen_fence=attempt.fence)
+    told.update(denied_agent=attempt.agent, wanted_mode=attempt.mode, wanted=list(attempt.wanted))
+    if session:
+        told["session"] = [session["runtime"], session["session_id"]]
+    if attempt.fence == lock.get("fence"):
+        told["seen_fence"] = None
+    return {name: value for name, value in told.items() if value}

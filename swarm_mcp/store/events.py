@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.database import Database
 
-def add(store, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict | str | None) -> None:
+
+def add(
+    db: Database, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict | str | None
+) -> None:
     """Append one event. `kind` as in the contract, ``instance.registered`` for one; a text as `payload` is JSON."""
     text = dumps(payload) if isinstance(payload, dict) else payload
-    store.change(
+    db.change(
         "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-        (scope, kind, actor, subject, text, store.now()),
+        (scope, kind, actor, subject, text, db.now()),
     )
 
 
-def registered(store, row: dict, adopted: bool) -> None:
+def registered(db: Database, row: Session, adopted: bool) -> None:
     """An instance joined, or an existing one was taken over (`adopted`)."""
     payload = {"label": row["label"], "adopted": adopted, "pid": row["pid"], "directory": row["directory"]}
     payload.update(root=row["root"], file_root=row["file_root"])
     if row["lease_until"] is not None:
         payload["lease_until"] = row["lease_until"]
-    add(store, row["scope"], "instance.registered", row["id"], row["id"], payload)
+    add(db, row["scope"], "instance.registered", row["id"], row["id"], payload)
 
 
 def length(text: str) -> int:

@@ -2,6 +2,9 @@
 
 Whether a lease is over is asked of the boot clock (``clock``) whenever a lock is looked at, so nothing here has to
 happen in time for a lapsed lock to stop holding. What happens here is what people should hear of it.
+
+The record of a lapse stands until its session is given that lock again, has left, or a day is over. While it stands,
+and another has had the file, the commit guard lets that session commit no such file: what it knows of it is old.
 """
 
 from __future__ import annotations
@@ -9,17 +12,29 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
+from swarm_hook_core.decision import duration
 from swarm_hook_core.lookup import plain
-from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.untrusted_text import label, named
+from swarm_mcp.domain.lock import Lapse
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
-from swarm_mcp.store.lock_reach import reach_of
+from swarm_mcp.store.lock_reach import meet, reach_in, reach_of
 from swarm_mcp.store.lock_request import checked_ttl
+from swarm_mcp.store.lock_table import unfit
+from swarm_mcp.visibility import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.lock_endings import LockEndings
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.messages import Messages, Notices
+    from swarm_mcp.store.session_table import SessionTable
 
 WARNED_AT = 0.2  # of a lease is left when its holder is warned; ``swarm_lock_due_idx`` counts on it
 RENEWED_EVERY = 3  # signs of life in the time of a lease, of whoever gives them without being asked
 AT_ONCE = 200
-PATIENCE_SECONDS = 0.05  # a busy store has more urgent things to do
+LAPSES_KEPT_SECONDS = 86400
 
 _LEASED = "type = 'lock' AND ttl IS NOT NULL"
 
@@ -27,22 +42,30 @@ _LEASED = "type = 'lock' AND ttl IS NOT NULL"
 class Leases:
     """The embedded store's leases."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(
+        self, db: Database, finder: LockFinder, endings: LockEndings, sessions: SessionTable, messages: Messages,
+        notices: Notices,
+    ):  # fmt: skip
+        self._db = db
+        self._finder = finder
+        self._endings = endings
+        self._sessions = sessions
+        self._messages = messages
+        self._notices = notices
 
     # ---------------------------------------------------------------- holders
 
     def renew(self, instance_id: str) -> None:
         """Inside a transaction: a sign of life of this session, which keeps its locks. What has lapsed has lapsed."""
-        if not self.store.row(f"SELECT 1 FROM context WHERE {_LEASED} AND instance_id = ? LIMIT 1", (instance_id,)):
+        if not self._db.row(f"SELECT 1 FROM context WHERE {_LEASED} AND instance_id = ? LIMIT 1", (instance_id,)):
             return  # the common case
-        rows = self.store.locks.rows
-        self.let_go([r for r in rows.select("AND c.ttl IS NOT NULL AND c.instance_id = ?", (instance_id,))
+        rows = self._finder
+        self._endings.let_go([r for r in rows.select("AND c.ttl IS NOT NULL AND c.instance_id = ?", (instance_id,))
                      if rows.has_lapsed(r)])  # fmt: skip
-        self.store.change(
+        self._db.change(
             f"UPDATE context SET renewed = ?, booted = ?, wall_until = ? + ttl, warned = NULL"
             f" WHERE {_LEASED} AND instance_id = ?",
-            (clock.now(), clock.boot(self.store.here), time.time(), instance_id),
+            (clock.now(), clock.boot(self._db.here), time.time(), instance_id),
         )
 
     def keep(self, instance_id: str, was_seen: bool = True) -> float | None:
@@ -53,8 +76,8 @@ class Leases:
         there is nothing to do.
         """
         if self.is_due(instance_id):
-            with self.store.writing():
-                (self.store.instances.require if was_seen else self.renew)(instance_id)
+            with self._db.writing():
+                (self._sessions.require if was_seen else self.renew)(instance_id)
         return self._until_due(instance_id)
 
     def is_due(self, instance_id: str) -> bool:
@@ -71,20 +94,20 @@ class Leases:
         """
         reach, ttl = reach_of(instance, file), checked_ttl(ttl)
         refusal: Refused | None = None
-        with self.store.writing():
-            self.store.instances.require(instance["id"])
-            mine = self.store.locks.own(instance, reach, agent)
-            refusal = self.store.locks.unfit(reach, mine, fence)
+        with self._db.writing():
+            self._sessions.require(instance["id"])
+            mine = self._finder.own(instance, reach, agent)
+            refusal = unfit(reach, mine, fence)
             if refusal is None and ttl is not None:
-                self.store.change(
+                self._db.change(
                     "UPDATE context SET ttl = ?, renewed = ?, booted = ?, wall_until = ? WHERE id = ?",
-                    (ttl, clock.now(), clock.boot(self.store.here), time.time() + ttl, mine[0]["id"]),
+                    (ttl, clock.now(), clock.boot(self._db.here), time.time() + ttl, mine[0]["id"]),
                 )
                 told = {"id": mine[0]["id"], "fence": mine[0]["fence"], "ttl": ttl}
-                events.add(self.store, mine[0]["scope"], "context.lock_renewed", instance["id"], reach.file, told)
+                events.add(self._db, mine[0]["scope"], "context.lock_renewed", instance["id"], reach.file, told)
         if refusal:  # raised out here, so that what has lapsed stays told
             raise refusal
-        return self.store.locks.own(instance, reach, agent)[0]
+        return self._finder.own(instance, reach, agent)[0]
 
     # ------------------------------------------------------------ whoever is around
 
@@ -95,23 +118,19 @@ class Leases:
         """
         if not self._due(1):
             return False
-        store = self.store
-        patience, store.busy_seconds = store.busy_seconds, min(store.busy_seconds, PATIENCE_SECONDS)
         try:
-            with store.writing():
+            with self._db.hurried(), self._db.writing():
                 self.settle()
         except SwarmError:
             return False
-        finally:
-            store.busy_seconds = patience
         return True
 
     def next_due(self) -> float | None:
         """Seconds until somebody is to be warned, or a lease is over; None where there is no lease."""
-        rows = self.store.rows(
+        rows = self._db.rows(
             f"SELECT ttl, renewed, warned FROM context WHERE {_LEASED} AND booted = ?"
             " ORDER BY renewed + ttl * 0.8 LIMIT 50",
-            (clock.boot(self.store.here),),
+            (clock.boot(self._db.here),),
         )
         ends = [row["renewed"] + row["ttl"] * (1 if row["warned"] else 1 - WARNED_AT) for row in rows]
         return min(ends) - clock.now() if ends else None
@@ -119,37 +138,83 @@ class Leases:
     def settle(self) -> None:
         """Inside a transaction: the same."""
         for lock_id in self._due(AT_ONCE):
-            rows = self.store.locks.rows
-            for row in rows.reaped(rows.select("AND c.id = ?", (lock_id,))):
+            rows = self._finder
+            for row in self._endings.reaped(rows.select("AND c.id = ?", (lock_id,))):
                 self._warn(row)
 
-    def let_go(self, lapsed: list[dict]) -> None:
-        """Inside a transaction: remove these locks, whose leases are over, and tell who should know."""
-        if lapsed:
-            self.store.locks.drop(lapsed, "lapsed")
-            self.store.lapses.note(lapsed)
+    # ------------------------------------------------------------------- lapsed
+
+    def note_lapse(self, locks: list[dict]) -> None:
+        """Inside a transaction that has removed these locks: write them down, and tell each holder."""
+        for lock in locks:
+            left = self._finder.left(lock) or 0.0
+            lapsed_at = int(time.time() + left)
+            holder = self._sessions.get(lock["instance_id"])
+            if holder is None:
+                continue
+            file = plain(lock["file"])
+            row = {name: lock[name] for name in ("instance_id", "path_key", "pattern", "base", "fence")}
+            row.update(file=file, agent=lock["agent"] or "", lapsed_at=lapsed_at)
+            row["message_id"] = self._notices.post(holder, _words({**lock, "file": file}, lapsed_at), file)
+            marks = ", ".join("?" * len(row))
+            self._db.change(
+                f"INSERT OR REPLACE INTO swarm_lapses ({', '.join(row)}) VALUES ({marks})", list(row.values())
+            )
+
+    def note_grant(self, instance: dict, locks: list[dict]) -> None:
+        """Inside a transaction that has granted these locks: whose they were before, if they lapsed."""
+        if not locks or not self._db.row("SELECT 1 FROM swarm_lapses LIMIT 1"):
+            return  # the common case
+        for lapse in self._db.rows("SELECT * FROM swarm_lapses"):
+            for lock in locks:
+                if lapse["instance_id"] == instance["id"]:
+                    if lapse["file"] == lock["file"] and lapse["agent"] == (lock.get("agent") or ""):
+                        self._forget(lapse)
+                elif lapse["taken_fence"] is None and _same_place(lapse, lock):
+                    self._taken(lapse, instance, lock)
+                    break
+
+    def overtaken(self, instance_id: str) -> list[Lapse]:
+        """What this session held until it lapsed, and somebody else has had since."""
+        return self._db.rows(
+            "SELECT * FROM swarm_lapses WHERE instance_id = ? AND taken_fence IS NOT NULL ORDER BY lapsed_at",
+            (instance_id,),
+            Lapse,
+        )
+
+    def forget_lapses_of(self, instance_id: str) -> None:
+        """Inside a transaction: drop those of a session that has gone."""
+        self._db.change("DELETE FROM swarm_lapses WHERE instance_id = ?", (instance_id,))
+
+    def forget_old_lapses(self, limit: int) -> None:
+        """Inside a transaction: drop what is more than a day old, or of no session that is here."""
+        self._db.change(
+            "DELETE FROM swarm_lapses WHERE rowid IN (SELECT rowid FROM swarm_lapses WHERE lapsed_at < ?"
+            " OR instance_id NOT IN (SELECT id FROM instances) LIMIT ?)",
+            (self._db.now() - LAPSES_KEPT_SECONDS, limit),
+        )
 
     # -------------------------------------------------------------- innards
 
     def _until_due(self, instance_id: str) -> float | None:
         """Seconds until a third of this session's first lease is over; None where it has none."""
-        rows = self.store.rows(
+        rows = self._db.rows(
             f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_LEASED} AND instance_id = ?", (instance_id,)
         )
         waits = [left - row["ttl"] * (1 - 1 / RENEWED_EVERY) for row in rows
-                 if (left := self.store.locks.rows.left(row)) is not None]  # fmt: skip
+                 if (left := self._finder.left(row)) is not None]  # fmt: skip
         return min(waits, default=None)
 
     def _due(self, limit: int) -> list[str]:
         """Ids of locks whose holders are to be warned, or that have lapsed."""
-        boot, now, wall = clock.boot(self.store.here), clock.now(), time.time()
+        boot, now, wall = clock.boot(self._db.here), clock.now(), time.time()
         found = f"SELECT id FROM context WHERE {_LEASED} AND"
-        rows = self.store.rows(
+        rows = self._db.rows(
             f"{found} booted = ? AND renewed + ttl * 0.8 <= ? AND (warned IS NULL OR renewed + ttl <= ?) LIMIT ?",
             (boot, now, now, limit),
         )
         for other in ("<", ">"):  # of an earlier start of the machine; apart, for the index
-            rows += self.store.rows(
+            rows += self._db.rows(
                 f"{found} booted {other} ? AND wall_until - ttl * 0.2 <= ? AND (warned IS NULL OR wall_until <= ?)"
                 " LIMIT ?",
                 (boot, wall, wall, limit),
@@ -157,11 +222,47 @@ class Leases:
         return [row["id"] for row in rows]
 
     def _warn(self, row: dict) -> None:
-        self.store.change("UPDATE context SET warned = 1 WHERE id = ?", (row["id"],))
-        holder, left = self.store.instances.get(row["instance_id"]), self.store.locks.rows.left(row) or 0.0
+        self._db.change("UPDATE context SET warned = 1 WHERE id = ?", (row["id"],))
+        holder, left = self._sessions.get(row["instance_id"]), self._finder.left(row) or 0.0
         if holder:
             text = (
                 f"[auto] Your lock on {named(plain(row['file']))} lapses in {left:.0f} s. Anything this session does renews"
                 " it; if you need it no longer, release it: others may be waiting."
             )
-            self.store.messages.post(holder["scope"], "system", holder["id"], text)
+            self._messages.post(holder["scope"], "system", holder["id"], text)
+
+    def _forget(self, lapse: dict) -> None:
+        self._db.change(
+            "DELETE FROM swarm_lapses WHERE instance_id = ? AND file = ? AND agent = ?",
+            (lapse["instance_id"], lapse["file"], lapse["agent"]),
+        )
+
+    def _taken(self, lapse: dict, taker: dict, lock: dict) -> None:
+        self._db.change(
+            "UPDATE swarm_lapses SET taken_fence = ?, taken_by = ?, taken_label = ?"
+            " WHERE instance_id = ? AND file = ? AND agent = ?",
+            (lock["fence"], taker["id"], taker["label"], lapse["instance_id"], lapse["file"], lapse["agent"]),
+        )
+        former = self._sessions.get(lapse["instance_id"])
+        known = former and may_meet(former["label"], taker["label"])
+        own = label(taker["label"]) if taker["label"] else f"instance {taker['id']}"
+        name = own if known else "a session of another identity"
+        more = f" Since then {name} has been given {named(lock['file'])}: read before you write."
+        self._db.change(
+            "UPDATE messages SET content = content || ? WHERE id = ? AND read = 0", (more, lapse["message_id"])
+        )
+
+
+def _same_place(lapse: dict, lock: dict) -> bool:
+    one, other = reach_in(lapse), reach_in(lock)
+    return bool(one and other and meet(one, other))
+
+
+def _words(lock: dict, lapsed_at: int) -> str:
+    moment = time.strftime("%H:%M:%S", time.localtime(lapsed_at))
+    held = f" (agent {named(lock['agent'])})" if lock["agent"] else ""
+    fence = f", fence {lock['fence']}" if lock["fence"] else ""
+    return (
+        f"[auto] Your lock on {named(lock['file'])}{held} lapsed at {moment}: there was no sign of life for"
+        f" {duration(lock['ttl'])}{fence}. It may have changed; lock it again before you go on with it."
+    )

@@ -16,12 +16,20 @@ from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.untrusted_text import label
-from swarm_mcp.domain.lock import SHARED, keeps_out
+from swarm_mcp.domain.lock import SHARED, Lock, Waiter, keeps_out
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import Reach, meet, reach_in
 from swarm_mcp.store.lock_request import LockRequest
 from swarm_mcp.store.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.session_table import SessionTable
+    from swarm_mcp.store.signals import Signals
 
 SILENT_SECONDS = 30.0  # without a sign of life of somebody who shows one every ten seconds
 
@@ -37,16 +45,19 @@ class Holder:
 class LockQueue:
     """The embedded store's queue. Rows are those of ``swarm_waiters`` with ``reaches`` and ``owner_label``."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database, finder: LockFinder, sessions: SessionTable, signals: Signals):
+        self._db = db
+        self._finder = finder
+        self._sessions = sessions
+        self._signals = signals
 
     # ------------------------------------------------------------------ ask
 
-    def waiting(self) -> list[dict]:
+    def waiting(self) -> list[Waiter]:
         """Everybody who waits, first come first."""
         return [row for row in self._places() if not self._is_void(row)]
 
-    def waiting_for(self, *reaches: Reach) -> list[dict]:
+    def waiting_for(self, *reaches: Reach) -> list[Waiter]:
         """Who waits for something that meets any of `reaches`, first come first."""
         met = [row for row in self._places() if any(meet(one, other) for one in reaches for other in row["reaches"])]
         return [row for row in met if not self._is_void(row)]
@@ -54,9 +65,27 @@ class LockQueue:
     def has(self, ticket: int, instance_id: str) -> bool:
         """Whether the place with this ticket is there still: another process may have taken it for given up."""
         sql = "SELECT 1 FROM swarm_waiters WHERE ticket = ? AND instance_id = ? AND pid = ?"
-        return self.store.row(sql, (ticket, instance_id, os.getpid())) is not None
+        return self._db.row(sql, (ticket, instance_id, os.getpid())) is not None
 
-    def ahead_of(self, instance: dict, wanted: LockRequest) -> dict | None:
+    def is_there(self, ticket: int) -> bool:
+        """Tell whether anybody has that place."""
+        return self._db.row("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (ticket,)) is not None
+
+    def lengths(self, locks: list[dict]) -> dict[str, int]:
+        """Return how many others wait for each of these locks (``id``, ``instance_id``, ``agent``), by id, if any do."""
+        waiting = self.waiting()
+        found = {}
+        for row in locks if waiting else ():
+            lock = self._finder.with_id(row["id"])
+            reach = reach_in(lock) if lock else None
+            holder = (row["instance_id"], row.get("agent") or "")
+            others = [one for one in waiting if (one["instance_id"], one["agent"]) != holder]
+            behind = [one for one in others if reach and any(meet(reach, wanted) for wanted in one["reaches"])]
+            if behind:
+                found[row["id"]] = len(behind)
+        return found
+
+    def ahead_of(self, instance: dict, wanted: LockRequest) -> Waiter | None:
         """The live waiter that has a right to some of what is wanted before this request, None for none.
 
         As a lock's row would say it: ``file`` is what is wanted and waited for, ``ticket`` tells it from a lock.
@@ -65,11 +94,11 @@ class LockQueue:
         if row is None:
             return None
         reach = next(own for own in wanted.reaches if any(meet(own, theirs) for theirs in row["reaches"]))
-        return {**row, "file": reach.file, "path_key": reach.key, "id": None, "content": "", "created_at": None}
+        return row.replace(file=reach.file, path_key=reach.key, id=None, content="", created_at=None)
 
     def is_silent(self, row: dict) -> bool:
         """Whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
-        if row.get("seen") is None or clock.boot(row["host"]) != clock.boot(self.store.here):
+        if row.get("seen") is None or clock.boot(row["host"]) != clock.boot(self._db.here):
             return False  # that place's clock is not ours: what cannot be known counts as alive
         return clock.awake() - row["seen"] >= SILENT_SECONDS
 
@@ -101,22 +130,22 @@ class LockQueue:
         ]
         now = clock.now()
         values: dict = {"instance_id": instance["id"], "agent": wanted.agent, "scope": instance["scope"]}
-        values.update(host=self.store.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
+        values.update(host=self._db.here, pid=os.getpid(), start=start_time(os.getpid()), mode=wanted.mode)
         values.update(wants=dumps(wants), since=now, until=None if seconds is None else now + seconds)
         values["seen"] = clock.awake()
-        with self.store.writing():
-            self.store.instances.require(instance["id"])
+        with self._db.writing():
+            self._sessions.require(instance["id"])
             self.sweep()
             circle = self._circle(Holder(instance["id"], wanted.agent), wanted)
             if not circle:
-                values["fence"] = (self.store.row("SELECT last FROM swarm_fence") or {"last": 0})["last"]
+                values["fence"] = (self._db.row("SELECT last FROM swarm_fence") or {"last": 0})["last"]
                 marks = ", ".join("?" * len(values))
-                self.store.change(
+                self._db.change(
                     f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values())
                 )
-                return int(self.store.row("SELECT last_insert_rowid() AS ticket")["ticket"])
+                return int(self._db.row("SELECT last_insert_rowid() AS ticket")["ticket"])
             events.add(
-                self.store, instance["scope"], "context.lock_deadlock", instance["id"], wanted.reaches[0].file,
+                self._db, instance["scope"], "context.lock_deadlock", instance["id"], wanted.reaches[0].file,
                 {"circle": [list(holder) for holder in circle]},
             )  # fmt: skip
         raise Deadlock([self._named(holder) for holder in circle])
@@ -139,16 +168,21 @@ class LockQueue:
         """
         if not ticket:
             return
-        if self.store.connection.in_transaction:
-            self.store.change("DELETE FROM swarm_waiters WHERE ticket = ?", (ticket,))
+        if self._db.connection.in_transaction:
+            self._db.change("DELETE FROM swarm_waiters WHERE ticket = ?", (ticket,))
             return
-        with self.store.writing():
-            self.store.change("DELETE FROM swarm_waiters WHERE ticket = ?", (ticket,))
-            self.store.denials.settle()
+        with self._db.writing():
+            self._db.change("DELETE FROM swarm_waiters WHERE ticket = ?", (ticket,))
+            self._signals.place_left()
 
-    def show_life(self, ticket: int) -> bool:
-        """Inside a transaction: whoever waits there is awake; False where the place has been given up meanwhile."""
-        return bool(self.store.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
+    def show_life(self, instance: Session, ticket: int) -> bool:
+        """Note that this session, which waits there, is awake; False where the place has been given up meanwhile.
+
+        Raises SwarmError where the session has gone.
+        """
+        with self._db.writing():
+            self._sessions.require(instance["id"])
+            return bool(self._db.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
 
     def pass_over(self, instance: dict, wanted: LockRequest) -> None:
         """Inside a transaction that grants `wanted`: give up the places of silent waiters that came before it."""
@@ -164,20 +198,21 @@ class LockQueue:
 
     # -------------------------------------------------------------- innards
 
-    def _places(self, before: int | None = None) -> Iterator[dict]:
+    def _places(self, before: int | None = None) -> Iterator[Waiter]:
         """Every place, or those before a ticket, first come first; not all of them are still waited in."""
-        rows = self.store.rows(
+        rows = self._db.rows(
             "SELECT w.*, i.label AS owner_label, i.id AS owner_id FROM swarm_waiters w"
             " LEFT JOIN instances i ON i.id = w.instance_id WHERE ? IS NULL OR w.ticket < ? ORDER BY w.ticket",
             (before, before),
+            Waiter,
         )
-        return ({**row, "reaches": _reaches(row)} for row in rows)
+        return (row.replace(reaches=_reaches(row)) for row in rows)
 
-    def _ahead(self, holder: Holder, wanted: LockRequest) -> Iterator[dict]:
+    def _ahead(self, holder: Holder, wanted: LockRequest) -> Iterator[Waiter]:
         """The waiters that this request has to wait for, one by one: who only wants to know whether needs the first."""
         return (row for row in self._before(holder, wanted) if not self.is_silent(row))
 
-    def _before(self, holder: Holder, wanted: LockRequest) -> Iterator[dict]:
+    def _before(self, holder: Holder, wanted: LockRequest) -> Iterator[Waiter]:
         """The waiters whose turn comes before that of this request."""
         for row in self._places(wanted.ticket or None):
             if Holder(row["instance_id"], row["agent"]) == holder:
@@ -197,15 +232,15 @@ class LockQueue:
 
     def _has(self, holder: Holder, mode: str, reach: Reach) -> bool:
         """Whether `holder` has that very lock already, so that asking again gives it no more."""
-        own = [lock for lock in self.store.locks.same(reach) if _holder_of(lock) == holder]
-        return any(not self.store.locks.rows.is_void(lock) and lock["mode"] in (None, mode) for lock in own)
+        own = [lock for lock in self._finder.same(reach) if _holder_of(lock) == holder]
+        return any(not self._finder.is_void(lock) and lock["mode"] in (None, mode) for lock in own)
 
     def _keeping(self, holder: Holder, mode: str, reaches) -> list[Holder]:
         """Who holds what keeps `holder` from these."""
         return [_holder_of(lock) for lock in self._locks_keeping(holder, mode, reaches)]
 
-    def _locks_keeping(self, holder: Holder, mode: str, reaches) -> Iterator[dict]:
-        rows = self.store.locks.rows
+    def _locks_keeping(self, holder: Holder, mode: str, reaches) -> Iterator[Lock]:
+        rows = self._finder
         for reach in reaches:
             for lock in rows.meeting(reach):
                 if keeps_out(lock, *holder, mode) and not rows.is_void(lock):
@@ -239,16 +274,16 @@ class LockQueue:
         return []
 
     def _named(self, holder: Holder) -> str:
-        row = self.store.instances.get(holder.instance_id)
+        row = self._sessions.get(holder.instance_id)
         name = label((row["label"] if row else "") or holder.instance_id)
         return f"{name} (agent {holder.agent})" if holder.agent else name
 
     def _is_void(self, row: dict) -> bool:
         if row["owner_id"] is None or (row["until"] is not None and row["until"] < clock.now()):
             return True
-        if gone(row["host"], row["pid"], row["start"], self.store.here):
+        if gone(row["host"], row["pid"], row["start"], self._db.here):
             return True
-        return self.store.instances.live(row["owner_id"]) is None  # who has gone waits no more than it holds
+        return self._sessions.live(row["owner_id"]) is None  # who has gone waits no more than it holds
 
 
 def _holder_of(lock: dict) -> Holder:

@@ -12,20 +12,32 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.lookup import plain, storable
-from swarm_hook_core.paths import LONGEST, key_of
-from swarm_mcp.domain.lock import EXCLUSIVE, MUTEX_PREFIX, keeps_out
-from swarm_mcp.errors import LockRefused, Refused
+from swarm_hook_core.lookup import plain
+from swarm_mcp.domain.lock import EXCLUSIVE, MUTEX_PREFIX, Lock, keeps_out
+from swarm_mcp.domain.session import STALE_SECONDS, Session
+from swarm_mcp.errors import LockRefused
 from swarm_mcp.scope import file_of
-from swarm_mcp.store import events, removal
-from swarm_mcp.store.attempts import of_request
+from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import Reach, checked, reach_of
-from swarm_mcp.store.lock_request import LockRequest, request
-from swarm_mcp.store.lock_rows import LockRows, facts
-from swarm_mcp.store.panes import PANE_COLUMNS, lock_with_pane
+from swarm_mcp.store.lock_request import LockRequest, of_request, request
+from swarm_mcp.store.lock_table import facts, unfit
+from swarm_mcp.store.panes import PANE_COLUMNS
 from swarm_mcp.store.record import record
 from swarm_mcp.store.registration import new_id
 from swarm_mcp.views import seconds_since
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.denials import Denials
+    from swarm_mcp.store.leases import Leases
+    from swarm_mcp.store.lock_endings import LockEndings
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.lock_queue import LockQueue
+    from swarm_mcp.store.panes import Panes
+    from swarm_mcp.store.session_table import SessionTable
 
 # What most stores have none of, and nobody then need look for.
 _THERE = (
@@ -53,10 +65,29 @@ class Look:
 class Locks:
     """The embedded store's locks."""
 
-    def __init__(self, store):
-        self.store = store
-        self.rows = LockRows(store)
+    def __init__(
+        self,
+        db: Database,
+        finder: LockFinder,
+        endings: LockEndings,
+        sessions: SessionTable,
+        panes: Panes,
+        queue: Callable[[], LockQueue],
+        denials: Callable[[], Denials],
+        leases: Callable[[], Leases],
+    ):
+        # Those that only list locks, as hooks do, need not load what granting them takes: hence the three functions.
+        self._db = db
+        self._finder = finder
+        self._endings = endings
+        self._sessions = sessions
+        self._panes = panes
+        self._queue = queue
+        self._denials = denials
+        self._leases = leases
         self._looked_for_foreign = 0
+
+    # ------------------------------------------------------------------ grant
 
     def acquire(
         self,
@@ -66,7 +97,7 @@ class Locks:
         exclusive: bool = False,
         task_id: str | None = None,
         tool: str = "lock_file",
-    ) -> dict:
+    ) -> Lock:
         """Lock `file`, as the session names it; the lock's row. As `acquire_all`, of one.
 
         With `exclusive` one's own lock is refused like anybody's.
@@ -74,7 +105,7 @@ class Locks:
         given = {"note": note, "once": exclusive, "task_id": task_id, "tool": tool}
         return self.acquire_all(instance, request(instance, [file], **given))[0]
 
-    def acquire_all(self, instance: dict, wanted: LockRequest) -> list[dict]:
+    def acquire_all(self, instance: dict, wanted: LockRequest) -> list[Lock]:
         """Take all that is wanted, or nothing; the rows, in the request's order, each with its ``fence``.
 
         What the holder has already is renewed in place, so no peer can slip in between. Raises LockRefused;
@@ -87,49 +118,49 @@ class Locks:
             raise self._refusal(instance, look.refusal)
         if look.refusal:
             own = look.refusal["instance_id"] == instance["id"]
-            known = not own and self.store.denials.is_known(instance, look.refusal, wanted.reaches[0].file)
+            known = not own and self._denials().is_known(instance, look.refusal, wanted.reaches[0].file)
             if known:
-                self.store.denials.count(instance, look.refusal)
+                self._denials().count(instance, look.refusal)
             elif own and (look.refusal["agent"] or "") not in ("", wanted.agent):
-                with self.store.writing():
-                    self.store.denials.report_sibling(instance, [look.refusal], of_request(instance, wanted))
+                with self._db.writing():
+                    self._denials().report_sibling(instance, [look.refusal], of_request(instance, wanted))
             if own or known:
                 raise self._refusal(instance, look.refusal)
         keys = [key for reach in wanted.reaches for key in reach.keys]
-        with self.store.writing():
-            self.store.instances.require(instance["id"])
-            self.store.denials.forget(instance["id"], keys)
+        with self._db.writing():
+            self._sessions.require(instance["id"])
+            self._denials().forget(instance["id"], keys)
             if look.is_good and self._is_as(look):
                 return self.grant(instance, wanted, look.met)
-            self.store.denials.taker = (instance["id"], keys)
+            self._denials().taker = (instance["id"], keys)
             try:
-                refusal = self._first_other(instance, wanted, self.rows.reaped)
+                refusal = self._first_other(instance, wanted, self._endings.reaped)
             finally:
-                self.store.denials.taker = ("", [])
-            refusal = refusal or self.store.queue.ahead_of(instance, wanted)
+                self._denials().taker = ("", [])
+            refusal = refusal or self._queue().ahead_of(instance, wanted)
             if refusal is None:
                 return self.grant(instance, wanted)
             if refusal["instance_id"] != instance["id"] and not wanted.ticket:
-                self.store.denials.record(instance, refusal, of_request(instance, wanted))
+                self._denials().record(instance, refusal, of_request(instance, wanted))
         raise self._refusal(instance, refusal)
 
-    def grant(self, instance: dict, wanted: LockRequest, met: list[list[dict]] | None = None) -> list[dict]:
+    def grant(self, instance: dict, wanted: LockRequest, met: list[list[Lock]] | None = None) -> list[Lock]:
         """Inside a transaction that has seen that nothing is in the way: the locks' rows, as of `acquire_all`.
 
         `met`: what ``LockRows.meeting`` says now of each that is wanted, where that is known.
         """
-        self.store.queue.pass_over(instance, wanted)
-        self.store.queue.leave(wanted.ticket)
+        self._queue().pass_over(instance, wanted)
+        self._queue().leave(wanted.ticket)
         granted = [
-            self._grant(instance, wanted, reach, self.same(reach) if met is None else met[number])
+            self._grant(instance, wanted, reach, self._finder.same(reach) if met is None else met[number])
             for number, reach in enumerate(wanted.reaches)
         ]
-        self.store.lapses.granted(instance, granted)
+        self._leases().note_grant(instance, granted)
         return granted
 
-    def in_the_way(self, instance: dict, wanted: LockRequest) -> dict | None:
+    def in_the_way(self, instance: dict, wanted: LockRequest) -> Lock | None:
         """The first lock that keeps this request from being granted, None for none. Only looks."""
-        return self._first_other(instance, wanted, self.rows.live)
+        return self._first_other(instance, wanted, self._finder.live)
 
     def release(self, instance: dict, file: str, agent: str = "", fence: int | None = None) -> int:
         """Give up this session's lock on `file`; how many rows went (none is no error).
@@ -138,77 +169,72 @@ class Locks:
         Refused where it is not held any more, since whoever holds it now must not lose it to a latecomer.
         """
         reach = reach_of(instance, file)
-        with self.store.writing():
-            mine = self.own(instance, reach, agent, self.rows.reaped)
-            refusal = self.unfit(reach, mine, fence) if fence is not None else None
+        with self._db.writing():
+            mine = self._finder.own(instance, reach, agent, self._endings.reaped)
+            refusal = unfit(reach, mine, fence) if fence is not None else None
             if refusal is None:
-                self.drop(mine)
+                self._endings.drop(mine)
         if refusal:  # raised out here, so that what has lapsed stays told
             raise refusal
         return len(mine)
 
     def release_of_agent(self, instance: dict, agent: str) -> list[str]:
         """Give up whatever one of this session's agents holds, because it has ended; the files."""
-        with self.store.writing():
-            theirs = self.rows.select("AND c.instance_id = ? AND c.agent = ?", (instance["id"], agent))
-            self.drop(theirs, "agent_ended", agent=agent)
+        with self._db.writing():
+            theirs = self._finder.select("AND c.instance_id = ? AND c.agent = ?", (instance["id"], agent))
+            self._endings.drop(theirs, "agent_ended", agent=agent)
         return [plain(row["file"]) for row in theirs]
 
-    def own(self, instance: dict, reach: Reach, agent: str = "", counted=None) -> list[dict]:
-        """This session's live locks on that very path or pattern, of one `agent` where given.
+    def on(self, file: str) -> list[Lock]:
+        """Return live locks that keep absolute `file` still: itself, a folder over it, a pattern; in any scope."""
+        return self._finder.on(file)
 
-        `counted` sorts out what no longer holds: `LockRows.live`, or `LockRows.reaped` inside a transaction.
-        """
-        rows = (counted or self.rows.live)(self.same(reach))
-        return [row for row in rows if row["instance_id"] == instance["id"] and agent in ("", row["agent"] or "")]
+    def of(self, instance_id: str) -> list[Lock]:
+        """Return every lock that this session holds, mutexes too, with the columns that are the lock's own."""
+        return self._finder.of(instance_id)
 
-    def unfit(self, reach: Reach, mine: list[dict], fence: int | None) -> Refused | None:
-        """Why `mine`, what `own` found, is not the one grant that is meant (`fence`, where given); None where it is."""
-        if fence is not None and [row["fence"] for row in mine] != [fence]:
-            held = f"; it is held with fence {mine[0]['fence']}" if mine else ""
-            return Refused(f"fence {fence} is no longer good for {reach.file}{held}")
-        return None if mine else Refused(f"this session holds no lock on {reach.file}")
+    def everywhere(self) -> list[Lock]:
+        """Return every live lock of all scopes."""
+        return self._finder.live(self._finder.select("", ()))
 
-    def same(self, reach: Reach) -> list[dict]:
-        """Every lock on that very path or pattern, live or not."""
-        if reach.pattern:
-            rows = self.rows.select("AND c.path_key = ?", (reach.key,))
-            return [row for row in rows if (row["pattern"], row["base"]) == (reach.pattern, reach.base)]
-        return [row for row in self.rows.named(reach.keys) if not row["pattern"]]
+    def meeting(self, reach: Reach) -> list[Lock]:
+        """Return live locks that meet `reach`, here or in another work tree, in whatever mode."""
+        return self._finder.live(self._finder.meeting(reach))
 
-    def drop(self, locks: list[dict], reason: str = "", **payload) -> None:
-        """Inside a transaction: delete `locks` (rows of `of`), each with its event, and tell who waits for them.
+    def covering(self, reach: Reach) -> list[Lock]:
+        """Return live locks that keep the path of `reach` still, also those on the same path of another work tree."""
+        return self._finder.live(self._finder.covering(reach))
 
-        `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``,
-        ``deregistered``, ``moved``, ``reclaimed``, ``lapsed``, ``stolen``, ``agent_ended``; no reason for an
-        ordinary release.
-        """
-        told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
-        for lock in locks:
-            self.store.change("DELETE FROM context WHERE id = ?", (lock["id"],))
-            said = {**told, "lock": lock["id"], **facts(lock)}
-            events.add(self.store, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], said)
-        if locks:
-            self.store.denials.tell(locks, reason)
-            if reason not in ("deregistered", "reclaimed"):
-                self.store.instances.dismiss({lock["instance_id"] for lock in locks})
+    def exactly(self, reach: Reach) -> list[Lock]:
+        """Return live locks on that very path or pattern, whoever holds them."""
+        return self._finder.live(self._finder.same(reach))
 
-    def of(self, instance_id: str) -> list[dict]:
-        """Every lock this session holds, mutexes too, with the columns that are the lock's own."""
-        return self.store.rows(
-            "SELECT id, scope, instance_id, file, task_id, path_key, fence, mode, agent, pattern, base, repository"
-            " FROM context WHERE instance_id = ? AND type = 'lock' ORDER BY created_at, rowid",
-            (instance_id,),
-        )
+    def seen_in(self, folder: str) -> dict[str, str]:
+        """Return, of the locks of other work trees that hold in the one around `folder`: id -> their path there."""
+        return self._finder.worktrees.seen_in(folder)
+
+    def own(self, instance: Session, reach: Reach, agent: str = "") -> list[Lock]:
+        """Return this session's live locks on that very path or pattern, of one `agent` where given."""
+        return self._finder.own(instance, reach, agent)
+
+    def left(self, lock: Lock) -> float | None:
+        """Return the seconds until a lock's lease is over; None for one without a lease."""
+        return self._finder.left(lock)
+
+    def is_held(self, lock_id: str, instance_id: str) -> bool:
+        """Tell whether the grant with this id is there and still this session's, however its lease stands."""
+        sql = "SELECT 1 FROM context WHERE id = ? AND instance_id = ?"
+        return self._db.row(sql, (lock_id, instance_id)) is not None
+
+    def fences_held(self, instance_id: str, fences: list[int]) -> set[int]:
+        """Return those of these grants that this session still holds."""
+        condition = f"AND c.instance_id = ? AND c.fence IN ({','.join('?' * len(fences))})"
+        found = self._finder.live(self._finder.select(condition, (instance_id, *fences)))
+        return {lock.fence for lock in found if lock.fence is not None}
 
     def path_of(self, instance: dict, file: str) -> str:
         """The file that `file` means for a session. Raises SwarmError where it cannot name one."""
         return file_of(instance, checked(file))
-
-    def on(self, file: str) -> list[dict]:
-        """Live locks that keep absolute `file` still: on itself, on a folder over it, by a pattern; in any scope."""
-        place = {"directory": "/", "root": "/", "file_root": "/", "scope": "/"}
-        return self.rows.live(self.rows.covering(reach_of(place, file, as_pattern=False)))
 
     def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
         """Live locks of a scope (None: all), oldest first, with ``owner_label``.
@@ -217,7 +243,7 @@ class Locks:
         """
         condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
         visible = f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
-        rows = self.rows.live(self.rows.select(visible, values))
+        rows = self._finder.live(self._finder.select(visible, values))
         return [self._seen_by(row, viewer_identity) for row in rows]
 
     def glance(self, instance: dict, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
@@ -228,13 +254,13 @@ class Locks:
         others = "type = 'lock' AND scope = ? AND instance_id <> ?"
         values = (instance["scope"], instance["id"])
         sql = f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)"
-        counted = self.store.row(sql, values) or {"n": 0}
-        few = self.rows.select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
+        counted = self._db.row(sql, values) or {"n": 0}
+        few = self._finder.select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
         return counted["n"], [self._seen_by(row, viewer_identity) for row in few]
 
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
         """Who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
-        held = self.on(file)
+        held = self._finder.on(file)
         return self._active(held[0], viewer_identity) if held else None
 
     def describe(self, row: dict, viewer_identity: str) -> dict:
@@ -245,93 +271,73 @@ class Locks:
         """A lock found by `on`, in the shape of a listing (`held`)."""
         return self._seen_by(row, viewer_identity)
 
-    def key_foreign_rows(self, limit: int) -> None:
-        """Inside a transaction: give a key to locks that another implementation stored without one."""
-        for row in self._without_key(limit):
-            file = row["file"]
-            if isinstance(file, str) and storable(file) and "\0" not in file and len(file) <= LONGEST:
-                self.store.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(file), row["id"]))
-
     # -------------------------------------------------------------- innards
-
-    def _without_key(self, limit: int) -> list[dict]:
-        return self.store.rows(
-            "SELECT id, file FROM context WHERE type = 'lock' AND path_key IS NULL"
-            f" AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}' LIMIT ?",
-            (limit,),
-        )
 
     def _key_foreign(self, wanted: LockRequest) -> None:
         """See that rows of other implementations have their keys, without which only their very name finds them."""
-        now, deep = self.store.now(), any(reach.base for reach in wanted.reaches)
+        now, deep = self._db.now(), any(reach.base for reach in wanted.reaches)
         if deep or self._looked_for_foreign != now:
             self._looked_for_foreign = now  # once a second is enough for those who ask for one file
-            if self._without_key(1):
-                with self.store.writing():
-                    self.key_foreign_rows(2000)
+            if self._finder.without_key(1):
+                with self._db.writing():
+                    self._finder.key_foreign_rows(2000)
 
     def _look(self, instance: dict, wanted: LockRequest) -> Look:
         """What a request meets now, outside of a transaction."""
-        version = (id(self.store.connection), self.store.rows("PRAGMA data_version")[0]["data_version"])
-        there = self.store.rows(_THERE)[0]
+        version = (id(self._db.connection), self._db.rows("PRAGMA data_version")[0]["data_version"])
+        there = self._db.rows(_THERE)[0]
         alone = not there["logical"] and not any(reach.names for reach in wanted.reaches)
-        met = [self.rows.in_place(reach) if alone else self.rows.meeting(reach) for reach in wanted.reaches]
+        met = [self._finder.in_place(reach) if alone else self._finder.meeting(reach) for reach in wanted.reaches]
         refusal = next(
-            (row for reach, rows in zip(wanted.reaches, met) for row in self.rows.live(rows)
+            (row for reach, rows in zip(wanted.reaches, met) for row in self._finder.live(rows)
              if self._is_in_the_way(row, instance, wanted, reach)),
             None,
         )  # fmt: skip
         if there["waiters"]:
-            refusal = refusal or self.store.queue.ahead_of(instance, wanted)
+            refusal = refusal or self._queue().ahead_of(instance, wanted)
         # Nothing to be removed first, nothing that could lapse before it is renewed.
-        plain = all(row["ttl"] is None and not self.rows.is_void(row) for rows in met for row in rows)
+        plain = all(row["ttl"] is None and not self._finder.is_void(row) for rows in met for row in rows)
         return Look(version, met, refusal, refusal is None and plain)
 
     def _is_as(self, look: Look) -> bool:
         """Inside a transaction: whether nobody else has committed anything since, and the file is the same."""
-        connection = self.store.connection
+        connection = self._db.connection
         return look.version == (id(connection), connection.execute("PRAGMA data_version").fetchone()[0])
 
     def _first_other(self, instance: dict, wanted: LockRequest, counted) -> dict | None:
         """The first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
         for reach in wanted.reaches:
-            for row in counted(self.rows.meeting(reach)):
+            for row in counted(self._finder.meeting(reach)):
                 if self._is_in_the_way(row, instance, wanted, reach):
                     return row
         return None
 
     def _is_in_the_way(self, row: dict, instance: dict, wanted: LockRequest, reach: Reach) -> bool:
-        own = wanted.once and row["instance_id"] == instance["id"] and self.is_same(row, reach)
+        own = wanted.once and row["instance_id"] == instance["id"] and self._finder.is_same(row, reach)
         return own or keeps_out(row, instance["id"], wanted.agent, wanted.mode)
-
-    def is_same(self, row: dict, reach: Reach) -> bool:
-        """Whether a lock is on that very path, by whatever name, or on that very pattern."""
-        if reach.pattern or row["pattern"]:
-            return (row["pattern"], row["base"]) == (reach.pattern, reach.base)
-        return row["file"] in reach.keys or (row["path_key"] or key_of(row["file"])) in reach.keys
 
     def _refusal(self, instance: dict, refusal: dict) -> LockRefused:
         viewer = token(instance["label"] or "", "identity")
-        active = self.store.queue.described(refusal, viewer) if "ticket" in refusal else self._active(refusal, viewer)
+        active = self._queue().described(refusal, viewer) if "ticket" in refusal else self._active(refusal, viewer)
         return LockRefused(active)
 
     def _grant(self, instance: dict, wanted: LockRequest, reach: Reach, met: list[dict]) -> dict:
         """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""
         mine = [row for row in met if row["instance_id"] == instance["id"] and (row["agent"] or "") == wanted.agent]
-        own = next((row for row in mine if self.is_same(row, reach)), None)
+        own = next((row for row in mine if self._finder.is_same(row, reach)), None)
         mode = None if wanted.mode == EXCLUSIVE else wanted.mode
-        now = self.store.now()
+        now = self._db.now()
         lock: dict = {"id": new_id(), "content": wanted.note, "task_id": wanted.task_id, "created_at": now}
         lock.update(path_key=reach.key, mode=mode, expected_end=wanted.expected_end, ttl=wanted.ttl, warned=None)
         lock.update(base=reach.base or None, repository=reach.names[0] if reach.names else None)
         leased = wanted.ttl is not None
-        lock.update(renewed=clock.now() if leased else None, booted=clock.boot(self.store.here) if leased else None)
+        lock.update(renewed=clock.now() if leased else None, booted=clock.boot(self._db.here) if leased else None)
         lock.update(wall_until=time.time() + wanted.ttl if wanted.ttl is not None else None)
         if own:
             # Held all along, it is the same grant, unless it is now one of another kind.
             lock["fence"] = own["fence"] if own["fence"] and own["mode"] == mode else self.next_fence()
             names = ", ".join(f"{name} = ?" for name in lock)
-            self.store.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own["id"]))
+            self._db.change(f"UPDATE context SET {names} WHERE id = ?", (*lock.values(), own["id"]))
             lock = {**own, **lock}
         else:
             lock.update(scope=instance["scope"], instance_id=instance["id"], type="lock", fence=self.next_fence())
@@ -340,18 +346,18 @@ class Locks:
         payload: dict = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
         payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
         payload.update(facts(lock), **({"was": own["mode"] or EXCLUSIVE} if own else {}))
-        events.add(self.store, lock["scope"], "context.lock_acquired", instance["id"], reach.file, payload)
-        return {**lock, "file": reach.file}
+        events.add(self._db, lock["scope"], "context.lock_acquired", instance["id"], reach.file, payload)
+        return Lock({**lock, "file": reach.file})
 
     def next_fence(self) -> int:
         """Inside a transaction: the number of the next grant."""
-        return self.store.rows("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]["last"]
+        return self._db.rows("UPDATE swarm_fence SET last = last + 1 RETURNING last")[0]["last"]
 
     def _insert(self, lock: dict, file: str) -> None:
         """Add the row, under a way to write `file` that no lock of this scope has: the contract has one row each."""
         folder, name = os.path.split(file)
         insert = f"INSERT OR IGNORE INTO context (file, {', '.join(lock)}) VALUES (?{', ?' * len(lock)})"
-        while not self.store.change(insert, (file, *lock.values())):
+        while not self._db.change(insert, (file, *lock.values())):
             folder += "/."
             file = os.path.join(folder, name)
 
@@ -370,7 +376,7 @@ class Locks:
     def _beyond(self, row: dict) -> dict:
         """What there is to say of a lock beyond the contract's words."""
         more = {name: row.get(name) for name in ("mode", "agent", "pattern", "fence", "expected_end", "repository")}
-        left = self.rows.left(row)
+        left = self._finder.left(row)
         if left is not None:
             more.update(ttl=row["ttl"], lapses_in=round(max(0.0, left), 1))
         return {name: value for name, value in more.items() if value or value == 0.0}
@@ -378,31 +384,31 @@ class Locks:
     def _active(self, row: dict, viewer: str) -> dict:
         if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
             return {"hidden": True, "reason": "cross_identity", "file": plain(row["file"])}
-        age = seconds_since(row["heartbeat"], self.store.now())
+        age = seconds_since(row["heartbeat"], self._db.now())
         # A live session that is merely quiet is not stale: its client is there, or its lease runs.
-        quiet = row["last_seen"] is None and age > removal.STALE_SECONDS
+        quiet = row["last_seen"] is None and age > STALE_SECONDS
         owner = {"id": row["instance_id"], "label": row["owner_label"], "heartbeat": row["heartbeat"]}
         owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
-        tasks = self.store.rows(
+        tasks = self._db.rows(
             "SELECT id, type, title, status, requester, assignee FROM tasks"
             " WHERE scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress')"
             " ORDER BY priority DESC, created_at, id LIMIT 5",
             (row["scope"], row["instance_id"]),
         )
         if tasks:
-            tasks = _shown_to(self.store, viewer, tasks)
+            tasks = _shown_to(self._db, viewer, tasks)
         shown = self._shown(row)
-        place = lock_with_pane(self.store, {"instance_id": row["instance_id"]})
+        place = self._panes.with_lock({"instance_id": row["instance_id"]})
         owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
         workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
         return {**shown, "owner": owner, **workspace, "active_tasks": tasks, **self._beyond(row)}
 
 
-def _shown_to(store, viewer: str, tasks: list[dict]) -> list[dict]:
+def _shown_to(db: Database, viewer: str, tasks: list[dict]) -> list[dict]:
     """``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
     from swarm_mcp.domain.session import onlooker
-    from swarm_mcp.store.task_rows import Sight
+    from swarm_mcp.store.task_reading import Sight
 
-    sight = Sight(store, onlooker(viewer))
+    sight = Sight(db, onlooker(viewer))
     names = ("id", "type", "title", "status")
     return [{name: task[name] for name in names} for task in tasks if sight.sees(task)]

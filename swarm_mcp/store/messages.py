@@ -10,15 +10,25 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.process import gone, start_time
+from swarm_hook_core.untrusted_text import label
+from swarm_mcp.domain.message import SYSTEM, Message, Notice
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.visibility import may_meet
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.session_table import SessionTable
+
 # A claim that old is void even where its process lives: it took messages and never answered.
 CLAIM_SECONDS = 120
 LONGEST = 65536  # bytes of a message
-SYSTEM = "system"  # the sender of notices that no session wrote
+NOTICES_AT_ONCE = 10  # in one hook's words
 
 _COLUMNS = "id, sender, content, created_at"
 _own: tuple[int, str] = (0, "")
@@ -27,8 +37,9 @@ _own: tuple[int, str] = (0, "")
 class Messages:
     """The embedded store's messages."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database, sessions: SessionTable):
+        self._db = db
+        self._sessions = sessions
 
     # ----------------------------------------------------------------- write
 
@@ -36,7 +47,7 @@ class Messages:
         """Inside a transaction: add one message and its event; the message's id. `sender` may be ``system``."""
         message_id = self._insert(scope, sender, recipient, content)
         payload = {"content": content, "length": events.length(content)}
-        events.add(self.store, scope, "message.sent", sender, recipient, payload)
+        events.add(self._db, scope, "message.sent", sender, recipient, payload)
         return message_id
 
     def send(self, sender: dict, recipient_id: str, content: str) -> int:
@@ -46,9 +57,9 @@ class Messages:
         where identities keep the two apart, or the message is blank.
         """
         _require_words(content)
-        with self.store.writing():
-            self.store.instances.require(sender["id"])
-            recipient = self.store.instances.live(recipient_id)
+        with self._db.writing():
+            self._sessions.require(sender["id"])
+            recipient = self._sessions.live(recipient_id)
             if recipient is None or recipient["scope"] != sender["scope"]:
                 raise UnknownInstance(f"Instance {recipient_id} is not active in this scope")
             if not may_meet(sender["label"], recipient["label"]):
@@ -61,27 +72,51 @@ class Messages:
     def broadcast(self, sender: dict, content: str) -> list[str]:
         """One message to every other live session of the scope that `sender` may meet; their ids."""
         _require_words(content)
-        with self.store.writing():
-            self.store.instances.require(sender["id"])
+        with self._db.writing():
+            self._sessions.require(sender["id"])
             return self.announce(sender, content)
 
     def announce(self, sender: dict, content: str) -> list[str]:
         """Inside a transaction: the same, of what `sender` has just done."""
         peers = [
             row["id"]
-            for row in self.store.instances.in_scope(sender["scope"])
+            for row in self._sessions.in_scope(sender["scope"])
             if row["id"] != sender["id"] and may_meet(sender["label"], row["label"])
         ]
         for peer in peers:
             self._insert(sender["scope"], sender["id"], peer, content)
         if peers:
             payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
-            events.add(self.store, sender["scope"], "message.broadcast", sender["id"], None, payload)
+            events.add(self._db, sender["scope"], "message.broadcast", sender["id"], None, payload)
         return peers
+
+    def hand_over(self, sender: Session, recipient_id: str, content: str, same: str, read_too: bool) -> None:
+        """Post a message from `sender`, unless it lies there already: `content`, or `same`, which says no more.
+
+        It lies there while it is unread; with `read_too` also once it has been read.
+        """
+        with self._db.writing():
+            there = self._db.row(
+                "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read <= ? AND sender = ?"
+                " AND content IN (?, ?)",
+                (sender["scope"], recipient_id, int(read_too), sender["id"], content, same),
+            )
+            if not there and recipient_id != sender["id"]:
+                self.post(sender["scope"], sender["id"], recipient_id, content)
+
+    def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> None:
+        """Add a message as read: it shows what was said, and nobody is given it."""
+        with self._db.writing():
+            posted = self.post(scope, sender_id, recipient_id, content)
+            self._db.change("UPDATE messages SET read = 1 WHERE id = ?", (posted,))
+
+    def forget_of(self, session: Session) -> None:
+        """Inside a transaction: drop the mail of a session that has gone."""
+        self._db.change("DELETE FROM messages WHERE scope = ? AND recipient = ?", (session["scope"], session["id"]))
 
     # --------------------------------------------------------------- deliver
 
-    def take(self, instance: dict, limit: int = 50, about: str = "") -> list[dict]:
+    def take(self, instance: dict, limit: int = 50, about: str = "") -> list[Message]:
         """Claim up to `limit` unread messages for this process: ``{id, sender, content, created_at}``, oldest first.
 
         Nobody else is given them until this process has gone, or 120 s have passed without `acknowledge`.
@@ -89,46 +124,46 @@ class Messages:
         """
         if not self._unread(instance, 1, about):
             return []  # nothing to claim: the common case needs no write lock
-        with self.store.writing():
+        with self._db.writing():
             return self._claimed(self._unread(instance, limit, about))
 
-    def claim(self, instance: dict, ids: list[int]) -> list[dict]:
+    def claim(self, instance: dict, ids: list[int]) -> list[Message]:
         """Inside a transaction: as `take`, of these messages alone; without those that are not there to be had."""
         wanted = ", ".join(str(int(message_id)) for message_id in ids)
         condition, values = self._waiting(instance)
-        rows = self.store.rows(f"SELECT {_COLUMNS} FROM messages WHERE {condition} AND id IN ({wanted})", values)
+        rows = self._db.rows(f"SELECT {_COLUMNS} FROM messages WHERE {condition} AND id IN ({wanted})", values, Message)
         return self._claimed(sorted(rows, key=lambda row: row["id"]))
 
     def acknowledge(self, ids: list[int]) -> None:
         """Mark messages read, now that the answer with them has been written. They are never delivered again."""
         if not ids:
             return
-        with self.store.writing():
+        with self._db.writing():
             for message_id in ids:
-                self.store.change("UPDATE messages SET read = 1 WHERE id = ?", (message_id,))
-                self.store.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
+                self._db.change("UPDATE messages SET read = 1 WHERE id = ?", (message_id,))
+                self._db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
 
     def put_back(self, ids: list[int]) -> None:
         """Give up a claim: the answer with these messages will never be written. The next poll gets them."""
         if not ids:
             return
-        with self.store.writing():
+        with self._db.writing():
             for message_id in ids:
-                self.store.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
+                self._db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
 
-    def peek(self, instance: dict, limit: int = 50) -> list[dict]:
+    def peek(self, instance: dict, limit: int = 50) -> list[Message]:
         """What `take` would give, left where it is."""
         return self._unread(instance, limit)
 
     def unread_count(self, instance: dict) -> int:
         """How many messages wait for this session, without those just being handed to it."""
         condition, values = self._waiting(instance)
-        row = self.store.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
+        row = self._db.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
         return row["n"] if row else 0
 
     # --------------------------------------------------------------- look on
 
-    def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[dict]:
+    def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
         """The newest `limit` messages of a scope, oldest first; ``{id, sender, recipient, content, created_at, read}``.
 
         A negative `limit` means all. `to` and `sender` are instance ids. `viewer` is the identity that
@@ -139,10 +174,11 @@ class Messages:
             if wanted:
                 condition += f" AND {column} = ?"
                 values.append(wanted)
-        rows = self.store.rows(
+        rows = self._db.rows(
             f"SELECT id, sender, recipient, content, created_at, read FROM messages WHERE {condition}"
             " ORDER BY id DESC LIMIT ?",
             (*values, limit),
+            Message,
         )
         return rows[::-1]
 
@@ -152,7 +188,7 @@ class Messages:
         ``{unread, recent}``. `viewer` is the identity that looks on, as in `recent`.
         """
         condition, values = self._seen_in(scope, viewer)
-        row = self.store.row(
+        row = self._db.row(
             "SELECT coalesce(sum(read = 0 AND recipient IS NOT NULL), 0) AS unread,"
             f" coalesce(sum(created_at >= ?), 0) AS recent FROM messages WHERE {condition}",
             (since, *values),
@@ -171,36 +207,36 @@ class Messages:
         return condition, [scope, *strangers, *strangers]
 
     def _insert(self, scope: str, sender: str, recipient: str, content: str) -> int:
-        self.store.change(
+        self._db.change(
             "INSERT INTO messages (scope, sender, recipient, content, created_at) VALUES (?, ?, ?, ?, ?)",
-            (scope, sender, recipient, content, self.store.now()),
+            (scope, sender, recipient, content, self._db.now()),
         )
-        row = self.store.row("SELECT last_insert_rowid() AS id")
+        row = self._db.row("SELECT last_insert_rowid() AS id")
         return row["id"] if row else 0
 
-    def _claimed(self, rows: list[dict]) -> list[dict]:
+    def _claimed(self, rows: list[dict]) -> list[Message]:
         """Those `rows`, which are now this process's to hand out."""
-        now = self.store.now()
-        self.store.change(
+        now = self._db.now()
+        self._db.change(
             "DELETE FROM swarm_deliveries WHERE taken_at NOT BETWEEN ? AND ?",
             (now - CLAIM_SECONDS, now + CLAIM_SECONDS),
         )
         pid, started = _this_process()
         for row in rows:
-            self.store.change(
+            self._db.change(
                 "INSERT OR REPLACE INTO swarm_deliveries (message_id, host, pid, start, taken_at)"
                 " VALUES (?, ?, ?, ?, ?)",
-                (row["id"], self.store.here, pid, started, now),
+                (row["id"], self._db.here, pid, started, now),
             )
         return rows
 
-    def _unread(self, instance: dict, limit: int, about: str = "") -> list[dict]:
+    def _unread(self, instance: dict, limit: int, about: str = "") -> list[Message]:
         condition, values = self._waiting(instance)
         if about:
             mark = f"[task:{about}]"
             condition, values = f"{condition} AND substr(content, 1, {len(mark)}) = ?", (*values, mark)
-        return self.store.rows(
-            f"SELECT {_COLUMNS} FROM messages WHERE {condition} ORDER BY id LIMIT ?", (*values, limit)
+        return self._db.rows(
+            f"SELECT {_COLUMNS} FROM messages WHERE {condition} ORDER BY id LIMIT ?", (*values, limit), Message
         )
 
     def _waiting(self, instance: dict) -> tuple[str, tuple]:
@@ -210,18 +246,18 @@ class Messages:
 
     def _strangers(self, scope: str, viewer: str) -> list[str]:
         """Ids of the scope's sessions, gone or not, whose mail identity `viewer` may not read."""
-        rows = self.store.rows("SELECT id, label FROM instances WHERE scope = ?", (scope,))
+        rows = self._db.rows("SELECT id, label FROM instances WHERE scope = ?", (scope,))
         return [row["id"] for row in rows if not may_meet(f"identity:{viewer}", row["label"])]
 
     def _on_their_way(self, instance: dict) -> list[int]:
         """Ids of this session's messages under a claim that stands."""
         # From the claims to the messages, not the other way: claims are few, whatever the inbox holds.
-        rows = self.store.rows(
+        rows = self._db.rows(
             "SELECT d.message_id, d.host, d.pid, d.start, d.taken_at FROM swarm_deliveries d"
             " CROSS JOIN messages m ON m.id = d.message_id WHERE m.recipient = ? AND m.scope = ? AND m.read = 0",
             (instance["id"], instance["scope"]),
         )
-        now, here, mine = self.store.now(), self.store.here, (self.store.here, *_this_process())
+        now, here, mine = self._db.now(), self._db.here, (self._db.here, *_this_process())
         standing: dict[tuple, bool] = {}
         for row in rows:
             claimant = (row["host"], row["pid"], row["start"])
@@ -232,6 +268,87 @@ class Messages:
             for row in rows
             if standing[row["host"], row["pid"], row["start"]] and abs(now - row["taken_at"]) <= CLAIM_SECONDS
         ]
+
+
+class Notices:
+    """What a session's next hook tells its model: messages about its locks that should not wait for its next poll.
+
+    Each is an ordinary message as well. Whoever is first, a poll or a hook, delivers it; the other finds it read.
+    """
+
+    def __init__(self, db: Database, messages: Messages, finder: LockFinder):
+        self._db = db
+        self._messages = messages
+        self._finder = finder
+
+    def post(self, instance: dict, content: str, file: str = "", sender: str = SYSTEM) -> int:
+        """Inside a transaction: a message to `instance`, which its next hook is to tell; the message's id.
+
+        With absolute `file`, whoever holds that when the hook tells it is named besides.
+        """
+        message_id = self._messages.post(instance["scope"], sender, instance["id"], content)
+        self._db.change(
+            "INSERT INTO swarm_notices (message_id, instance_id, file) VALUES (?, ?, ?)",
+            (message_id, instance["id"], file or None),
+        )
+        return message_id
+
+    def unread(self, instance: dict, sender: str, file: str) -> bool:
+        """Whether a notice of this sender about this file still waits for `instance`."""
+        sql = (
+            "SELECT 1 FROM swarm_notices n JOIN messages m ON m.id = n.message_id"
+            " WHERE n.instance_id = ? AND n.file = ? AND m.sender = ? AND m.read = 0"
+        )
+        return self._db.row(sql, (instance["id"], file, sender)) is not None
+
+    def take(self, instance: dict) -> list[Notice]:
+        """Claim what there is to tell, oldest first: ``{id, text}``; `Messages.acknowledge` once it has been told.
+
+        Nobody else is given these messages meanwhile, as with `Messages.take`.
+        """
+        if not self._db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance["id"],)):
+            return []
+        with self._db.writing():
+            about = {
+                row["message_id"]: row["file"]
+                for row in self._db.rows(
+                    "SELECT message_id, file FROM swarm_notices WHERE instance_id = ? ORDER BY message_id",
+                    (instance["id"],),
+                )
+            }
+            claimed = self._messages.claim(instance, list(about)[:NOTICES_AT_ONCE])
+            gone = [name for name in list(about)[:NOTICES_AT_ONCE] if name not in {row["id"] for row in claimed}]
+            for message_id in gone:  # read by a poll, deleted, or just on its way to one
+                if not self._still_unread(message_id):
+                    self._db.change("DELETE FROM swarm_notices WHERE message_id = ?", (message_id,))
+        return [Notice(id=row["id"], text=row["content"] + self._now(instance, about[row["id"]])) for row in claimed]
+
+    def forget_of(self, instance_id: str) -> None:
+        """Inside a transaction: drop those of a session that has gone."""
+        self._db.change("DELETE FROM swarm_notices WHERE instance_id = ?", (instance_id,))
+
+    def forget_old(self, limit: int) -> None:
+        """Inside a transaction: drop those whose message has been read or deleted."""
+        self._db.change(
+            "DELETE FROM swarm_notices WHERE message_id IN (SELECT n.message_id FROM swarm_notices n"
+            " LEFT JOIN messages m ON m.id = n.message_id WHERE coalesce(m.read, 1) = 1 LIMIT ?)",
+            (limit,),
+        )
+
+    # -------------------------------------------------------------- innards
+
+    def _still_unread(self, message_id: int) -> bool:
+        return self._db.row("SELECT 1 FROM messages WHERE id = ? AND read = 0", (message_id,)) is not None
+
+    def _now(self, instance: dict, file: str | None) -> str:
+        if not file:
+            return ""
+        locks = [lock for lock in self._finder.on(file) if lock["instance_id"] != instance["id"]]
+        if not locks:
+            return "" if self._finder.on(file) else " Nobody holds it now."
+        mine, theirs = (token(one or "", "identity") for one in (instance["label"], locks[0]["owner_label"]))
+        name = label(locks[0]["owner_label"]) if locks[0]["owner_label"] else f"instance {locks[0]['instance_id']}"
+        return f" It is held by {name if same_circle(mine, theirs) else 'a session of another identity'} now."
 
 
 def _this_process() -> tuple[int, str]:

@@ -10,6 +10,12 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps, loads
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.session_table import SessionTable
+    from swarm_mcp.store.values import KeyValues
+
 _VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "tab_id": "HERDR_TAB_ID", "socket_path": "HERDR_SOCKET_PATH"}
 _NAMES = ("backend", "handle_kind", "handle")
 # What a lock and its owner show of the holder's pane.
@@ -25,65 +31,89 @@ def pane_in(environment) -> dict[str, str]:
     return {"pane_id": pane, **more}
 
 
-def publish(store, row: dict, pane: dict[str, str]) -> None:
-    """Inside a transaction: make `pane` (from `pane_in`) known as this instance's, where it is news."""
-    known = published(store, row["id"])
-    if known and pane["pane_id"] in handles(known) and _same_server(known, pane):
-        return  # also where the pane has been moved since: the environment keeps the name it had at first
-    value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
-    store.kv.write(row, _key(row["id"]), dumps(value))
+class Panes:
+    """The panes that sessions have published."""
 
+    def __init__(self, db: Database, sessions: SessionTable, values: KeyValues):
+        self._db = db
+        self._sessions = sessions
+        self._values = values
 
-def republish(store, row: dict, environment, client_pid: int = 0) -> None:
-    """Make known the pane that `environment` names, where instance `row` has published another or none.
+    def publish(self, row: dict, pane: dict[str, str]) -> None:
+        """Inside a transaction: make `pane` (from `pane_in`) known as this instance's, where it is news."""
+        known = self.published(row["id"])
+        if known and pane["pane_id"] in handles(known) and _same_server(known, pane):
+            return  # also where the pane has been moved since: the environment keeps the name it had at first
+        value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
+        self._values.write(row, _key(row["id"]), dumps(value))
 
-    `client_pid` is the client that the environment comes from: a client's shared background server has
-    that of the terminal which happened to start it, and says nothing about this session.
-    """
-    from swarm_hook_core.process import runs_app_server
+    def republish(self, row: dict, environment, client_pid: int = 0) -> None:
+        """Make known the pane that `environment` names, where instance `row` has published another or none.
 
-    pane = pane_in(environment)
-    if pane and not (client_pid and runs_app_server(client_pid)):
-        with store.writing():
-            publish(store, row, pane)
+        `client_pid` is the client that the environment comes from: a client's shared background server has
+        that of the terminal which happened to start it, and says nothing about this session.
+        """
+        from swarm_hook_core.process import runs_app_server
 
+        pane = pane_in(environment)
+        if pane and not (client_pid and runs_app_server(client_pid)):
+            with self._db.writing():
+                self.publish(row, pane)
 
-def repair(store, row: dict, known: dict, found: dict[str, str]) -> bool:
-    """Write back what a pane is called now; whether that was news.
+    def repair(self, row: dict, known: dict, found: dict[str, str]) -> bool:
+        """Write back what a pane is called now; whether that was news.
 
-    `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``
-    as its workspace tells them. Nothing is written where the session has published anew meanwhile.
-    """
-    if found["pane_id"] == known["handle"]:
-        return False
-    value = {**known, **{name: text for name, text in found.items() if text}, "handle": found["pane_id"]}
-    earlier = sorted(handles(known) - {found["pane_id"]})
-    value.update(handle_aliases=earlier, pane_aliases=earlier)
-    with store.writing():
-        if published(store, row["id"]) != known or store.instances.get(row["id"]) is None:
+        `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``
+        as its workspace tells them. Nothing is written where the session has published anew meanwhile.
+        """
+        if found["pane_id"] == known["handle"]:
             return False
-        store.kv.write(row, _key(row["id"]), dumps(value))
-    return True
+        value = {**known, **{name: text for name, text in found.items() if text}, "handle": found["pane_id"]}
+        earlier = sorted(handles(known) - {found["pane_id"]})
+        value.update(handle_aliases=earlier, pane_aliases=earlier)
+        with self._db.writing():
+            if self.published(row["id"]) != known or self._sessions.get(row["id"]) is None:
+                return False
+            self._values.write(row, _key(row["id"]), dumps(value))
+        return True
 
+    def published(self, instance_id: str) -> dict:
+        """What an instance has published, empty where that is nothing or makes no sense."""
+        rows = self._db.rows(
+            "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
+            " WHERE i.id = ? ORDER BY k.key DESC",
+            (_key(instance_id), f"identity/herdr/{instance_id}", instance_id),
+        )
+        for row in rows:
+            try:
+                value = loads(row["value"])
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                # The older key's value names the pane alone.
+                value = {"backend": "herdr", "handle_kind": "pane", "handle": value.get("pane_id"), **value}
+                if all(isinstance(value[name], str) and value[name] for name in _NAMES):
+                    return value
+        return {}
 
-def published(store, instance_id: str) -> dict:
-    """What an instance has published, empty where that is nothing or makes no sense."""
-    rows = store.rows(
-        "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
-        " WHERE i.id = ? ORDER BY k.key DESC",
-        (_key(instance_id), f"identity/herdr/{instance_id}", instance_id),
-    )
-    for row in rows:
-        try:
-            value = loads(row["value"])
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            # The older key's value names the pane alone.
-            value = {"backend": "herdr", "handle_kind": "pane", "handle": value.get("pane_id"), **value}
-            if all(isinstance(value[name], str) and value[name] for name in _NAMES):
-                return value
-    return {}
+    def with_session(self, shown: dict) -> dict:
+        """Return a session as listed, with the pane it published, if any."""
+        value = self.published(shown["id"])
+        if value:
+            shown.update(summary(value))
+        return shown
+
+    def with_lock(self, shown: dict) -> dict:
+        """Return a lock as listed, with the pane that its holder published, if any."""
+        value = self.published(shown["instance_id"])
+        if value:
+            names = (*_NAMES, "pane_id", "workspace_id", "tab_id")
+            whole = {name: value[name] for name in names if name in value}
+            shown["workspace"] = {"key": _key(shown["instance_id"]), **whole, "workspace_handle": value["handle"]}
+            shown.update(
+                workspace_backend=value["backend"], workspace_handle=value["handle"], pane_id=value.get("pane_id")
+            )
+        return shown
 
 
 def handles(value: dict) -> set[str]:
@@ -99,25 +129,6 @@ def summary(value: dict) -> dict:
     """A published pane as answers show it."""
     shown = {"workspace_backend": value["backend"], "workspace_handle": value["handle"]}
     return {**shown, "handle_kind": value["handle_kind"], "pane_id": value.get("pane_id")}
-
-
-def instance_with_pane(store, shown: dict) -> dict:
-    """An instance as listed, with the pane it published, if any."""
-    value = published(store, shown["id"])
-    if value:
-        shown.update(summary(value))
-    return shown
-
-
-def lock_with_pane(store, shown: dict) -> dict:
-    """A lock as listed, with the pane that its holder published, if any."""
-    value = published(store, shown["instance_id"])
-    if value:
-        names = (*_NAMES, "pane_id", "workspace_id", "tab_id")
-        whole = {name: value[name] for name in names if name in value}
-        shown["workspace"] = {"key": _key(shown["instance_id"]), **whole, "workspace_handle": value["handle"]}
-        shown.update(workspace_backend=value["backend"], workspace_handle=value["handle"], pane_id=value.get("pane_id"))
-    return shown
 
 
 def _same_server(known: dict, pane: dict[str, str]) -> bool:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import loads, quote
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.session_table import SessionTable
+    from swarm_mcp.store.values import KeyValues
+
 KEY = "owner/planner"
 WORD = "role:planner"
 
@@ -20,13 +26,15 @@ class Planner:
     identity, so that every session of the scope can read who plans.
     """
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database, sessions: SessionTable, values: KeyValues):
+        self._db = db
+        self._sessions = sessions
+        self._values = values
 
     def owner(self, scope: str) -> dict | None:
         """The value, None where nobody owns the plan, or only a session that has gone or plans no more."""
         value = self._recorded(scope)
-        row = self.store.instances.live(value["instance_id"]) if value else None
+        row = self._sessions.live(value["instance_id"]) if value else None
         return value if row and row["scope"] == scope and plans(row["label"]) else None
 
     def settle(self, row: dict, before: dict | None = None) -> None:
@@ -48,19 +56,19 @@ class Planner:
         value = self._recorded(scope)
         if not value or value["instance_id"] != row["id"]:
             return
-        others = [peer for peer in self.store.instances.in_scope(scope) if peer["id"] != row["id"]]
+        others = [peer for peer in self._sessions.in_scope(scope) if peer["id"] != row["id"]]
         planners = [peer for peer in others if plans(peer["label"])]
         if planners:
             self._assign(min(planners, key=lambda peer: (peer["registered_at"], peer["id"])))
         else:
-            self.store.kv.withdraw(scope, KEY)
+            self._values.withdraw(scope, KEY)
 
     def _assign(self, row: dict) -> None:
         who = f'"instance_id":{quote(row["id"])},"label":{quote(row["label"])}'
-        self.store.kv.declare(row["scope"], KEY, f'{{{who},"assigned_at":{self.store.now_ms()}}}')
+        self._values.declare(row["scope"], KEY, f'{{{who},"assigned_at":{self._db.now_ms()}}}')
 
     def _recorded(self, scope: str) -> dict | None:
-        row = self.store.row("SELECT value FROM kv WHERE scope = ? AND key = ?", (scope, KEY))
+        row = self._db.row("SELECT value FROM kv WHERE scope = ? AND key = ?", (scope, KEY))
         try:
             value = loads(row["value"]) if row else None
         except (ValueError, TypeError, RecursionError):

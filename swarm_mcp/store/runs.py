@@ -15,6 +15,10 @@ from swarm_mcp.domain.run import ABANDONED, COLUMNS, ENDED, STARTING, Run
 from swarm_mcp.domain.session import RUN_RUNTIME
 from swarm_mcp.errors import Refused
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+
 KEPT_SECONDS = 30 * 86400  # an ended run and its record
 _JSON = ("session_params", "usage", "result")
 
@@ -22,20 +26,20 @@ _JSON = ("session_params", "usage", "result")
 class Runs:
     """The embedded store's record of runs. Rows are dicts with `COLUMNS`; JSON columns come decoded."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database):
+        self._db = db
 
     def begin(self, spec: dict) -> Run:
         """Write down a run that this process will supervise; its row.
 
         `spec` has at least ``id``, ``scope``, ``instance_id``, ``harness`` and ``cwd``.
         """
-        now = self.store.now()
-        values: dict = {"state": STARTING, "started_at": now, "updated_at": now, "host": self.store.here}
+        now = self._db.now()
+        values: dict = {"state": STARTING, "started_at": now, "updated_at": now, "host": self._db.here}
         values.update(supervisor_pid=os.getpid(), supervisor_start=start_time(os.getpid()))
         values.update(_encoded(spec))
-        with self.store.writing():
-            self.store.change(
+        with self._db.writing():
+            self._db.change(
                 f"INSERT OR REPLACE INTO swarm_runs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
                 list(values.values()),
             )
@@ -43,11 +47,11 @@ class Runs:
 
     def update(self, run_id: str, **columns: object) -> Run | None:
         """Change columns of a run; its row, None where there is none."""
-        values = {**_encoded(columns), "updated_at": self.store.now()}
+        values = {**_encoded(columns), "updated_at": self._db.now()}
         if columns.get("state") == ENDED:
-            values.setdefault("ended_at", self.store.now())
-        with self.store.writing():
-            self.store.change(
+            values.setdefault("ended_at", self._db.now())
+        with self._db.writing():
+            self._db.change(
                 f"UPDATE swarm_runs SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ?",
                 (*values.values(), run_id),
             )
@@ -126,15 +130,15 @@ class Runs:
         if client in known:
             return run
         pid, started = known[2]
-        if pid and not gone(run["host"] or "", pid, started or "", self.store.here):
+        if pid and not gone(run["host"] or "", pid, started or "", self._db.here):
             return None
-        if self.store.connection.in_transaction:
+        if self._db.connection.in_transaction:
             return self._note(run, client)
-        with self.store.writing():
+        with self._db.writing():
             return self._note(run, client)
 
     def _note(self, run: Run, client: tuple[int, str]) -> Run:
-        self.store.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run["id"]))
+        self._db.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run["id"]))
         return run.replace(client_pid=client[0], client_start=client[1])
 
     def take_back(self, instance_id: str) -> bool:
@@ -142,38 +146,38 @@ class Runs:
         run = self.of_instance(instance_id)
         if run is None:
             return False
-        with self.store.writing():
-            self.store.change(
+        with self._db.writing():
+            self._db.change(
                 "UPDATE swarm_sessions SET runtime = ?, session_id = ?, state = 'idle' WHERE instance_id = ?",
                 (RUN_RUNTIME, run["id"], instance_id),
             )
-            self.store.change("UPDATE swarm_runs SET client_pid = NULL, client_start = NULL WHERE id = ?", (run["id"],))
+            self._db.change("UPDATE swarm_runs SET client_pid = NULL, client_start = NULL WHERE id = ?", (run["id"],))
         return True
 
     # ---------------------------------------------------------------- upkeep
 
     def forget_old(self, limit: int) -> None:
         """Inside a transaction: drop runs that ended a month ago, with their records; end those left behind."""
-        for row in self.store.rows(f"SELECT * FROM swarm_runs WHERE state <> '{ENDED}' LIMIT ?", (limit,)):
+        for row in self._db.rows(f"SELECT * FROM swarm_runs WHERE state <> '{ENDED}' LIMIT ?", (limit,), Run):
             if self._is_abandoned(row):
-                self.store.change(
+                self._db.change(
                     "UPDATE swarm_runs SET state = ?, ended_at = ?, control = NULL, result = ? WHERE id = ?",
-                    (ENDED, self.store.now(), json.dumps(_abandoned(row)), row["id"]),
+                    (ENDED, self._db.now(), json.dumps(_abandoned(row)), row["id"]),
                 )
-        before = self.store.now() - KEPT_SECONDS
-        old = self.store.rows("SELECT id, record FROM swarm_runs WHERE ended_at < ? LIMIT ?", (before, limit))
+        before = self._db.now() - KEPT_SECONDS
+        old = self._db.rows("SELECT id, record FROM swarm_runs WHERE ended_at < ? LIMIT ?", (before, limit))
         for row in old:
             folder = os.path.dirname(row["record"] or "")
             if os.path.basename(folder) == row["id"]:  # nothing but a run's own folder
                 import shutil
 
                 shutil.rmtree(folder, ignore_errors=True)
-            self.store.change("DELETE FROM swarm_runs WHERE id = ?", (row["id"],))
+            self._db.change("DELETE FROM swarm_runs WHERE id = ?", (row["id"],))
 
     # --------------------------------------------------------------- innards
 
     def _rows(self, where: str, values: tuple, limit: int = -1) -> list[Run]:
-        rows = self.store.rows(
+        rows = self._db.rows(
             f"SELECT {', '.join(COLUMNS)} FROM swarm_runs {where} ORDER BY started_at DESC, rowid DESC LIMIT ?",
             (*values, limit),
             Run,
@@ -188,7 +192,7 @@ class Runs:
 
     def _is_abandoned(self, row: dict) -> bool:
         supervisor = (row["supervisor_pid"] or 0, row["supervisor_start"] or "")
-        return gone(row["host"] or "", *supervisor, self.store.here)
+        return gone(row["host"] or "", *supervisor, self._db.here)
 
 
 def _parsed(text: object) -> dict | None:

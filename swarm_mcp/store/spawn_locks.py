@@ -12,14 +12,118 @@ import os
 
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.process import gone, start_time
-from swarm_mcp.domain.lock import MUTEX_PREFIX
+from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.store import events
 from swarm_mcp.store.registration import new_id
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.session_table import SessionTable
+
 # A worker that has not registered by then will not: its terminal was closed, or it never started.
 ARRIVAL_SECONDS = 600
 STARTING, STARTED = "starting", "started"
+
+
+class SpawnLocks:
+    """Locks of that kind."""
+
+    def __init__(self, db: Database, finder: LockFinder, sessions: SessionTable):
+        self._db = db
+        self._finder = finder
+        self._sessions = sessions
+
+    def take(self, instance: Session, name: str, task_id: str, worker_id: str) -> Lock | None:
+        """Return the lock, now this process's to spawn under; None where a spawn is under way.
+
+        `worker_id` is the id that is reserved for the session of whoever is started. Raises SwarmError where
+        `instance`, which has it started, has gone.
+        """
+        with self._db.writing():
+            self._sessions.require(instance["id"])
+            held = self.holder(instance["scope"], name)
+            if held and not self.is_void(held):
+                return None
+            self._delete(instance["scope"], name, "spawn_void")
+            row = {
+                "id": new_id(),
+                "scope": instance["scope"],
+                "instance_id": instance["id"],
+                "file": name,
+                "task_id": task_id,
+            }
+            by = [self._db.here, os.getpid(), start_time(os.getpid())]
+            row["content"] = _note(STARTING, {"by": by, "instance_id": worker_id})
+            self._db.change(
+                "INSERT INTO context (id, scope, instance_id, file, type, content, task_id, created_at)"
+                " VALUES (?, ?, ?, ?, 'lock', ?, ?, ?)",
+                (row["id"], row["scope"], row["instance_id"], name, row["content"], task_id, self._db.now()),
+            )
+            payload = {"id": row["id"], "content": row["content"]}
+            events.add(self._db, row["scope"], "context.lock_acquired", instance["id"], name, payload)
+            return Lock(row)
+
+    def started(self, row: Lock, facts: dict) -> None:
+        """Note that the spawn under `row` is out of our hands; `facts` say how to ask about it."""
+        with self._db.writing():
+            self._db.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row["id"]))
+
+    def release(self, row: Lock, reason: str) -> None:
+        """Give up the lock `row` (from `take`), where it is still that one."""
+        with self._db.writing():
+            self._release(row, reason)
+
+    def _release(self, row: Lock, reason: str) -> None:
+        if self._db.change("DELETE FROM context WHERE id = ?", (row["id"],)):
+            payload = {"released": 1, "reason": reason, "task_id": row["task_id"]}
+            events.add(self._db, row["scope"], "context.lock_released", row["instance_id"], row["file"], payload)
+
+    def holder(self, scope: str, name: str) -> dict | None:
+        """The lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
+        return next((row for row in self._finder.on(name) if row["scope"] == scope), None)
+
+    def worker_of(self, row: dict) -> dict | None:
+        """The worker that was started under a lock, where it has come up."""
+        reserved = reserved_in(row)
+        return self._sessions.live(reserved) if reserved else None
+
+    def is_void(self, row: dict) -> bool:
+        """Whether the spawn under a lock is provably over without a worker."""
+        task = self._db.row("SELECT status FROM tasks WHERE id = ?", (row["task_id"],))
+        if task is None or task["status"] in TERMINAL:
+            return True
+        note = _read(row)
+        if self.worker_of(row):
+            return False
+        if note.get("stage") == STARTING:
+            return self._is_gone(note.get("by"))
+        if self._is_gone(note.get("supervisor")):
+            return True
+        command = note.get("ui_command_id")
+        if isinstance(command, int):
+            found = self._db.row("SELECT status FROM ui_commands WHERE id = ?", (command,))
+            if found is None or found["status"] == "failed":
+                return True
+            if found["status"] != "done":
+                return False  # the queue's reader may yet come
+        return note.get("stage") == STARTED and self._db.now() - row["created_at"] > ARRIVAL_SECONDS
+
+    def _delete(self, scope: str, name: str, reason: str) -> None:
+        for row in self._db.rows(
+            "SELECT id, scope, instance_id, file, task_id FROM context WHERE scope = ? AND file = ? AND type = 'lock'",
+            (scope, name),
+            Lock,
+        ):
+            self._release(row, reason)
+
+    def _is_gone(self, process: object) -> bool:
+        """Whether a process ``[host, pid, start time]`` has provably ended."""
+        known = isinstance(process, list) and [type(part) for part in process] == [str, int, str]
+        return known and gone(*process, self._db.here)
 
 
 def name_of(role: str, key: str) -> str:
@@ -28,91 +132,10 @@ def name_of(role: str, key: str) -> str:
     return f"{MUTEX_PREFIX}spawn/{role}/{digest[:16]}"
 
 
-def take(store, instance: dict, name: str, task_id: str, worker_id: str) -> dict | None:
-    """Inside a transaction: the lock's row, now this process's to spawn under; None where a spawn is under way.
-
-    `worker_id` is the instance id that is reserved for whoever is started.
-    """
-    held = holder(store, instance["scope"], name)
-    if held and not is_void(store, held):
-        return None
-    _delete(store, instance["scope"], name, "spawn_void")
-    row = {"id": new_id(), "scope": instance["scope"], "instance_id": instance["id"], "file": name, "task_id": task_id}
-    by = [store.here, os.getpid(), start_time(os.getpid())]
-    row["content"] = _note(STARTING, {"by": by, "instance_id": worker_id})
-    store.change(
-        "INSERT INTO context (id, scope, instance_id, file, type, content, task_id, created_at)"
-        " VALUES (?, ?, ?, ?, 'lock', ?, ?, ?)",
-        (row["id"], row["scope"], row["instance_id"], name, row["content"], task_id, store.now()),
-    )
-    payload = {"id": row["id"], "content": row["content"]}
-    events.add(store, row["scope"], "context.lock_acquired", instance["id"], name, payload)
-    return row
-
-
-def started(store, row: dict, facts: dict) -> None:
-    """Inside a transaction: the spawn under `row` is out of our hands; `facts` say how to ask about it."""
-    store.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row["id"]))
-
-
-def release(store, row: dict, reason: str) -> None:
-    """Inside a transaction: give up the lock `row` (from `take`), where it is still that one."""
-    if store.change("DELETE FROM context WHERE id = ?", (row["id"],)):
-        payload = {"released": 1, "reason": reason, "task_id": row["task_id"]}
-        events.add(store, row["scope"], "context.lock_released", row["instance_id"], row["file"], payload)
-
-
-def holder(store, scope: str, name: str) -> dict | None:
-    """The lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
-    return next((row for row in store.locks.on(name) if row["scope"] == scope), None)
-
-
 def reserved_in(row: dict) -> str:
     """The instance id that is reserved for the worker that is started under a lock; empty where none is noted."""
     reserved = _read(row).get("instance_id")
     return reserved if isinstance(reserved, str) else ""
-
-
-def worker_of(store, row: dict) -> dict | None:
-    """The worker that was started under a lock, where it has come up."""
-    reserved = reserved_in(row)
-    return store.instances.live(reserved) if reserved else None
-
-
-def is_void(store, row: dict) -> bool:
-    """Whether the spawn under a lock is provably over without a worker."""
-    task = store.row("SELECT status FROM tasks WHERE id = ?", (row["task_id"],))
-    if task is None or task["status"] in TERMINAL:
-        return True
-    note = _read(row)
-    if worker_of(store, row):
-        return False
-    if note.get("stage") == STARTING:
-        return _is_gone(store, note.get("by"))
-    if _is_gone(store, note.get("supervisor")):
-        return True
-    command = note.get("ui_command_id")
-    if isinstance(command, int):
-        found = store.row("SELECT status FROM ui_commands WHERE id = ?", (command,))
-        if found is None or found["status"] == "failed":
-            return True
-        if found["status"] != "done":
-            return False  # the queue's reader may yet come
-    return note.get("stage") == STARTED and store.now() - row["created_at"] > ARRIVAL_SECONDS
-
-
-def _delete(store, scope: str, name: str, reason: str) -> None:
-    for row in store.rows(
-        "SELECT id, scope, instance_id, file, task_id FROM context WHERE scope = ? AND file = ? AND type = 'lock'",
-        (scope, name),
-    ):
-        release(store, row, reason)
-
-
-def _is_gone(store, process: object) -> bool:
-    """Whether a process ``[host, pid, start time]`` has provably ended."""
-    known = isinstance(process, list) and [type(part) for part in process] == [str, int, str]
-    return known and gone(*process, store.here)
 
 
 def _note(stage: str, facts: dict) -> str:

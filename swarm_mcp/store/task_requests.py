@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.paths import LONGEST
-from swarm_mcp.domain.task import BATCH_LIMIT, TYPES
+from swarm_mcp.domain.task import BATCH_LIMIT, TYPES, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import file_of
-from swarm_mcp.store import task_dependencies as dependencies
+from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_notices as notices
-from swarm_mcp.store import task_rows as rows
-from swarm_mcp.store import task_states as states
+from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.registration import new_id
+from swarm_mcp.store.task_life import TaskParts
 from swarm_mcp.store.tracker_links import names_entry
 from swarm_mcp.visibility import may_meet
 
@@ -28,7 +28,7 @@ class _Wrong(Exception):
         self.field = field
 
 
-def request(store, requester: dict, spec: dict, notify: bool = True) -> dict:
+def request(parts: TaskParts, requester: dict, spec: dict, notify: bool = True) -> dict:
     """Create a task: ``{task, existing, notices}``.
 
     `spec` has the arguments of ``request_task``. Where its idempotency key is taken, the task that has
@@ -36,24 +36,24 @@ def request(store, requester: dict, spec: dict, notify: bool = True) -> dict:
     """
     try:
         # Files are resolved outside of the transaction, which asks the file system, and only where there is need.
-        task = None if _is_taken(store, requester, spec) else _composed(requester, spec)
-        with store.writing():
-            store.instances.require(requester["id"])
-            sight = rows.Sight(store, requester)
-            known = _existing(store, requester, spec, sight)
+        task = None if _is_taken(parts, requester, spec) else _composed(requester, spec)
+        with parts.db.writing():
+            parts.sessions.require(requester["id"])
+            sight = rows.Sight(parts.db, requester)
+            known = _existing(parts, requester, spec, sight)
             if known:
                 return {"task": known, "existing": True, "notices": []}
             task = task or _composed(requester, spec)
-            _check_assignee(store, task)
-            _check_links(store, task, sight)
-            _insert(store, task)
-            told = notices.assigned(store, requester, task) if notify else []
-            return {"task": task, "existing": False, "notices": told}
+            _check_assignee(parts, task)
+            _check_links(parts, task, sight)
+            _insert(parts, task)
+            told = notices.assigned(parts, requester, task) if notify else []
+            return {"task": Task(task), "existing": False, "notices": told}
     except _Wrong as wrong:
         raise Refused(str(wrong)) from None
 
 
-def request_batch(store, requester: dict, specs: list[dict]) -> dict:
+def request_batch(parts: TaskParts, requester: dict, specs: list[dict]) -> dict:
     """Create several tasks or none: ``{tasks: [{id, status, [idempotency_key], new}], notices}``.
 
     ``$N`` in `depends_on` and links means the batch's Nth item, counted from 1, before the one that
@@ -63,7 +63,7 @@ def request_batch(store, requester: dict, specs: list[dict]) -> dict:
         raise Refused(f"A batch has 1 to {BATCH_LIMIT} tasks, not {len(specs)}")
     details: list[dict] = []
     drafts = [
-        None if _is_taken(store, requester, spec) else _collected(details, index, _composed, requester, spec)
+        None if _is_taken(parts, requester, spec) else _collected(details, index, _composed, requester, spec)
         for index, spec in enumerate(specs)
     ]
     faulty = {detail["task_index"] for detail in details}
@@ -72,22 +72,22 @@ def request_batch(store, requester: dict, specs: list[dict]) -> dict:
     created: list[dict] = []
 
     def fulfilled(index: int) -> dict:
-        known = _existing(store, requester, specs[index], sight)
+        known = _existing(parts, requester, specs[index], sight)
         if known:
             return known
         task = drafts[index] or _composed(requester, specs[index])
-        created.append(_placed(store, task, index, made, len(specs), sight))
+        created.append(_placed(parts, task, index, made, len(specs), sight))
         return task
 
-    with store.writing():
-        store.instances.require(requester["id"])
-        sight = rows.Sight(store, requester)
+    with parts.db.writing():
+        parts.sessions.require(requester["id"])
+        sight = rows.Sight(parts.db, requester)
         for index in range(len(specs)):
             made.append(None if index in faulty else _collected(details, index, fulfilled, index))
         if details:
             details.sort(key=lambda detail: detail["task_index"])
             raise Refused("Validation failed", details=details)
-        told = notices.assigned_together(store, requester, created)
+        told = notices.assigned_together(parts, requester, created)
     new = {task["id"] for task in created}
     return {"tasks": [_brief(task, task["id"] in new) for task in made if task], "notices": told}
 
@@ -139,16 +139,16 @@ def _key(spec: dict) -> str:
     return (spec.get("idempotency_key") or "").strip()
 
 
-def _is_taken(store, requester: dict, spec: dict) -> bool:
+def _is_taken(parts: TaskParts, requester: dict, spec: dict) -> bool:
     """Whether there is a task with this key already; then nothing else in `spec` matters."""
     sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
-    return bool(_key(spec)) and store.row(sql, (requester["scope"], _key(spec))) is not None
+    return bool(_key(spec)) and parts.db.row(sql, (requester["scope"], _key(spec))) is not None
 
 
-def _existing(store, requester: dict, spec: dict, sight: rows.Sight) -> dict | None:
+def _existing(parts: TaskParts, requester: dict, spec: dict, sight: rows.Sight) -> dict | None:
     """The task that has this key. Raises _Wrong where the requester may not know of it."""
     key = _key(spec)
-    found = rows.find(store, "scope = ? AND idempotency_key = ?", (requester["scope"], key)) if key else []
+    found = rows.find(parts.db, "scope = ? AND idempotency_key = ?", (requester["scope"], key)) if key else []
     if found and not sight.sees(found[0]):
         raise _Wrong(
             "idempotency_key",
@@ -158,11 +158,11 @@ def _existing(store, requester: dict, spec: dict, sight: rows.Sight) -> dict | N
     return found[0] if found else None
 
 
-def _check_assignee(store, task: dict) -> None:
+def _check_assignee(parts: TaskParts, task: dict) -> None:
     assignee = task["assignee"]
     if not assignee:
         return
-    row, requester = store.instances.live(assignee), store.instances.get(task["requester"])
+    row, requester = parts.sessions.live(assignee), parts.sessions.get(task["requester"])
     if row is None or row["scope"] != task["scope"]:
         raise _Wrong("assignee", f"Instance {assignee} is not active in this scope")
     if not may_meet(requester["label"], row["label"]):
@@ -173,11 +173,11 @@ def _check_assignee(store, task: dict) -> None:
         )
 
 
-def _check_links(store, task: dict, sight: rows.Sight) -> None:
+def _check_links(parts: TaskParts, task: dict, sight: rows.Sight) -> None:
     """A task names only those that its requester may see."""
     wanted = [("depends_on", "Dependency", task_id) for task_id in task["depends_on"] or ()]
     wanted += [(field, _LINK_NAMES[field], task[field]) for field in LINKS if task[field]]
-    named = store.rows(
+    named = parts.db.rows(
         f"SELECT id, requester, assignee FROM tasks WHERE id IN {rows.AMONG} AND +scope = ?",
         (states.as_json([task_id for *_, task_id in wanted]), task["scope"]),
     )
@@ -187,20 +187,20 @@ def _check_links(store, task: dict, sight: rows.Sight) -> None:
             raise _Wrong(field, f"{what} task {task_id} not found in scope")
 
 
-def _insert(store, task: dict, batch_index: int | None = None) -> None:
-    standing = dependencies.standing(store, task)
-    task["created_at"] = store.now()
+def _insert(parts: TaskParts, task: dict, batch_index: int | None = None) -> None:
+    standing = states.dependencies_of(parts, task)
+    task["created_at"] = parts.db.now()
     if standing.failed:
-        task.update(status=states.CANCELLED, result=dependencies.because_of(standing))
+        task.update(status=states.CANCELLED, result=states.because_of(standing))
     elif task["status"] == states.OPEN:
-        task["status"] = dependencies.ready_status(task) if standing.met else states.BLOCKED
+        task["status"] = states.ready_status(task) if standing.met else states.BLOCKED
     payload = {"task_type": task["type"]}
     names = ("title", "description", "status", "assignee", *LINKS, "depends_on", "files", "priority", "result")
     payload.update({name: task[name] for name in names})
     payload.update(tracker_required=bool(task["tracker_required"]), tracker_provider=task["tracker_provider"])
     if batch_index is not None:
         payload["batch_index"] = batch_index
-    states.create(store, task, task["requester"], payload)
+    states.create(parts, task, task["requester"], payload)
 
 
 # ------------------------------------------------------------------------------------------------ batches
@@ -218,7 +218,7 @@ def _collected(details: list[dict], index: int, step, *values):
     return None
 
 
-def _placed(store, task: dict, index: int, made: list[dict | None], count: int, sight: rows.Sight) -> dict:
+def _placed(parts: TaskParts, task: dict, index: int, made: list[dict | None], count: int, sight: rows.Sight) -> dict:
     """Check one item and insert it: later ones may name it. What is wrong in the end undoes all."""
     if task["depends_on"]:
         named = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
@@ -226,9 +226,9 @@ def _placed(store, task: dict, index: int, made: list[dict | None], count: int, 
     for field in LINKS:
         if task[field]:
             task[field] = _referred(field, task[field], index, made, count) or None
-    _check_assignee(store, task)
-    _check_links(store, task, sight)
-    _insert(store, task, index)
+    _check_assignee(parts, task)
+    _check_links(parts, task, sight)
+    _insert(parts, task, index)
     return task
 
 

@@ -11,6 +11,11 @@ from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import token
 from swarm_mcp.errors import SwarmError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.values import KeyValues
+
 CONFIG = "config/work_tracker/"
 DEFAULT = "default"
 
@@ -18,8 +23,9 @@ DEFAULT = "default"
 class Tracker:
     """The embedded store's knowledge of work trackers."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database, values: KeyValues):
+        self._db = db
+        self._values = values
 
     def of(self, instance: dict) -> dict | None:
         """``{key, value, updated_at}`` of the tracker that this session's work is tracked in, or None.
@@ -29,7 +35,7 @@ class Tracker:
         """
         identity = token(instance["label"] or "", "identity")
         for name in (identity, DEFAULT):
-            row = self.store.kv.get(instance["scope"], CONFIG + name) if name else None
+            row = self._values.get(instance["scope"], CONFIG + name) if name else None
             if row:
                 return {"key": CONFIG + name, "value": _parsed(row["value"]), "updated_at": row["updated_at"]}
         return None
@@ -43,15 +49,15 @@ class Tracker:
         entry: dict = {"identifier": identifier}
         if url:
             entry["url"] = url
-        entry["linked_at"] = self.store.now_ms()
-        self.store.kv.put(instance, self._key(instance, provider, task_id), dumps(entry))
+        entry["linked_at"] = self._db.now_ms()
+        self._values.put(instance, self._key(instance, provider, task_id), dumps(entry))
         return entry
 
     def entry(self, instance: dict, provider: str, task_id: str) -> dict | None:
         """What `link` stored for a task, or None."""
         if not token(instance["label"] or "", "identity") or not is_word(provider):
             return None
-        row = self.store.kv.get(instance["scope"], self._key(instance, provider, task_id))
+        row = self._values.get(instance["scope"], self._key(instance, provider, task_id))
         value = _parsed(row["value"]) if row else None
         return value if isinstance(value, dict) and isinstance(value.get("identifier"), str) else None
 

@@ -14,6 +14,23 @@ import errno
 import os
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    class Database(Protocol):
+        """What a transaction needs of ``database.Database``."""
+
+        path: str
+        last_turn: float
+        connection: Any
+
+        def try_to(self, sql: str) -> bool: ...
+
+        def insist_on(self, sql: str, wait: Callable[[], None]) -> object: ...
+
+
 FIRST_PAUSE = 0.0002  # between the tries of the first in line
 PAUSE = 0.004  # without a line
 LONG_TURN = 0.005
@@ -27,40 +44,40 @@ def is_busy(error: BaseException) -> bool:
 
 
 class Transaction:
-    """``with store.writing():`` commits at the end, rolls back on any exception."""
+    """``with database.writing():`` commits at the end, rolls back on any exception."""
 
-    __slots__ = ("store", "line", "began")
+    __slots__ = ("database", "line", "began")
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, database: Database):
+        self.database = database
         self.line = None
         self.began = 0.0
 
     def __enter__(self):
-        store = self.store
-        folder = os.path.dirname(store.path)
+        database = self.database
+        folder = os.path.dirname(database.path)
         # After a long turn nobody overtakes the line: on a slow disk whoever has just had the store would else be
         # first to ask again, and again. Short turns are not worth the handing over, which takes as long as they do.
-        if (store.last_turn > LONG_TURN and is_waited_for(folder)) or not store.try_to("BEGIN IMMEDIATE"):
+        if (database.last_turn > LONG_TURN and is_waited_for(folder)) or not database.try_to("BEGIN IMMEDIATE"):
             self.line = Line(folder)
             try:
-                store.insist_on("BEGIN IMMEDIATE", self.line.pause)
+                database.insist_on("BEGIN IMMEDIATE", self.line.pause)
             except BaseException:
                 self.line.leave()
                 raise
         self.began = time.monotonic()
-        return store
+        return database
 
     def __exit__(self, kind, _error, _trace) -> None:
-        store = self.store
+        database = self.database
         try:
             # With a rollback journal readers keep a commit waiting; the transaction stays whole meanwhile.
-            if kind is None and not store.try_to("COMMIT"):
-                store.insist_on("COMMIT", pause)
+            if kind is None and not database.try_to("COMMIT"):
+                database.insist_on("COMMIT", pause)
         finally:
-            if store.connection.in_transaction:
-                store.connection.execute("ROLLBACK")
-            store.last_turn = time.monotonic() - self.began
+            if database.connection.in_transaction:
+                database.connection.execute("ROLLBACK")
+            database.last_turn = time.monotonic() - self.began
             if self.line:
                 self.line.leave()
 

@@ -52,7 +52,7 @@ def resolve(
 
 def _published(store, scope: str, viewer_label: str | None) -> list[tuple[dict, dict]]:
     rows = [row for row in store.instances.in_scope(scope) if may_meet(viewer_label, row["label"])]
-    pairs = [(row, panes.published(store, row["id"])) for row in rows]
+    pairs = [(row, store.panes.published(row["id"])) for row in rows]
     return [(row, value) for row, value in pairs if value]
 
 
@@ -82,7 +82,7 @@ def _match(store, row: dict, value: dict, pane: Pane | None) -> dict:
     repaired = False
     if pane:
         now = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
-        repaired = panes.repair(store, row, value, now)
+        repaired = store.panes.repair(row, value, now)
         value = {**value, "handle": pane.handle, "pane_id": pane.handle}
     shown = {"instance_id": row["id"], "label": row["label"], **panes.summary(value)}
     return {**shown, "identity_repaired": True} if repaired else shown

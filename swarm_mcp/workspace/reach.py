@@ -30,7 +30,7 @@ class Reached(NamedTuple):
 
 def reach(store, row: dict) -> Reached:
     """The pane of instance `row`. Raises Unpublished, PaneUnavailable."""
-    known = panes.published(store, row["id"])
+    known = store.panes.published(row["id"])
     if not known:
         raise Unpublished(UNPUBLISHED)
     try:
@@ -47,7 +47,7 @@ def reach(store, row: dict) -> Reached:
 
 def facts(store, row: dict, reached: Reached | None) -> dict:
     """How answers describe an instance's pane: as `reached`, else as published; empty where it is neither."""
-    known = panes.published(store, row["id"])
+    known = store.panes.published(row["id"])
     if not known:
         return {}
     shown = panes.summary(known)
@@ -83,4 +83,4 @@ def stranger_in(pane: Pane, row: dict) -> str:
 
 def _repaired(store, row: dict, known: dict, pane: Pane) -> bool:
     found = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
-    return panes.repair(store, row, known, found)
+    return store.panes.repair(row, known, found)

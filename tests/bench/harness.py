@@ -219,7 +219,7 @@ class Harness:
         """Most memory of each supervisor so far, for as long as it can be read (Linux)."""
         with Store(self.env["SWARM_DB_PATH"], read_only=True) as store:
             while not over.wait(0.1):
-                for row in store.rows("SELECT supervisor_pid FROM swarm_runs WHERE task_id IS NOT NULL"):
+                for row in store.database.rows("SELECT supervisor_pid FROM swarm_runs WHERE task_id IS NOT NULL"):
                     try:
                         status = Path(f"/proc/{row['supervisor_pid']}/status").read_text()
                     except OSError:
@@ -234,10 +234,10 @@ class Harness:
         with Store(self.env["SWARM_DB_PATH"], read_only=True) as store:
             while store.runs.live() and time.monotonic() < until:
                 time.sleep(0.05)  # the task ends a moment before its supervisor
-            tasks = store.rows("SELECT status FROM tasks WHERE title LIKE 'Task %'")
-            runs = store.rows("SELECT state FROM swarm_runs WHERE task_id IS NOT NULL")
-            left = store.rows("SELECT id FROM instances WHERE label LIKE '%role:implementer%'")
-            locks = store.rows("SELECT file FROM context WHERE type = 'lock'")
+            tasks = store.database.rows("SELECT status FROM tasks WHERE title LIKE 'Task %'")
+            runs = store.database.rows("SELECT state FROM swarm_runs WHERE task_id IS NOT NULL")
+            left = store.database.rows("SELECT id FROM instances WHERE label LIKE '%role:implementer%'")
+            locks = store.database.rows("SELECT file FROM context WHERE type = 'lock'")
         if [row["status"] for row in tasks] != ["done"] * CROWD or [row["state"] for row in runs] != ["ended"] * CROWD:
             raise WrongAnswer(f"of {CROWD} dispatched tasks: {tasks}, runs: {runs}")
         if left or locks:

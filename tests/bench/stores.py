@@ -34,8 +34,8 @@ def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False
     with Store(path) as store:
         _holders(store, checkout, foreign)
         expression = _NAMESAKES if namesakes else _PATHS
-        with store.writing():
-            store.change(
+        with store.database.writing():
+            store.database.change(
                 "WITH RECURSIVE number(n) AS (SELECT 1 WHERE ? > 0 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"
                 " INSERT INTO context (id, scope, instance_id, file, type, content, created_at, path_key)"
                 f" SELECT printf('%032x', n), ?, 'holder-' || (n % {HOLDERS}), {expression}, 'lock',"
@@ -44,7 +44,7 @@ def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False
             )
             if locked:
                 key = None if foreign else key_of(locked)
-                store.change(
+                store.database.change(
                     "INSERT INTO context (id, scope, instance_id, file, type, content, created_at, path_key)"
                     " VALUES ('the-lock', ?, 'holder-0', ?, 'lock', 'careful surgery', unixepoch(), ?)",
                     (checkout, locked, key),
@@ -66,14 +66,14 @@ def fill_three_kinds(path: str, checkout: str, size: int, locked: bool) -> None:
     lease = "CASE n % 2 WHEN 0 THEN 86400.0 END, CASE n % 2 WHEN 0 THEN ? END, CASE n % 2 WHEN 0 THEN ? END"
     columns = "id, scope, instance_id, file, type, content, created_at, path_key, pattern, base, ttl, renewed, booted"
     columns += ", mode"
-    with Store(path) as store, store.writing():
+    with Store(path) as store, store.database.writing():
         clocks = (clock.now(), clock.boot(store.here))
         for prefix, count, file, key, more in (
             ("p", size - PATTERNS, place, place, ("NULL", "NULL")),
             ("g", PATTERNS, f"? || '/' || {pattern}", "'glob:' || ? || '/src'", (pattern, "?")),
         ):
             paths = (checkout,) * (4 if prefix == "p" else 2)
-            store.change(
+            store.database.change(
                 f"{numbers} INSERT INTO context ({columns}) SELECT '{prefix}' || n, ?, 'holder-' || (n % {HOLDERS}),"
                 f" {file}, 'lock', 'careful surgery', unixepoch(), {key}, {', '.join(more)}, {lease},"
                 " CASE n % 7 WHEN 0 THEN 'shared' END FROM number",
@@ -86,23 +86,23 @@ def fill_work(path: str, checkout: str, size: int, spare: int) -> None:
 
     The holders become sessions of another client than this process, whose servers are to be measured.
     """
-    with Store(path) as store, store.writing():
-        store.change("UPDATE swarm_sessions SET client_pid = 1, client_start = ?", (start_time(1),))
+    with Store(path) as store, store.database.writing():
+        store.database.change("UPDATE swarm_sessions SET client_pid = 1, client_start = ?", (start_time(1),))
         numbers = "WITH RECURSIVE number(n) AS (SELECT 1 WHERE ? > 0 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"
-        store.change(
+        store.database.change(
             f"{numbers} INSERT INTO tasks (id, scope, type, title, requester, assignee, status, changed_at)"
             f" SELECT printf('task-%032d', n), ?, 'implement', 'task ' || n, 'holder-0', 'holder-' || (n % {HOLDERS}),"
             " CASE n % 3 WHEN 0 THEN 'in_progress' WHEN 1 THEN 'done' ELSE 'cancelled' END, unixepoch() * 1000"
             " FROM number",
             (size, size, checkout),
         )
-        store.change(
+        store.database.change(
             f"{numbers} INSERT INTO tasks (id, scope, type, title, requester, status, changed_at)"
             " SELECT printf('spare-%032d', n), ?, 'fix', 'spare ' || n, 'holder-1', 'open', unixepoch() * 1000"
             " FROM number",
             (spare, spare, checkout),
         )
-        store.change(
+        store.database.change(
             f"{numbers} INSERT INTO messages (scope, sender, recipient, content)"
             f" SELECT ?, 'holder-0', 'holder-' || (n % {HOLDERS}), 'message ' || n FROM number",
             (size, size, checkout),
@@ -111,15 +111,15 @@ def fill_work(path: str, checkout: str, size: int, spare: int) -> None:
 
 def _holders(store: Store, checkout: str, foreign: bool) -> None:
     now, pid = int(time.time()), os.getpid()
-    with store.writing():
+    with store.database.writing():
         for number in range(HOLDERS):
-            store.change(
+            store.database.change(
                 "INSERT INTO instances (id, scope, directory, root, file_root, pid, label, registered_at, heartbeat,"
                 " adopted, lease_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
                 (f"holder-{number}", checkout, checkout, checkout, checkout, pid, LABEL, now, now, now + LEASE_SECONDS),
             )
             if not foreign:
-                store.change(
+                store.database.change(
                     "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start,"
                     " state, last_seen, lease_seconds) VALUES ('claude-code', ?, ?, ?, ?, ?, 'working', ?, ?)",
                     (f"held-{number}", f"holder-{number}", store.here, pid, start_time(pid), now, LEASE_SECONDS),

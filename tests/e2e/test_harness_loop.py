@@ -162,7 +162,7 @@ def test_no_command_outlives_its_run(models: ModelServer, checkout: Path, how: s
     pid = int(soon(lambda: (checkout / "pid").exists() and (checkout / "pid").read_text().strip(), "the command runs"))
     with Store() as store:
         (made,) = store.runs.of_task(str(checkout), task)
-        (lock,) = store.rows("SELECT instance_id FROM context WHERE type = 'lock'")
+        (lock,) = store.database.rows("SELECT instance_id FROM context WHERE type = 'lock'")
         assert lock["instance_id"] == made["instance_id"]
         if how == "cancel":
             swarm("cancel", task, "--as", lead)
@@ -172,4 +172,4 @@ def test_no_command_outlives_its_run(models: ModelServer, checkout: Path, how: s
         soon(lambda: not is_running(made["client_pid"] or store.runs.get(made["id"])["client_pid"]), "the loop is gone")
         swarm("cleanup")
         soon(lambda: [row["id"] for row in store.instances.in_scope(str(checkout))] == [lead], "the worker has left")
-        assert store.rows("SELECT * FROM context WHERE type = 'lock'") == []
+        assert store.database.rows("SELECT * FROM context WHERE type = 'lock'") == []

@@ -116,9 +116,9 @@ def deeds(store: Store, folder: str):
 def state(path: str) -> dict:
     """What is in the store, in words that are the same in every run, once SQLite has found the file whole."""
     with Store(path) as store:
-        found = store.rows("PRAGMA integrity_check")
+        found = store.database.rows("PRAGMA integrity_check")
         assert found == [{"integrity_check": "ok"}], found
-        return {name: sorted(map(str, map(tuple, map(dict.values, store.rows(sql))))) for name, sql in STATE.items()}
+        return {name: sorted(map(str, map(tuple, map(dict.values, store.database.rows(sql))))) for name, sql in STATE.items()}
 
 
 def fork(path: str, life) -> tuple[int, int]:
@@ -179,7 +179,7 @@ def _run(path: str, empty: str, folder: str, last: int, watched: bool = False) -
     Path(path).write_bytes(Path(empty).read_bytes())
 
     def life(store: Store, say) -> None:
-        store.connection = Mortal(store.connection, last)
+        store.database.connection = Mortal(store.database.connection, last)
         say("did", state(path) if watched else {})
         for _name, deed in deeds(store, folder):
             deed()
@@ -253,14 +253,14 @@ def _missing(path: str, said: list[list]) -> list[str]:
     """What was acknowledged and is not in the store, or is there and does not fit together."""
     state(path)  # is it whole?
     with Store(path) as store:
-        tasks = {row["id"]: row for row in store.rows("SELECT id, status, assignee FROM tasks")}
-        log = store.row("SELECT value FROM kv WHERE key = 'log'")
+        tasks = {row["id"]: row for row in store.database.rows("SELECT id, status, assignee FROM tasks")}
+        log = store.database.row("SELECT value FROM kv WHERE key = 'log'")
         known = {
-            "registered": {row["id"] for row in store.rows("SELECT id FROM instances")},
-            "locked": {row["id"] for row in store.rows("SELECT id FROM context")},
+            "registered": {row["id"] for row in store.database.rows("SELECT id FROM instances")},
+            "locked": {row["id"] for row in store.database.rows("SELECT id FROM context")},
             "appended": set(json.loads(log["value"])) if log else set(),
-            "sent": {row["content"] for row in store.rows("SELECT content FROM messages")},
-            "read": {row["content"] for row in store.rows("SELECT content FROM messages WHERE read = 1")},
+            "sent": {row["content"] for row in store.database.rows("SELECT content FROM messages")},
+            "read": {row["content"] for row in store.database.rows("SELECT content FROM messages WHERE read = 1")},
             "requested": set(tasks),
             "claimed": {(row["id"], row["assignee"]) for row in tasks.values() if row["status"] == "in_progress"},
         }
@@ -271,7 +271,7 @@ def _missing(path: str, said: list[list]) -> list[str]:
                 wrong.append(f"{kind} {fact} is not in the store")
         # The events tell the same story as the rows they were written with.
         held: dict[tuple, str] = {}
-        for row in store.rows(
+        for row in store.database.rows(
             "SELECT type, actor, subject, json_extract(payload, '$.id') AS lock FROM events"
             " WHERE type IN ('context.lock_acquired', 'context.lock_released') ORDER BY id"
         ):
@@ -279,11 +279,11 @@ def _missing(path: str, said: list[list]) -> list[str]:
                 held[row["actor"], row["subject"]] = row["lock"]
             elif held.pop((row["actor"], row["subject"]), None) is None:
                 wrong.append(f"an event says that {row['subject']} was released, none that it had been locked")
-        there = {(row["instance_id"], row["file"]): row["id"] for row in store.rows("SELECT * FROM context")}
+        there = {(row["instance_id"], row["file"]): row["id"] for row in store.database.rows("SELECT * FROM context")}
         if there != held:
             wrong.append(f"locks without events, or events without locks: {set(there.items()) ^ set(held.items())}")
         for kind, event, table in (("sent", "message.sent", "messages"), ("requested", "task.created", "tasks")):
             count = f"(SELECT count(*) FROM events WHERE type = '{event}') - (SELECT count(*) FROM {table})"
-            if store.rows(f"SELECT {count} AS n") != [{"n": 0}]:
+            if store.database.rows(f"SELECT {count} AS n") != [{"n": 0}]:
                 wrong.append(f"{kind}: as many rows as events there are not")
         return wrong

@@ -172,7 +172,7 @@ def peer_locks(directory: Any, file: Any, note: str = "busy", label: str = "peer
 def instances() -> list[dict[str, Any]]:
     """Every row of the store, gone or not."""
     with Store() as store:
-        return store.rows(
+        return store.database.rows(
             "SELECT i.*, s.runtime, s.session_id, s.state, s.last_seen, s.lease_seconds, s.client_pid, s.client_start"
             " FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id ORDER BY i.rowid"
         )

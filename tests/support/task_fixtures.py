@@ -27,7 +27,7 @@ def begun(store: Store, requester: dict, worker: dict, title: str = "T", **spec:
 
 
 def status(store: Store, task: dict) -> str:
-    row = store.row("SELECT status FROM tasks WHERE id = ?", (task["id"],))
+    row = store.database.row("SELECT status FROM tasks WHERE id = ?", (task["id"],))
     assert row
     return str(row["status"])
 
@@ -36,7 +36,7 @@ def events(store: Store, task: dict, kind: str = "task.") -> list[dict]:
     """Events about one task, oldest first, payload parsed."""
     import json
 
-    rows = store.rows(
+    rows = store.database.rows(
         "SELECT type, actor, payload FROM events WHERE subject = ? AND type LIKE ? ORDER BY id",
         (task["id"], f"{kind}%"),
     )
@@ -45,7 +45,7 @@ def events(store: Store, task: dict, kind: str = "task.") -> list[dict]:
 
 def mail(store: Store, recipient: dict) -> list[str]:
     """What lies in a session's inbox, read or not."""
-    rows = store.rows("SELECT content FROM messages WHERE recipient = ? ORDER BY id", (recipient["id"],))
+    rows = store.database.rows("SELECT content FROM messages WHERE recipient = ? ORDER BY id", (recipient["id"],))
     return [row["content"] for row in rows]
 
 

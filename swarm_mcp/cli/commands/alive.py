@@ -30,8 +30,7 @@ def run(args: Arguments) -> int:
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
         if row:
-            with store.writing():
-                store.instances.require(row["id"])
+            store.instances.show_life(row["id"])
         store.leases.some()
         with telling(store, row if args.given("--tell") else None) as notices:
             if args.json:

@@ -43,7 +43,7 @@ def run(args: Arguments) -> int:
     changes = _changes(args)
     with Store(busy_seconds=args.patience) as store:
         writer = store.instances.of_session(runtime, session_id)
-        added = store.alterations.report(writer, args.value("--tool"), args.value("--command"), changes)
+        added = store.breaches.report(writer, args.value("--tool"), args.value("--command"), changes)
     if args.json:
         show({"ok": True, "ids": added})
     else:

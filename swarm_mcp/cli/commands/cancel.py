@@ -49,10 +49,9 @@ def _ends(store, run_id: str, seconds: float) -> bool:
     import time
 
     from swarm_mcp.domain.run import ENDED
-    from swarm_mcp.store.changes import Changes
 
     until = time.monotonic() + seconds
-    with Changes(store.path) as changes:
+    with store.changes() as changes:
         while True:
             row = store.runs.get(run_id)
             if row is None or row["state"] == ENDED:

@@ -36,7 +36,7 @@ def run(args: Arguments) -> int:
     chosen = args.value("--scope").strip() or os.environ.get("SWARM_MCP_SCOPE", "").strip()
     scope = clean(chosen) if chosen else None
     with Store() as store:
-        report = store.upkeep.clean(scope, args.given("--dry-run"))
+        report = store.cleanup.clean(scope, args.given("--dry-run"))
     if args.json:
         show(report)
         return 0

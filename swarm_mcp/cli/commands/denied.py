@@ -17,7 +17,7 @@ from swarm_mcp.cli.arguments import FOLDERS, JSON, PATIENCE, RUNTIME, SESSION_ID
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import clean
 from swarm_mcp.store import Store
-from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.store.lock_request import Attempt
 
 USAGES = (
     Usage(

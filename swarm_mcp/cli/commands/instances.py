@@ -10,7 +10,6 @@ from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.output import listing, presence, show
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.store.panes import instance_with_pane
 from swarm_mcp.views import public_instance, short
 from swarm_mcp.visibility import veiled
 
@@ -23,7 +22,7 @@ def run(args: Arguments) -> int:
     with Store(read_only=True) as store:
         now = store.now()
         rows = veiled(store.instances.in_scope(scope), viewer_identity(store, args))
-        shown = [instance_with_pane(store, public_instance(row)) for row in rows]
+        shown = [store.panes.with_session(public_instance(row)) for row in rows]
     if args.json:
         show(shown)
         return 0

@@ -21,7 +21,6 @@ from swarm_mcp.cli.output import listing, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store
-from swarm_mcp.store.panes import lock_with_pane
 from swarm_mcp.views import seconds_since, short
 
 USAGES = (
@@ -37,7 +36,7 @@ def run(args: Arguments) -> int:
             rows = _on_files(store, args, viewer)
         else:
             rows = store.locks.held(current_scope(args.value("--scope")), viewer)
-        rows = [row if row.get("hidden") else lock_with_pane(store, row) for row in counted(store, rows)]
+        rows = [row if row.get("hidden") else store.panes.with_lock(row) for row in counted(store, rows)]
     if args.json:
         show(rows)
         return 0

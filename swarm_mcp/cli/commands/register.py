@@ -17,7 +17,7 @@ from swarm_mcp.scope import here
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import pane_in
 from swarm_mcp.store.registration import Registration
-from swarm_mcp.views import registration
+from swarm_mcp.views import registration, scope_summary
 
 USAGES = (
     Usage(
@@ -67,7 +67,7 @@ def run(args: Arguments) -> int:
         if row["lease_until"] is not None:
             shown["heartbeat"] = row["heartbeat"]
         if args.value("--source"):
-            shown["summary"] = store.instances.summary(row)
+            shown["summary"] = scope_summary(store, row)
         with telling(store, row if args.given("--tell") else None) as notices:
             if notices:
                 shown["notices"] = notices

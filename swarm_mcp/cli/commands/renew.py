@@ -33,7 +33,7 @@ def run(args: Arguments) -> int:
             lock = store.leases.renew_lock(person(store, args), file, args.value("--agent").strip(), fence, ttl)
         except Refused as refusal:
             return refused(args, "renew", refusal.answer)
-        left = store.locks.rows.left(lock)
+        left = store.locks.left(lock)
     lock = {**lock, "file": plain(lock["file"])}
     if args.json:
         show({"ok": True, **granted(lock), **({} if left is None else {"lapses_in": round(left, 1)})})

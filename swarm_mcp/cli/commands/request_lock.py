@@ -25,7 +25,7 @@ def run(args: Arguments) -> int:
     file = args.words[0]
     with Store() as store:
         try:
-            locks = store.handovers.request(person(store, args), file, args.value("--reason"))
+            locks = store.transfers.request(person(store, args), file, args.value("--reason"))
         except Refused as refusal:
             return refused(args, "request-lock", refusal.answer)
     if args.json:

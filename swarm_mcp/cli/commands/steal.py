@@ -41,7 +41,7 @@ def run(args: Arguments) -> int:
             error = "only a person may take a lock from a live session: at a terminal, outside of any agent's shell"
             return refused(args, "steal", {"error": f"{error}. request-lock asks its holder"})
         try:
-            done = store.handovers.steal(person(store, args), file, reason, force, ttl)
+            done = store.transfers.steal(person(store, args), file, reason, force, ttl)
         except LockRefused as refusal:
             active = refusal.active
             owner = active.get("owner") or {}

@@ -44,7 +44,7 @@ def run(args: Arguments) -> int:
         giver = person(store, args)
         taker = resolve(store, giver["scope"], args.value("--to"))
         try:
-            lock = store.handovers.transfer(
+            lock = store.transfers.transfer(
                 giver, file, taker["id"], args.value("--agent").strip(), fence, args.value("--note")
             )
         except Refused as refusal:

@@ -69,8 +69,7 @@ def _answer(unlocked: list[str], left: list[dict]) -> dict:
 
 def _left(store, instance: dict, reach: Reach, agent: str) -> dict:
     """What is said of a file on which this session, or its `agent`, holds no lock: ``{file, error, active?}``."""
-    rows = store.locks.rows
-    held = rows.live(store.locks.same(reach)) or ([] if reach.pattern else rows.live(rows.covering(reach)))
+    held = store.locks.exactly(reach) or ([] if reach.pattern else store.locks.covering(reach))
     if not held:
         return {"file": reach.file, "error": f"{reach.file} was not locked"}
     lock = next((row for row in held if row["instance_id"] != instance["id"]), held[0])

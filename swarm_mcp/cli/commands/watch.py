@@ -20,8 +20,8 @@ from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.output import flush, moment, say, say_row
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
+from swarm_mcp.store.activity import FEED_AT_ONCE, Feed
 from swarm_mcp.store.changes import Changes
-from swarm_mcp.store.feed import AT_ONCE, Feed
 from swarm_mcp.views import short
 
 LONGEST = 200  # characters of a message or value in a line for people
@@ -51,9 +51,9 @@ def run(args: Arguments) -> int:
         before = {number: signal.signal(number, lambda *_: changes.stop()) for number in ending}
         try:
             with Store(read_only=True) as store:
-                since = args.number("--since") if args.given("--since") else Feed.newest(store, scope)
-                feed = Feed(scope, viewer_identity(store, args), since)
-            _follow(feed, changes, end, args.json)
+                since = args.number("--since") if args.given("--since") else None
+                feed = store.activity.feed(scope, viewer_identity(store, args), since)
+                _follow(feed, changes, end, args.json)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -72,16 +72,14 @@ def _follow(feed: Feed, changes: Changes, end: float | None, as_json: bool) -> N
 
 
 def _print_news(feed: Feed, as_json: bool) -> None:
-    # Opened anew each time: the store may not have been there, or have been replaced.
-    with Store(read_only=True) as store:
-        while True:
-            events = feed.read(store)
-            for event in events:
-                if "type" in event:
-                    say(dumps(event)) if as_json else _say(event)
-            flush()
-            if len(events) < AT_ONCE:
-                return
+    while True:
+        events = feed.read()
+        for event in events:
+            if "type" in event:
+                say(dumps(event)) if as_json else _say(event)
+        flush()
+        if len(events) < FEED_AT_ONCE:
+            return
 
 
 def _say(event: dict) -> None:

@@ -9,7 +9,6 @@ import time
 from swarm_mcp.server.tool import Answer, Tool, delivering, in_background, number
 from swarm_mcp.session_summary import situation
 from swarm_mcp.standing import met_by, peer
-from swarm_mcp.store.task_glance import glance
 
 SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
 LONGEST_SECONDS = 10**9  # what the clock of the event loop can count
@@ -61,7 +60,7 @@ class _Watch:
         if messages:
             value["messages"] = messages
         if with_tasks:
-            value["tasks"] = glance(store, me, tasks_after)
+            value["tasks"] = store.tasks.glance(me, tasks_after)
         if "instance_changes" in changes:
             value["instances"] = [peer(store, row) for row in met_by(store, me)]
         if locks:

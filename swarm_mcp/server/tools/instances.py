@@ -11,8 +11,6 @@ from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import Answer, NotRegistered, Tool, delivering, flag, number, text
 from swarm_mcp.standing import held_by, met_by, peer, peers_of, standing
-from swarm_mcp.store.panes import republish
-from swarm_mcp.store.task_glance import glance
 from swarm_mcp.views import registration, seconds_since
 from swarm_mcp.visibility import may_meet
 
@@ -21,7 +19,7 @@ def _register(call, arguments: dict) -> Answer:
     known, wanted = call.instance(), arguments.get("adopt_instance_id") or ""
     row = call.store.instances.adopt(known, wanted) if known and wanted not in ("", known["id"]) else None
     row = row or call.session.register(call.store, call.meta, arguments)
-    republish(call.store, row, os.environ, call.session.client[0])
+    call.store.panes.republish(row, os.environ, call.session.client[0])
     return Answer(registration(row), notes=for_label(row["label"]))
 
 
@@ -52,7 +50,7 @@ def _tasks(store, row: dict, include_ended: bool, ended_limit: int) -> dict:
     """The scope's tasks by status; without the ended ones, unless asked for, in an answer that stays small."""
     if include_ended or ended_limit:
         return store.tasks.current(row, include_ended, ended_limit)
-    return {status: tasks for status, tasks in glance(store, row).items() if status not in TERMINAL}
+    return {status: tasks for status, tasks in store.tasks.glance(row).items() if status not in TERMINAL}
 
 
 def _adopted(call, wanted: str) -> dict:

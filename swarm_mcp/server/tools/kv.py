@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.server.tool import Answer, Tool, text
-from swarm_mcp.store.kv import NotJson, identity_of
+from swarm_mcp.store.values import NotJson, identity_of
 
 KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`.")
 

@@ -13,7 +13,7 @@ FENCE = number("Only the grant with this number; an error where it is no longer 
 
 def _transfer(call, arguments: dict) -> Answer:
     row = call.member()
-    lock = call.store.handovers.transfer(
+    lock = call.store.transfers.transfer(
         row,
         arguments["file"],
         arguments["to"],
@@ -25,13 +25,13 @@ def _transfer(call, arguments: dict) -> Answer:
 
 
 def _request(call, arguments: dict) -> Answer:
-    locks = call.store.handovers.request(call.member(), arguments["file"], arguments.get("reason", ""))
+    locks = call.store.transfers.request(call.member(), arguments["file"], arguments.get("reason", ""))
     asked = [{"file": lock["file"], "holder": lock["instance_id"], "label": lock["owner_label"]} for lock in locks]
     return Answer({"ok": True, "asked": asked})
 
 
 def _steal(call, arguments: dict) -> Answer:
-    done = call.store.handovers.steal(call.member(), arguments["file"], arguments.get("reason", ""))
+    done = call.store.transfers.steal(call.member(), arguments["file"], arguments.get("reason", ""))
     taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
     return Answer({"ok": True, **_shown(done["lock"]), "taken": taken})
 
@@ -44,7 +44,7 @@ def _renew(call, arguments: dict) -> Answer:
         arguments.get("fence"),
         arguments.get("ttl_seconds"),
     )
-    left = call.store.locks.rows.left(lock)
+    left = call.store.locks.left(lock)
     return Answer({"ok": True, **_shown(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
 
 

@@ -17,7 +17,7 @@ ENDED = ["done", "failed", "cancelled"]
 
 
 def mail(ground: Ground, row: dict, *contents: str) -> None:
-    with ground.store() as store, store.writing():
+    with ground.store() as store, store.database.writing():
         for content in contents:
             store.messages.post(row["scope"], "x", row["id"], content)
 

@@ -182,7 +182,7 @@ def test_asking_takes_no_longer_than_a_person_waits(scene: Ground):
 
 
 def test_a_busy_store_is_not_waited_for(scene: Ground):
-    with scene.store() as store, store.writing():
+    with scene.store() as store, store.database.writing():
         began = time.monotonic()
         assert scene.process("completion", "words", "--", "claim", "").code == 0
         assert time.monotonic() - began < time_limit(5)

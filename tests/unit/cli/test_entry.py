@@ -79,7 +79,7 @@ def test_what_hooks_call_imports_nothing_slow(ground: Ground, verb: str):
     assert done.code == 0 and json.loads(done.out)["id"], done
     loaded = set(eval(done.err))
     assert loaded & set(HEAVY) == set()
-    assert "swarm_mcp.store.connection" in loaded  # the list is the real one
+    assert "swarm_mcp.store.database" in loaded  # the list is the real one
 
 
 def test_a_store_that_is_new_is_made_by_the_first_register(ground: Ground):

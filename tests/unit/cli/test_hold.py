@@ -134,8 +134,8 @@ def test_a_signal_in_the_first_moment_of_the_command_is_passed_on(ground: Ground
 def test_a_lost_lock_ends_the_command(ground: Ground, script: str):
     held = hold(ground, "f", "g", "--grace", "0.3", "--", "sh", "-c", script)
     begun(ground)
-    with ground.store() as store, store.writing():
-        store.locks.drop([row for row in store.locks.rows.select("", ()) if row["file"].endswith("g")], "stolen")
+    with ground.store() as store, store.database.writing():
+        store._endings.drop([row for row in store.locks.everywhere() if row["file"].endswith("g")], "stolen")
     taken = time.monotonic()
     code, err = ended(held)
     assert code == 76 and f"hold: {ground.scope}/g is no longer held" in err and "TERM" in said(ground)

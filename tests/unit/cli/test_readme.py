@@ -35,8 +35,8 @@ def test_the_denial_is_the_one_that_a_model_reads_today(tmp_path: Path):
     with Store() as store:
         (holder,) = [row for row in store.instances.in_scope(str(repo)) if "session:5f0c2f6e" in row["label"]]
         store.locks.acquire(holder, str(repo / "schema.sql"), "renumbering migrations")
-        with store.writing():
-            store.change("UPDATE context SET created_at = ? WHERE type = 'lock'", (int(time.time()) - 240,))
+        with store.database.writing():
+            store.database.change("UPDATE context SET created_at = ? WHERE type = 'lock'", (int(time.time()) - 240,))
     payload = write_payload("codex", "0199a000-0000-7000-8000-000000000002", repo, "schema.sql")
     reason = run("codex", "pre_tool_use", payload).reason
     said = UUID.sub(HOLDER, f"Command blocked by PreToolUse hook: {reason}".replace(str(repo), SHOP))

@@ -12,7 +12,7 @@ from support.fixtures import Ground
 
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.watching import kept
-from swarm_mcp.store.alterations import SAME_SECONDS
+from swarm_mcp.store.breaches import SAME_SECONDS
 
 
 class Scene:
@@ -38,7 +38,7 @@ class Scene:
     def told(self, before: str, kind: str = "changed", file: Path | None = None, at: float = 0) -> list[int]:
         change = {"file": str(file or self.file), "holder_id": self.holder["id"], "kind": kind, "kept": before}
         with self.ground.store() as store:
-            return store.alterations.report(self.writer, "Bash", "make", [{**change, "at": at or time.time()}])
+            return store.breaches.report(self.writer, "Bash", "make", [{**change, "at": at or time.time()}])
 
     def restore(self, *words: str, session: str = ""):
         """The command, as this session's or a person's."""
@@ -212,7 +212,7 @@ def test_many_files_are_one_message(scene: Scene):
     scene.ground.lock(scene.holder, f"{scene.ground.scope}/many")
     change = {"holder_id": scene.holder["id"], "kind": "changed", "kept": "", "at": time.time()}
     with scene.ground.store() as store:
-        added = store.alterations.report(scene.writer, "Bash", "make", [{"file": file, **change} for file in files])
+        added = store.breaches.report(scene.writer, "Bash", "make", [{"file": file, **change} for file in files])
     assert len(added) == 30
     (text,) = scene.mail(scene.holder)
     assert "30 files" in text and "and 22 more" in text
@@ -248,7 +248,7 @@ def test_rows_go_when_what_they_point_at_does(scene: Scene):
     old = f"{name.rsplit('-', 1)[0]}-{int(time.time()) - kept.AGE_SECONDS - 10}"
     os.rename(os.path.join(kept.folder(), name), os.path.join(kept.folder(), old))
     with scene.ground.store() as store:
-        store.upkeep.clean()
+        store.cleanup.clean()
     assert scene.ground.sql("SELECT * FROM swarm_alterations") == [] and os.listdir(kept.folder()) == []
 
 

@@ -189,7 +189,7 @@ def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground) -> None
             spec = {"scope": ground.scope, "instance_id": number, "harness": "pi", "cwd": "/x"}
             store.runs.begin({"id": number, "record": record and str(record), **spec})
             store.runs.update(number, state="ended", **({} if number == "new" else {"ended_at": 1}))
-        with store.writing():
+        with store.database.writing():
             store.runs.forget_old(10)
         assert [row["id"] for row in store.runs.recent()] == ["new"]
     assert not folder.exists()

@@ -23,18 +23,18 @@ gate()
 with Store() as store:
     end = time.monotonic() + 20
     while time.monotonic() < end:
-        row = store.row("SELECT * FROM ui_commands WHERE status = 'pending'")
+        row = store.database.row("SELECT * FROM ui_commands WHERE status = 'pending'")
         if row:
             break
         time.sleep(0.005)
-    with store.writing():
-        store.change(
+    with store.database.writing():
+        store.database.change(
             "UPDATE ui_commands SET status = 'running', claimed_by = 'ui', started_at = unixepoch() WHERE id = ?",
             (row["id"],),
         )
     time.sleep(arguments["seconds"])
-    with store.writing():
-        store.change(
+    with store.database.writing():
+        store.database.change(
             "UPDATE ui_commands SET status = ?, result = ?, error = ?, completed_at = unixepoch() WHERE id = ?",
             (arguments["status"], arguments.get("result"), arguments.get("error"), row["id"]),
         )

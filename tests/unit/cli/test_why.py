@@ -54,8 +54,8 @@ def test_it_says_what_the_hook_says(case: str, tmp_path: Path, monkeypatch: pyte
         peer = join(store, tmp_path, "peer-label")
         take(store, peer, *held, note="busy", **given)
         if case == "what has lapsed":
-            with store.writing():
-                store.change("UPDATE context SET renewed = ?, wall_until = 1", (clock.now() - 2,))
+            with store.database.writing():
+                store.database.change("UPDATE context SET renewed = ?, wall_until = 1", (clock.now() - 2,))
         mine = store.instances.of_session(runtime, me)
         own = f"{case}-own"
         take(store, mine, own)

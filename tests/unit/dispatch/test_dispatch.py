@@ -20,8 +20,8 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.dispatch.completion import CompletionWait
 from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
+from swarm_mcp.domain.task import COLUMNS
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import task_rows
 
 GATEWAY = "identity:p mode:gateway role:planner"
 ANSWER = ["status", "task_id", "task"]
@@ -110,7 +110,7 @@ def test_a_live_worker_of_the_role_gets_the_task_and_the_message(ground: Ground,
     assert (task["assignee"], task["status"], task["requester"]) == (worker["id"], "claimed", lead["id"])
     assert (task["type"], task["title"], task["description"]) == ("implement", "Do it", "Mind the tests")
     assert (answer["task"]["files"], task["priority"]) == ([f"{ground.scope}/a.py"], 3)
-    assert list(answer["task"]) == list(task_rows.COLUMNS)
+    assert list(answer["task"]) == list(COLUMNS)
     assert mail(ground, worker) == [f"[task:{task['id']}] Mind the tests"]
     assert mail(ground, generalist) == []
     sent = answer["prompt"]

@@ -366,7 +366,7 @@ def test_a_worker_starts_none_that_may_more(
             return
         with pytest.raises(Refused, match=words):
             dispatch.advance(store)
-        assert store.rows("SELECT id FROM tasks") == []
+        assert store.database.rows("SELECT id FROM tasks") == []
 
 
 def test_nobody_gives_work_to_a_persons_shell(ground: Ground, lead: dict) -> None:

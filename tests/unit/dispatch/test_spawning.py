@@ -304,8 +304,7 @@ def test_a_dispatch_killed_before_it_had_started_anybody(ground: Ground, lead: d
     with Sleeper() as dispatcher, ground.store() as store:
         task = store.tasks.request(lead, {"type": "implement", "title": "x", "idempotency_key": "k"})["task"]
         name = spawn_locks.name_of("implementer", "k")
-        with store.writing():
-            row = spawn_locks.take(store, lead, name, task["id"], "reserved")
+        row = store.spawn_locks.take(lead, name, task["id"], "reserved")
         content = json.loads(row["content"])
         content["by"] = [store.here, *dispatcher.identity]
         ground.sql("UPDATE context SET content = ?", json.dumps(content))
@@ -493,7 +492,7 @@ def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         store.tasks.end(lead, task_id, "cancelled")
         for lock in mutexes(ground):
-            assert spawn_locks.is_void(store, lock)
+            assert store.spawn_locks.is_void(lock)
 
 
 def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict) -> None:

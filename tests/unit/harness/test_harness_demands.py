@@ -172,7 +172,7 @@ def test_a_dispatch_refuses_before_there_is_a_task(ground: Ground) -> None:
         for more in ({"mode": "read-only"}, {"max_cost_usd": 1.0}):
             with pytest.raises(Refused, match="process cannot be given"):
                 carry_out(store, lead, DispatchRequest("Do it", **asked, **more))
-        assert store.rows("SELECT * FROM tasks") == []
+        assert store.database.rows("SELECT * FROM tasks") == []
         answer = carry_out(store, lead, DispatchRequest("Do it", **asked, model="m", completion_wait_seconds=20))
     assert answer["warnings"] == ["process does not heed the model"] and answer["completion"]["task_status"] == "done"
 

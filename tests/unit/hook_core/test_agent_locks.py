@@ -149,7 +149,7 @@ def test_a_server_is_told_which_agent_asks_where_the_client_can_say_so(runtime: 
         assert (check.denial is not None) is (denied and runtime == "claude-code"), agent
         check.follow_up()
     with Store() as store:
-        assert store.rows("SELECT * FROM swarm_denials") == []
+        assert store.database.rows("SELECT * FROM swarm_denials") == []
 
 
 # ------------------------------------------------------------------------------------------ what nobody saw
@@ -174,7 +174,7 @@ def test_what_a_sibling_changes_unseen_is_told_and_what_the_holder_does_is_not(
 
 def _alterations() -> list[dict[str, Any]]:
     with Store() as store:
-        return store.rows("SELECT * FROM swarm_alterations")
+        return store.database.rows("SELECT * FROM swarm_alterations")
 
 
 def test_own_marks_tell_agents_apart(repo: Path) -> None:

@@ -144,8 +144,8 @@ def test_a_spoilt_row_of_the_line_opens_no_file(ground: Ground, wants: str) -> N
     file = Path(ground.scope) / "f.py"
     with ground.store() as store:
         store.locks.acquire(peer, str(file))
-        with store.writing():
-            store.change(
+        with store.database.writing():
+            store.database.change(
                 "INSERT INTO swarm_waiters (instance_id, scope, host, pid, start, mode, wants, since)"
                 " VALUES (?, ?, '', 0, '', 'exclusive', ?, 0)",
                 (peer["id"], ground.scope, wants),

@@ -31,7 +31,7 @@ def repo(tmp_path: Path) -> Path:
 
 def published(repo: Path) -> dict[str, object]:
     with Store() as store:
-        rows = store.rows("SELECT key, value, scope FROM kv WHERE key LIKE 'config/%'")
+        rows = store.database.rows("SELECT key, value, scope FROM kv WHERE key LIKE 'config/%'")
     assert {row["scope"] for row in rows} <= {str(repo)}
     return {row["key"]: json.loads(row["value"]) for row in rows}
 
@@ -128,7 +128,7 @@ def test_where_none_is_set_nothing_is_said_and_nothing_more_is_run(runtime: str,
 def test_a_tracker_that_is_refused_costs_no_session(runtime: str, repo: Path) -> None:
     start(runtime, new_session(), repo, SWARM_IDENTITY="q")
     with Store() as store:
-        store.connection.execute(
+        store.database.connection.execute(
             "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, '{}', 'identity:q', ?)",
             (str(repo), "config/work_tracker/p", int(time.time())),
         )

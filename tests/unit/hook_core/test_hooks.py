@@ -209,9 +209,9 @@ def test_a_turn_renews_the_session(runtime: str, repo: Path) -> None:
     me = new_session()
     start(runtime, me, repo)
     for event, state in (("UserPromptSubmit", "working"), ("Stop", "idle")):
-        with Store() as store, store.writing():
-            store.change("UPDATE swarm_sessions SET last_seen = 1000")
-            store.change("UPDATE instances SET heartbeat = 1000, lease_until = 1001")
+        with Store() as store, store.database.writing():
+            store.database.change("UPDATE swarm_sessions SET last_seen = 1000")
+            store.database.change("UPDATE instances SET heartbeat = 1000, lease_until = 1001")
         before = int(time.time())
         ran = run(runtime, "turn", {**captured(runtime, event, repo), "session_id": me})
         assert (ran.code, ran.out, ran.err) == (0, "", "")
@@ -429,11 +429,11 @@ def test_a_killed_client_s_locks_stop_blocking_at_once(runtime: str, repo: Path)
 
 
 def age(instance_id: str, seconds: int) -> None:
-    with Store() as store, store.writing():
-        store.change(
+    with Store() as store, store.database.writing():
+        store.database.change(
             "UPDATE swarm_sessions SET last_seen = last_seen - ? WHERE instance_id = ?", (seconds, instance_id)
         )
-        store.change(
+        store.database.change(
             "UPDATE instances SET heartbeat = heartbeat - ?, lease_until = lease_until - ? WHERE id = ?",
             (seconds, seconds, instance_id),
         )
@@ -502,8 +502,8 @@ def test_a_lock_of_another_implementation_counts_under_its_spelling(
 def test_notes_and_kinds_that_are_no_locks_do_not_block(runtime: str, repo: Path) -> None:
     with Store() as store:
         row = join(store, repo)
-        with store.writing():
-            store.change(
+        with store.database.writing():
+            store.database.change(
                 "INSERT INTO context (id, scope, instance_id, file, type, content) VALUES ('x', ?, ?, ?, 'note', 'n')",
                 (row["scope"], row["id"], str(repo / "f")),
             )

@@ -100,9 +100,9 @@ def repo(tmp_path: Path) -> Path:
 
 def stored_raw(peer: dict[str, Any], label: str, note: str) -> None:
     """As another program, or an earlier release, stored it."""
-    with Store() as store, store.writing():
-        store.change("UPDATE instances SET label = ? WHERE id = ?", (label, peer["id"]))
-        store.change("UPDATE context SET content = ? WHERE instance_id = ?", (note, peer["id"]))
+    with Store() as store, store.database.writing():
+        store.database.change("UPDATE instances SET label = ? WHERE id = ?", (label, peer["id"]))
+        store.database.change("UPDATE context SET content = ? WHERE instance_id = ?", (note, peer["id"]))
 
 
 @pytest.mark.parametrize("runtime", ["claude-code", "codex"])
@@ -134,7 +134,7 @@ def test_news_and_answers_quote_what_others_wrote(ground: Ground) -> None:
     file = str(Path(ground.scope) / "a b.py")
     with ground.store() as store:
         store.locks.acquire(holder, file, EVIL)
-        store.handovers.request(asker, file, EVIL)
+        store.transfers.request(asker, file, EVIL)
         (mail,) = store.messages.peek(holder)
     assert harmless(mail["content"]) and mail["content"].count('"IGNORE') == 2 and f'"{file}"' in mail["content"]
     told = ground.swarm("why", file, "--as", asker["id"])

@@ -102,12 +102,12 @@ def mail_of(row: dict[str, Any]) -> list[str]:
 
 def alterations() -> list[dict[str, Any]]:
     with Store() as store:
-        return store.rows("SELECT * FROM swarm_alterations")
+        return store.database.rows("SELECT * FROM swarm_alterations")
 
 
 def events() -> list[dict[str, Any]]:
     with Store() as store:
-        return store.rows("SELECT * FROM events WHERE type = 'context.lock_breached'")
+        return store.database.rows("SELECT * FROM events WHERE type = 'context.lock_breached'")
 
 
 # -- hooks, as clients run them ------------------------------------------------------------------------

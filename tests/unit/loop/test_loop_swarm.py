@@ -58,7 +58,7 @@ def test_a_session_is_registered_while_it_runs(model: Model, project: Path, monk
     assert row["id"] in model.system() and row["id"] in model.told()[0]
     assert instances() == []
     with Store() as store:
-        assert store.rows("SELECT * FROM context WHERE type = 'lock'") == []
+        assert store.database.rows("SELECT * FROM context WHERE type = 'lock'") == []
 
 
 def test_a_command_that_nobody_can_read_is_watched(model: Model, project: Path) -> None:

@@ -88,7 +88,7 @@ def faults() -> list[str]:
 
 def sessions() -> list[dict]:
     with Store() as store:
-        return store.rows("SELECT s.*, i.label FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
+        return store.database.rows("SELECT s.*, i.label FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
                           " WHERE s.runtime = 'hs'")  # fmt: skip
 
 

@@ -98,8 +98,8 @@ def test_every_captured_call_gets_the_hook_s_own_answer(runtime: str, name: str,
 
 def let_time_pass() -> None:
     """Make all locks ten minutes old, so that two askers a second apart are told the same age."""
-    with Store() as store, store.writing():
-        store.change("UPDATE context SET created_at = created_at - 630")
+    with Store() as store, store.database.writing():
+        store.database.change("UPDATE context SET created_at = created_at - 630")
 
 
 @pytest.mark.parametrize("spelled", ["f", "./sub/../f", "alias/f", "F", " f", "sub//../f"])
@@ -234,9 +234,9 @@ def test_a_refusal_is_noted_once_the_answer_is_out(runtime: str, repo: Path) -> 
     holder = peer_locks(repo, repo / "f")
     check = Check(asked(runtime, write_payload(runtime, me, repo, str(repo / "f"))))
     with Store() as store:
-        assert store.rows("SELECT * FROM swarm_denials") == []
+        assert store.database.rows("SELECT * FROM swarm_denials") == []
         check.follow_up()
-        (noted,) = store.rows("SELECT * FROM swarm_denials")
+        (noted,) = store.database.rows("SELECT * FROM swarm_denials")
         assert (noted["file"], noted["holder_id"]) == (str(repo / "f"), holder["id"])
     assert mistakes() == []
 
@@ -311,7 +311,7 @@ def test_a_server_answers_hooks(ground: Ground, runtime: str, repo: Path) -> Non
         wait_for(marker.exists)
         assert marker.read_text() == f"{server.process.pid} {start_time(server.process.pid)}\n"
         with Store() as store:
-            assert wait_for(lambda: store.rows("SELECT * FROM swarm_denials"))
+            assert wait_for(lambda: store.database.rows("SELECT * FROM swarm_denials"))
     assert mistakes() == []
 
 

@@ -248,7 +248,7 @@ def test_it_ends_with_its_client_though_a_sibling_keeps_the_pipe_open(ground: Gr
 
 def test_it_ends_while_a_call_waits_for_the_store(ground: Ground, server: Server):
     registered(ground, server)
-    with ground.store() as store, store.writing():
+    with ground.store() as store, store.database.writing():
         server.send(
             {
                 "jsonrpc": "2.0",

@@ -345,7 +345,7 @@ def test_what_is_cancelled_is_not_begun_and_what_it_took_is_put_back(ground: Gro
         peer = ground.session("peer", "peer")
         with ground.store() as store:
             store.messages.send(peer, me["id"], "for whoever asks again")
-        with ground.store() as store, store.writing():
+        with ground.store() as store, store.database.writing():
             running = server.begin("tools/call", {"name": "poll_messages", "arguments": {}})
             others = [
                 server.begin("tools/call", {"name": "lock_file", "arguments": {"file": f"f{n}"}}) for n in range(3)
@@ -416,7 +416,7 @@ def test_every_signal_at_every_moment_ends_it_in_order(reserved: Ground, moment:
                 server.begin("tools/call", {"name": "whoami", "arguments": {}})
                 time.sleep(0.25 + 0.1 * (number % 3))
             if moment == "busy store":
-                with reserved.store() as store, store.writing():
+                with reserved.store() as store, store.database.writing():
                     server.process.send_signal(number)
                     time.sleep(0.4)
             begun = time.monotonic()
@@ -429,7 +429,7 @@ def test_every_signal_at_every_moment_ends_it_in_order(reserved: Ground, moment:
 
 
 def test_with_a_store_that_somebody_keeps_it_ends_all_the_same(reserved: Ground):
-    with Server(reserved) as server, reserved.store() as store, store.writing():
+    with Server(reserved) as server, reserved.store() as store, store.database.writing():
         server.begin("tools/call", {"name": "lock_file", "arguments": {"file": "f"}})
         server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
         time.sleep(1)

@@ -19,7 +19,7 @@ from swarm_mcp.server.tools.activity import SWEEP_SECONDS, TOOLS
 from swarm_mcp.session_summary import situation
 from swarm_mcp.store.activity import EVENTS_AT_ONCE, LOCKS_TOLD
 from swarm_mcp.store.messages import Messages
-from swarm_mcp.store.task_glance import ENDED_SHOWN, SHOWN, glance
+from swarm_mcp.store.task_reading import ENDED_SHOWN, SHOWN
 
 
 class Onlooker:
@@ -234,7 +234,7 @@ def test_an_answer_about_tasks_stays_small_and_has_what_changed(onlooker: Onlook
     with ground.store() as store:
         before = store.activity.moment(me).task + 1
         made = onlooker.task(onlooker.peer, "less urgent than all the others")
-        seen = glance(store, me, before)
+        seen = store.tasks.glance(me, before)
         shown = {status: len(seen[status]) for status in ("open", "done", "blocked", "failed")}
         assert shown == {"open": SHOWN + 1, "done": ENDED_SHOWN, "blocked": SHOWN, "failed": 0}
         assert seen["open"][-1]["id"] == made
@@ -252,8 +252,8 @@ def test_a_few_tasks_are_shown_as_ever(onlooker: Onlooker):
         ended = onlooker.task(me, "c")
         store.tasks.claim(me, ended)
         store.tasks.end(me, ended, "done", "r")
-        assert glance(store, me) == store.tasks.current(me)
-        assert glance(store, me, 0) == store.tasks.current(me)
+        assert store.tasks.glance(me) == store.tasks.current(me)
+        assert store.tasks.glance(me, 0) == store.tasks.current(me)
 
 
 # -- the tool ------------------------------------------------------------------------------------------

@@ -26,14 +26,14 @@ store = Store(arguments["path"])
 gate()
 for number in range(arguments["commits"]):
     time.sleep(0.06 + 0.013 * (number % 5))
-    with store.writing():
-        store.change("INSERT INTO kv (scope, key, value) VALUES ('s', ?, '')", (f"{os.getpid()}-{number}",))
+    with store.database.writing():
+        store.database.change("INSERT INTO kv (scope, key, value) VALUES ('s', ?, '')", (f"{os.getpid()}-{number}",))
     report(time.monotonic())
 """
 
 
 def commit(path: str) -> None:
-    with Store(path) as store, store.writing():
+    with Store(path) as store, store.database.writing():
         store.kv.touch("/s")
 
 
@@ -103,7 +103,7 @@ store = Store(arguments["path"])
 gate()
 end = time.monotonic() + 0.6
 while time.monotonic() < end:
-    with store.writing():
+    with store.database.writing():
         store.kv.touch("/s")
 """
     with Changes(ground.database) as changes, Crowd(body, [{"path": ground.database}]) as crowd:
@@ -119,7 +119,7 @@ while time.monotonic() < end:
 def test_what_is_rolled_back_wakes_nobody(changes: Changes) -> None:
     with pytest.raises(KeyError), Store(changes.path) as store:
         # Until now only opened: that is no change either.
-        with store.writing():
+        with store.database.writing():
             store.kv.touch("/s")
             raise KeyError
     assert changes.wait(0.3) is False

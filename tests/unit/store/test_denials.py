@@ -81,16 +81,16 @@ def test_however_the_lock_goes(ground: Ground, pair: tuple[dict, dict], how: str
             store.instances.remove(holder["id"])
         elif how == "reclaim":
             ground.backdate(holder, 90000)
-            store.upkeep.clean()
+            store.cleanup.clean()
         elif how == "task":
-            with store.writing():
-                store.locks.drop(store.locks.of(holder["id"]), "task_terminal", task_id="t")
+            with store.database.writing():
+                store._endings.drop(store.locks.of(holder["id"]), "task_terminal", task_id="t")
         else:
             # As an implementation would that has never heard of denials.
             ground.sql("DELETE FROM context WHERE instance_id = ?", holder["id"])
             if how == "foreign removal":
                 ground.sql("DELETE FROM instances WHERE id = ?", holder["id"])
-            store.upkeep.clean()
+            store.cleanup.clean()
     (text,) = mail_of(ground, waiter)
     assert text.startswith(f"[auto] {ground.scope}/f is free: {words.format(id=holder['id'])}.")
     assert ground.sql("SELECT * FROM swarm_denials") == []
@@ -235,7 +235,7 @@ def test_a_refusal_that_is_known_writes_nothing(ground: Ground, pair: tuple[dict
     before = ground.sql("SELECT count(*) AS n FROM events")
     with ground.store() as other, ground.store() as store:
         # Somebody else has the write lock, and for longer than anybody would wait.
-        with other.writing():
+        with other.database.writing():
             begun = time.monotonic()
             with pytest.raises(LockRefused):
                 store.locks.acquire(waiter, "f")
@@ -331,7 +331,7 @@ def test_an_unknown_session_is_no_error(ground: Ground):
 
 def denials() -> list[dict]:
     with Store() as store:
-        return store.rows("SELECT * FROM swarm_denials")
+        return store.database.rows("SELECT * FROM swarm_denials")
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -393,8 +393,8 @@ def test_a_denial_that_is_noted_already_starts_nothing(runtime: str, tmp_path: P
     assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program).reason
     time.sleep(0.8)
     assert not recorder.exists()
-    with Store() as store, store.writing():
-        store.change("UPDATE swarm_denials SET denied_at = denied_at - 61")
+    with Store() as store, store.database.writing():
+        store.database.change("UPDATE swarm_denials SET denied_at = denied_at - 61")
     assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=program).reason
     wait_for(recorder.exists)
 

@@ -27,7 +27,7 @@ def ground(tmp_path) -> Ground:
 
 
 def events(store, kind: str) -> list[dict]:
-    rows = store.rows("SELECT * FROM events WHERE type = ? ORDER BY id", (kind,))
+    rows = store.database.rows("SELECT * FROM events WHERE type = ? ORDER BY id", (kind,))
     return [{**row, **json.loads(row["payload"])} for row in rows]
 
 
@@ -50,7 +50,7 @@ def test_a_transfer_is_one_step_with_a_new_fence(ground: Ground):
         with pytest.raises(LockRefused):
             store.locks.acquire(third, file)
         ticket = store.queue.join(third, request(third, [file]), None)
-        row = store.handovers.transfer(giver, file, taker["id"], fence=lock["fence"], note="yours")
+        row = store.transfers.transfer(giver, file, taker["id"], fence=lock["fence"], note="yours")
         assert (row["fence"], row["content"], row["ttl"]) == (lock["fence"] + 1, "yours", 60)
         assert holders(store, file) == ["taker"]
         (released,), acquired = events(store, "context.lock_released"), events(store, "context.lock_acquired")
@@ -60,7 +60,7 @@ def test_a_transfer_is_one_step_with_a_new_fence(ground: Ground):
         assert ["still in line" in text for text in mail(store, third)] == [True], "told once, and not that it is free"
         assert store.queue.has(ticket, third["id"])
         with pytest.raises(Refused):
-            store.handovers.transfer(giver, file, taker["id"])
+            store.transfers.transfer(giver, file, taker["id"])
 
 
 def test_a_lock_that_the_taker_shares_already_becomes_one_though_its_folder_is_a_link_now(ground: Ground):
@@ -72,7 +72,7 @@ def test_a_lock_that_the_taker_shares_already_becomes_one_though_its_folder_is_a
         folder.rename(ground.repo / "real")
         folder.symlink_to("real")
         store.locks.acquire_all(taker, request(taker, [f"{folder}/f"], mode="shared"))
-        store.handovers.transfer(giver, f"{folder}/f", taker["id"])
+        store.transfers.transfer(giver, f"{folder}/f", taker["id"])
         assert len(store.locks.of(taker["id"])) == 1
 
 
@@ -84,15 +84,15 @@ def test_a_lock_is_not_handed_to_who_could_not_use_it(ground: Ground):
         store.locks.acquire(giver, "src/f")
         store.locks.acquire(giver, "src/")
         with pytest.raises(Refused, match="another identity"):
-            store.handovers.transfer(giver, "src/f", taker["id"])
+            store.transfers.transfer(giver, "src/f", taker["id"])
         with pytest.raises(UnknownInstance):
-            store.handovers.transfer(giver, "src/f", elsewhere["id"])
+            store.transfers.transfer(giver, "src/f", elsewhere["id"])
         with pytest.raises(Refused, match="this session itself"):
-            store.handovers.transfer(giver, "src/f", giver["id"])
+            store.transfers.transfer(giver, "src/f", giver["id"])
         with pytest.raises(Refused, match="you also hold .*src, which meets it"):
-            store.handovers.transfer(giver, "src/f", friend["id"])
+            store.transfers.transfer(giver, "src/f", friend["id"])
         with pytest.raises(Refused, match="holds no lock"):
-            store.handovers.transfer(friend, "src/f", giver["id"])
+            store.transfers.transfer(friend, "src/f", giver["id"])
         assert len(store.locks.of(giver["id"])) == 2
 
 
@@ -101,7 +101,7 @@ def test_who_shares_a_file_already_has_one_lock_on_it_afterwards(ground: Ground)
     with ground.store() as store:
         for row in (giver, taker):
             store.locks.acquire_all(row, request(row, ["f"], mode="shared"))
-        store.handovers.transfer(giver, "f", taker["id"])
+        store.transfers.transfer(giver, "f", taker["id"])
         assert [lock["instance_id"] for lock in store.locks.held(ground.scope)] == [taker["id"]]
 
 
@@ -114,7 +114,7 @@ def test_a_request_is_shown_once_by_the_holders_next_hook(ground: Ground):
     with ground.store() as store:
         store.locks.acquire(holder, str(file))
         for _ in range(2):
-            (asked,) = store.handovers.request(peer, str(file), "two minutes")
+            (asked,) = store.transfers.request(peer, str(file), "two minutes")
             assert asked["instance_id"] == holder["id"]
         assert len(mail(store, holder)) == 1, "asked twice, told once"
         assert [event["why"] for event in events(store, "context.lock_requested")] == ["two minutes"] * 2
@@ -132,7 +132,7 @@ def test_what_a_poll_has_delivered_no_hook_tells_again(ground: Ground):
     file = ground.repo / "f"
     with ground.store() as store:
         store.locks.acquire(holder, str(file))
-        store.handovers.request(peer, str(file))
+        store.transfers.request(peer, str(file))
         store.messages.acknowledge([message["id"] for message in store.messages.take(holder)])
 
     def is_seen_to() -> bool:
@@ -147,10 +147,10 @@ def test_a_request_wants_somebody_to_ask(ground: Ground):
     holder, stranger = ground.session("holder", "identity:a h"), ground.session("stranger", "identity:b s")
     with ground.store() as store:
         with pytest.raises(Refused, match="nobody keeps"):
-            store.handovers.request(stranger, "f")
+            store.transfers.request(stranger, "f")
         store.locks.acquire(holder, "f")
         with pytest.raises(Refused, match="ask the person"):
-            store.handovers.request(stranger, "f")
+            store.transfers.request(stranger, "f")
         assert mail(store, holder) == []
 
 
@@ -165,11 +165,11 @@ def test_what_the_dead_held_anybody_may_take(ground: Ground):
     ground.sql("INSERT INTO context (id, instance_id, scope, file, path_key, type, content) VALUES"
                " ('x', 'long-gone', ?, ?, ?, 'lock', '')", ground.scope, f"{ground.scope}/g", f"{ground.scope}/g")  # fmt: skip
     with ground.store() as store:
-        done = store.handovers.steal(thief, "g", "it is dead")
+        done = store.transfers.steal(thief, "g", "it is dead")
         assert [row["instance_id"] for row in done["taken"]] == ["long-gone"]
         (event,) = events(store, "context.lock_stolen")
         assert (event["actor"], event["holder"], event["why"]) == (thief["id"], "long-gone", "it is dead")
-        assert store.handovers.steal(thief, "f")["lock"]["fence"] > done["lock"]["fence"]
+        assert store.transfers.steal(thief, "f")["lock"]["fence"] > done["lock"]["fence"]
 
 
 def test_what_the_living_hold_goes_only_by_force(ground: Ground):
@@ -178,11 +178,11 @@ def test_what_the_living_hold_goes_only_by_force(ground: Ground):
         store.locks.acquire(holder, "src/")
         store.locks.acquire(third, "src2/g")
         with pytest.raises(LockRefused):
-            store.handovers.steal(thief, "src/f")
+            store.transfers.steal(thief, "src/f")
         with pytest.raises(LockRefused):  # what is locked below is taken by name
-            store.handovers.steal(thief, "src2/", "why", force=True)
+            store.transfers.steal(thief, "src2/", "why", force=True)
         assert holders(store, f"{ground.scope}/src2/g") == ["third"]
-        done = store.handovers.steal(thief, "src/f", "it hangs", force=True)
+        done = store.transfers.steal(thief, "src/f", "it hangs", force=True)
         assert [row["instance_id"] for row in done["taken"]] == [holder["id"]]
         assert holders(store, f"{ground.scope}/src/f") == ["thief"] and store.locks.of(holder["id"]) == []
         (text,) = mail(store, holder)

@@ -80,7 +80,7 @@ def test_no_early_expiry(ground: Ground, hands: Hands):
             hands.pass_by(29.99)
             assert not is_free_for(store, peer, "f")
             assert [lock["lapses_in"] for lock in store.locks.held(ground.scope)] == [0.0]
-            with store.writing():
+            with store.database.writing():
                 store.instances.require(holder["id"])  # any sign of life, and the whole of it counts again
         hands.pass_by(29.99)
         store.leases.some()
@@ -212,7 +212,7 @@ def test_the_end_of_a_lease_is_told_to_all_concerned(ground: Ground, hands: Hand
         assert not store.leases.some(), "warned once"
         hands.pass_by(20)
         assert store.leases.some()
-        (event,) = store.rows("SELECT * FROM events WHERE type = 'context.lock_released'")
+        (event,) = store.database.rows("SELECT * FROM events WHERE type = 'context.lock_released'")
         assert (event["actor"], event["subject"]) == (holder["id"], lock["file"]) and "lapsed" in event["payload"]
         assert "the lease of holder" in mail(store, peer)[0] and "is free" in mail(store, peer)[0]
         assert "lapsed at" in mail(store, holder)[1] and f"fence {lock['fence']}" in mail(store, holder)[1]
@@ -270,7 +270,7 @@ def test_sigstop_past_the_lease(ground: Ground):
         for stale in (
             lambda: store.locks.release(holder, str(file), fence=fence),
             lambda: store.leases.renew_lock(holder, str(file), fence=fence),
-            lambda: store.handovers.transfer(holder, str(file), peer["id"], fence=fence),
+            lambda: store.transfers.transfer(holder, str(file), peer["id"], fence=fence),
         ):
             with pytest.raises(Refused, match=f"fence {fence} is no longer good"):
                 stale()
@@ -297,6 +297,6 @@ def test_fence_only_grows(ground: Ground, hands: Hands):
         assert store.leases.renew_lock(holder, "f", fence=fences[0], ttl=40)["ttl"] == 40
         hands.pass_by(41)
         fences.append(leased(store, holder, "f", 10)["fence"])
-        fences.append(store.handovers.transfer(holder, "f", peer["id"])["fence"])
-        fences.append(store.handovers.steal(holder, "f", "why", force=True)["lock"]["fence"])
+        fences.append(store.transfers.transfer(holder, "f", peer["id"])["fence"])
+        fences.append(store.transfers.steal(holder, "f", "why", force=True)["lock"]["fence"])
         assert fences == sorted(set(fences))

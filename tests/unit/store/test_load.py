@@ -152,7 +152,7 @@ turns = 0
 gate()
 end = time.monotonic() + arguments["seconds"]
 while time.monotonic() < end:
-    with store.writing():
+    with store.database.writing():
         time.sleep(0.02)  # a slow disk
     turns += 1
 report(turns)

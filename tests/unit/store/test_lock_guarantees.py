@@ -78,8 +78,8 @@ def test_exclusion_two_requests_that_overlap_are_never_both_granted(world: Groun
                     if mode == SHARED:
                         take(store, two, name, mode=SHARED)
             for lock in (*store.locks.of(one["id"]), *store.locks.of(two["id"])):
-                with store.writing():
-                    store.change("DELETE FROM context WHERE id = ?", (lock["id"],))
+                with store.database.writing():
+                    store.database.change("DELETE FROM context WHERE id = ?", (lock["id"],))
 
 
 @pytest.mark.parametrize("mode", ["exclusive", SHARED])
@@ -186,7 +186,7 @@ def test_no_early_expiry_each_sign_of_life_begins_the_lease_anew(world: Ground, 
         take(store, one, "a", ttl=60)
         for seconds in (50, 100, 150):
             at(seconds)
-            with store.writing():
+            with store.database.writing():
                 store.instances.require(one["id"])
         at(209)
         with pytest.raises(LockRefused):
@@ -246,15 +246,15 @@ def test_all_or_none_a_process_that_dies_at_any_statement_has_all_or_nothing(wor
     counts = set()
     for last in range(1, 80):
         with world.store() as store:
-            sound = store.connection
-            store.connection = Dying(sound, last)
+            sound = store.database.connection
+            store.database.connection = Dying(sound, last)
             try:
                 take(store, one, "a", "x.py", "b/")
             except Dead:
                 survived = False
             else:
                 survived = True
-            store.connection = sound
+            store.database.connection = sound
         counts.add(found := world.sql("SELECT count(*) AS n FROM context")[0]["n"])
         assert found in (0, 3) and (found == 3 or not survived), last
         if survived:
@@ -359,7 +359,7 @@ def test_a_suspended_laptop_lets_leases_lapse_and_tells_their_holders(world: Gro
         take(store, one, "a", ttl=600)
         take(store, one, "b/")
         at(3600)
-        with store.writing():
+        with store.database.writing():
             store.instances.require(one["id"])  # its first sign of life
         assert [lock["file"] for lock in store.locks.held(None)] == [f"{world.scope}/b"]
         assert "lapsed" in store.messages.take(one, 5)[0]["content"]
@@ -435,7 +435,7 @@ def test_a_file_system_with_working_locks(world: Ground):
 store, place = Store(), arguments
 gate()
 for _ in range(60):
-    with store.writing():
+    with store.database.writing():
         number = int(open(place).read())
         open(place, "w").write(str(number + 1))
 """

@@ -46,18 +46,18 @@ def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair):
         take(store, one, "f", mode="shared")
         with pytest.raises(LockRefused):
             take(store, two, "f")
-        store.alterations.report(two, "Bash", "make", [{"file": str(file), "holder_id": one["id"], "kind": "changed",
+        store.breaches.report(two, "Bash", "make", [{"file": str(file), "holder_id": one["id"], "kind": "changed",
                                                         "kept": "", "at": time.time()}])  # fmt: skip
-        store.alterations.restored(two, str(file), "", "kept", ground.scope)
+        store.breaches.restored(two, str(file), "", "kept", ground.scope)
         store.locks.release(one, "f")
         take(store, one, "f", ttl=1.0)
-        with store.writing():
-            store.change("UPDATE context SET renewed = ?", (clock.now() - 2,))
-            store.locks.rows.reaped(store.locks.rows.select("", ()))
+        with store.database.writing():
+            store.database.change("UPDATE context SET renewed = ?", (clock.now() - 2,))
+            store._endings.reaped(store._finder.select("", ()))
         take(store, one, "f")
-        store.handovers.transfer(one, "f", two["id"])
-        store.handovers.request(one, "f", "urgent")
-        store.handovers.steal(one, "f", "it hangs", force=True)
+        store.transfers.transfer(one, "f", two["id"])
+        store.transfers.request(one, "f", "urgent")
+        store.transfers.steal(one, "f", "it hangs", force=True)
         take(store, two, "g")
         store.queue.join(two, request(two, ["f"]), 60)
         with pytest.raises(Deadlock):
@@ -197,7 +197,7 @@ def test_strangers_have_no_names_and_say_nothing(ground: Ground):
             with pytest.raises(LockRefused):
                 take(store, stranger, "f")
     with ground.store() as store:
-        store.upkeep.clean()
+        store.cleanup.clean()
     for words in ((), ("--json",)):
         out = ground.swarm("log", "f", "--as", me["id"], *words).out
         assert "secret" not in out and stranger["id"] not in out and "mine" in out, out

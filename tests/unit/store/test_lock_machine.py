@@ -70,7 +70,7 @@ class Machine(RuleBasedStateMachine):
         self.turn, self.sound = 0, False
         self.places: list[tuple[Wait, LockWait]] = []  # who waits: in the model, and here
         self.store = Store(self.path)
-        self.store.now = lambda: self.began + int(self.model.now)  # type: ignore[method-assign]
+        self.store.database.now = lambda: self.began + int(self.model.now)  # type: ignore[method-assign]
         self.rows: dict[str, dict] = {}
         self.reader = StoreReader(self.path)
 
@@ -128,7 +128,7 @@ class Machine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(SESSIONS))
     def sign_of_life(self, name: str):
         def deed():
-            with self.store.writing():
+            with self.store.database.writing():
                 self.store.instances.require(self.rows[name]["id"])
 
         self.do("renewed", deed, lambda: self.model.sign_of_life(name))
@@ -143,8 +143,8 @@ class Machine(RuleBasedStateMachine):
     def kill(self, name: str, now: bool):
         """Its client dies; what waits for it may live on for a while."""
         if now and name in self.model.seen:
-            with self.store.writing():
-                self.store.change("UPDATE swarm_sessions SET client_pid = 4194305 WHERE session_id = ?", (name,))
+            with self.store.database.writing():
+                self.store.database.change("UPDATE swarm_sessions SET client_pid = 4194305 WHERE session_id = ?", (name,))
             self.model.dead.add(name)
 
     def lose(self, name: str) -> None:
@@ -208,7 +208,7 @@ class Machine(RuleBasedStateMachine):
             return
 
         def deed():
-            done = self.store.handovers.transfer(self.rows[giver], grant.name, self.rows[to]["id"], agent)
+            done = self.store.transfers.transfer(self.rows[giver], grant.name, self.rows[to]["id"], agent)
             assert done["fence"] == self.model.fence + 1
 
         self.do("transferred", deed, lambda: self.model.transfer(grant, to))
@@ -268,7 +268,7 @@ class Machine(RuleBasedStateMachine):
 
     def check_sign(self, wait: Wait, place: LockWait) -> None:
         """Who is asked again shows life, every ten seconds at least."""
-        (row,) = self.store.rows("SELECT seen FROM swarm_waiters WHERE ticket = ?", (place.wanted.ticket,))
+        (row,) = self.store.database.rows("SELECT seen FROM swarm_waiters WHERE ticket = ?", (place.wanted.ticket,))
         assert row["seen"] == self.model.now or (row["seen"] == wait.seen and self.model.now - wait.seen < SIGN)
         Machine.counted["awake again"] += self.model.now - wait.seen >= SILENT
         wait.seen = row["seen"]
@@ -293,9 +293,9 @@ class Machine(RuleBasedStateMachine):
         """The wait is cancelled, or its process dies."""
         wait, place = data.draw(st.sampled_from(self.places))
         if dies:
-            with self.store.writing():
+            with self.store.database.writing():
                 gone = (place.wanted.ticket,)
-                self.store.change("UPDATE swarm_waiters SET pid = 4194305 WHERE ticket = ?", gone)
+                self.store.database.change("UPDATE swarm_waiters SET pid = 4194305 WHERE ticket = ?", gone)
         else:
             place.give_up(self.store)
         if wait in self.model.queue:
@@ -311,7 +311,7 @@ class Machine(RuleBasedStateMachine):
 
     def settle(self) -> None:
         """What may be noticed sooner or later: that a session has gone, and a sign of life in what was refused."""
-        rows = self.store.rows("SELECT session_id, last_seen FROM swarm_sessions")
+        rows = self.store.database.rows("SELECT session_id, last_seen FROM swarm_sessions")
         there = {row["session_id"]: row["last_seen"] - self.began for row in rows}
         for name in [name for name in self.model.seen if name not in there]:
             assert self.model.has_gone(name)
@@ -320,7 +320,7 @@ class Machine(RuleBasedStateMachine):
         for name, seen in there.items():
             assert seen in (self.model.seen[name], self.model.now)
             self.model.seen[name] = seen
-        rows = self.store.rows("SELECT fence, renewed FROM context WHERE ttl IS NOT NULL")
+        rows = self.store.database.rows("SELECT fence, renewed FROM context WHERE ttl IS NOT NULL")
         renewed = {row["fence"]: row["renewed"] for row in rows}
         for grant in self.model.grants:
             if grant.ttl is not None:

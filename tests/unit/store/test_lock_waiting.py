@@ -207,7 +207,7 @@ def test_up_and_down_without_a_gap(line: Line):
         line.take("c", "f", mode="shared")
     (down,) = line.take("a", "f", mode="shared")
     assert down["mode"] == "shared" and line.look("b") is None
-    assert line.store.rows("SELECT count(*) AS n FROM context") == [{"n": 1}]
+    assert line.store.database.rows("SELECT count(*) AS n FROM context") == [{"n": 1}]
     line.free("a", "f")
     assert line.look("b")
 

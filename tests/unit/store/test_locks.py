@@ -629,7 +629,7 @@ def test_waiting_for_the_write_lock_is_no_error(ground: Ground):
     body = """
 store = Store()
 gate()
-with store.writing():
+with store.database.writing():
     report("held")
     time.sleep(3)
 """

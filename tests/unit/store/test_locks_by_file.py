@@ -80,7 +80,7 @@ def test_a_hundred_thousand_locks_cost_nothing(ground: Ground, monkeypatch):
     class Counting(Store):
         def __init__(self, *words, **named):
             super().__init__(*words, **named)
-            self.connection.set_progress_handler(lambda: steps.append(1), 10)
+            self.database.connection.set_progress_handler(lambda: steps.append(1), 10)
 
     monkeypatch.setattr("swarm_mcp.cli.commands.locks.Store", Counting)
     assert files(ground, "--file", "f") == [f"{ground.scope}/f"]

@@ -77,7 +77,7 @@ def test_a_message_is_one_row_and_one_event(pair):
 def test_a_notice_of_the_system_is_posted_inside_a_transaction(pair):
     ground, _, bob = pair
     with ground.store() as store:
-        with store.writing():
+        with store.database.writing():
             store.messages.post(ground.scope, "system", bob["id"], "[auto] f is free")
         (mail,) = store.messages.peek(bob)
     assert (mail["sender"], mail["content"]) == ("system", "[auto] f is free")
@@ -86,7 +86,7 @@ def test_a_notice_of_the_system_is_posted_inside_a_transaction(pair):
 
 def test_a_message_goes_with_the_transaction_it_belongs_to(pair):
     ground, ann, bob = pair
-    with ground.store() as store, pytest.raises(RuntimeError), store.writing():
+    with ground.store() as store, pytest.raises(RuntimeError), store.database.writing():
         store.messages.post(ground.scope, ann["id"], bob["id"], "not so")
         raise RuntimeError
     assert ground.sql("SELECT * FROM messages") == []
@@ -332,8 +332,8 @@ def test_polling_searches_only_the_own_inbox(pair):
     ground, ann, bob = pair
     with ground.store() as store:
         asked = []
-        rows = store.rows
-        store.rows = lambda sql, given=(): asked.append((sql, given)) or rows(sql, given)
+        rows = store.database.rows
+        store.database.rows = lambda sql, given=(), *kind: asked.append((sql, given)) or rows(sql, given, *kind)
         store.messages.take(bob)
         assert len(asked) >= 2
         for sql, given in asked:

@@ -57,9 +57,9 @@ class Machine(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = Store(self.path)
-        self.store.connection.execute("PRAGMA synchronous = OFF")  # no power is cut here, and a disk takes its time
-        self.store.now = lambda: self.model.now  # type: ignore[method-assign]
-        self.store.now_ms = lambda: self.model.now * 1000  # type: ignore[method-assign]
+        self.store.database.connection.execute("PRAGMA synchronous = OFF")  # no power is cut here, and a disk takes its time
+        self.store.database.now = lambda: self.model.now  # type: ignore[method-assign]
+        self.store.database.now_ms = lambda: self.model.now * 1000  # type: ignore[method-assign]
 
     def teardown(self) -> None:
         self.store.close()
@@ -70,17 +70,17 @@ class Machine(RuleBasedStateMachine):
 
     def do(self, last: int, deed, modelled, *arguments) -> None:
         """`deed()` on the store, and `modelled(*arguments)` on the model: both refuse, or both do."""
-        before, sound = self.model.copy(), self.store.connection
+        before, sound = self.model.copy(), self.store.database.connection
         refused = died = False
         if last:
-            self.store.connection = Dying(sound, last)
+            self.store.database.connection = Dying(sound, last)
         try:
             deed()
         except (SwarmError, LockRefused):
             refused = True
         except Dead:
             died = True
-        self.store.connection = sound
+        self.store.database.connection = sound
         try:
             modelled(*arguments)
         except No:
@@ -97,8 +97,8 @@ class Machine(RuleBasedStateMachine):
         """The process is gone in the middle of a deed, which was done or was not."""
         self.store.close()
         self.open()
-        with self.store.writing():
-            self.store.change("UPDATE swarm_deliveries SET pid = 4194305")  # no such process can be
+        with self.store.database.writing():
+            self.store.database.change("UPDATE swarm_deliveries SET pid = 4194305")  # no such process can be
         before.lose_poller()
         self.model.lose_poller()
         self.settle(self.model)
@@ -120,10 +120,10 @@ class Machine(RuleBasedStateMachine):
 
     @property
     def ids(self) -> dict[str, dict]:
-        return {row["label"]: row for row in self.store.rows("SELECT * FROM instances")}
+        return {row["label"]: row for row in self.store.database.rows("SELECT * FROM instances")}
 
     def task_id(self, title: str) -> str:
-        row = self.store.row("SELECT id FROM tasks WHERE title = ?", (title,))
+        row = self.store.database.row("SELECT id FROM tasks WHERE title = ?", (title,))
         return row["id"] if row else ""
 
     def text(self) -> str:
@@ -169,7 +169,7 @@ class Machine(RuleBasedStateMachine):
             note,
             task,
         )
-        seen = self.store.row("SELECT last_seen FROM swarm_sessions WHERE session_id = ?", (name,))
+        seen = self.store.database.row("SELECT last_seen FROM swarm_sessions WHERE session_id = ?", (name,))
         if seen and seen["last_seen"] == self.model.now:
             self.model.seen[name] = self.model.now  # to be refused is a sign of life, too
 
@@ -216,7 +216,7 @@ class Machine(RuleBasedStateMachine):
     @rule(name=NAMES, last=BREAKS)
     def acknowledge(self, name: str, last: int):
         if name in self.model.seen:
-            rows = self.store.rows(
+            rows = self.store.database.rows(
                 "SELECT id FROM messages JOIN swarm_deliveries ON message_id = id WHERE recipient = ? AND pid = ?",
                 (self.row(name)["id"], os.getpid()),
             )
@@ -293,11 +293,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(last=BREAKS)
     def clean(self, last: int):
-        self.do(last, self.store.upkeep.clean, self.model.clean)
+        self.do(last, self.store.cleanup.clean, self.model.clean)
 
     @rule()
     def pass_by(self):
-        if self.store.upkeep.some():
+        if self.store.cleanup.some():
             self.model.clean()  # there is never more here than one pass takes
 
     @rule()
@@ -310,13 +310,13 @@ class Machine(RuleBasedStateMachine):
     def found(self) -> dict:
         """What the store holds, in the model's words."""
         names = {row["id"]: name for name, row in self.ids.items()}
-        titles = {row["id"]: row["title"] for row in self.store.rows("SELECT id, title FROM tasks")}
-        locks = self.store.rows("SELECT * FROM context")
-        mail = self.store.rows("SELECT * FROM messages WHERE read = 0 AND content LIKE 'n%' ORDER BY id")
-        tasks = self.store.rows("SELECT title, status, assignee FROM tasks")
+        titles = {row["id"]: row["title"] for row in self.store.database.rows("SELECT id, title FROM tasks")}
+        locks = self.store.database.rows("SELECT * FROM context")
+        mail = self.store.database.rows("SELECT * FROM messages WHERE read = 0 AND content LIKE 'n%' ORDER BY id")
+        tasks = self.store.database.rows("SELECT title, status, assignee FROM tasks")
         return {
             "sessions": set(names.values()),
-            "seen": {row["session_id"]: row["last_seen"] for row in self.store.rows("SELECT * FROM swarm_sessions")},
+            "seen": {row["session_id"]: row["last_seen"] for row in self.store.database.rows("SELECT * FROM swarm_sessions")},
             "locks": {
                 os.path.basename(row["file"]): (
                     names.get(row["instance_id"]),
@@ -325,7 +325,7 @@ class Machine(RuleBasedStateMachine):
                 )
                 for row in locks
             },
-            "kv": {row["key"]: json.loads(row["value"]) for row in self.store.rows("SELECT key, value FROM kv")},
+            "kv": {row["key"]: json.loads(row["value"]) for row in self.store.database.rows("SELECT key, value FROM kv")},
             "mail": {
                 name: [row["content"] for row in mail if row["recipient"] == one["id"]]
                 for name, one in self.ids.items()
@@ -354,8 +354,8 @@ class Machine(RuleBasedStateMachine):
         there = set(self.ids)
         for name in [name for name in model.seen if name not in there and model.lapsed(name)]:
             model.leave(name)
-        mails = {row["content"] for row in self.store.rows("SELECT content FROM messages")}
-        model.expire(mails, {row["title"] for row in self.store.rows("SELECT title FROM tasks")})
+        mails = {row["content"] for row in self.store.database.rows("SELECT content FROM messages")}
+        model.expire(mails, {row["title"] for row in self.store.database.rows("SELECT title FROM tasks")})
 
     @invariant()
     def the_store_holds_what_the_model_holds(self):
@@ -365,7 +365,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def each_lock_has_its_event_and_each_event_its_lock(self):
         held: dict[tuple, str] = {}
-        rows = self.store.rows(
+        rows = self.store.database.rows(
             "SELECT type, actor, subject, json_extract(payload, '$.id') AS lock FROM events"
             " WHERE type IN ('context.lock_acquired', 'context.lock_released') ORDER BY id"
         )
@@ -375,11 +375,11 @@ class Machine(RuleBasedStateMachine):
             else:
                 held.pop((row["actor"], row["subject"]), None)
         # Events are kept for a day, locks for as long as their holders live.
-        there = {(row["instance_id"], row["file"]): row["id"] for row in self.store.rows("SELECT * FROM context")}
+        there = {(row["instance_id"], row["file"]): row["id"] for row in self.store.database.rows("SELECT * FROM context")}
         assert held.items() <= there.items()
         fresh = {
             row["id"]
-            for row in self.store.rows("SELECT id FROM context WHERE created_at >= ?", (self.model.now - 86400,))
+            for row in self.store.database.rows("SELECT id FROM context WHERE created_at >= ?", (self.model.now - 86400,))
         }
         assert fresh <= set(held.values())
 

@@ -85,7 +85,7 @@ def test_nothing_is_lost_and_everything_works(ground: Ground, shape: str):
         assert store.tasks.claim_next(peer)["task"]["id"] == task["id"]
         store.messages.send(row, peer["id"], "hello")
         assert [message["content"] for message in store.messages.take(peer)] == ["hello"]
-        store.upkeep.clean()
+        store.cleanup.clean()
     assert ground.integrity() == "ok"
 
 
@@ -187,7 +187,7 @@ def test_a_migration_that_is_killed_leaves_the_old_file_or_the_new_one(ground: G
 def test_many_processes_migrate_at_once(ground: Ground, shape: str):
     make(ground, text_of(shape))
     before = contents(ground.database)
-    body = "gate()\nwith Store() as store:\n    report(store.row('SELECT count(*) AS n FROM tasks')['n'])"
+    body = "gate()\nwith Store() as store:\n    report(store.database.row('SELECT count(*) AS n FROM tasks')['n'])"
     members = crowd.run(body, [None] * 4)
     assert [(member.code, member.reports, member.err) for member in members] == [(0, [2], "")] * 4
     has_the_contract(ground)

@@ -150,7 +150,7 @@ def test_what_others_write_by_the_contract_is_accepted_and_bounded(ground: Groun
 
 
 def test_sixteen_processes_create_the_file_at_once(ground: Ground):
-    body = "gate()\nwith Store() as store:\n    report(store.row('SELECT count(*) AS n FROM instances')['n'])"
+    body = "gate()\nwith Store() as store:\n    report(store.database.row('SELECT count(*) AS n FROM instances')['n'])"
     members = crowd.run(body, [None] * 16)
     assert [(member.code, member.reports, member.err) for member in members] == [(0, [0], "")] * 16
     has_the_contract(ground)
@@ -194,7 +194,7 @@ def test_an_old_kv_keeps_its_owners(ground: Ground):
 
 def test_eight_processes_migrate_at_once(ground: Ground):
     make(ground, OLD_FILE)
-    body = "gate()\nwith Store() as store:\n    report(store.row('SELECT count(*) AS n FROM kv')['n'])"
+    body = "gate()\nwith Store() as store:\n    report(store.database.row('SELECT count(*) AS n FROM kv')['n'])"
     members = crowd.run(body, [None] * 8)
     assert [(member.code, member.reports, member.err) for member in members] == [(0, [2], "")] * 8
     has_the_contract(ground)
@@ -332,8 +332,8 @@ def test_a_pending_log_is_read_in_a_sandbox(ground: Ground):
     furnished(ground)
     # The last writer dies before it can fold its log into the file.
     body = (
-        "store = Store()\ngate()\nwith store.writing():\n"
-        "    store.change(\"UPDATE context SET content = 'from the log'\")\nos.kill(os.getpid(), 9)"
+        "store = Store()\ngate()\nwith store.database.writing():\n"
+        "    store.database.change(\"UPDATE context SET content = 'from the log'\")\nos.kill(os.getpid(), 9)"
     )
     assert [member.code for member in crowd.run(body, [None])] == [-9]
     assert os.path.getsize(ground.database + "-wal")
@@ -499,7 +499,7 @@ def test_a_new_store_is_its_user_s_alone_from_its_first_moment(ground: Ground, u
     before = os.umask(umask)
     try:
         with ground.store() as store:
-            store.row("SELECT 1")
+            store.database.row("SELECT 1")
             found = modes(ground)
     finally:
         os.umask(before)

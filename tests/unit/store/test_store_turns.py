@@ -13,13 +13,13 @@ from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store import Store, connection, driver, transaction
+from swarm_mcp.store import Store, driver, transaction
 
 fcntl = pytest.importorskip("fcntl", reason="there is no line of waiting processes without POSIX locks")
 
 
 def names(store: Store) -> list[str]:
-    return [row["id"] for row in store.rows("SELECT id FROM instances ORDER BY id")]
+    return [row["id"] for row in store.database.rows("SELECT id FROM instances ORDER BY id")]
 
 
 def remove(ground: Ground) -> None:
@@ -48,12 +48,12 @@ def test_a_replaced_file_is_the_one_that_is_used(ground: Ground, read_only: bool
 
 
 def test_a_removed_file_is_made_anew_by_the_next_write(ground: Ground):
-    with ground.store() as store, store.writing():
+    with ground.store() as store, store.database.writing():
         pass
     with ground.store() as store:
         remove(ground)
-        with store.writing():
-            store.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
+        with store.database.writing():
+            store.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
         assert store.kv.get("/s", "k")["value"] == "v"
     assert ground.sql("SELECT value FROM kv") == [{"value": "v"}]
 
@@ -82,7 +82,7 @@ def test_a_file_that_was_replaced_by_a_newer_one_is_refused_until_it_is_gone(gro
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="version 2"):
                 names(store)
-            with pytest.raises(StoreUnavailable, match="version 2"), store.writing():
+            with pytest.raises(StoreUnavailable, match="version 2"), store.database.writing():
                 raise AssertionError("a newer file was written to")
         remove(ground)
         assert names(store) == []
@@ -111,16 +111,16 @@ def lookup(store: Store) -> float:
 
 def test_the_one_who_made_the_file_is_as_fast_as_others(ground: Ground):
     with ground.store() as maker, ground.store() as other:
-        for number in range(connection.STATEMENTS // 2):
-            maker.rows(f"SELECT {number}")
+        for number in range(database.STATEMENTS // 2):
+            maker.database.rows(f"SELECT {number}")
         assert lookup(maker) < 2 * lookup(other)
 
 
 def test_a_store_stays_fast_however_many_different_questions_it_is_asked(ground: Ground):
     ground.store().close()
     with ground.store() as busy, ground.store() as other:
-        for number in range(2 * connection.STATEMENTS):
-            busy.rows(f"SELECT {number}")
+        for number in range(2 * database.STATEMENTS):
+            busy.database.rows(f"SELECT {number}")
         assert lookup(busy) < 2 * lookup(other)
         assert names(busy) == []
 
@@ -138,11 +138,11 @@ def test_a_writer_waits_for_another_and_then_writes_at_once(ground: Ground):
     wrote = []
 
     def write() -> None:
-        with ground.store() as mine, mine.writing():
+        with ground.store() as mine, mine.database.writing():
             wrote.append(time.monotonic())
 
     with ground.store() as store:
-        with store.writing():
+        with store.database.writing():
             thread = in_thread(write)
             time.sleep(0.5)
             assert wrote == []
@@ -152,9 +152,9 @@ def test_a_writer_waits_for_another_and_then_writes_at_once(ground: Ground):
 
 
 def test_waiting_ends_with_a_line_that_says_why(ground: Ground):
-    with ground.store() as store, Store(ground.database, busy_seconds=0.3) as hasty, store.writing():
+    with ground.store() as store, Store(ground.database, busy_seconds=0.3) as hasty, store.database.writing():
         begun = time.monotonic()
-        with pytest.raises(StoreUnavailable) as refused, hasty.writing():
+        with pytest.raises(StoreUnavailable) as refused, hasty.database.writing():
             raise AssertionError("two write at once")
         assert 0.3 <= time.monotonic() - begun < time_limit(2)
         assert "somebody else was writing to it for 0.3 s" in str(refused.value)
@@ -168,11 +168,11 @@ def test_a_line_that_is_held_up_holds_nobody_up(ground: Ground):
     wrote = threading.Event()
 
     def write() -> None:
-        with ground.store() as mine, mine.writing():
+        with ground.store() as mine, mine.database.writing():
             wrote.set()
 
     try:
-        with ground.store() as store, store.writing():
+        with ground.store() as store, store.database.writing():
             threads = [in_thread(write) for _ in range(3)]
             time.sleep(0.2)
             assert not wrote.is_set()
@@ -206,12 +206,12 @@ def test_leaving_the_line_leaves_nothing_open(ground: Ground):
     ground.store().close()
     with ground.store() as store, Store(ground.database, busy_seconds=0.05) as hasty:
         before = descriptors()
-        with store.writing():
+        with store.database.writing():
             for _ in range(5):
-                with pytest.raises(StoreUnavailable), hasty.writing():
+                with pytest.raises(StoreUnavailable), hasty.database.writing():
                     pass
         for _ in range(5):
-            with hasty.writing():
+            with hasty.database.writing():
                 pass
         end = time.monotonic() + 5
         while descriptors() > before and time.monotonic() < end:
@@ -222,8 +222,8 @@ def test_leaving_the_line_leaves_nothing_open(ground: Ground):
 def test_nobody_is_starved_by_those_in_a_hurry(ground: Ground):
     body = (
         "store = Store()\ngate()\nend, waits = time.monotonic() + 2, []\nwhile time.monotonic() < end:\n"
-        "    begun = time.perf_counter()\n    with store.writing():\n"
-        "        store.change(\"UPDATE kv SET value = value + 1 WHERE key = 'n'\")\n"
+        "    begun = time.perf_counter()\n    with store.database.writing():\n"
+        "        store.database.change(\"UPDATE kv SET value = value + 1 WHERE key = 'n'\")\n"
         "    waits.append(time.perf_counter() - begun)\nreport([len(waits), max(waits)])"
     )
     ground.store().close()
@@ -253,13 +253,13 @@ def test_a_failed_commit_is_taken_back_and_the_store_stays_usable(ground: Ground
             return getattr(self.connection, name)
 
     with ground.store() as store:
-        sound, store.connection = store.connection, Failing(store.connection)
-        with pytest.raises(StoreUnavailable, match="disk I/O error"), store.writing():
-            store.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
-        store.connection = sound
+        sound, store.database.connection = store.database.connection, Failing(store.database.connection)
+        with pytest.raises(StoreUnavailable, match="disk I/O error"), store.database.writing():
+            store.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
+        store.database.connection = sound
         assert store.kv.get("/s", "k") is None
-        with store.writing():
-            store.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'w')")
+        with store.database.writing():
+            store.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'w')")
     assert ground.sql("SELECT value FROM kv") == [{"value": "w"}]
 
 
@@ -271,8 +271,8 @@ def test_a_commit_waits_for_readers_where_there_is_a_rollback_journal(ground: Gr
     reader.execute("SELECT * FROM kv").fetchall()
     threading.Timer(0.3, lambda: reader.execute("COMMIT")).start()
     begun = time.monotonic()
-    with ground.store() as store, store.writing():
-        store.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
+    with ground.store() as store, store.database.writing():
+        store.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', 'v')")
     assert time.monotonic() - begun >= 0.25
     assert ground.sql("SELECT value FROM kv") == [{"value": "v"}]
 
@@ -282,9 +282,9 @@ def test_an_open_store_keeps_no_log_from_being_folded_in(ground: Ground):
     with ground.store() as idle, ground.store(read_only=True) as reader, ground.store() as writer:
         for store in (idle, reader):
             assert names(store) == [row["id"]]
-            store.row("SELECT * FROM events")
+            store.database.row("SELECT * FROM events")
             store.locks.held(None)
-        with idle.writing():
+        with idle.database.writing():
             pass
         for number in range(100):
             writer.kv.put(row, f"k{number}", "x" * 5000)
@@ -295,8 +295,8 @@ def test_an_open_store_keeps_no_log_from_being_folded_in(ground: Ground):
 
 def test_commits_are_synced_as_the_journal_needs(ground: Ground, monkeypatch):
     with ground.store() as store:
-        assert store.rows("PRAGMA synchronous") == [{"synchronous": 1}]
+        assert store.database.rows("PRAGMA synchronous") == [{"synchronous": 1}]
     remove(ground)
     monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
     with ground.store() as store:
-        assert store.rows("PRAGMA synchronous") == [{"synchronous": 2}]
+        assert store.database.rows("PRAGMA synchronous") == [{"synchronous": 2}]

@@ -33,7 +33,7 @@ def test_items_name_earlier_ones_by_number(ground: Ground) -> None:
         assert (two["review_of_task_id"], three["fixes_task_id"], three["parent_task_id"]) == (
             one["id"], two["id"], one["id"],
         )  # fmt: skip
-        created = store.rows(
+        created = store.database.rows(
             "SELECT json_extract(payload, '$.batch_index') AS n FROM events WHERE type = 'task.created'"
         )
         assert [row["n"] for row in created] == [None, 0, 1, 2]
@@ -121,8 +121,8 @@ def test_a_fault_leaves_nothing_of_the_batch_and_all_faults_are_named(
             assert set(fault) == {"task_index", "field", "message"} and words in fault["message"]
         with refused("Validation failed"):
             store.tasks.request_batch(planner, [implement("fine", assignee=worker["id"]), implement(assignee="nobody")])
-        assert store.rows("SELECT id FROM tasks") == []
-        assert store.rows("SELECT id FROM events WHERE type LIKE 'task%'") == []
+        assert store.database.rows("SELECT id FROM tasks") == []
+        assert store.database.rows("SELECT id FROM events WHERE type LIKE 'task%'") == []
         assert mail(store, worker) == []
 
 

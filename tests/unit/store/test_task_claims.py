@@ -11,9 +11,10 @@ from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 from support.task_fixtures import begun, events, read_mail, refused, request, status
 
-from swarm_mcp.store import Store, task_claims
-from swarm_mcp.store.task_claims import MINE, QUEUE
-from swarm_mcp.store.task_rows import AMONG, SELECT
+from swarm_mcp.store import Store, task_holders
+from swarm_mcp.store.database import Database
+from swarm_mcp.store.task_holders import MINE, QUEUE
+from swarm_mcp.store.task_reading import AMONG, SELECT
 
 
 def test_a_claimed_task_is_in_progress_and_ones_own(ground: Ground) -> None:
@@ -86,9 +87,9 @@ def test_the_search_narrows_to_types_and_files_however_deep_the_queue(ground: Gr
     planner, worker = ground.session("p"), ground.session("w")
     with ground.store() as store:
         wanted = request(store, planner, "wanted", type="review", files=["src/a.py", "src/b.py"], priority=-9)
-        with store.writing():
+        with store.database.writing():
             for number in range(450):  # more than a page of any size that comes to mind
-                store.change(
+                store.database.change(
                     "INSERT INTO tasks (id, scope, type, title, requester, files) VALUES (?, ?, 'fix', 't', ?, ?)",
                     (f"t{number}", ground.scope, planner["id"], None if number % 2 else '["/elsewhere"]'),
                 )
@@ -101,7 +102,7 @@ def test_the_search_narrows_to_types_and_files_however_deep_the_queue(ground: Gr
             with refused("No claimable"):
                 store.tasks.claim_next(worker, types, files)
         last = request(store, planner, "last", type="test", priority=-10)
-        both = [task["id"] for task in task_claims._Wanted(store, worker, ["test", "review", "test"], []).first(9)]
+        both = [task["id"] for task in task_holders._Wanted(store.tasks._parts, worker, ["test", "review", "test"], []).first(9)]
         assert both == [wanted["id"], last["id"]]
         claimed = store.tasks.claim_next(worker, ["review", "test"], [f"{ground.scope}/src/b.py", "other"])
         assert claimed["task"]["id"] == wanted["id"]
@@ -112,9 +113,9 @@ def test_the_search_goes_past_any_number_of_strangers_tasks(ground: Ground) -> N
     stranger, worker = ground.session("s", "identity:home"), ground.session("w", "identity:work")
     with ground.store() as store:
         mine = request(store, worker, "mine", priority=-9)
-        with store.writing():
+        with store.database.writing():
             for number in range(300):
-                store.change(
+                store.database.change(
                     "INSERT INTO tasks (id, scope, type, title, requester) VALUES (?, ?, 'fix', 't', ?)",
                     (f"t{number}", ground.scope, stranger["id"]),
                 )
@@ -304,10 +305,10 @@ def test_of_thousands_of_claims_at_once_each_task_goes_to_one(ground: Ground) ->
     with ground.store() as store:
         raced = [request(store, planner, f"raced {n}")["id"] for n in range(120)]
         queued = []
-        with store.writing():
+        with store.database.writing():
             for number in range(120):
                 queued.append(f"queued-{number}")
-                store.change(
+                store.database.change(
                     "INSERT INTO tasks (id, scope, type, title, requester) VALUES (?, ?, 'fix', 't', ?)",
                     (queued[-1], ground.scope, planner["id"]),
                 )
@@ -348,16 +349,16 @@ def test_the_queue_is_read_along_its_index_in_its_order(
 ) -> None:
     with ground.store() as store:
         if analysed:  # statistics, which somebody may have gathered, must not lead elsewhere
-            with store.writing():
+            with store.database.writing():
                 for number in range(2000):
                     status, assignee = ("open", f"i{number}") if number % 2 else ("in_progress", "i")
-                    store.change(
+                    store.database.change(
                         "INSERT INTO tasks (id, scope, type, title, requester, assignee, status)"
                         " VALUES (?, 's', 'fix', 't', 'r', ?, ?)",
                         (f"t{number}", assignee, status if number else "claimed"),
                     )
-            store.connection.execute("ANALYZE")
-        plan = [row["detail"] for row in store.rows(f"EXPLAIN QUERY PLAN {SELECT} WHERE {condition}", values)]
+            store.database.connection.execute("ANALYZE")
+        plan = [row["detail"] for row in store.database.rows(f"EXPLAIN QUERY PLAN {SELECT} WHERE {condition}", values)]
     assert "USE TEMP B-TREE FOR ORDER BY" not in plan
     assert f"USING INDEX {index} (scope=?" in plan[0]
 
@@ -367,7 +368,7 @@ def test_the_search_keeps_nobody_from_writing(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, narrow: tuple[list[str] | None, list[str] | None]
 ) -> None:
     planner, worker, stranger = ground.session("p"), ground.session("w"), ground.session("s", "identity:x")
-    walks, execute = [], Store._execute
+    walks, execute = [], Database._execute
 
     def watched(self: Store, sql: str, values: list) -> object:
         if "status = 'open'" in sql and "ORDER BY" in sql:
@@ -377,7 +378,7 @@ def test_the_search_keeps_nobody_from_writing(
     with ground.store() as store:
         request(store, stranger, type="fix", files=["/x"])
         task = request(store, planner, type="fix", files=["/x"])
-        monkeypatch.setattr(Store, "_execute", watched)
+        monkeypatch.setattr(Database, "_execute", watched)
         assert store.tasks.claim_next(worker, *narrow)["task"]["id"]
     assert walks and not any(walks)
     assert task["status"] == "open"
@@ -387,17 +388,17 @@ def test_who_is_overtaken_between_search_and_claim_gets_the_next(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planner, worker, faster = ground.session("p"), ground.session("w"), ground.session("f")
-    first = task_claims._Wanted.first
+    first = task_holders._Wanted.first
     overtaken = []
 
-    def overtake(self: task_claims._Wanted, limit: int) -> list[dict]:
+    def overtake(self: task_holders._Wanted, limit: int) -> list[dict]:
         found = first(self, limit)
         if found and self.instance["id"] == worker["id"] and len(overtaken) < 2:
             overtaken.append(found[0]["id"])
             store.tasks.claim(faster, found[0]["id"])
         return found
 
-    monkeypatch.setattr(task_claims._Wanted, "first", overtake)
+    monkeypatch.setattr(task_holders._Wanted, "first", overtake)
     with ground.store() as store:
         ids = [request(store, planner, priority=9 - number)["id"] for number in range(3)]
         assert store.tasks.claim_next(worker)["task"]["id"] == ids[2]
@@ -410,8 +411,8 @@ def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) ->
     planner, worker = ground.session("p"), ground.session("w")
 
     def fill(status: str, assignee: str | None) -> None:
-        with store.writing():
-            store.change(
+        with store.database.writing():
+            store.database.change(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
                 " INSERT INTO tasks (id, scope, type, title, requester, assignee, status, changed_at)"
                 " SELECT hex(randomblob(16)), ?, 'fix', 't', ?, ?, ?, 1 FROM n",
@@ -425,12 +426,12 @@ def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) ->
             begin = time.perf_counter()
             task = store.tasks.claim_next(worker, ["test"])["task"]
             took.append(time.perf_counter() - begin)
-            with store.writing():
-                store.change("DELETE FROM tasks WHERE id = ?", (task["id"],))
+            with store.database.writing():
+                store.database.change("DELETE FROM tasks WHERE id = ?", (task["id"],))
         return statistics.median(took)
 
     with ground.store() as store:
-        store.connection.execute("PRAGMA synchronous = OFF")  # the disk's moods are not what is measured
+        store.database.connection.execute("PRAGMA synchronous = OFF")  # the disk's moods are not what is measured
         empty = seconds()
         for status_, assignee in (
             ("open", None),

@@ -83,10 +83,10 @@ def test_a_chain_of_a_thousand_is_cancelled_without_a_deep_stack(ground: Ground)
     planner = ground.session("p")
     with ground.store() as store:
         root = request(store, planner)
-        with store.writing():
+        with store.database.writing():
             before = root["id"]
             for number in range(1500):
-                store.change(
+                store.database.change(
                     "INSERT INTO tasks (id, scope, type, title, requester, status, depends_on)"
                     " VALUES (?, ?, 'fix', 't', ?, 'blocked', ?)",
                     (f"t{number}", ground.scope, planner["id"], f'["{before}"]'),
@@ -95,7 +95,7 @@ def test_a_chain_of_a_thousand_is_cancelled_without_a_deep_stack(ground: Ground)
         begin = time.monotonic()
         store.tasks.end(planner, root["id"], "cancelled")
         took = time.monotonic() - begin
-        assert store.rows("SELECT status, count(*) AS n FROM tasks GROUP BY status") == [
+        assert store.database.rows("SELECT status, count(*) AS n FROM tasks GROUP BY status") == [
             {"status": "cancelled", "n": 1501}
         ]
         assert took < time_limit(10), "looking through all of them for each would take longer by far"
@@ -147,7 +147,7 @@ def test_upkeep_lets_go_of_what_waits_for_the_deleted(ground: Ground, tmp_path) 
         old_far = begun(store, far, far)
         far_free = request(store, far, depends_on=[old_far["id"]])
         ground.sql("DELETE FROM tasks WHERE id IN (?, ?)", old["id"], old_far["id"])
-        with store.writing():
+        with store.database.writing():
             ((recipient, text),) = store.tasks.settle_vanished(ground.scope)
         assert (recipient, text) == (worker["id"], mail(store, worker)[-1])
         assert [status(store, task) for task in (free, given, waits, gate, far_free)] == [
@@ -155,10 +155,10 @@ def test_upkeep_lets_go_of_what_waits_for_the_deleted(ground: Ground, tmp_path) 
         ]  # fmt: skip
         (event,) = events(store, free, "task.cascade")
         assert (event["type"], event["payload"]["trigger"]) == ("task.cascade.unblocked", old["id"])
-        with store.writing():
+        with store.database.writing():
             assert store.tasks.settle_vanished(None) == []
         assert status(store, far_free) == "open"
-        with store.writing():
+        with store.database.writing():
             assert store.tasks.settle_vanished(None) == []
         assert len(events(store, free, "task.cascade")) == 1, "once is enough"
 
@@ -172,7 +172,7 @@ def test_upkeep_mends_what_another_program_left_undone(ground: Ground) -> None:
         further = request(store, planner, depends_on=[after_failed["id"]])
         ground.sql("UPDATE tasks SET status = 'done' WHERE id = ?", done["id"])
         ground.sql("UPDATE tasks SET status = 'failed' WHERE id = ?", failed["id"])
-        with store.writing():
+        with store.database.writing():
             store.tasks.settle_vanished(ground.scope)
         assert [status(store, task) for task in (after_done, after_failed, further)] == [
             "open",
@@ -191,7 +191,7 @@ def test_upkeep_cancels_what_depends_on_a_failure_before_it_forgets_that(ground:
         # A program that let it fail, and told nobody, a week ago.
         ground.sql("UPDATE tasks SET status = 'failed', updated_at = updated_at - 604800 WHERE id = ?", first["id"])
         ground.sql("DELETE FROM swarm_upkeep")
-        store.upkeep.clean(ground.scope) if how == "clean" else store.upkeep.some()
+        store.cleanup.clean(ground.scope) if how == "clean" else store.cleanup.some()
         assert store.tasks.get(ground.scope, first["id"]) is None
         assert (status(store, second), status(store, third)) == ("cancelled", "cancelled")
 

@@ -13,7 +13,8 @@ from support.task_fixtures import begun, events, mail, refused, request, status
 import swarm_mcp.store
 from swarm_mcp.domain.task import COLUMNS, STATUSES, TERMINAL
 from swarm_mcp.store import Store
-from swarm_mcp.store.task_states import TRANSITIONS
+from swarm_mcp.store.database import Database
+from swarm_mcp.store.task_life import TRANSITIONS
 from swarm_mcp.store.tracker_links import entry_in, names_entry
 
 # As the contract has it: status -> who may end a task of that status, and how.
@@ -50,7 +51,7 @@ def test_every_transition_is_in_the_table_and_in_one_place() -> None:
         for path in folder.glob("*.py")
         if re.search(r"INSERT INTO tasks|UPDATE tasks SET (status|\{)", path.read_text())
     }
-    assert writers == {"task_states.py", "task_endings.py"}
+    assert writers == {"task_life.py", "task_endings.py"}
     # The other one writes progress, not status.
     assert "status" not in re.search(r"progress = \{.*?UPDATE tasks", (folder / "task_endings.py").read_text(), re.S)[0]
     assert len(set((a, b, how) for a, b, _, how in TRANSITIONS)) == len(TRANSITIONS)
@@ -63,7 +64,7 @@ def test_a_task_has_the_contracts_columns_in_its_order(ground: Ground) -> None:
     with ground.store() as store:
         task = request(store, planner, files=["src/a.py", "src/a.py"], priority=3, assignee=worker["id"])
         assert store.tasks.get(planner["scope"], task["id"]) == task
-        store.change("ALTER TABLE tasks ADD COLUMN theirs TEXT DEFAULT 'x'")
+        store.database.change("ALTER TABLE tasks ADD COLUMN theirs TEXT DEFAULT 'x'")
         shown = store.tasks.seen(worker, task["id"])
     assert shown == task
     assert tuple(task) == COLUMNS
@@ -111,7 +112,7 @@ def test_a_time_far_ahead_stops_no_change_of_its_scope(ground: Ground, late: obj
         ground.sql("UPDATE tasks SET changed_at = ?", late)
         first = store.tasks.claim(planner, request(store, planner)["id"])["task"]
         then = store.tasks.end(planner, first["id"], "done")["task"]
-        assert abs(then["changed_at"] - store.now_ms()) < 60_000
+        assert abs(then["changed_at"] - store.database.now_ms()) < 60_000
         assert first["changed_at"] < then["changed_at"]
 
 
@@ -182,7 +183,7 @@ def test_a_request_that_cannot_be_met_leaves_nothing(ground: Ground, spec: dict,
     with ground.store() as store:
         with refused(words):
             request(store, planner, **spec)
-        assert store.rows("SELECT 1 FROM tasks UNION ALL SELECT 1 FROM events WHERE type LIKE 'task.%'") == []
+        assert store.database.rows("SELECT 1 FROM tasks UNION ALL SELECT 1 FROM events WHERE type LIKE 'task.%'") == []
 
 
 def test_work_is_handed_to_live_sessions_of_the_same_scope_and_circle(ground: Ground, tmp_path: Path) -> None:
@@ -409,9 +410,9 @@ def test_the_end_of_a_task_releases_what_was_locked_for_it_and_no_more(ground: G
         ):
             store.locks.acquire(who, file, task_id=tag)
         store.tasks.end({"worker": worker, "planner": planner}[by], task["id"], "cancelled")
-        left = {Path(row["file"]).name for row in store.rows("SELECT file FROM context")}
+        left = {Path(row["file"]).name for row in store.database.rows("SELECT file FROM context")}
         assert left == {"unrelated", "linked", "x", "peers", "peer-tagged", "planners"}
-        released = store.rows("SELECT actor, subject, payload FROM events WHERE type = 'context.lock_released'")
+        released = store.database.rows("SELECT actor, subject, payload FROM events WHERE type = 'context.lock_released'")
         assert {Path(row["subject"]).name for row in released} == {"declared", "tagged"}
         for row in released:
             assert row["actor"] == worker["id"]
@@ -422,7 +423,7 @@ def test_the_end_of_a_task_releases_what_was_locked_for_it_and_no_more(ground: G
 
 def test_a_task_ends_however_many_files_it_names(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not each in a variable of its own: a SQLite may allow no more than 32 766, an old one 999."""
-    planner, most, execute = ground.session("p"), [0], Store._execute
+    planner, most, execute = ground.session("p"), [0], Database._execute
 
     def counted(self: Store, sql: str, values: list) -> object:
         most[0] = max(most[0], len(values))
@@ -431,7 +432,7 @@ def test_a_task_ends_however_many_files_it_names(ground: Ground, monkeypatch: py
     names = [f"f{number}" for number in range(1200)]
     with ground.store() as store:
         store.locks.acquire(planner, "f1100")
-        monkeypatch.setattr(Store, "_execute", counted)
+        monkeypatch.setattr(Database, "_execute", counted)
         before = [request(store, planner)["id"] for _ in range(3)]
         request(store, planner, files=names)
         task = store.tasks.claim_next(planner, files=["nope", *names])["task"]
@@ -505,7 +506,7 @@ def test_the_tasks_of_a_session_that_leaves_are_open_again(ground: Ground) -> No
             assert (last["type"], last["actor"], last["payload"]["prior_status"]) == ("task.updated", "system", before)
         (text,) = [message["content"] for message in store.messages.peek(planner)]
         assert text.startswith("[auto] ") and "worker" in text and doing["id"] in text and given["id"] in text
-        (told,) = store.rows("SELECT actor, subject, payload FROM events WHERE type = 'message.broadcast'")
+        (told,) = store.database.rows("SELECT actor, subject, payload FROM events WHERE type = 'message.broadcast'")
         payload = json.loads(told["payload"])
         assert (told["actor"], told["subject"]) == ("system", None)
         assert (payload["recipients"], payload["released_tasks"], payload["content"]) == (1, 2, text)

@@ -12,7 +12,8 @@ from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, time_limit
 
 from swarm_mcp.cli.commands.cleanup import COUNTERS
-from swarm_mcp.store import Store, upkeep
+from swarm_mcp.store import cleanup
+from swarm_mcp.store.database import Database
 
 HOUR, DAY = 3600, 86400
 TABLES = ("instances", "swarm_sessions", "messages", "tasks", "context", "events", "kv", "kv_scope_updates")
@@ -64,11 +65,11 @@ def cluttered(ground: Ground) -> Ground:
             ("kv", {"key": "identity/herdr/nobody", "value": "", "updated_at": now - 2 * HOUR}),
             ("kv", {"key": f"identity/workspace/herdr/{gone}", "value": "", "updated_at": now}),
         ]  # fmt: skip
-        with ground.store() as store, store.writing():
+        with ground.store() as store, store.database.writing():
             for table, row in rows:
                 columns = {"scope": scope, **row}
                 marks = ", ".join("?" * len(columns))
-                store.change(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))
+                store.database.change(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))
     return ground
 
 
@@ -188,7 +189,7 @@ def test_nothing_of_a_quiet_live_session_falls_due(ground: Ground):
 def later(monkeypatch, seconds: float) -> None:
     """Let the store's clock be that much ahead."""
     moved = time.time() + seconds
-    monkeypatch.setattr(Store, "now", lambda self: int(moved))
+    monkeypatch.setattr(Database, "now", lambda self: int(moved))
 
 
 def overdue(ground: Ground) -> None:
@@ -201,7 +202,7 @@ def pile_up(ground: Ground, rows: int) -> None:
     live = ground.session("s")
     overdue(ground)
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
-    with ground.store() as store, store.writing():
+    with ground.store() as store, store.database.writing():
         for sql in (
             "INSERT INTO messages (scope, sender, recipient, content, created_at) SELECT '/s', 'x', 'y', 'old', i FROM n",
             "INSERT INTO events (scope, type, created_at) SELECT '/s', 'kv.set', i FROM n",
@@ -216,8 +217,8 @@ def pile_up(ground: Ground, rows: int) -> None:
             " SELECT 'i' || i, '/f', '/s', '/f', 'x', i FROM n",
             "INSERT INTO swarm_deliveries (message_id, host, pid, start, taken_at) SELECT i + 5000000, 'h', 1, 's', 1 FROM n",
         ):
-            store.change(f"{numbers} {sql}")
-        store.change(
+            store.database.change(f"{numbers} {sql}")
+        store.database.change(
             f"{numbers} INSERT INTO context (id, scope, instance_id, file, type, content, path_key)"
             f" SELECT printf('l%08d', i), '/s', '{live['id']}', '/s/l' || i, 'lock', '', '/s/l' || i FROM n"
         )
@@ -242,23 +243,23 @@ def left(ground: Ground) -> dict[str, int]:
 
 
 def test_a_pass_takes_a_little_of_each_kind_and_the_next_one_more(ground: Ground, monkeypatch):
-    pile_up(ground, 3 * upkeep.AT_ONCE)
+    pile_up(ground, 3 * cleanup.AT_ONCE)
     before = left(ground)
     with ground.store() as store:
         for number in (1, 2, 3):
-            later(monkeypatch, number * upkeep.PAUSE_SECONDS)
-            assert store.upkeep.some()
+            later(monkeypatch, number * cleanup.PAUSE_SECONDS)
+            assert store.cleanup.some()
             taken = {kind: before[kind] - count for kind, count in left(ground).items()}
             assert taken.pop("locks") == 0
-            assert 0 <= number * upkeep.AT_ONCE - taken.pop("orphans") <= number  # the live holder was looked at too
-            assert taken == dict.fromkeys(taken, number * upkeep.AT_ONCE)
+            assert 0 <= number * cleanup.AT_ONCE - taken.pop("orphans") <= number  # the live holder was looked at too
+            assert taken == dict.fromkeys(taken, number * cleanup.AT_ONCE)
     assert ground.integrity() == "ok"
 
 
 def test_a_pass_says_what_it_removed(ground: Ground, monkeypatch):
     pile_up(ground, 1)
     with ground.store() as store:
-        assert store.upkeep.some()
+        assert store.cleanup.some()
     rows = ground.sql("SELECT type, payload FROM events WHERE type LIKE 'cleanup.%'")
     told = {row["type"]: row["payload"] for row in rows}
     assert set(told) == {
@@ -271,22 +272,22 @@ def test_a_pass_says_what_it_removed(ground: Ground, monkeypatch):
 
 
 def test_passes_are_rare_and_closer_together_while_something_is_left(ground: Ground, monkeypatch):
-    pile_up(ground, upkeep.AT_ONCE)
+    pile_up(ground, cleanup.AT_ONCE)
     with ground.store() as store, ground.store() as other:
-        assert [store.upkeep.some(), other.upkeep.some(), store.upkeep.some()] == [True, False, False]
-        later(monkeypatch, upkeep.BACKLOG_SECONDS + 1)  # it took all it may take, so there may be more
-        assert [other.upkeep.some(), store.upkeep.some()] == [True, False]
-        later(monkeypatch, 2 * upkeep.BACKLOG_SECONDS + 2)
-        assert not store.upkeep.some()
-        later(monkeypatch, upkeep.PAUSE_SECONDS + upkeep.BACKLOG_SECONDS + 2)
-        assert store.upkeep.some()
+        assert [store.cleanup.some(), other.cleanup.some(), store.cleanup.some()] == [True, False, False]
+        later(monkeypatch, cleanup.BACKLOG_SECONDS + 1)  # it took all it may take, so there may be more
+        assert [other.cleanup.some(), store.cleanup.some()] == [True, False]
+        later(monkeypatch, 2 * cleanup.BACKLOG_SECONDS + 2)
+        assert not store.cleanup.some()
+        later(monkeypatch, cleanup.PAUSE_SECONDS + cleanup.BACKLOG_SECONDS + 2)
+        assert store.cleanup.some()
         later(monkeypatch, -9 * DAY)  # a clock that was set back must not end housekeeping for days
-        assert store.upkeep.some()
+        assert store.cleanup.some()
 
 
 def test_a_pass_never_reads_a_whole_table(ground: Ground, monkeypatch):
-    pile_up(ground, 2 * upkeep.AT_ONCE)
-    scans, execute = set(), Store._execute
+    pile_up(ground, 2 * cleanup.AT_ONCE)
+    scans, execute = set(), Database._execute
 
     def explained(self, sql, values):
         if sql.startswith(("SELECT", "DELETE", "UPDATE", "WITH")):
@@ -295,8 +296,8 @@ def test_a_pass_never_reads_a_whole_table(ground: Ground, monkeypatch):
         return execute(self, sql, values)
 
     with ground.store() as store:
-        monkeypatch.setattr(Store, "_execute", explained)
-        assert store.upkeep.some()
+        monkeypatch.setattr(Database, "_execute", explained)
+        assert store.cleanup.some()
     # Reading the whole of an index that holds nothing but what is wanted is no reading of the table.
     small = ("swarm_legacy_idx", "swarm_task_waiting_idx")
     whole = {step for step, sql in scans if not any(name in step for name in small) and not sql.endswith("LIMIT 1")}
@@ -306,19 +307,19 @@ def test_a_pass_never_reads_a_whole_table(ground: Ground, monkeypatch):
 def test_a_busy_store_is_not_waited_for(ground: Ground):
     pile_up(ground, 1)
     with ground.store() as store, ground.store() as other:
-        with other.writing():
+        with other.database.writing():
             begun = time.monotonic()
-            assert not store.upkeep.some()
+            assert not store.cleanup.some()
             assert time.monotonic() - begun < time_limit(2)
-        assert store.busy_seconds == other.busy_seconds
-        assert store.upkeep.some()
+        assert store.database.busy_seconds == other.busy_seconds
+        assert store.cleanup.some()
 
 
 def test_many_processes_make_one_pass(ground: Ground):
-    pile_up(ground, 3 * upkeep.AT_ONCE)
-    body = "store = Store()\ngate()\nreport(store.upkeep.some())"
+    pile_up(ground, 3 * cleanup.AT_ONCE)
+    body = "store = Store()\ngate()\nreport(store.cleanup.some())"
     assert sum(member.reports[0] for member in crowd.run(body, [None] * 8)) == 1
-    assert left(ground)["messages"] == 2 * upkeep.AT_ONCE
+    assert left(ground)["messages"] == 2 * cleanup.AT_ONCE
 
 
 def test_a_task_is_let_go_when_what_it_waited_for_is_deleted(ground: Ground, monkeypatch):
@@ -329,7 +330,7 @@ def test_a_task_is_let_go_when_what_it_waited_for_is_deleted(ground: Ground, mon
         assert second["status"] == "blocked"
         ground.sql("DELETE FROM tasks WHERE id = ?", first["id"])  # as another program's cleaning does
         overdue(ground)
-        assert store.upkeep.some()
+        assert store.cleanup.some()
         assert store.tasks.get(ground.scope, second["id"])["status"] == "open"
 
 
@@ -340,7 +341,7 @@ def test_a_pass_frees_what_the_dead_held(ground: Ground):
         ground.lock(row, "f")
     overdue(ground)
     with ground.store() as store:
-        assert store.upkeep.some()
+        assert store.cleanup.some()
     assert ground.sql("SELECT * FROM context") == []
 
 
@@ -356,11 +357,11 @@ def test_what_has_piled_up_makes_no_registration_slow(ground: Ground, monkeypatc
     def fastest() -> float:
         took = []
         for number in range(5):
-            later(monkeypatch, number * (upkeep.PAUSE_SECONDS + 1))
+            later(monkeypatch, number * (cleanup.PAUSE_SECONDS + 1))
             begun = time.perf_counter()
             with ground.store() as store:
                 ground.session(f"n{number}")
-                store.upkeep.some()
+                store.cleanup.some()
             took.append(time.perf_counter() - begun)
         return min(took)
 

@@ -15,7 +15,6 @@ from support.fixtures import BARE_PYTHON, Ground, time_limit
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.tools.messages import TOOLS as MESSAGE_TOOLS
 from swarm_mcp.server.tools.workspace import TOOLS as WORKSPACE_TOOLS
-from swarm_mcp.store import panes
 from swarm_mcp.workspace import backend, prompting
 from swarm_mcp.workspace.interface import PaneUnavailable
 
@@ -119,7 +118,7 @@ def nudge(ground: Ground, sender: dict, recipient: dict, **how) -> dict:
 
 def published(ground: Ground, row: dict) -> dict:
     with ground.store() as store:
-        return panes.published(store, row["id"])
+        return store.panes.published(row["id"])
 
 
 class Caller:
@@ -350,17 +349,17 @@ def test_a_repair_gives_way_to_what_the_session_published_meanwhile(ground: Grou
     known = published(ground, bob)
     join(ground, "2", pane="w5:p5")
     with ground.store() as store:
-        assert not panes.repair(store, bob, known, {"pane_id": "w2:p7", "workspace_id": "", "tab_id": ""})
+        assert not store.panes.repair(bob, known, {"pane_id": "w2:p7", "workspace_id": "", "tab_id": ""})
     assert published(ground, bob)["handle"] == "w5:p5"
 
 
 def test_registration_publishes_the_environments_pane_where_it_is_another(ground: Ground):
     bob = join(ground, "2", pane="w1:p2")
     with ground.store() as store:
-        panes.republish(store, bob, {})
-        panes.republish(store, bob, {"HERDR_PANE_ID": "w1:p2"})
+        store.panes.republish(bob, {})
+        store.panes.republish(bob, {"HERDR_PANE_ID": "w1:p2"})
         assert ground.sql("SELECT count(*) AS n FROM events WHERE type = 'kv.set'") == [{"n": 1}]
-        panes.republish(store, bob, {"HERDR_PANE": "w1:p3", "HERDR_TAB_ID": "w1:t2"}, os.getpid())
+        store.panes.republish(bob, {"HERDR_PANE": "w1:p3", "HERDR_TAB_ID": "w1:t2"}, os.getpid())
     value = published(ground, bob)
     assert (value["handle"], value["tab_id"]) == ("w1:p3", "w1:t2")
     assert ground.sql("SELECT owner_identity FROM kv") == [{"owner_identity": None}]
@@ -376,10 +375,10 @@ def test_the_environment_of_a_shared_background_server_says_nothing(ground: Grou
     try:
         assert server.stdout.readline() == shared.stdout.readline() == b"\n", "both are what they are going to be"
         with ground.store() as store:
-            panes.republish(store, bob, {"HERDR_PANE_ID": "w1:p2"}, shared.pid)
-            assert panes.published(store, bob["id"]) == {}
-            panes.republish(store, bob, {"HERDR_PANE_ID": "w1:p2"}, server.pid)
-            assert panes.published(store, bob["id"])["handle"] == "w1:p2"
+            store.panes.republish(bob, {"HERDR_PANE_ID": "w1:p2"}, shared.pid)
+            assert store.panes.published(bob["id"]) == {}
+            store.panes.republish(bob, {"HERDR_PANE_ID": "w1:p2"}, server.pid)
+            assert store.panes.published(bob["id"])["handle"] == "w1:p2"
     finally:
         for process in (server, shared):
             process.kill()

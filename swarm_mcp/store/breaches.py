@@ -13,9 +13,17 @@ from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import contains, key_of
 from swarm_hook_core.watching.breach import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS
+from swarm_mcp.domain.lock import Breach
 from swarm_mcp.store import events
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.messages import Messages
+    from swarm_mcp.store.session_table import SessionTable
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
 LISTED = 8  # files that one message names
@@ -24,11 +32,14 @@ RESTORED = "restored"  # the kind of a row that `restore` has written; what it r
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
-class Alterations:
+class Breaches:
     """The embedded store's record of what happened to locked files."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database, finder: LockFinder, sessions: SessionTable, messages: Messages):
+        self._db = db
+        self._finder = finder
+        self._sessions = sessions
+        self._messages = messages
 
     def report(self, writer: dict | None, tool: str, command: str, changes: list[dict]) -> list[int]:
         """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
@@ -42,10 +53,10 @@ class Alterations:
         keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
         told: dict[str, list[dict]] = {}
         added = []
-        with self.store.writing():
+        with self._db.writing():
             for change in changes:
                 row = {**change, "path_key": keys[change["file"]], "tool": tool, "command": command}
-                holder = self.store.instances.live(change["holder_id"])
+                holder = self._sessions.live(change["holder_id"])
                 lock = self._lock_on(row, holder) if holder else None
                 if lock is None or self._is_known(writer, row):
                     continue
@@ -54,7 +65,7 @@ class Alterations:
                 told.setdefault(change["holder_id"], []).append(row)
                 self._say(lock, writer, row)
             for holder_id, rows in told.items():
-                self._post(self.store.instances.get(holder_id), writer, rows)
+                self._post(self._sessions.get(holder_id), writer, rows)
         return added
 
     def restored(self, restorer: dict | None, file: str, kept: str, source: str, scope: str) -> int:
@@ -64,43 +75,45 @@ class Alterations:
         unless that is `restorer` (None: a person).
         """
         key = key_of(file)
-        held = self.store.locks.on(file)
-        with self.store.writing():
-            row = {"file": file, "path_key": key, "kind": RESTORED, "kept": kept, "at": self.store.now()}
+        held = self._finder.on(file)
+        with self._db.writing():
+            row = {"file": file, "path_key": key, "kind": RESTORED, "kept": kept, "at": self._db.now()}
             row.update(holder_id=held[0]["instance_id"] if held else "", tool="restore", command="")
             number = self._add(restorer["scope"] if restorer else scope, restorer, row)
             payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
             actor = restorer["id"] if restorer else "system"
-            events.add(self.store, restorer["scope"] if restorer else scope, "context.restored", actor, file, payload)
+            events.add(self._db, restorer["scope"] if restorer else scope, "context.restored", actor, file, payload)
             for lock in held:
-                holder = self.store.instances.live(lock["instance_id"])
+                holder = self._sessions.live(lock["instance_id"])
                 if holder and not (restorer and restorer["id"] == holder["id"]):
                     undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
                     who = _name(restorer, holder) if restorer else "A person at a terminal"
                     text = f"[auto] {who} has restored an earlier content of {untrusted_text.named(file)}, which you hold.{undo}"
-                    self.store.messages.post(holder["scope"], "system", holder["id"], text)
+                    self._messages.post(holder["scope"], "system", holder["id"], text)
         return number
 
-    def of(self, file: str, keys: list[str]) -> list[dict]:
+    def of(self, file: str, keys: list[str]) -> list[Breach]:
         """All that happened to absolute `file`, by this name or by any of these keys, newest first."""
         marks = ",".join("?" * len(keys))
         condition = f"path_key IN ({marks}) OR file = ?"
-        return self.store.rows(f"SELECT * FROM swarm_alterations WHERE {condition} ORDER BY id DESC", (*keys, file))
+        return self._db.rows(
+            f"SELECT * FROM swarm_alterations WHERE {condition} ORDER BY id DESC", (*keys, file), Breach
+        )
 
-    def known(self, scope: str) -> list[dict]:
+    def known(self, scope: str) -> list[Breach]:
         """All that happened to files of a scope, newest first."""
-        return self.store.rows("SELECT * FROM swarm_alterations WHERE scope = ? ORDER BY id DESC", (scope,))
+        return self._db.rows("SELECT * FROM swarm_alterations WHERE scope = ? ORDER BY id DESC", (scope,), Breach)
 
     def forget_old(self, limit: int) -> None:
         """Inside a transaction: drop rows whose kept content has gone by its age."""
         chosen = f"SELECT id FROM swarm_alterations WHERE altered_at < ? ORDER BY altered_at LIMIT {limit}"
-        past = self.store.now() - AGE_SECONDS
-        self.store.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
+        past = self._db.now() - AGE_SECONDS
+        self._db.change(f"DELETE FROM swarm_alterations WHERE id IN ({chosen})", (past,))
 
     # -------------------------------------------------------------- innards
 
     def _add(self, scope: str, writer: dict | None, row: dict) -> int:
-        self.store.change(
+        self._db.change(
             "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
             " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -108,13 +121,13 @@ class Alterations:
                 row["holder_id"], row["tool"], row["command"], row["kind"], row["kept"], int(row["at"]),
             ),
         )  # fmt: skip
-        found = self.store.row("SELECT last_insert_rowid() AS id")
+        found = self._db.row("SELECT last_insert_rowid() AS id")
         return found["id"] if found else 0
 
     def _lock_on(self, row: dict, holder: dict) -> dict | None:
         """The lock that covers the file, or did when it changed: ``{id, scope, content}``; None where none did."""
         file, key = row["file"], row["path_key"]
-        locks = self.store.rows(
+        locks = self._db.rows(
             "SELECT id, scope, file, path_key, content, pattern, base FROM context"
             " WHERE type = 'lock' AND instance_id = ?",
             (holder["id"],),
@@ -125,10 +138,10 @@ class Alterations:
                     return lock
             elif contains(plain(lock["file"]), file) or (lock["path_key"] and contains(lock["path_key"], key)):
                 return lock
-        for lock in self.store.locks.on(file):  # by a pattern, or in another work tree
+        for lock in self._finder.on(file):  # by a pattern, or in another work tree
             if lock["instance_id"] == holder["id"]:
                 return lock
-        released = self.store.rows(
+        released = self._db.rows(
             "SELECT subject FROM events WHERE created_at >= ? AND type = 'context.lock_released' AND actor = ?",
             (int(row["at"]), holder["id"]),
         )
@@ -137,7 +150,7 @@ class Alterations:
         return None
 
     def _is_known(self, writer: dict | None, row: dict) -> bool:
-        found = self.store.row(
+        found = self._db.row(
             "SELECT 1 FROM swarm_alterations WHERE path_key = ? AND writer_id IS ? AND kind = ? AND kept = ?"
             " AND abs(altered_at - ?) <= ?",
             (
@@ -154,7 +167,7 @@ class Alterations:
             "kind": row["kind"], "kept": row["kept"], "altered_at": int(row["at"]), "alteration": row["id"],
         }  # fmt: skip
         actor = writer["id"] if writer else "system"
-        events.add(self.store, lock["scope"], "context.lock_breached", actor, row["file"], payload)
+        events.add(self._db, lock["scope"], "context.lock_breached", actor, row["file"], payload)
 
     def _post(self, holder: dict | None, writer: dict | None, rows: list[dict]) -> None:
         if holder is None:
@@ -165,7 +178,7 @@ class Alterations:
             tool = untrusted_text.named(first["tool"])
             ran = f"ran {untrusted_text.command(first['command'])} ({tool})" if first["command"] else f"called {tool}"
         while_ran = f"while {_name(writer, holder)} {ran}" if writer else f"while a session unknown here {ran}"
-        age = f"{duration(self.store.now() - first['at'])} ago"
+        age = f"{duration(self._db.now() - first['at'])} ago"
         named = untrusted_text.named
         if len(rows) == 1:
             text = f"[auto] {named(first['file'])}, which you hold, {_WHAT.get(first['kind'], 'changed')} {age}, {while_ran}."
@@ -175,7 +188,7 @@ class Alterations:
             text += f"\n- and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
         text += "".join(f"\n{_how_to_undo(row)}" for row in rows[:LISTED])
         text += "\nLook at the file before you restore it: only that it changed meanwhile is known, not by whose hand."
-        self.store.messages.post(holder["scope"], "system", holder["id"], text)
+        self._messages.post(holder["scope"], "system", holder["id"], text)
 
 
 def _how_to_undo(row: dict) -> str:

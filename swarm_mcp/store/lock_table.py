@@ -1,4 +1,4 @@
-"""Rows of locks as the store has them, and which of them still count."""
+"""Locks as their rows say, and which of them still hold."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.liveness import departed
-from swarm_hook_core.lookup import GLOB, ascii_lower
-from swarm_hook_core.lookup.peers import above
+from swarm_hook_core.lookup import GLOB, ascii_lower, storable
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
-from swarm_hook_core.paths import NO_CASE, key_of
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.store import removal
+from swarm_hook_core.paths import LONGEST, NO_CASE, key_of
+from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
+from swarm_mcp.errors import Refused
 from swarm_mcp.store.lock_reach import Reach, candidates, meet, reach_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
 
 OWN = (
     "id", "scope", "instance_id", "file", "type", "content", "task_id", "created_at", "path_key", "mode", "agent",
@@ -28,15 +31,20 @@ _SELECT = (
 )
 
 
-class LockRows:
-    """Finding locks: by name, by what they reach, by holder. A row has `OWN` and ``owner_label``, ``owner_id``."""
+class LockTable:
+    """Finding locks by what their rows say, and telling which of them still hold."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database):
+        self._db = db
 
     def select(self, condition: str, values: tuple) -> list[Lock]:
         """Every lock that fits, live or not, oldest first."""
-        return self.store.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
+        return self._db.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
+
+    def with_id(self, lock_id: str) -> Lock | None:
+        """Return one lock, live or not."""
+        found = self.select("AND c.id = ?", (lock_id,))
+        return found[0] if found else None
 
     def found(
         self, names: tuple[str, ...] | list[str], ranges: list[tuple[str, str]] | tuple = (), patterns: bool = False
@@ -64,30 +72,6 @@ class LockRows:
             if row["path_key"] in keys or row["file"] in keys or (not row["path_key"] and key_of(row["file"]) in keys)
         ]  # fmt: skip
 
-    def covering(self, reach: Reach) -> list[Lock]:
-        """Locks that keep the path of `reach` still: on itself, on a folder over it, by a pattern; or on the same
-        path of another work tree.
-        """
-        if reach.key is None:
-            return self.named(reach.keys)
-        names = [name for key in reach.keys for name in (key, *above(key))]
-        found = {row["id"]: row for row in self.named(list(dict.fromkeys(names)))}
-        exact = reach._replace(segments=tuple(part for part in reach.segments if part is not None))
-        for row in self.select("AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";")):
-            there = reach_in(row)
-            if there and meet(exact, there):
-                found[row["id"]] = row
-        found.update((row["id"], row) for row in self.store.logical.covering(reach))
-        return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
-
-    def meeting(self, reach: Reach) -> list[Lock]:
-        """Locks whose reach meets `reach`, here or in another work tree, whoever holds them, in whatever mode."""
-        here, elsewhere = self.in_place(reach), self.store.logical.meeting(reach)
-        if not elsewhere:
-            return here
-        found = {row["id"]: row for row in (*here, *elsewhere)}
-        return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
-
     def in_place(self, reach: Reach) -> list[Lock]:
         """Those that meet it by their paths, oldest first."""
         names, ranges = candidates(reach)
@@ -98,39 +82,23 @@ class LockRows:
         """Those of `rows` that still hold."""
         return [row for row in rows if not self.is_void(row)]
 
-    def reaped(self, rows: list[Lock]) -> list[Lock]:
-        """Inside a transaction: those of `rows` that still hold. What is left of gone sessions is removed."""
-        void = [row for row in rows if self.is_void(row)]
-        for holder_id in {row["instance_id"] for row in void if self.has_gone(row)}:
-            holder = self.store.instances.get(holder_id)
-            if holder:
-                removal.remove(self.store, holder, "reclaimed")
-            else:
-                self.store.locks.drop([row for row in void if row["instance_id"] == holder_id], "reclaimed")
-        left = [row for row in void if not self.has_gone(row)]
-        ended = [row for row in left if has_ended(row["agent"], self.store.here)]
-        self.store.locks.drop(ended, "ended")
-        self.store.leases.let_go([row for row in left if row not in ended])
-        ids = {row["id"] for row in void}
-        return [row for row in rows if row["id"] not in ids]
-
     def ended_holds(self) -> list[Lock]:
         """Locks of processes that have ended, though their sessions live: see ``hold_marks``."""
         held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
         sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
-        rows = self.store.rows(sql, (PREFIX, PREFIX[:-1] + ";"))
-        ended = [row["agent"] for row in rows if has_ended(row["agent"], self.store.here)]
+        rows = self._db.rows(sql, (PREFIX, PREFIX[:-1] + ";"))
+        ended = [row["agent"] for row in rows if has_ended(row["agent"], self._db.here)]
         return self.select(f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended)) if ended else []
 
     def is_void(self, row: dict) -> bool:
         """Whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""
-        return self.has_gone(row) or self.has_lapsed(row) or has_ended(row["agent"], self.store.here)
+        return self.has_gone(row) or self.has_lapsed(row) or has_ended(row["agent"], self._db.here)
 
     def has_gone(self, row: dict) -> bool:
         """Whether the session that took a lock has gone."""
         if row["owner_id"] is None:
             return True
-        return departed(row, self.store.now(), self.store.here)
+        return departed(row, self._db.now(), self._db.here)
 
     def has_lapsed(self, row: dict) -> bool:
         """Whether a lock's lease is over."""
@@ -140,10 +108,65 @@ class LockRows:
     def left(self, row: dict) -> float | None:
         """Seconds until a lock's lease is over; None for one without a lease."""
         lease = (row["ttl"], row["renewed"], row["booted"], row["wall_until"])
-        return clock.left(*lease, self.store.here, time.time())
+        return clock.left(*lease, self._db.here, time.time())
+
+    def same(self, reach: Reach) -> list[Lock]:
+        """Every lock on that very path or pattern, live or not."""
+        if reach.pattern:
+            rows = self.select("AND c.path_key = ?", (reach.key,))
+            return [row for row in rows if (row["pattern"], row["base"]) == (reach.pattern, reach.base)]
+        return [row for row in self.named(reach.keys) if not row["pattern"]]
+
+    def is_same(self, row: Lock, reach: Reach) -> bool:
+        """Whether a lock is on that very path, by whatever name, or on that very pattern."""
+        if reach.pattern or row["pattern"]:
+            return (row["pattern"], row["base"]) == (reach.pattern, reach.base)
+        return row["file"] in reach.keys or (row["path_key"] or key_of(row["file"])) in reach.keys
+
+    def own(self, instance: dict, reach: Reach, agent: str = "", counted=None) -> list[Lock]:
+        """This session's live locks on that very path or pattern, of one `agent` where given.
+
+        `counted` sorts out what no longer holds: `live`, or ``LockEndings.reaped`` inside a transaction.
+        """
+        rows = (counted or self.live)(self.same(reach))
+        return [row for row in rows if row["instance_id"] == instance["id"] and agent in ("", row["agent"] or "")]
+
+    def of(self, instance_id: str) -> list[Lock]:
+        """Every lock this session holds, mutexes too, with the columns that are the lock's own."""
+        return self._db.rows(
+            "SELECT id, scope, instance_id, file, content, task_id, created_at, path_key, fence, mode, agent, pattern,"
+            " base, repository"
+            " FROM context WHERE instance_id = ? AND type = 'lock' ORDER BY created_at, rowid",
+            (instance_id,),
+            Lock,
+        )
+
+    def without_key(self, limit: int) -> list[Lock]:
+        """Return some locks that another implementation stored without a key."""
+        return self._db.rows(
+            "SELECT id, file FROM context WHERE type = 'lock' AND path_key IS NULL"
+            f" AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}' LIMIT ?",
+            (limit,),
+            Lock,
+        )
+
+    def key_foreign_rows(self, limit: int) -> None:
+        """Inside a transaction: give a key to locks that another implementation stored without one."""
+        for row in self.without_key(limit):
+            file = row["file"]
+            if isinstance(file, str) and storable(file) and "\0" not in file and len(file) <= LONGEST:
+                self._db.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(file), row["id"]))
 
 
-def facts(lock: dict) -> dict:
+def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:
+    """Return why `mine`, what `own` found, is not the one grant that is meant (`fence`, where given); None where it is."""
+    if fence is not None and [row["fence"] for row in mine] != [fence]:
+        held = f"; it is held with fence {mine[0]['fence']}" if mine else ""
+        return Refused(f"fence {fence} is no longer good for {reach.file}{held}")
+    return None if mine else Refused(f"this session holds no lock on {reach.file}")
+
+
+def facts(lock: Lock) -> dict:
     """What an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
     named = ("fence", "mode", "agent", "pattern", "base", "repository")
     return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}

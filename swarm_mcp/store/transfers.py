@@ -9,28 +9,61 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.watching.breach import quoted as as_word
-from swarm_mcp.domain.lock import EXCLUSIVE, keeps_out
+from swarm_mcp.domain.lock import EXCLUSIVE, Lock, keeps_out
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_request import LONGEST_NOTE, checked_note, request
-from swarm_mcp.store.lock_rows import facts
+from swarm_mcp.store.lock_table import facts, unfit
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.denials import Denials
+    from swarm_mcp.store.leases import Leases
+    from swarm_mcp.store.lock_endings import LockEndings
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.lock_queue import LockQueue
+    from swarm_mcp.store.locks import Locks
+    from swarm_mcp.store.messages import Messages, Notices
+    from swarm_mcp.store.sessions import Sessions
 
-class Handovers:
-    """The embedded store's hand-overs. Each is one transaction: at no moment is the file anybody else's."""
 
-    def __init__(self, store):
-        self.store = store
+class Transfers:
+    """The ways a lock goes to another holder. Each is one transaction: at no moment is the file anybody else's."""
+
+    def __init__(
+        self,
+        db: Database,
+        finder: LockFinder,
+        endings: LockEndings,
+        locks: Locks,
+        leases: Leases,
+        queue: LockQueue,
+        sessions: Sessions,
+        messages: Messages,
+        notices: Notices,
+        denials: Denials,
+    ):
+        self._db = db
+        self._finder = finder
+        self._endings = endings
+        self._locks = locks
+        self._leases = leases
+        self._queue = queue
+        self._sessions = sessions
+        self._messages = messages
+        self._notices = notices
+        self._denials = denials
 
     # --------------------------------------------------------------- transfer
 
     def transfer(
         self, instance: dict, file: str, to_id: str, agent: str = "", fence: int | None = None, note: str = ""
-    ) -> dict:
+    ) -> Lock:
         """Give this session's lock on `file` to session `to_id`, past everybody who waits for it; its row.
 
         It keeps mode, lease and expected end, and has a new fence; a task it was for is no longer its end. `agent`
@@ -41,63 +74,63 @@ class Handovers:
         if to_id == instance["id"]:
             raise Refused("that is this session itself")
         refusal: Refused | None = None
-        with self.store.writing():
-            self.store.instances.require(instance["id"])
+        with self._db.writing():
+            self._sessions.require(instance["id"])
             taker = self._partner(instance, to_id)
-            mine = self.store.locks.own(instance, reach, agent, self.store.locks.rows.reaped)
-            refusal = self.store.locks.unfit(reach, mine, fence)
+            mine = self._finder.own(instance, reach, agent, self._endings.reaped)
+            refusal = unfit(reach, mine, fence)
             if refusal is None and len(mine) > 1:
                 refusal = Refused(f"this session holds {reach.file} more than once; say which with agent or fence")
             if refusal is None:
                 return self._give(instance, mine[0], reach, taker, note)
         raise refusal
 
-    def _give(self, giver: dict, lock: dict, reach: Reach, taker: dict, note: str) -> dict:
+    def _give(self, giver: dict, lock: dict, reach: Reach, taker: dict, note: str) -> Lock:
         file, mode = plain(lock["file"]), lock["mode"] or EXCLUSIVE
         self._clear_the_way(lock, reach, taker, mode)
-        fence = self.store.locks.next_fence()
+        fence = self._locks.next_fence()
         leased = lock["ttl"] is not None
-        self.store.change(
+        self._db.change(
             "UPDATE context SET instance_id = ?, agent = NULL, task_id = NULL, fence = ?, content = ?, created_at = ?,"
             " renewed = ?, booted = ?, wall_until = ?, warned = NULL WHERE id = ?",
             (
-                taker["id"], fence, note or lock["content"], self.store.now(), clock.now() if leased else None,
-                clock.boot(self.store.here) if leased else None, time.time() + lock["ttl"] if leased else None,
+                taker["id"], fence, note or lock["content"], self._db.now(), clock.now() if leased else None,
+                clock.boot(self._db.here) if leased else None, time.time() + lock["ttl"] if leased else None,
                 lock["id"],
             ),
         )  # fmt: skip
-        row = self.store.locks.rows.select("AND c.id = ?", (lock["id"],))[0]
+        row = self._finder.select("AND c.id = ?", (lock["id"],))[0]
         told = {"released": 1, "reason": "transferred", "to": taker["id"], **facts(lock)}
-        events.add(self.store, lock["scope"], "context.lock_released", giver["id"], file, told)
+        events.add(self._db, lock["scope"], "context.lock_released", giver["id"], file, told)
         told = {"id": row["id"], "content": row["content"], "from": giver["id"], **facts(row)}
-        events.add(self.store, lock["scope"], "context.lock_acquired", taker["id"], file, told)
+        events.add(self._db, lock["scope"], "context.lock_acquired", taker["id"], file, told)
         self._settle(row, taker)
         words = f" It says: {quoted(note, LONGEST_NOTE)}." if note else ""
-        self.store.notices.post(
+        self._notices.post(
             taker,
             f"[auto] {_name(giver, taker)} has handed you the lock on {named(file)} (fence {fence}).{words} Read it before you"
             " write, and release it when you are done.",
         )
         self._tell_waiting(reach, {giver["id"], taker["id"]}, giver, taker, file)
-        self.store.instances.dismiss({giver["id"]})
+        self._sessions.dismiss({giver["id"]})
         return row
 
     def _clear_the_way(self, lock: dict, reach: Reach, taker: dict, mode: str) -> None:
         """See that nothing but `lock` itself would keep `taker` from it. What the taker has there becomes this one."""
-        rows = self.store.locks.rows
-        for other in rows.reaped(rows.meeting(reach)):
+        rows = self._finder
+        for other in self._endings.reaped(rows.meeting(reach)):
             if other["id"] == lock["id"]:
                 continue
             if keeps_out(other, taker["id"], "", mode):
                 owner = "you also hold" if other["instance_id"] == lock["instance_id"] else "there is also a lock on"
                 raise Refused(f"{owner} {plain(other['file'])}, which meets it: hand that over, or release it, first")
-            same = self.store.locks.is_same(other, reach)
+            same = self._finder.is_same(other, reach)
             if other["instance_id"] == taker["id"] and not other["agent"] and same:
-                self.store.locks.drop([other], "merged")
+                self._endings.drop([other], "merged")
 
     # ---------------------------------------------------------------- request
 
-    def request(self, instance: dict, file: str, reason: str = "") -> list[dict]:
+    def request(self, instance: dict, file: str, reason: str = "") -> list[Lock]:
         """Ask whoever keeps `file` from this session to hand it over or let it go; the locks in the way.
 
         Each holder gets one message, which its next hook tells; asking again before it has been read says nothing
@@ -105,33 +138,35 @@ class Handovers:
         """
         wanted = request(instance, [file], note=reason)
         reach = wanted.reaches[0]
-        with self.store.writing():
-            self.store.instances.require(instance["id"])
-            rows = self.store.locks.rows
-            theirs = [r for r in rows.reaped(rows.meeting(reach)) if keeps_out(r, instance["id"], "", EXCLUSIVE)]
+        with self._db.writing():
+            self._sessions.require(instance["id"])
+            rows = self._finder
+            theirs = [
+                r for r in self._endings.reaped(rows.meeting(reach)) if keeps_out(r, instance["id"], "", EXCLUSIVE)
+            ]
             refusal = None if theirs else Refused(f"nobody keeps {reach.file} from you: lock it")
             known = [row for row in theirs if may_meet(instance["label"], row["owner_label"])]
             if theirs and not known:
                 refusal = Refused(f"{reach.file} is held by a session of another identity; ask the person running it")
             if refusal is None:
-                self.store.denials.record(instance, theirs[0], ASKED)
+                self._denials.record(instance, theirs[0], ASKED)
             for row in known:
                 self._ask(instance, row, reach.file, reason)
         if refusal:
             raise refusal
-        return [{**row, "file": plain(row["file"])} for row in known]
+        return [row.replace(file=plain(row["file"])) for row in known]
 
     def _ask(self, instance: dict, lock: dict, file: str, reason: str) -> None:
-        holder, held = self.store.instances.get(lock["instance_id"]), plain(lock["file"])
+        holder, held = self._sessions.get(lock["instance_id"]), plain(lock["file"])
         if holder is None or holder["id"] == instance["id"]:
             return
         payload = {"holder": holder["id"], "why": reason, "lock": lock["id"], "wanted": file, **facts(lock)}
-        events.add(self.store, lock["scope"], "context.lock_requested", instance["id"], held, payload)
-        if self.store.notices.unread(holder, instance["id"], held):
+        events.add(self._db, lock["scope"], "context.lock_requested", instance["id"], held, payload)
+        if self._notices.unread(holder, instance["id"], held):
             return
         wants = "" if held == file else f" (it wants {named(file)})"
         why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
-        self.store.notices.post(
+        self._notices.post(
             holder,
             f"[auto] {_name(instance, holder)} asks for your lock on {named(held)}{wants}{why}. When you can spare it, hand it"
             f" over (`swarm-mcp transfer {as_word(held)} --to {instance['id']}`, or transfer_lock) or release it; if not, tell"
@@ -151,20 +186,20 @@ class Handovers:
         """
         wanted = request(instance, [file], note=reason, ttl=ttl, tool="steal_lock")
         reach = wanted.reaches[0]
-        before = [row for row in self.store.locks.rows.meeting(reach) if row["instance_id"] != instance["id"]]
+        before = [row for row in self._finder.meeting(reach) if row["instance_id"] != instance["id"]]
         if not force:
-            taken = [row for row in before if self.store.locks.rows.is_void(row)]
-            (lock,) = self.store.locks.acquire_all(instance, wanted)
-            with self.store.writing():
+            taken = [row for row in before if self._finder.is_void(row)]
+            (lock,) = self._locks.acquire_all(instance, wanted)
+            with self._db.writing():
                 for row in taken:
                     self._note_theft(instance, row, reason, forced=False)
-            return {"lock": lock, "taken": [{**row, "file": plain(row["file"])} for row in taken]}
-        with self.store.writing():
-            self.store.instances.require(instance["id"])
-            rows = self.store.locks.rows
+            return {"lock": lock, "taken": [row.replace(file=plain(row["file"])) for row in taken]}
+        with self._db.writing():
+            self._sessions.require(instance["id"])
+            rows = self._finder
             taken = [
                 row
-                for row in rows.reaped(rows.covering(reach))
+                for row in self._endings.reaped(rows.covering(reach))
                 if keeps_out(row, instance["id"], "", EXCLUSIVE) and row["instance_id"] != instance["id"]
             ]
             left = [
@@ -174,33 +209,33 @@ class Handovers:
             ]
             if not left:
                 keys = list(reach.keys)
-                self.store.denials.forget(instance["id"], keys)
-                self.store.denials.taker = (instance["id"], keys)
+                self._denials.forget(instance["id"], keys)
+                self._denials.taker = (instance["id"], keys)
                 try:
-                    self.store.locks.drop(taken, "stolen", by=instance["id"], why=reason)
+                    self._endings.drop(taken, "stolen", by=instance["id"], why=reason)
                 finally:
-                    self.store.denials.taker = ("", [])
+                    self._denials.taker = ("", [])
                 for row in taken:
                     self._note_theft(instance, row, reason, forced=True)
-                lock = self.store.locks.grant(instance, wanted)[0]
+                lock = self._locks.grant(instance, wanted)[0]
                 self._settle(lock, instance)
                 for row in taken:
-                    self.store.denials.follow(key_of_lock(row), instance["id"])
+                    self._denials.follow(key_of_lock(row), instance["id"])
                 self._tell_waiting(
                     reach, {instance["id"], *(row["instance_id"] for row in taken)}, None, instance, reach.file
                 )
-                return {"lock": lock, "taken": [{**row, "file": plain(row["file"])} for row in taken]}
-        raise LockRefused(self.store.locks.describe(left[0], token(instance["label"] or "", "identity")))
+                return {"lock": lock, "taken": [row.replace(file=plain(row["file"])) for row in taken]}
+        raise LockRefused(self._locks.describe(left[0], token(instance["label"] or "", "identity")))
 
     def _note_theft(self, thief: dict, lock: dict, reason: str, forced: bool) -> None:
         file = plain(lock["file"])
         payload = {"holder": lock["instance_id"], "why": reason, "forced": forced, **facts(lock)}
-        events.add(self.store, lock["scope"], "context.lock_stolen", thief["id"], file, payload)
-        holder = self.store.instances.live(lock["instance_id"])
+        events.add(self._db, lock["scope"], "context.lock_stolen", thief["id"], file, payload)
+        holder = self._sessions.live(lock["instance_id"])
         if holder is None:
             return
         why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
-        self.store.notices.post(
+        self._notices.post(
             holder,
             f"[auto] Your lock on {named(file)} was taken by {_name(thief, holder)}{why}. Do not write it.",
             file,
@@ -209,7 +244,7 @@ class Handovers:
     # ---------------------------------------------------------------- innards
 
     def _partner(self, instance: dict, to_id: str) -> dict:
-        taker = self.store.instances.live(to_id)
+        taker = self._sessions.live(to_id)
         if taker is None or taker["scope"] != instance["scope"]:
             raise UnknownInstance(f"Instance {to_id} is not active in this scope")
         if not may_meet(instance["label"], taker["label"]):
@@ -219,21 +254,21 @@ class Handovers:
     def _settle(self, lock: dict, taker: dict) -> None:
         """Who was denied by the old holder now waits for the new one. A circle of waiters is found by their waits."""
         key = key_of_lock(lock)
-        self.store.denials.forget(taker["id"], [key])
-        self.store.denials.follow(key, taker["id"])
-        self.store.lapses.granted(taker, [lock])
+        self._denials.forget(taker["id"], [key])
+        self._denials.follow(key, taker["id"])
+        self._leases.note_grant(taker, [lock])
 
     def _tell_waiting(self, reach: Reach, spared: set, giver: dict | None, taker: dict, file: str) -> None:
         """One message to each session that waits for it: it has changed hands, and their place is kept."""
         told = set(spared)
-        for waiter in self.store.queue.waiting_for(reach):
-            session = self.store.instances.live(waiter["instance_id"])
+        for waiter in self._queue.waiting_for(reach):
+            session = self._sessions.live(waiter["instance_id"])
             if session is None or session["id"] in told:
                 continue
             told.add(session["id"])
             how = f"{_name(giver, session)} has handed" if giver else f"{_name(taker, session)} has taken"
             to = f" to {_name(taker, session)}" if giver else " from its holder"
-            self.store.messages.post(
+            self._messages.post(
                 session["scope"], "system", session["id"],
                 f"[auto] {how} the lock on {named(file)}{to}. You are still in line for it.",
             )  # fmt: skip

@@ -14,24 +14,32 @@ from swarm_hook_core.lookup.peers import above
 from swarm_hook_core.lookup.worktree_locks import below, is_in, takes_part
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.repository import Tree
+from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.session import anywhere
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.lock_reach import Reach, forms, meet, reach_in, reach_of
+from swarm_mcp.store.lock_table import LockTable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
 
 GIT_SECONDS = 10.0  # for the first commit of a repository, asked once
 
 
-class Logical:
-    """The embedded store's locks of that kind. Rows are those of ``LockRows``."""
+class WorktreeLocks:
+    """Finding locks of that kind."""
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database, table: LockTable):
+        self._db = db
+        self._table = table
 
     def any(self) -> bool:
         """Whether there is one. One step into an index that has nothing else."""
         sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
-        return self.store.row(sql) is not None
+        return self._db.row(sql) is not None
 
-    def meeting(self, reach: Reach) -> list[dict]:
+    def meeting(self, reach: Reach) -> list[Lock]:
         """Locks that meet `reach` through another work tree, live or not, whoever holds them."""
         if reach.key is None or not (reach.names or self.any()):
             return []
@@ -44,11 +52,11 @@ class Logical:
                 if meet(reach, here):
                     found[row["id"]] = row
         for there in self._elsewhere(reach, tree) if reach.names else ():
-            for row in self.store.locks.rows.in_place(there):
+            for row in self._table.in_place(there):
                 found[row["id"]] = row
         return list(found.values())
 
-    def covering(self, reach: Reach) -> list[dict]:
+    def covering(self, reach: Reach) -> list[Lock]:
         """Locks of other work trees that hold the path of `reach` here, live or not."""
         if reach.key is None or not self.any():
             return []
@@ -75,8 +83,8 @@ class Logical:
             repository.learn(tree, GIT_SECONDS)
         return takes_part(tree, lambda low, high: [row["path_key"] for row in self._between(low, high)])
 
-    def _between(self, low: str, high: str) -> list[dict]:
-        return self.store.locks.rows.select("AND c.repository >= ? AND c.repository < ?", (low, high))
+    def _between(self, low: str, high: str) -> list[Lock]:
+        return self._table.select("AND c.repository >= ? AND c.repository < ?", (low, high))
 
     def _near(self, reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
         """Names, and ranges of names, under which locks that meet `reach` are found."""
@@ -85,9 +93,9 @@ class Logical:
         ranges = [below(name) for form in own for name in repository.names_of(form, tree)]
         return list(dict.fromkeys(names)), ranges
 
-    def _of_others(self, tree: Tree, names: list[str], ranges: list) -> list[tuple[dict, Reach]]:
+    def _of_others(self, tree: Tree, names: list[str], ranges: list) -> list[tuple[Lock, Reach]]:
         """``(row, its reach in this work tree)`` of those locks under these names that are not of this work tree."""
-        rows = self.store.locks.rows.select(f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
+        rows = self._table.select(f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
         for low, high in ranges:
             rows += self._between(low, high)
         found = {}
@@ -119,12 +127,9 @@ class Logical:
         deep = bool(reach.segments) and reach.segments[-1] is wildmatch.DEEP
         found = []
         for top in tops:
-            there = reach_of(_ANYWHERE, os.path.join(top, place) + ("/" if deep else ""), as_pattern=False)
+            there = reach_of(anywhere(), os.path.join(top, place) + ("/" if deep else ""), as_pattern=False)
             found.append(there)
         return found
-
-
-_ANYWHERE = {"directory": "/", "root": "/", "file_root": "/", "scope": "/"}
 
 
 def named(reach: Reach, asked: bool) -> Reach:

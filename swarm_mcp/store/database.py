@@ -1,9 +1,8 @@
-"""One open store: rows as dicts, and every read-then-write as one immediate transaction."""
+"""One open store file: rows as records, and every read-then-write as one immediate transaction."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from swarm_hook_core.labels import LONGEST, bounded
@@ -23,40 +22,18 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 BUSY_SECONDS = 15.0
+PATIENCE_SECONDS = 0.05
 CONTRACT_VERSION = 1
 # Prepared statements kept by a connection. pysqlite3 keeps the first so many for good, and prepares whatever
 # comes later again at each use, which takes several times as long as running it.
 STATEMENTS = 256
 _LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
-# What can be asked of a store: group -> (module here, class). See ``interface.py``.
-GROUPS = {
-    "instances": ("instances", "Instances"),  # sessions: register, renew, find, remove
-    "locks": ("locks", "Locks"),  # acquire, release, list
-    "logical": ("logical", "Logical"),  # locks that hold in every work tree of a repository
-    "queue": ("lock_queue", "LockQueue"),  # who waits for which locks
-    "leases": ("leases", "Leases"),  # locks that lapse: renewing, warning, letting go
-    "lapses": ("lapses", "Lapses"),  # locks that lapsed under their holders
-    "notices": ("notices", "Notices"),  # what a session's next hook tells its model
-    "handovers": ("handovers", "Handovers"),  # a lock's way to another holder: transfer, request, steal
-    "denials": ("denials", "Denials"),  # who was kept from a file, to be told when it is free
-    "alterations": ("alterations", "Alterations"),  # locked files that changed under their holders
-    "messages": ("messages", "Messages"),  # mail between sessions
-    "tasks": ("tasks", "Tasks"),  # work handed over: request, claim, complete
-    "runs": ("runs", "Runs"),  # children that agent command lines were started as
-    "kv": ("kv", "KeyValues"),  # shared values
-    "planner": ("planner", "Planner"),  # which planner owns the scope's plan
-    "tracker": ("tracker", "Tracker"),  # the work tracker of an identity, and a task's entry in it
-    "activity": ("activity", "Activity"),  # what has changed since when
-    "ui_commands": ("ui_commands", "UiCommands"),  # the queue of an external user interface
-    "upkeep": ("upkeep", "Upkeep"),  # what falls due with time
-}
 
+class Database:
+    """The store's file, open: every read-then-write is one immediate transaction.
 
-class Store:
-    """The embedded store. Its groups say what can be asked of it; see ``interface.py``.
-
-    A write store creates or migrates the file when needed. A read-only one works in a sandbox that
+    One to write with creates or migrates the file when needed. A read-only one works in a sandbox that
     cannot write the file's folder, and answers as an empty store where there is no file yet.
     """
 
@@ -70,17 +47,6 @@ class Store:
         self._opened: tuple[int, int] | None = None
         self._prepared: set[str] = set()
         self.connection = self._open()
-
-    def __getattr__(self, name: str):
-        """A group of questions: ``store.locks``, ``store.tasks``, each loaded when first asked for."""
-        if name not in GROUPS:
-            raise AttributeError(f"a store has no group {name!r}")
-        module, kind = GROUPS[name]
-        full = f"swarm_mcp.store.{module}"
-        __import__(full)
-        group = getattr(sys.modules[full], kind)(self)
-        setattr(self, name, group)
-        return group
 
     # ------------------------------------------------------------------ access
 
@@ -110,6 +76,10 @@ class Store:
         """A transaction that holds the write lock from its beginning, so nothing read in it is stale."""
         return Transaction(self)
 
+    def hurried(self) -> _Hurry:
+        """Give up soon, inside the block, where somebody else is writing: for what is not urgent."""
+        return _Hurry(self)
+
     def now(self) -> int:
         """Unix seconds."""
         return int(time.time())
@@ -133,12 +103,6 @@ class Store:
     def close(self) -> None:
         """Close the file. Safe to call twice."""
         self.connection.close()
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *_exception) -> None:
-        self.close()
 
     # ----------------------------------------------------------------- opening
 
@@ -269,6 +233,20 @@ class Store:
                 f"the store {self.path} is of version {found}, newer than this swarm-mcp understands"
                 f" ({CONTRACT_VERSION}); upgrade swarm-mcp"
             )
+
+
+class _Hurry:
+    __slots__ = ("database", "patience")
+
+    def __init__(self, database: Database):
+        self.database = database
+        self.patience = database.busy_seconds
+
+    def __enter__(self) -> None:
+        self.database.busy_seconds = min(self.patience, PATIENCE_SECONDS)
+
+    def __exit__(self, *_exception: object) -> None:
+        self.database.busy_seconds = self.patience
 
 
 def _short(value: object) -> object:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
+from swarm_mcp.domain.message import KeyValue
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
 from swarm_mcp.visibility import without_walls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
 
 
 class NotJson(SwarmError):
@@ -20,38 +25,39 @@ class KeyValues:
     for an onlooker who may read everything.
     """
 
-    def __init__(self, store):
-        self.store = store
+    def __init__(self, db: Database):
+        self._db = db
 
-    def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[dict]:
+    def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[KeyValue]:
         """``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
-        rows = self.store.rows(
+        rows = self._db.rows(
             # A range of the index: no text of ours has the byte FF.
             "SELECT key, updated_at, owner_identity FROM kv WHERE scope = ? AND key >= ?"
             " AND key < ? || CAST(x'ff' AS TEXT) ORDER BY key",
             (scope, prefix, prefix),
+            KeyValue,
         )
         seen = [row for row in rows if _open_to(row, viewer)]
-        return [{"key": row["key"], "updated_at": row["updated_at"]} for row in seen]
+        return [KeyValue(key=row["key"], updated_at=row["updated_at"]) for row in seen]
 
     def count(self, scope: str, viewer: str | None = None) -> int:
         """How many keys of a scope `viewer` may read."""
-        rows = self.store.rows(
+        rows = self._db.rows(
             "SELECT owner_identity, count(*) AS n FROM kv WHERE scope = ? GROUP BY owner_identity", (scope,)
         )
         return sum(row["n"] for row in rows if _open_to(row, viewer))
 
-    def get(self, scope: str, key: str, viewer: str | None = None) -> dict | None:
+    def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
         """``{value, updated_at, owner_identity}``; None also where `viewer` may not read it."""
-        row = self.store.row(
-            "SELECT value, updated_at, owner_identity FROM kv WHERE scope = ? AND key = ?", (scope, key)
+        row = self._db.row(
+            "SELECT value, updated_at, owner_identity FROM kv WHERE scope = ? AND key = ?", (scope, key), KeyValue
         )
         return row if row and _open_to(row, viewer) else None
 
     def put(self, instance: dict, key: str, value: str) -> None:
         """Set a value. Raises Refused where another identity owns the key."""
         _require_key(key)
-        with self.store.writing():
+        with self._db.writing():
             self._owned(instance, key)
             self.write(instance, key, value)
 
@@ -69,17 +75,17 @@ class KeyValues:
             item = json_lists.compact(value)
         except ValueError as error:
             raise NotJson(f"Value must be valid JSON: {error}") from None
-        with self.store.writing():
+        with self._db.writing():
             row = self._owned(instance, key)
             text, length = json_lists.appended(row and row["value"], item)
             self._store(instance["scope"], key, text, identity_of(instance))
             payload = f'{{"appended": {item}, "length": {length}}}'
-            events.add(self.store, instance["scope"], "kv.appended", instance["id"], key, payload)
+            events.add(self._db, instance["scope"], "kv.appended", instance["id"], key, payload)
         return length
 
     def delete(self, instance: dict, key: str) -> bool:
         """Remove a key; whether it was there. Raises Refused where another identity owns it."""
-        with self.store.writing():
+        with self._db.writing():
             row = self._owned(instance, key)
             if row:
                 self._delete(instance["scope"], key, row["value"], instance["id"])
@@ -93,7 +99,7 @@ class KeyValues:
     def declare(self, scope: str, key: str, value: str) -> None:
         """Inside a transaction: set a value that is nobody's in particular, with its event."""
         self._store(scope, key, value, None)
-        self.store.change("UPDATE kv SET owner_identity = NULL WHERE scope = ? AND key = ?", (scope, key))
+        self._db.change("UPDATE kv SET owner_identity = NULL WHERE scope = ? AND key = ?", (scope, key))
         self._set_event(scope, key, value, None)
 
     def withdraw(self, scope: str, key: str) -> None:
@@ -104,16 +110,16 @@ class KeyValues:
 
     def erase(self, key: str) -> None:
         """Inside a transaction: remove a key from every scope, whoever owns it."""
-        for row in self.store.rows("SELECT scope FROM kv WHERE key = ?", (key,)):
-            self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], key))
+        for row in self._db.rows("SELECT scope FROM kv WHERE key = ?", (key,)):
+            self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], key))
             self.touch(row["scope"])
 
     def touch(self, scope: str) -> None:
         """Inside a transaction: note that something in a scope has changed, for those who wait for that."""
-        self.store.change(
+        self._db.change(
             "INSERT INTO kv_scope_updates (scope, changed_at) VALUES (?, ?)"
             " ON CONFLICT (scope) DO UPDATE SET changed_at = max(excluded.changed_at, changed_at + 1)",
-            (scope, self.store.now_ms()),
+            (scope, self._db.now_ms()),
         )
 
     def _owned(self, instance: dict, key: str) -> dict | None:
@@ -124,22 +130,22 @@ class KeyValues:
         return row
 
     def _store(self, scope: str, key: str, value: str, owner: str | None) -> None:
-        self.store.change(
+        self._db.change(
             "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,"
             " owner_identity = coalesce(owner_identity, excluded.owner_identity)",
-            (scope, key, value, owner, self.store.now()),
+            (scope, key, value, owner, self._db.now()),
         )
         self.touch(scope)
 
     def _delete(self, scope: str, key: str, value: str, actor: str | None) -> None:
-        self.store.change("DELETE FROM kv WHERE scope = ? AND key = ?", (scope, key))
+        self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (scope, key))
         self.touch(scope)
         payload = {"prior_value": value, "prior_length": events.length(value)}
-        events.add(self.store, scope, "kv.deleted", actor, key, payload)
+        events.add(self._db, scope, "kv.deleted", actor, key, payload)
 
     def _set_event(self, scope: str, key: str, value: str, actor: str | None) -> None:
-        events.add(self.store, scope, "kv.set", actor, key, {"value": value, "length": events.length(value)})
+        events.add(self._db, scope, "kv.set", actor, key, {"value": value, "length": events.length(value)})
 
 
 def identity_of(instance: dict) -> str | None:

@@ -1,0 +1,159 @@
+"""Sessions as their rows say: who takes part, and who has gone."""
+
+from __future__ import annotations
+
+from swarm_hook_core.liveness import clients_in, departed, living
+from swarm_hook_core.lookup.sqlite import EVIDENCE
+from swarm_hook_core.process import gone
+from swarm_mcp.domain.session import DETACHED, Session
+from swarm_mcp.errors import SwarmError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.store.signals import Signals
+
+
+class SessionTable:
+    """Finding sessions, and what any change asks of the one that makes it: a sign of life."""
+
+    def __init__(self, db: Database, signals: Signals):
+        self._db = db
+        self._signals = signals
+
+    # ------------------------------------------------------------------ ask
+
+    def get(self, instance_id: str) -> Session | None:
+        """One row of ``instances``."""
+        return self._db.row("SELECT * FROM instances WHERE id = ?", (instance_id,), Session)
+
+    def live(self, instance_id: str) -> Session | None:
+        """One row, None where that session has gone."""
+        found = self._live("WHERE i.id = ?", (instance_id,))
+        return found[0] if found else None
+
+    def with_evidence(self, instance_id: str) -> Session | None:
+        """Return a session, gone or not, with all that is known of its client."""
+        found = self._with_evidence("WHERE i.id = ?", (instance_id,))
+        return found[0][0] if found else None
+
+    def in_scope(self, scope: str) -> list[Session]:
+        """Live rows of a scope, in order of registration."""
+        return self._live("WHERE i.scope = ?", (scope,))
+
+    def of_session(self, runtime: str, session_id: str) -> Session | None:
+        """The row of a runtime's session, looked up by the whole id."""
+        return self._db.row(
+            "SELECT i.* FROM instances i JOIN swarm_sessions s ON s.instance_id = i.id"
+            " WHERE s.runtime = ? AND s.session_id = ?",
+            (runtime, session_id),
+            Session,
+        )
+
+    def of_session_id(self, session_id: str) -> list[Session]:
+        """Live rows of every runtime's session with this whole id."""
+        return self._live("WHERE s.session_id = ?", (session_id,))
+
+    def of_client(self, pid: int, started: str) -> list[Session]:
+        """Live rows of the sessions that are open in one client process, with their ``session_id``."""
+        if not pid:
+            return []
+        return self._live(
+            "WHERE s.host = ? AND (s.client_pid = ? AND s.client_start = ?"
+            " OR instr(' ' || s.other_clients || ' ', ?) > 0)",
+            (self._db.here, pid, started, f" {pid}:{started} "),
+        )
+
+    def is_session(self, instance_id: str) -> bool:
+        """Whether a runtime's session has this instance, and not just a row that waits for one."""
+        return self._db.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ?", (instance_id,)) is not None
+
+    def terminal_of(self, runtime: str, session_id: str) -> tuple[int, str]:
+        """Pid and start time of the terminal recorded for a session, if it still runs; else ``(0, "")``."""
+        row = self._db.row(
+            "SELECT host, terminal_pid, terminal_start FROM swarm_sessions WHERE runtime = ? AND session_id = ?",
+            (runtime, session_id),
+        )
+        if not row or not row["terminal_pid"]:
+            return 0, ""
+        terminal = (row["terminal_pid"], row["terminal_start"])
+        return (0, "") if gone(row["host"], *terminal, self._db.here) else terminal
+
+    def gone(self) -> list[Session]:
+        """Rows of sessions that have provably or by their lease gone, in all scopes."""
+        return [row for row, has_gone in self._with_evidence("", ()) if has_gone]
+
+    # --------------------------------------------------------------- change
+
+    def require(self, instance_id: str) -> None:
+        """Inside a transaction: renew a session that is about to change something.
+
+        A lapsed lease is forgiven while nobody has taken the session's place. Raises SwarmError where
+        the session has gone.
+        """
+        found = self._with_evidence("WHERE i.id = ?", (instance_id,))
+        row, has_gone = found[0] if found else (Session(), True)
+        if row and row["last_seen"] is not None:
+            has_gone = bool(row["client_pid"]) and not living(row["host"], clients_of(row), self._db.here)
+        if has_gone:
+            raise SwarmError(f"instance {instance_id} is no longer registered; register again")
+        self._signals.session_alive(instance_id)
+        now = self._db.now()
+        if row["last_seen"] == now:
+            return  # said already this second; a session that works fast would pay for it each time
+        self._db.change("UPDATE swarm_sessions SET last_seen = ? WHERE instance_id = ?", (now, instance_id))
+        if row["last_seen"] is not None and row["lease_seconds"]:
+            lease_until = now + row["lease_seconds"]
+            values = (now, lease_until, instance_id)
+            self._db.change("UPDATE instances SET heartbeat = ?, lease_until = ? WHERE id = ?", values)
+
+    def show_life(self, instance_id: str) -> None:
+        """Renew a session. Raises SwarmError where it has gone."""
+        with self._db.writing():
+            self.require(instance_id)
+
+    def forget(self, instance_id: str) -> None:
+        """Forget a session that was made for locks which it did not get, or has given back."""
+        with self._db.writing():
+            self.dismiss({instance_id})
+
+    def dismiss(self, ids: Iterable[str]) -> None:
+        """Inside a transaction: remove those of these instances that are there for their locks alone, and have none."""
+        for instance_id in ids:
+            sql = (
+                "SELECT 1 FROM swarm_sessions s WHERE s.instance_id = ? AND s.runtime = ?"
+                " AND NOT EXISTS (SELECT 1 FROM context c WHERE c.type = 'lock' AND c.instance_id = s.instance_id)"
+            )
+            found = self.get(instance_id) if self._db.row(sql, (instance_id, DETACHED)) else None
+            if found:
+                self._signals.session_gone(found, "deregistered")
+
+    def reclaim(self, spare: str = "") -> list[Session]:
+        """Inside a transaction: remove every session that has gone, bar instance `spare`; their rows."""
+        rows = [row for row in self.gone() if row["id"] != spare]
+        for row in rows:
+            self._signals.session_gone(row, "reclaimed")
+        return rows
+
+    # -------------------------------------------------------------- innards
+
+    def _live(self, where: str, values: tuple) -> list[Session]:
+        return [row for row, has_gone in self._with_evidence(where, values) if not has_gone]
+
+    def _with_evidence(self, where: str, values: tuple) -> list[tuple[Session, bool]]:
+        now, here = self._db.now(), self._db.here
+        rows = self._db.rows(
+            f"SELECT i.*, {EVIDENCE}, s.session_id FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id"
+            f" {where} ORDER BY i.registered_at, i.rowid",
+            values,
+            Session,
+        )
+        return [(row, departed(row, now, here)) for row in rows]
+
+
+def clients_of(session: Session) -> list:
+    """Pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
+    own = (session["client_pid"], session["client_start"])
+    return [*([own] if own[0] else []), *clients_in(session["other_clients"])]

@@ -1,0 +1,360 @@
+"""The embedded store: its parts, what each of them needs of the others, and who hears of what happens."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+
+from swarm_mcp.store.database import BUSY_SECONDS, Database
+from swarm_mcp.store.signals import Signals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_mcp.domain.lock import Lock
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store import api
+    from swarm_mcp.store.activity import Activity
+    from swarm_mcp.store.breaches import Breaches
+    from swarm_mcp.store.changes import Changes
+    from swarm_mcp.store.cleanup import Cleanup, CleanupParts
+    from swarm_mcp.store.denials import Denials
+    from swarm_mcp.store.departures import Departures
+    from swarm_mcp.store.leases import Leases
+    from swarm_mcp.store.lock_endings import LockEndings
+    from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.lock_queue import LockQueue
+    from swarm_mcp.store.locks import Locks
+    from swarm_mcp.store.messages import Messages, Notices
+    from swarm_mcp.store.panes import Panes
+    from swarm_mcp.store.planner import Planner
+    from swarm_mcp.store.runs import Runs
+    from swarm_mcp.store.sessions import Sessions
+    from swarm_mcp.store.spawn_locks import SpawnLocks
+    from swarm_mcp.store.tasks import Tasks
+    from swarm_mcp.store.tracker import Tracker
+    from swarm_mcp.store.transfers import Transfers
+    from swarm_mcp.store.ui_commands import UiCommands
+    from swarm_mcp.store.values import KeyValues
+
+
+class Store:
+    """The store of ``api.Store`` in one SQLite file.
+
+    A part is made, and its module loaded, when it is first asked for: a command that a hook starts needs few of them.
+    Each is given the parts that it asks, in its constructor; none of those asks it in turn. What happens in one part
+    and concerns another goes through ``signals.Signals``, which is handed on in `_Hearing` below.
+    """
+
+    def __init__(self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS):
+        self.database = Database(path, read_only, busy_seconds)
+        self._signals = _Hearing(self)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- the whole
+
+    @property
+    def path(self) -> str:
+        """Where the store is, for people to read and for another process to open."""
+        return self.database.path
+
+    @property
+    def here(self) -> str:
+        """What this machine, since its last start, is called in rows."""
+        return self.database.here
+
+    def now(self) -> int:
+        """Return the time in Unix seconds."""
+        return self.database.now()
+
+    def refresh(self) -> None:
+        """Open the store anew where it was removed or replaced since."""
+        self.database.refresh()
+
+    def close(self) -> None:
+        """Let go of it. Safe to call twice."""
+        self.database.close()
+
+    def exists(self) -> bool:
+        """Tell whether there is a store yet; one that only reads answers as an empty one until then."""
+        return os.path.isfile(self.path)
+
+    def check_reading(self) -> None:
+        """Raise StoreUnavailable where it cannot be read."""
+        self.database.row("SELECT 1")
+
+    def check_writing(self) -> None:
+        """Raise StoreUnavailable where nobody can write: takes the right to, gives it back, and writes nothing."""
+        with self.database.writing():
+            pass
+
+    def journal(self) -> str:
+        """Return how commits are kept safe: ``wal``, or another journal mode of the file."""
+        return str((self.database.row("PRAGMA journal_mode") or {}).get("journal_mode", "")).lower()
+
+    def as_hooks_read_it(self) -> StoreReader:
+        """Return the hooks' own questions to this store."""
+        from swarm_hook_core.lookup.sqlite import StoreReader
+
+        return StoreReader(self.path, self.database.driver)
+
+    def changes(self) -> Changes:
+        """Return what tells when any process has changed the store."""
+        from swarm_mcp.store.changes import Changes
+
+        return Changes(self.path)
+
+    # ---------------------------------------------------- parts that callers ask
+
+    @cached_property
+    def instances(self) -> Sessions:
+        """Sessions: register, renew, find, remove."""
+        from swarm_mcp.store.sessions import Sessions
+
+        return Sessions(self.database, self._finder, self._signals, lambda: self.runs)
+
+    @cached_property
+    def locks(self) -> Locks:
+        """Locks: take, give up, list."""
+        from swarm_mcp.store.locks import Locks
+
+        return Locks(
+            self.database,
+            self._finder,
+            self._endings,
+            self.instances,
+            self.panes,
+            lambda: self.queue,
+            lambda: self.denials,
+            lambda: self.leases,
+        )
+
+    @cached_property
+    def queue(self) -> LockQueue:
+        """Who waits for which locks."""
+        from swarm_mcp.store.lock_queue import LockQueue
+
+        return LockQueue(self.database, self._finder, self.instances, self._signals)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """Locks that lapse: renewing them, warning, what lapsed under its holder."""
+        from swarm_mcp.store.leases import Leases
+
+        return Leases(self.database, self._finder, self._endings, self.instances, self.messages, self.notices)
+
+    @cached_property
+    def transfers(self) -> Transfers:
+        """A lock's way to another holder: handed over, asked for, stolen."""
+        from swarm_mcp.store.transfers import Transfers
+
+        return Transfers(
+            self.database,
+            self._finder,
+            self._endings,
+            self.locks,
+            self.leases,
+            self.queue,
+            self.instances,
+            self.messages,
+            self.notices,
+            self.denials,
+        )
+
+    @cached_property
+    def denials(self) -> Denials:
+        """Who was kept from a file, to be told when it is free."""
+        from swarm_mcp.store.denials import Denials
+
+        return Denials(self.database, self._finder, self.instances, self.messages, self.queue)
+
+    @cached_property
+    def breaches(self) -> Breaches:
+        """Locked files that changed under their holders."""
+        from swarm_mcp.store.breaches import Breaches
+
+        return Breaches(self.database, self._finder, self.instances, self.messages)
+
+    @cached_property
+    def messages(self) -> Messages:
+        """Mail between sessions."""
+        from swarm_mcp.store.messages import Messages
+
+        return Messages(self.database, self.instances)
+
+    @cached_property
+    def notices(self) -> Notices:
+        """What a session's next hook tells its model."""
+        from swarm_mcp.store.messages import Notices
+
+        return Notices(self.database, self.messages, self._finder)
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """Work that sessions hand to each other."""
+        from swarm_mcp.store.task_life import TaskParts
+        from swarm_mcp.store.tasks import Tasks
+
+        return Tasks(TaskParts(self.database, self.instances, self.messages, self._endings, self._signals))
+
+    @cached_property
+    def runs(self) -> Runs:
+        """Children that agent command lines were started as."""
+        from swarm_mcp.store.runs import Runs
+
+        return Runs(self.database)
+
+    @cached_property
+    def spawn_locks(self) -> SpawnLocks:
+        """Who is starting a worker for which task."""
+        from swarm_mcp.store.spawn_locks import SpawnLocks
+
+        return SpawnLocks(self.database, self._finder, self.instances)
+
+    @cached_property
+    def kv(self) -> KeyValues:
+        """Shared values."""
+        from swarm_mcp.store.values import KeyValues
+
+        return KeyValues(self.database)
+
+    @cached_property
+    def panes(self) -> Panes:
+        """Where sessions can be seen."""
+        from swarm_mcp.store.panes import Panes
+
+        return Panes(self.database, self.instances, self.kv)
+
+    @cached_property
+    def planner(self) -> Planner:
+        """Which planner owns a scope's plan."""
+        from swarm_mcp.store.planner import Planner
+
+        return Planner(self.database, self.instances, self.kv)
+
+    @cached_property
+    def tracker(self) -> Tracker:
+        """The work tracker of an identity, and a task's entry in it."""
+        from swarm_mcp.store.tracker import Tracker
+
+        return Tracker(self.database, self.kv)
+
+    @cached_property
+    def activity(self) -> Activity:
+        """What has happened since when."""
+        from swarm_mcp.store.activity import Activity
+
+        return Activity(self.database, self._finder, self._endings, self.leases, self.instances, self.denials)
+
+    @cached_property
+    def ui_commands(self) -> UiCommands:
+        """Orders to an external user interface."""
+        from swarm_mcp.store.ui_commands import UiCommands
+
+        return UiCommands(self.database)
+
+    @cached_property
+    def cleanup(self) -> Cleanup:
+        """What falls due with time."""
+        from swarm_mcp.store.cleanup import Cleanup
+
+        return Cleanup(self.database, self.leases, self._cleanup_parts)
+
+    # ------------------------------------------- parts that only other parts ask
+
+    @cached_property
+    def _finder(self) -> LockFinder:
+        from swarm_mcp.store.lock_finder import LockFinder
+
+        return LockFinder(self.database)
+
+    @cached_property
+    def _endings(self) -> LockEndings:
+        from swarm_mcp.store.lock_endings import LockEndings
+
+        return LockEndings(self.database, self._finder, self.instances, self._signals)
+
+    @cached_property
+    def _departures(self) -> Departures:
+        from swarm_mcp.store.departures import Departures
+
+        return Departures(
+            self.database,
+            self._finder,
+            self._endings,
+            self.denials,
+            self.leases,
+            self.messages,
+            self.notices,
+            self.kv,
+            lambda: self.tasks,
+            lambda: self.planner,
+        )
+
+    def _cleanup_parts(self) -> CleanupParts:
+        from swarm_mcp.store.cleanup import CleanupParts
+
+        return CleanupParts(
+            self.database,
+            self._signals,
+            self.instances,
+            self._finder,
+            self._endings,
+            self.leases,
+            self.denials,
+            self.notices,
+            self.breaches,
+            self.tasks,
+            self.runs,
+            self.kv,
+        )
+
+
+class _Hearing(Signals):
+    """Who hears of what."""
+
+    def __init__(self, store: Store):
+        self._store = store
+
+    def session_alive(self, instance_id: str) -> None:
+        self._store.leases.renew(instance_id)
+
+    def session_settled(self, session: Session, before: Session | None) -> None:
+        self._store.planner.settle(session, before)
+
+    def session_moved(self, session: Session) -> None:
+        self._store._departures.leave_scope(session)
+
+    def session_gone(self, session: Session, reason: str) -> None:
+        self._store._departures.remove(session, reason)
+
+    def session_removed(self, session: Session, by: Session) -> None:
+        self._store._departures.announce(session, by)
+
+    def pane_seen(self, session: Session, pane: dict[str, str]) -> None:
+        self._store.panes.publish(session, pane)
+
+    def locks_freed(self, locks: list[Lock], reason: str) -> None:
+        self._store.denials.tell(locks, reason)
+        if reason not in ("deregistered", "reclaimed"):  # else they are on their way out as it is
+            self._store.instances.dismiss({lock.instance_id for lock in locks})
+
+    def locks_lapsed(self, locks: list[Lock]) -> None:
+        self._store.leases.note_lapse(locks)
+
+    def place_left(self) -> None:
+        self._store.denials.settle()
+
+    def registered(self) -> None:
+        self._store.cleanup.some()
+
+
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup.sqlite import StoreReader
+
+    _checked: type[api.Store] = Store

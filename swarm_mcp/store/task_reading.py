@@ -1,0 +1,200 @@
+"""Tasks as they are read: whole rows, lists parsed, and only those that the reader may see.
+
+A scope may hold 100 000 tasks: who wants all of them lists them; `glance` is an answer that stays small.
+"""
+
+from __future__ import annotations
+
+from swarm_hook_core.json_text import loads
+from swarm_mcp.domain import task as states
+from swarm_mcp.domain.task import COLUMNS, Task
+from swarm_mcp.visibility import may_meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.database import Database
+
+SHOWN = 50  # of each status that is not an end
+ENDED_SHOWN = 20
+CHANGED_SHOWN = 200
+MANY = 1000  # of one status; fewer are sorted faster than found among the others by time
+
+SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
+ORDER = "priority DESC, created_at, id"
+# A list column as a table; what another program left there and is no JSON counts as empty.
+ITEMS = "json_each(CASE WHEN json_valid({0}) THEN {0} ELSE '[]' END)"
+# What can be looked up and changed: another program may have left bytes where a name belongs.
+SOUND = "typeof(tasks.id) = 'text' AND typeof(tasks.assignee) <> 'blob'"
+# The texts of one variable, `as_json` of a list of any length.
+AMONG = "(SELECT value FROM json_each(?))"
+
+
+def find(db: Database, condition: str, values: tuple | list) -> list[Task]:
+    """Tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
+    return [parsed(row) for row in db.rows(f"{SELECT} WHERE {condition}", values) if row["id"] is not None]
+
+
+def get(db: Database, scope: str, task_id: str) -> Task | None:
+    """One task of a scope, whoever may see it."""
+    found = find(db, "id = ? AND scope = ?", (task_id, scope))
+    return found[0] if found else None
+
+
+def seen(db: Database, viewer: dict, task_id: str) -> Task | None:
+    """One task of the viewer's scope; None also where another identity hides it.
+
+    What it asked for or works on a session can name from wherever it has moved to.
+    """
+    found = find(db, "id = ?", (task_id,))
+    task = found[0] if found else None
+    if task is None or viewer["id"] in (task["requester"], task["assignee"]):
+        return task
+    return task if task["scope"] == viewer["scope"] and Sight(db, viewer).sees(task) else None
+
+
+def listed(
+    db: Database, viewer: dict, status: str = "", assignee: str = "", requester: str = "", order: str = ORDER
+) -> list[Task]:
+    """The tasks of the viewer's scope that it may see, most urgent first; empty filters do not filter."""
+    condition, values = "scope = ?", [viewer["scope"]]
+    for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
+        if wanted:
+            condition += f" AND {column} = ?"
+            values.append(wanted)
+    sight = Sight(db, viewer)
+    return [task for task in find(db, f"{condition} ORDER BY {order}", values) if sight.sees(task)]
+
+
+def current(db: Database, viewer: dict, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
+    """Tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
+
+    Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each.
+    """
+    grouped: dict = {status: [] for status in states.STATUSES}
+    for task in listed(db, viewer):
+        if task["status"] in grouped:
+            grouped[task["status"]].append(task)
+    counts = {status: len(grouped[status]) for status in states.TERMINAL}
+    for status in states.TERMINAL:
+        if not include_terminal and terminal_limit <= 0:
+            del grouped[status]
+        elif not include_terminal:
+            newest = sorted(grouped[status], key=lambda task: task["changed_at"], reverse=True)[:terminal_limit]
+            ids = {task["id"] for task in newest}
+            grouped[status] = [task for task in grouped[status] if task["id"] in ids]
+    return {**grouped, "terminal_counts": counts}
+
+
+def parsed(row: dict) -> Task:
+    """A row with its list columns as lists, None where there is none or it cannot be read."""
+    return Task({**row, "files": texts_in(row["files"]), "depends_on": texts_in(row["depends_on"])})
+
+
+def texts_in(text: object) -> list[str] | None:
+    """The list of texts behind a JSON column."""
+    try:
+        value = loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        value = None
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
+
+
+class Sight:
+    """What one session (a row of ``instances``; at least ``id`` and ``label``) may see of tasks.
+
+    A task shows the identity of its requester while that is registered, else of its assignee. Where
+    both have gone nobody is left to hide it from anyone.
+    """
+
+    def __init__(self, db: Database, viewer: dict):
+        rows = db.rows("SELECT id, label FROM instances")
+        self._viewer = viewer["id"]
+        self._registered = {row["id"] for row in rows}
+        self.strangers = {
+            row["id"] for row in rows if row["id"] != viewer["id"] and not may_meet(viewer["label"], row["label"])
+        }
+
+    def sees(self, task: dict) -> bool:
+        """Whether the session may know of `task`."""
+        if not self.strangers or self._viewer in (task["requester"], task["assignee"]):
+            return True
+        owner = task["requester"] if task["requester"] in self._registered else task["assignee"]
+        return owner not in self.strangers
+
+
+def counts(db: Database, viewer: dict, sight: Sight) -> dict[str, int]:
+    """Number of tasks of each status, those left out that another identity hides."""
+    whose = "requester, assignee" if sight.strangers else "'' AS requester, '' AS assignee"
+    groups = "status, requester, assignee" if sight.strangers else "status"
+    groups_of = db.rows(
+        f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer["scope"],)
+    )
+    found = dict.fromkeys(states.STATUSES, 0)
+    for row in groups_of:
+        if row["status"] in found and sight.sees(row):
+            found[row["status"]] += row["n"]
+    return found
+
+
+def glance(db: Database, viewer: dict, changed_after: int | None = None) -> dict:
+    """Tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
+
+    Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
+    (``changed_at``, milliseconds). What is left out is counted in ``not_shown``: {status: number}.
+    """
+    sight = Sight(db, viewer)
+    known = counts(db, viewer, sight)
+    grouped: dict[str, list[Task]] = {status: [] for status in states.STATUSES}
+    for task in _changed(db, viewer, changed_after):
+        if task["status"] in grouped and sight.sees(task):
+            grouped[task["status"]].append(task)
+    for status, tasks in grouped.items():
+        there = {task["id"] for task in tasks}
+        for task in _first(db, viewer, status, known[status]) if known[status] > len(tasks) else ():
+            if task["id"] not in there and sight.sees(task):
+                tasks.append(task)
+        if status in states.TERMINAL:
+            tasks.sort(key=lambda task: task["changed_at"], reverse=True)
+        else:
+            tasks.sort(key=lambda task: (-task["priority"], task["created_at"], task["id"]))
+    left = {status: known[status] - len(tasks) for status, tasks in grouped.items() if known[status] > len(tasks)}
+    ended = {status: known[status] for status in states.TERMINAL}
+    return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
+
+
+def _changed(db: Database, viewer: dict, after: int | None) -> list[Task]:
+    if after is None:
+        return []
+    # The same millisecond again: what it held then may have been seen without what came last in it.
+    condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
+    return find(db, condition, (viewer["scope"], after))
+
+
+def _first(db: Database, viewer: dict, status: str, count: int) -> list[Task]:
+    # As a literal, so that the index on open tasks alone serves too. It is one of our own words.
+    condition = f"scope = ? AND status = '{status}'"
+    if status not in states.TERMINAL:
+        return find(db, f"{condition} ORDER BY {ORDER} LIMIT {SHOWN}", (viewer["scope"],))
+    if count > MANY:
+        condition = f"scope = ? AND +status = '{status}'"  # through the index on changed_at
+    return find(db, f"{condition} ORDER BY changed_at DESC LIMIT {ENDED_SHOWN}", (viewer["scope"],))
+
+
+def unfinished_of(db: Database, session: Session) -> list[Task]:
+    """Return the tasks of its scope that this session has and that have not ended, most urgent first."""
+    ended = ", ".join(f"'{status}'" for status in states.TERMINAL)
+    condition = f"scope = ? AND assignee = ? AND status NOT IN ({ended}) ORDER BY {ORDER}"
+    return find(db, condition, (session["scope"], session["id"]))
+
+
+def at_work_beside(db: Database, session: Session, limit: int) -> list[Task]:
+    """Return tasks that other sessions of its scope have begun or are about to, as far as this one may see them."""
+    tasks = find(
+        db,
+        "scope = ? AND status IN ('claimed', 'in_progress') AND assignee IS NOT NULL AND assignee <> ?"
+        f" ORDER BY {ORDER} LIMIT 200",
+        (session["scope"], session["id"]),
+    )
+    sight = Sight(db, session)
+    return [task for task in tasks if sight.sees(task)][:limit]
