@@ -457,7 +457,7 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
     asyncio.run(cancel_it())
     assert ground.sql("SELECT * FROM swarm_deliveries") == []
     with ground.store() as store:
-        assert len(Messages(store).take(me)) == 1
+        assert len(Messages(store.database, store.instances).take(me)) == 1
 
 
 def test_a_server_that_is_killed_while_it_waits_loses_no_mail(ground: Ground):

@@ -13,7 +13,7 @@ from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store import Store, driver, transaction
+from swarm_mcp.store import Store, database, driver, transaction
 
 fcntl = pytest.importorskip("fcntl", reason="there is no line of waiting processes without POSIX locks")
 

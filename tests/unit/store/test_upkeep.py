@@ -311,7 +311,7 @@ def test_a_busy_store_is_not_waited_for(ground: Ground):
             begun = time.monotonic()
             assert not store.cleanup.some()
             assert time.monotonic() - begun < time_limit(2)
-        assert store.database.busy_seconds == other.busy_seconds
+        assert store.database.busy_seconds == other.database.busy_seconds
         assert store.cleanup.some()
 
 
