@@ -1,10 +1,16 @@
 """All that differs between runtimes, as data."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 
 class Frozen:
     """A record whose fields cannot be changed once they are set."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __init__(self, **fields: object):
         for name in self.__slots__:
@@ -49,6 +55,13 @@ class Dialect(Frozen):
     """
 
     __slots__ = ("fields", "tools", "events", "input_is_text", "denial", "words", "denial_status")
+    fields: dict[str, str]
+    tools: dict[str, str]
+    events: dict[str, str]
+    input_is_text: bool
+    denial: Callable[[str, str], dict]
+    words: Callable[[str, str, str], dict]
+    denial_status: int
 
     def __init__(
         self, fields=(), tools=(), events=(), input_is_text=False, denial=plain_denial, words=plain_words,
@@ -105,6 +118,13 @@ class RuntimeConfig(Frozen):
     __slots__ = (
         "runtime_name", "env_prefix", "scratch_dir_name", "write_tools", "extract_paths", "client_marks", "dialect",
     )  # fmt: skip
+    runtime_name: str
+    env_prefix: str
+    scratch_dir_name: str
+    write_tools: frozenset[str]
+    extract_paths: Callable[[object], Iterable[str]]
+    client_marks: tuple[str, ...]
+    dialect: Dialect
 
     def __init__(
         self, runtime_name, env_prefix, scratch_dir_name, write_tools, extract_paths, client_marks=(), dialect=PLAIN

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import NAMES, bundle, runtime
+from swarm_mcp.runtimes.base import ROOT_VARIABLES
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -49,8 +50,10 @@ class Session:
         self._client = subprocess.Popen(
             [sys.executable, "-c", CLIENT],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder,
-            env={**environment, "CLAUDE_PLUGIN_ROOT": str(plugin)},
+            env={**environment, **dict.fromkeys(ROOT_VARIABLES, str(plugin))},
         )  # fmt: skip
+        assert self._client.stdin and self._client.stdout
+        self._orders, self._answers = self._client.stdin, self._client.stdout
 
     def start(self) -> str:
         """Tell the hooks that the session begins; what the model is told."""
@@ -64,9 +67,9 @@ class Session:
     def _hook(self, payload: dict) -> dict:
         """Run the hook of the payload's event; what it said to the client, an empty dict for nothing."""
         order = {"command": self._commands[payload["hook_event_name"]], "payload": payload}
-        self._client.stdin.write(json.dumps(order) + "\n")
-        self._client.stdin.flush()
-        answer = json.loads(self._client.stdout.readline())
+        self._orders.write(json.dumps(order) + "\n")
+        self._orders.flush()
+        answer = json.loads(self._answers.readline())
         return json.loads(answer["out"])["hookSpecificOutput"] if answer["out"].strip() else {}
 
     def write(self, name: str, text: str) -> str:
@@ -88,7 +91,7 @@ class Session:
         """End the client as a crash would, with no hook left to run."""
         self._client.kill()
         self._client.wait()
-        for pipe in (self._client.stdin, self._client.stdout):
+        for pipe in (self._orders, self._answers):
             pipe.close()
 
 

@@ -16,6 +16,8 @@ PLUGIN = "swarm"
 MARKETPLACE = "swarm"
 PLUGIN_ID = f"{PLUGIN}@{MARKETPLACE}"
 COMMAND_SECONDS = 90
+# What reading a JSON file of another shape than was written raises.
+_NOT_AS_WRITTEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 ROOT_VARIABLES = ("CLAUDE_PLUGIN_ROOT", "SWARM_PLUGIN_ROOT")  # by which commands find the plugin
 
 
@@ -80,13 +82,14 @@ class Runtime(ABC):
     """One agent client, as it is on this machine.
 
     `name` is also that of its folder under ``integrations/`` and the word in labels; `title` is for people,
-    `executable` its command, `harness` the one that starts sessions of it.
+    `executable` its command, `harness` the one that starts sessions of it, `shell_tool` its tool for commands.
     """
 
     name: str
     title: str
     executable: str
     harness: str
+    shell_tool = "Bash"
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # whether it tells hooks of the agents that a session starts
     check_tool: CheckTool | None = None  # how its check may ask a tool of the session's server; None where it cannot
@@ -129,45 +132,56 @@ class Runtime(ABC):
         """The terminal that shows a session of the client's background server; None where it cannot be told."""
         return None
 
-    def hook_commands(self) -> list[HookCommand]:
-        """The hooks of the installed plugin, as the client would run them. Raises ClientFailed."""
-        root = self.plugin_root()
-        return [] if root is None else wired_commands(root, self)
-
     @abstractmethod
     def plugin_root(self) -> Path | None:
         """The folder of the installed plugin that sessions run from; None where it is not installed."""
 
+    def hook_commands(self) -> list[HookCommand]:
+        """The hooks of the installed plugin that are commands, as the client would run them. Raises ClientFailed."""
+        root = self.plugin_root()
+        environment = {variable: str(root) for variable in ROOT_VARIABLES}
+        found = self._wired(root, "command") if root else []
+        return [HookCommand(event, str(hook.get("command")), environment) for event, hook in found]
+
     def hook_tools(self) -> list[HookTool]:
-        """The hooks of the installed plugin that are tools of its server."""
-        root = self.plugin_root() if self.check_tool else None
-        if root is None:
+        """The hooks of the installed plugin that are tools of its server. Raises ClientFailed."""
+        root = self.plugin_root()
+        found = self._wired(root, "mcp_tool") if root and self.check_tool else []
+        if root is None or not found:
             return []
-        folder = root / self.folder
         try:
-            wired = json.loads((folder / "hooks.json").read_text(encoding="utf-8"))["hooks"]
-            (server,) = json.loads((folder / "mcp.json").read_text(encoding="utf-8"))["mcpServers"].values()
+            tree = json.loads((root / self.folder / "mcp.json").read_text(encoding="utf-8"))
+            (server,) = tree["mcpServers"].values()
             argv = [server["command"], *(_in_plugin(word, root) for word in server["args"])]
-            return [
-                HookTool(event, argv, hook["tool"], dict(hook["input"]))
-                for event, groups in wired.items()
-                for group in groups
-                for hook in group["hooks"]
-                if hook.get("type") == "mcp_tool"
-            ]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ClientFailed(f"the hooks in {folder} cannot be understood ({describe(error)})") from error
+            return [HookTool(event, argv, hook["tool"], dict(hook["input"])) for event, hook in found]
+        except _NOT_AS_WRITTEN as error:
+            raise ClientFailed(f"{root / self.folder} cannot be understood ({describe(error)})") from error
 
     @abstractmethod
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict:
         """What the client would send its PreToolUse hook for a write to `file`."""
 
     def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
-        """The same for a shell command; those clients that have another name for that tool say so."""
+        """The same for a shell command."""
         payload = self.write_payload(session_id, cwd, cwd)
-        return {**payload, "tool_name": "Bash", "tool_input": {"command": command}}
+        return {**payload, "tool_name": self.shell_tool, "tool_input": {"command": command}}
 
     # ---------------------------------------------------------------- innards
+
+    def _wired(self, root: Path, kind: str) -> list[tuple[str, dict]]:
+        """``(event, hook)`` of each hook of this kind in the hooks file of the plugin at `root`. Raises ClientFailed."""
+        path = root / self.folder / "hooks.json"
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            hooks = [
+                (event, dict(hook))
+                for event, groups in tree["hooks"].items()
+                for group in groups
+                for hook in group["hooks"]
+            ]
+            return [(event, hook) for event, hook in hooks if hook["type"] == kind]
+        except _NOT_AS_WRITTEN as error:
+            raise ClientFailed(f"{path} cannot be understood ({describe(error)})") from error
 
     def _marketplace(self) -> str:
         """Where the client has the marketplace of our name from; empty where it has none, or knows no such thing."""
@@ -210,22 +224,6 @@ class Runtime(ABC):
                 text = str(parsed["message"])
             raise ClientFailed(f"`{' '.join([self.executable, *words])}` failed: {text}")
         return done.returncode, parsed, text
-
-
-def wired_commands(root: Path, runtime: Runtime) -> list[HookCommand]:
-    """The commands in the hooks file of the plugin at `root`. Raises ClientFailed."""
-    path = root / runtime.folder / "hooks.json"
-    try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-        return [
-            HookCommand(event, str(hook["command"]), {variable: str(root) for variable in ROOT_VARIABLES})
-            for event, groups in tree["hooks"].items()
-            for group in groups
-            for hook in group["hooks"]
-            if hook["type"] == "command"
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ClientFailed(f"{path} cannot be understood ({describe(error)})") from error
 
 
 def _in_plugin(word: str, root: Path) -> str:

@@ -24,6 +24,7 @@ class Hs(Runtime):
 
     name = executable = harness = "hs"
     title = "the bash harness"
+    shell_tool = "bash"
 
     def program(self) -> str:
         """The command, where it is this harness: others are called hs and harness as well."""
@@ -94,9 +95,6 @@ class Hs(Runtime):
             "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write_file",
             "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
         }  # fmt: skip
-
-    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
-        return {**super().shell_payload(session_id, cwd, command), "tool_name": "bash"}
 
     # ---------------------------------------------------------------- innards
 

@@ -21,6 +21,7 @@ class Pi(Runtime):
     """The ``pi`` command."""
 
     name = title = executable = harness = "pi"
+    shell_tool = "bash"
     earlier_check = "integrations/pi/hooks/pre_tool_use.py"
 
     def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:
@@ -75,9 +76,6 @@ class Pi(Runtime):
             "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
         }  # fmt: skip
 
-    def shell_payload(self, session_id: str, cwd: str, command: str) -> dict:
-        return {**super().shell_payload(session_id, cwd, command), "tool_name": "bash"}
-
     # ---------------------------------------------------------------- innards
 
     def _remove(self, source: str, root: Path) -> str:
@@ -103,7 +101,9 @@ class Pi(Runtime):
         found = []
         for entry in self._packages():
             source = entry.get("source") if isinstance(entry, dict) else entry
-            root = self._folder_of(source) if isinstance(source, str) else None
+            if not isinstance(source, str):
+                continue
+            root = self._folder_of(source)
             if root is not None and (_named(root).get("name") == PACKAGE or root == marketplace_folder().resolve()):
                 # A clone is a package by its folder of pi's; what hooks need is beside that.
                 found.append((source, root.parents[1] if str(root).endswith(f"/{FOLDER}") else root))

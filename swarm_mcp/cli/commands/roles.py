@@ -12,6 +12,7 @@ from swarm_mcp.actor import actor
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.runtimes import NAMES, hook_config
 from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store
 
@@ -26,7 +27,6 @@ ROLES = {
     "researcher": "Finds out facts for others, in the code and outside; edits nothing.",
     "generalist": "Takes whatever is open. What a session without a role counts as.",
 }
-VARIABLES = ("SWARM_CC_AGENT_ROLE", "SWARM_CODEX_AGENT_ROLE", "SWARM_AGENT_ROLE", "SWARM_ROLE")
 
 USAGES = (Usage(*ACTING),)
 
@@ -45,7 +45,7 @@ def run(args: Arguments) -> int:
         "label": label or None,
         "routing_role": token(label, "role") or None,
         "mode": token(label, "mode") or ("worker" if row else None),
-        "env": {name: os.environ.get(name) for name in VARIABLES},
+        "env": {name: os.environ.get(name) for name in _variables()},
         "swarm_role_file": _role_file(scope),
         "cwd": here(),
         "scope": scope,
@@ -62,6 +62,12 @@ def run(args: Arguments) -> int:
             say(f"  {'':<12} {'; '.join(ways(name))}")
     say(f"here: role {current['routing_role'] or 'none'}, mode {current['mode'] or 'not registered'}, scope {scope}")
     return 0
+
+
+def _variables() -> list[str]:
+    """The variables that can give a session its role: each runtime's own, and those of all."""
+    prefixes = [hook_config(name).env_prefix for name in NAMES]
+    return [*(f"SWARM_{prefix}_AGENT_ROLE" for prefix in prefixes), "SWARM_AGENT_ROLE", "SWARM_ROLE"]
 
 
 def _mode_ways(name: str) -> list[str]:

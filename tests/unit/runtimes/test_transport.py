@@ -102,32 +102,6 @@ def let_time_pass() -> None:
         store.database.change("UPDATE context SET created_at = created_at - 630")
 
 
-@pytest.mark.parametrize("spelled", ["f", "./sub/../f", "alias/f", "F", " f", "sub//../f"])
-def test_every_spelling_gets_the_hook_s_own_answer(runtime: str, spelled: str, repo: Path) -> None:
-    (repo / "sub").mkdir()
-    (repo / "alias").symlink_to(".")
-    me = new_session()
-    start(runtime, me, repo)
-    peer_locks(repo, repo / "f")
-    let_time_pass()
-    payload = write_payload(runtime, me, repo, str(repo / spelled) if runtime == "claude-code" else spelled)
-    ran = run(runtime, "pre_tool_use", payload)
-    assert Check(asked(runtime, payload)).text == ran.out.strip()
-
-
-def test_shell_calls_and_several_files(runtime: str, repo: Path) -> None:
-    me = new_session()
-    start(runtime, me, repo)
-    peer_locks(repo, repo / "b")
-    let_time_pass()
-    shell = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** Add File: b\n+x\n*** End Patch\nEOF\n"
-    for command, denied in ((shell, True), ("ls", False), (shell.replace("b\n", "c\n"), False)):
-        payload = {**captured(runtime, "PreToolUse.Bash", repo), "session_id": me, "cwd": str(repo)}
-        payload["tool_input"] = {"command": command}
-        answer = Check(asked(runtime, payload)).text
-        assert answer == run(runtime, "pre_tool_use", payload).out.strip() and bool(answer) is denied
-
-
 def test_what_the_session_holds_itself_passes_also_where_nobody_registered_it(runtime: str, repo: Path) -> None:
     peer_locks(repo, repo / "f")
     me = new_session()
@@ -146,7 +120,10 @@ def unseen(runtime: str, me: str, repo: Path, tool: str, tool_input: Any) -> dic
     return {**payload, "tool_name": tool, "tool_input": tool_input}
 
 
+PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** Add File: f\n+x\n*** End Patch\nEOF\n"
 UNSEEN: list[tuple[str, Any, str]] = [
+    ("Bash", {"command": PATCH}, "deny"),
+    ("Bash", {"command": PATCH.replace("f\n", "g\n")}, ""),
     ("Bash", {"command": "sed -i s/x/y/ f"}, "deny"),
     ("Bash", {"command": "cat f | grep x > g"}, ""),
     ("Bash", {"command": "find . -name 'f*' -delete"}, "deny"),
@@ -217,12 +194,6 @@ def test_a_refusal_by_another_process_is_its_own_to_note(
     check = Check(asked(runtime, unseen(runtime, new_session(), repo, "Bash", {"command": "x"})))
     check.follow_up()
     assert '"no"' in check.text and mistakes() == []
-
-
-def test_the_server_may_be_told_what_hooks_are_told() -> None:
-    """Codex hands its servers only the variables that they ask for."""
-    given = json.loads((ROOT / "integrations/codex/mcp.json").read_text())["mcpServers"]["swarm"]["env_vars"]
-    assert {"SWARM_STRICT", "SWARM_CODEX_STRICT", "SWARM_CONFIG_DIR", "SWARM_STATE_DIR"} <= set(given)
 
 
 # -- afterwards --------------------------------------------------------------------------------------
