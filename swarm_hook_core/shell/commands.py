@@ -57,7 +57,8 @@ def condition(walk, node, scope):
     """``[[ ]]``."""
     from swarm_hook_core.shell.conditions import answer
 
-    words, patterns = [], {}
+    words: list[str] = []
+    patterns: dict[int, str] = {}
     for raw in words_in(node.raw, walk.known):
         walk.spend()
         if words and words[-1] in ("=", "==", "!="):

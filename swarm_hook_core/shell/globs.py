@@ -105,7 +105,10 @@ def _letters(pattern: str, at: int):
         return None
     negated = pattern[at : at + 1] in ("!", "^")
     at += negated
-    members, ranges, classes, first = set(), [], [], at
+    members: set = set()
+    ranges: list = []
+    classes: list = []
+    first = at
     while at < len(pattern):
         letter = pattern[at]
         if letter == "]" and at > first:

@@ -27,7 +27,7 @@ from swarm_hook_core.shell.syntax import (
 LONGEST = 256 * 1024  # characters of a script
 MOST_OPEN = 60  # compound commands within each other
 
-_NOTHING = frozenset()
+_NOTHING: frozenset = frozenset()
 _END_OF_BRANCH = frozenset(["elif", "else", "fi"])
 _END_OF_ITEM = frozenset([";;", "esac"])
 
@@ -57,7 +57,8 @@ class Parser(Lexer):
 
     def statements(self, stops) -> list:
         """The statements before one of `stops` (keywords, ``)``, ``;;``), at which it stays, or the end."""
-        text, end, found = self.text, len(self.text), []
+        text, end = self.text, len(self.text)
+        found: list = []
         while True:
             self.lines()
             if self.at >= end:
@@ -97,7 +98,8 @@ class Parser(Lexer):
         return node
 
     def chain(self):
-        node, rest = self.pipeline(), []
+        node = self.pipeline()
+        rest: list = []
         while True:
             self.blanks()
             operator = self.text[self.at : self.at + 2]
@@ -255,7 +257,8 @@ class Parser(Lexer):
     def cases(self):
         self.at += len("case")
         self.blanks()
-        word, items = self.word(), []
+        word = self.word()
+        items: list = []
         self.lines()
         if self.is_word("in"):
             self.at += 2
@@ -318,7 +321,8 @@ _COMPOUNDS = {
 
 def words_in(text: str, known: dict) -> list[str]:
     """The raw words of a condition or an array; its operators are words too."""
-    parser, found = Parser(text, known), []
+    parser = Parser(text, known)
+    found: list[str] = []
     while True:
         parser.lines()
         at = parser.at

@@ -31,7 +31,7 @@ class Quoted:
         self.broken = False
         # Shared with the readers of substitutions: character -> (searched from, found at); place of ``$(`` -> its end;
         # "steps" -> taken so far.
-        self.places = {"steps": 0} if places is None else places
+        self.places: dict = {"steps": 0} if places is None else places
 
     def next_of(self, characters: str, at: int) -> int:
         """Where the first of `characters` stands from `at` on, or the end of the text."""

@@ -177,7 +177,7 @@ def tar_names(path: str):
     import tarfile
 
     names: list = []
-    with open(path, "rb") as file, tarfile.open(fileobj=_InTime(file), mode="r|*") as archive:
+    with open(path, "rb") as file, tarfile.open(fileobj=_InTime(file), mode="r|*") as archive:  # type: ignore[call-overload]
         for member in archive:
             names.append(member.name)
             if len(names) > MOST:

@@ -1,5 +1,7 @@
 """The expression of ``find``: read once, and asked of one path at a time."""
 
+from __future__ import annotations
+
 import os
 import stat
 
@@ -48,7 +50,8 @@ class Expression:
         self.folder = folder
         self.follows = follows
         self.actions: list[Action] = []
-        self.deepest = self.shallowest = None
+        self.deepest: int | None = None
+        self.shallowest: int | None = None
         self.depth_first = False
         self.broken = len(words) > MOST_WORDS
         self.root = self._either(0) if words and not self.broken else ("is", "-true", "")
@@ -154,7 +157,7 @@ class Expression:
             self.broken = self.broken or self._take() != ")"
             return inner
         if word in RUNS:
-            words = []
+            words: list[str] = []
             while self.at < len(self.words) and words[-1:] != [";"] and words[-2:] != ["{}", "+"]:
                 words.append(self._take())
             return self._act(word, words)

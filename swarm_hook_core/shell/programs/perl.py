@@ -41,7 +41,8 @@ def _perl(call) -> None:
 
 def _arguments(words):
     """``(suffix of -i or None, codes, operands, whether nothing runs)``."""
-    suffix, codes, checks, at = None, [], False, 0
+    codes: list[str] = []
+    suffix, checks, at = None, False, 0
     while at < len(words):
         word = words[at]
         if word == "--":

@@ -3,6 +3,8 @@
 Words go in and come out as a `Call` has them, marks and all; predicates are those of ``model.Tree``.
 """
 
+from __future__ import annotations
+
 import os
 
 from swarm_hook_core.shell.model import absolute, is_known
@@ -65,10 +67,10 @@ def put(call, source: str, dest: str, inside=None, spared=False) -> list[str]:
     if call.found(dest) is not None:
         call.write(dest)
         return []
-    if not is_known(source) and is_known(dest) and inside is not False:
-        if inside or dest.endswith("/") or is_folder(call, dest):
-            call.tree(dest, _beside(call, source, dest))
-            return []
+    into = inside or (inside is None and (dest.endswith("/") or is_folder(call, dest)))
+    if into and not is_known(source) and is_known(dest):
+        call.tree(dest, _beside(call, source, dest))
+        return []
     named = [word for word in targets(call, source, dest, inside) if not (spared and exists(call, word))]
     for word in named:
         call.write(word)
@@ -112,21 +114,22 @@ def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=No
     named = targets(call, source, dest, inside)
     made = made_before(call)
     for word in named:
-        call.tree(word, counterpart(seen(call, source), seen(call, word), spared, allowed, made))
+        call.tree(word, Counterpart(seen(call, source), seen(call, word), spared, allowed, made))
     return named
 
 
 def made_before(call):
     """``made(path)``: whether the same command line has written the file at absolute `path` up to here, as `admits`."""
     effects = call.walk.effects
-    writes, trees, known = len(effects.writes), len(effects.trees), set()
+    writes, trees = len(effects.writes), len(effects.trees)
+    known: set = set()
 
     def made(path: str):
         if writes and not known:
             known.update(absolute(write.folder, write.path) for write in effects.writes[:writes])
         if path in known:
             return True
-        answer = False
+        answer: bool | None = False
         for tree in effects.trees[:trees]:
             if path == tree.root or path.startswith(tree.root.rstrip("/") + "/"):
                 # What that tree found on the disk, not what was made before it: else circles would cost too much.
@@ -139,28 +142,43 @@ def made_before(call):
     return made
 
 
-def counterpart(source, root, spared=False, allowed=None, made=None):
-    """The predicate: whether `source`, an absolute folder (None: not known), has what `path` is under `root`.
+class Counterpart:
+    """The predicate: whether `source`, an absolute folder (None: not known), has what a path is under `root`.
 
-    `made` tells what the command line itself put into `source` before, see `made_before`.
+    `spared`: what exists is left alone; `allowed` as in `lay_over`. `made` tells what the command line itself put into
+    `source` before, see `made_before`.
     """
 
-    def admits(path: str, made=made):
-        if source is None or root is None:
+    def __init__(self, source, root, spared=False, allowed=None, made=None):
+        self.source = source
+        self.root = root
+        self.spared = spared
+        self.allowed = allowed
+        self.made = made
+
+    def __call__(self, path: str):
+        return self.answer(path, self.made)
+
+    def on_disk(self, path: str):
+        """The same, going by the disk alone."""
+        return self.answer(path, None)
+
+    def arrives(self):
+        """The paths that the files below `source` get."""
+        return arrivals(self.source, self.root)
+
+    def answer(self, path: str, made):
+        if self.source is None or self.root is None:
             return None
-        rest = below(path, root)
-        if spared and os.path.lexists(path) and not os.path.isdir(path):
+        rest = below(path, self.root)
+        if self.spared and os.path.lexists(path) and not os.path.isdir(path):
             return False
-        beginning = os.path.join(source, rest) if rest else source
+        beginning = os.path.join(self.source, rest) if rest else self.source
         if not os.path.lexists(beginning):
             there = made(beginning) if made is not None else False
             if not there:
-                return there if os.path.isdir(source) else None
-        return True if allowed is None or not rest else allowed(rest)
-
-    admits.on_disk = lambda path: admits(path, None)
-    admits.arrives = lambda: arrivals(source, root)
-    return admits
+                return there if os.path.isdir(self.source) else None
+        return True if self.allowed is None or not rest else self.allowed(rest)
 
 
 def arrivals(source, root):
@@ -246,7 +264,8 @@ def is_pattern(word: str) -> bool:
 
 def alternatives(pattern: str, most: int = 64) -> list[str]:
     """`pattern` with its ``{a,b}`` spelled out."""
-    done, waiting = [], [pattern]
+    done: list[str] = []
+    waiting = [pattern]
     while waiting and len(done) + len(waiting) <= most:
         text = waiting.pop()
         close = text.find("}")

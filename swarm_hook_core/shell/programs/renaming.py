@@ -46,8 +46,11 @@ def in_perl(codes, options):
         last_part = options.has("-d", "--filename", "--nopath", "--nofullpath")
         folder, name = os.path.split(word) if last_part else ("", word)
         for step in steps:
-            name = step(name) if step is not None and name is not None and len(word) <= LONGEST_NAME else None
-        return None if name is None else os.path.join(folder, name)
+            changed = step(name) if step is not None and len(word) <= LONGEST_NAME else None
+            if changed is None:
+                return None
+            name = changed
+        return os.path.join(folder, name)
 
     return new_name
 

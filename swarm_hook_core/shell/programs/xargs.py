@@ -102,7 +102,8 @@ def _whole(call, found):
 
 def _as_xargs(text: str):
     """Words of `text` by the rules of xargs: blanks, quotes, backslashes; whether it stops at an open quote."""
-    names, word, at = [], None, 0
+    names: list[str] = []
+    word, at = None, 0
     while at < len(text):
         letter = text[at]
         if letter in " \t\n":

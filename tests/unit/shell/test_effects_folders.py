@@ -91,8 +91,3 @@ def test_git_in_the_old_folder_is_only_possible(old: Path) -> None:
 
 def test_what_mktemp_has_made_is_there(old: Path) -> None:
     assert not effects_of('cd "$(mktemp -d)"; echo > f', str(old), {}).trees
-
-
-def test_many_folders_that_may_fail_end_in_time(old: Path) -> None:
-    command = "mkdir x; " + "cd x; for i in 1 2 3; do touch a; cd y; done; " * 300
-    assert effects_of(command, str(old), {}).guesses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import subprocess
 import time
@@ -307,46 +306,6 @@ def test_patterns() -> None:
     started = time.monotonic()
     assert not match("a" * 400, "*a" * 60 + "b")
     assert time.monotonic() - started < time_limit(1)
-
-
-HOSTILE = [
-    *("(" * 5000, "$(" * 5000, '"$(' * 5000, "`" * 5000, "$((" * 3000, "((" * 1000, "{ " * 3000, "if " * 1000),
-    *("a|" * 1000 + "b", "a && " * 5000 + "b", "a;" * 20000, "a=1;" * 5000, "$x" * 20000, "<<a " * 2000),
-    "${x:-" * 3000,
-    *("{a,b}" * 30, "{a,{b," * 200, "{1..100000000}", "*" * 5000, "a" * 200000, '"' * 99999, "\\" * 99999),
-    "<(a " * 3000,
-    *("cat <<A\n" + "A x\n" * 30000, "cat <<-A\n" + "\tAx\n" * 30000, "a=x; " + "a=$a$a; " * 60 + "rm $a"),
-    *("f() { f; f; }; f", "f() { f | f & }; f", "while true; do rm a; done", "alias a=b b=a\na", "eval " * 3000 + "x"),
-    "for i in {1..500}; do for j in {1..500}; do rm $i$j; done; done",
-    *("sudo " * 3000 + "rm x", "bash -c " * 300 + "x", "xargs " * 2000 + "rm", "find . " + "\\( " * 500, "\0" * 1000),
-    *("find . " + "-name a -o " * 2000 + "-delete", "seq 1 1000000000", "x=" + "a" * 60000 + "; rm ${x%%a*b}"),
-    *("[[ " + "( " * 3000, "test " + "! " * 3000 + "a", "a>b" * 3000, "for ((;;)); do rm x; done", "\ud800 > \udcff"),
-    *("echo " + "$(echo " * 22 + "x" + ")" * 22, "$((" + "(" * 300 + "1" + ")" * 300 + "))", "function " * 3000),
-    *("python3 - <<E\n" + "x = 1\n" * 20000 + "E", 'echo "' + "| a " * 20000 + '" > k', "shopt -s globstar; rm /**/*"),
-]
-PIECES = [
-    *("(", ")", "{ ", " }", "$(", '"', "'", "`", "${", "}", "$((", "))", "|", "&&", "||", ";", "&", "\n", "<", ">"),
-    "<<E",
-    *("\nE\n", "<<<", "if ", "then ", "fi", "while ", "do ", "done", "for x in ", "case x in ", "esac", ";;", "a"),
-    "rm ",
-    *("$x", "*", "[[ ", " ]]", "=", "x=", "\\", "#", "{a,b}", "function ", "f() ", " ", "!", "cd ", "~", "/", "-"),
-]
-
-
-def test_hostile_text_ends_in_time(folder: Path) -> None:
-    """50 ms of this thread's processor time; what runs beside the tests does not count."""
-    chance = random.Random(20251122)
-    texts = HOSTILE + ["".join(chance.choices(PIECES, k=chance.choice((5, 20, 80, 400)))) for _ in range(150)]
-    effects_of("a | sed p | xargs rm; find . -delete; bash -c ls; python3 -c 1; sudo ls", str(folder), {})  # loads them
-    for text in texts:
-        started = time.thread_time()
-        effects_of(text, str(folder), {"HOME": "/"})
-        took = time.thread_time() - started
-        if took >= 0.05:  # a collection of garbage, a cold cache: then not twice
-            started = time.thread_time()
-            effects_of(text, str(folder), {"HOME": "/"})
-            took = time.thread_time() - started
-        assert took < time_limit(0.15), text[:80]  # the goal is 0.05; a slow machine has three times that
 
 
 def test_what_is_too_long_keeps_what_was_found(folder: Path) -> None:
