@@ -1,1 +1,1 @@
-"""Handing work to whoever can do it: a live worker, or one that is started for it."""
+"""Handing work to a live worker, or to one that is started for it."""

@@ -1,6 +1,6 @@
 """Cancelling, pausing and resuming what a worker does.
 
-The task is what counts: a cancelled one ends its worker, whoever runs it. A pause and its end are asked of the
+What counts is the task: cancelling it ends its worker, whichever process that is. A pause and its end are asked of the
 worker's supervisor, through its run's row; it answers within half a second and the time that its child takes to end.
 """
 
@@ -15,7 +15,7 @@ from swarm_mcp.views import short
 
 
 def named_task(store, viewer: dict, reference: str) -> dict:
-    """The task that `reference` names: its id, or the beginning of the id of one task. Raises Refused."""
+    """Return the task that `reference` names: its id, or the beginning of the id of one task. Raises Refused."""
     task = store.tasks.seen(viewer, reference)
     if task:
         return task
@@ -69,7 +69,7 @@ def resume(store, actor: dict, reference: str) -> dict:
 
 
 def _meant(store, actor: dict, reference: str) -> tuple[dict | None, dict | None]:
-    """The task (None: a run without one) and its live run (None: nobody is at it)."""
+    """The task that `reference` means (None: a run without a task) and its live run (None: there is no worker)."""
     try:
         task = named_task(store, actor, reference)
     except Refused as none:

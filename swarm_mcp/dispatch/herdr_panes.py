@@ -49,7 +49,7 @@ class HerdrPanes:
 
 
 def command_line(worker: WorkerSpec) -> str:
-    """The line that starts the worker in a shell: what it is to be goes into its environment. Raises SpawnFailed."""
+    """Return the line that starts the worker in a shell, with its identity as variables. Raises SpawnFailed."""
     variables = {
         "SWARM_MCP_INSTANCE_ID": worker.instance_id,
         "SWARM_MCP_SCOPE": worker.requester["scope"],
@@ -74,7 +74,7 @@ class _Herdr:
         self.settings = {"HERDR_SOCKET_PATH": socket} if socket else {}
 
     def open(self, worker: WorkerSpec, known: dict) -> str:
-        """A new pane in the worker's folder, its id: beside the requester's own, unless placed elsewhere."""
+        """Open a pane in the worker's folder, beside the requester's own unless placed elsewhere; return its id."""
         where, place = ["--cwd", worker.cwd, "--no-focus"], worker.placement
         name = shown_name(worker.name)
         named = ["--label", name] if name else []
@@ -92,7 +92,7 @@ class _Herdr:
         return self._opened("pane", "pane", "split", _handle(beside), "--direction", direction, *where)
 
     def ask(self, *words: str) -> str:
-        """What the command prints. Raises SpawnFailed."""
+        """Run the command and return what it prints. Raises SpawnFailed."""
         done = run([self.program, *words], SECONDS, **self.settings)
         if done.code is None:
             raise SpawnFailed(

@@ -1,4 +1,4 @@
-"""Workers in the background: a supervisor of ours, which outlives whoever dispatched, runs the harness."""
+"""Workers in the background: a supervisor of ours runs the harness, and lives longer than the dispatcher."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Processes:
 
 
 def look(store, facts: dict) -> dict | None:
-    """What is known of a supervised worker that was set going, None while it is on its way. Raises SpawnFailed."""
+    """Return what is known of a supervised worker, None while it is on its way. Raises SpawnFailed."""
     worker = facts["instance_id"]
     run = store.runs.get(facts["run_id"])
     said = (run["result"] if run else None) or {}
@@ -76,7 +76,7 @@ def look(store, facts: dict) -> dict | None:
 
 
 def require_startable(store, worker: WorkerSpec) -> None:
-    """Raises SpawnFailed where it is plain that the worker would do nothing."""
+    """Raise SpawnFailed where it is plain that the worker would do nothing."""
     import shutil
 
     from swarm_mcp.harness.registry import get
@@ -91,7 +91,7 @@ def require_startable(store, worker: WorkerSpec) -> None:
 
 
 def environment() -> dict[str, str]:
-    """What a supervisor has of this process's environment: all but who and where its dispatcher is."""
+    """Return the environment of a supervisor: this process's, without who and where the dispatcher is."""
     from swarm_mcp.harness.environment import independent
 
     return independent(drop=PLACE)

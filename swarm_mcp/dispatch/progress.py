@@ -33,7 +33,7 @@ class Progress:
         self.model = ""
 
     def listen(self, event: Event) -> None:
-        """One event of the run."""
+        """Take one event of the run."""
         data = event.data
         if event.kind == events.SESSION_INIT:
             self.session_id, self.model = str(data.get("session_id") or ""), str(data.get("model") or "")
@@ -46,7 +46,7 @@ class Progress:
             self._context = f"{data['context_percent']:.0f} % of its context used"
 
     def summary(self) -> str:
-        """How far the run is."""
+        """Return how far the run is."""
         counted = f"{self._calls} tool call{'' if self._calls == 1 else 's'}, the last {self._last_call}"
         facts = [counted] if self._calls else [f"{self._harness} is at work"]
         facts += [self._context] if self._context else []
@@ -54,7 +54,7 @@ class Progress:
         return f"{self._last_words[: LONGEST - len(text) - 3]} ({text})" if self._last_words else text
 
     def due(self, task: dict, now: int) -> str:
-        """The summary, where it is time to report it and the worker has not itself; else empty.
+        """Return the summary where it is time to report it and the worker has not done so itself, else empty.
 
         `task` is the task as it is, `now` Unix seconds. What is returned counts as reported.
         """
@@ -72,13 +72,13 @@ class Progress:
         return text
 
     def reported(self, text: str) -> None:
-        """Something else has been reported in this run's name."""
+        """Note that something else has been reported in this run's name."""
         self._written = text
         self._due = 0.0
 
 
 def result_text(result: RunResult) -> str:
-    """What the task is told as its result: the answer, or the error's code and words."""
+    """Return what the task is told as its result: the answer, or the error's code and words."""
     if not result.is_error:
         return result.output.strip()[:LONGEST_RESULT] or WORDLESS
     text = f"{result.error_category}: {' '.join((result.error_message or 'it did not say why').split())}"

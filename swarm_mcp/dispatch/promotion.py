@@ -64,7 +64,7 @@ class Work(NamedTuple):
 
 
 def decide(work: Work) -> dict:
-    """``{promote, reason, identity, provider}``, and as they apply ``mode``, ``precedence``, ``identifier``,
+    """Return ``{promote, reason, identity, provider}``, and as they apply ``mode``, ``precedence``, ``identifier``,
     ``existing_binding`` (the parent's entry, which the task shares).
     """
     provider = provider_of(work.tracker)
@@ -119,7 +119,7 @@ def decide(work: Work) -> dict:
 
 
 def provider_of(tracker: object) -> str:
-    """The provider's name in a configured tracker's value; empty where it names none that can be used."""
+    """Return the provider's name in a configured tracker's value; empty where it names none that can be used."""
     if isinstance(tracker, dict):
         tracker = tracker.get("provider")
     name = tracker.partition(":")[0].strip() if isinstance(tracker, str) else ""

@@ -76,7 +76,7 @@ class DispatchRequest(NamedTuple):
         return self.spawn and (self.force_spawn or any(said))
 
     def key(self, requester: Mapping) -> str:
-        """What makes two dispatches the same one: the given key, else scope, identity, type, title and role."""
+        """Return what makes two dispatches the same one: the given key, else scope, identity, type, title and role."""
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()
         import hashlib

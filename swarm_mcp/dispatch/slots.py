@@ -3,9 +3,9 @@
 A place is a file in the state folder that the worker's supervisor holds locked (``flock``), so that it is free the
 moment the supervisor is gone, however it went. Whoever finds none leaves a locked ticket, named by the time, and
 only the oldest ticket's holder may take a place: nobody is overtaken for ever. A ticket whose holder has not asked
-for long, because it is stopped, keeps nobody off a free place; it is the oldest again when its holder goes on.
+for long, because it is stopped, keeps no other off a free place; it is the oldest again when its holder goes on.
 
-A worker that starts workers itself and waits for them would wait for ever if all places were taken by its like.
+A worker that starts workers itself and waits for them would wait for ever if such workers had taken all places.
 So each worker has one more place, for one worker of its own at a time.
 """
 
@@ -24,13 +24,13 @@ SILENT_SECONDS = 30.0  # since a ticket's holder has asked last
 
 
 def most() -> int:
-    """How many may run at once: ``SWARM_MAX_WORKERS``, 0 for any number; what is no number counts as not set."""
+    """Return how many workers may run at once (``SWARM_MAX_WORKERS``), 0 for any number."""
     text = first_set(VARIABLE)
     return int(text) if text.isascii() and text.isdigit() else DEFAULT_MOST
 
 
 class Slot:
-    """One worker's place. `within` names the worker that it was started by, empty where that is none.
+    """One worker's place. `within` names the worker that it was started by, empty for none.
 
     Not for two threads. Raises OSError where the state folder cannot be used.
     """
@@ -43,7 +43,7 @@ class Slot:
         self.taken = False
 
     def take(self) -> bool:
-        """Take a place, if there is one and nobody has waited longer; whether this worker has one now."""
+        """Take a place if one is free and no worker has waited longer; return whether this worker has one now."""
         if self.taken or not most():
             self.taken = True
             return True

@@ -77,7 +77,7 @@ class _Tmux:
         self.program = program
 
     def open(self, worker: WorkerSpec, words: list[str]) -> tuple[str, str, int]:
-        """A new window that runs `words`: its session, its pane, the process in it."""
+        """Open a window that runs `words`; return its session, its pane, the pid in it. Raises SpawnFailed."""
         name = shown_name(worker.name or f"{worker.role}: {worker.title}")
         # tmux would expand what is in a folder's name. The supervisor is told the folder by other means.
         folder = worker.cwd if worker.cwd.isprintable() and not set("#%;") & set(worker.cwd) else "/"
@@ -116,11 +116,11 @@ class _Tmux:
         self.tries("kill-pane", "-t", pane)
 
     def tries(self, *words: str) -> bool:
-        """Whether the command succeeds."""
+        """Run the command; return whether it succeeded."""
         return self._run(words).code == 0
 
     def ask(self, *words: str) -> str:
-        """What the command prints. Raises SpawnFailed."""
+        """Run the command and return what it prints. Raises SpawnFailed."""
         done = self._run(words)
         if done.code in (None, NOT_THERE):
             raise SpawnFailed(

@@ -35,7 +35,7 @@ class WorkerTask:
         return self.store.tasks.get(self.assignment.scope, self.assignment.task_id)
 
     def control(self) -> str:
-        """Return what the run is asked to do (``store.runs.ask``), and behind a blank by whom."""
+        """Return what the run is asked to do (``store.runs.ask``), then a blank and who asks."""
         return (self.store.runs.get(self.assignment.run_id) or {}).get("control") or ""
 
     def stop_reason(self, task: dict | None) -> str:
@@ -132,10 +132,10 @@ class WorkerTask:
 
     def remember(self, harness: str, session_id: str, previous: dict | None) -> None:
         """Write down which session it is, at once: should this process be killed, the next worker continues it."""
-        from swarm_mcp.harness.resumption import Session, deserialize, serialize
+        from swarm_mcp.harness.resumption import ResumableSession, deserialize, serialize
 
         before = deserialize(previous)
-        session = Session(harness, session_id, self.assignment.cwd)
+        session = ResumableSession(harness, session_id, self.assignment.cwd)
         if before and before.session_id == session_id:
             session = session._replace(cost=before.cost)
         self.note(session_id=session_id, session_params=serialize(session))

@@ -128,7 +128,7 @@ def _version(adapter: HarnessAdapter, words: tuple[str, ...]) -> Check:
 
     with tempfile.TemporaryDirectory(prefix="swarm-version-", ignore_cleanup_errors=True) as scratch:
         env = {**os.environ, **dict.fromkeys(_SCRATCH, scratch)}
-        # Files, not pipes, which whoever it leaves behind would keep open; pi says it on standard error.
+        # Files, not pipes, which a process that it leaves behind would keep open; pi says it on standard error.
         with open(os.path.join(scratch, "out"), "w+b") as out, open(os.path.join(scratch, "err"), "w+b") as err:
             try:
                 child = subprocess.Popen(

@@ -21,7 +21,7 @@ PIECE = 65536
 
 
 def found(program: str, environment: Mapping[str, str], cwd: str) -> str | None:
-    """The whole path of a program as the child would find it; None where there is none that can be run."""
+    """Return the whole path of a program as the child would find it; None where there is none that can be run."""
     if os.path.dirname(program):
         path = os.path.join(cwd, os.path.expanduser(program))
         return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
@@ -66,7 +66,7 @@ class Child:
         return False
 
     def read(self, handle: int) -> bytes | None:
-        """What has come on `handle`; empty at its end, None where nothing has come."""
+        """Return what has come on `handle`: empty at its end, None where nothing has come."""
         try:
             return os.read(handle, PIECE)
         except BlockingIOError:
@@ -77,11 +77,11 @@ class Child:
     # --------------------------------------------------------------------- end
 
     def ended(self) -> bool:
-        """Whether the child itself is over (its descendants may not be)."""
+        """Return whether the child itself is over (its descendants may not be)."""
         return self._start.poll() is not None
 
     def end_handle(self) -> int:
-        """A handle that can be read once the child is over, which the caller closes; -1 where there is none."""
+        """Return a handle that can be read once the child is over, which the caller closes; -1 where there is none."""
         return self._start.end_handle()
 
     @property

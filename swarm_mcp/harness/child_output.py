@@ -69,7 +69,7 @@ class StopRequest:
     """A request to end a run, made from any thread or signal handler. The first one counts.
 
     `reason` is ``(error code, words)``, None for none yet; `handle` can be read from then on. No lock is taken: a
-    signal handler may interrupt whoever holds it.
+    signal handler may interrupt the thread that holds it.
     """
 
     def __init__(self):

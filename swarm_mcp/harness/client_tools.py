@@ -77,7 +77,7 @@ class ToolServer:
 
 
 def with_tools(servers: Mapping[str, McpServer], tools: ToolServer) -> dict[str, McpServer]:
-    """The servers of a child with the tool server among them; another of that name gives way."""
+    """Return the servers of a child with the tool server among them; another of that name gives way."""
     return {**servers, NAME: tools.server}
 
 
@@ -113,7 +113,7 @@ class _Http(ThreadingHTTPServer):
                 pass  # it has just gone by itself
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: a client that was killed leaves broken connections."""
+        """Do nothing: a client that was killed leaves broken connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -123,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Http
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: standard error belongs to the supervisor."""
+        """Do nothing: standard error belongs to the supervisor."""
 
     def do_POST(self) -> None:
         """Answer one JSON-RPC message, or several (protocol versions before 2025-06-18 may batch them)."""
@@ -217,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def outcome_of(tool: ClientTool, arguments: object) -> dict:
-    """The result of a call, as MCP has it. What the function raises is an error that the model reads."""
+    """Return the result of a call, as MCP has it. What the function raises is an error that the model reads."""
     if not isinstance(arguments, dict):
         return _content("the arguments must be an object", True)
     complaint = complaint_about(arguments, tool.schema)

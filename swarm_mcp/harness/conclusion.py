@@ -19,7 +19,7 @@ from swarm_mcp.harness.ledger import Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.requirements import limit_passed, schema_mismatch
-from swarm_mcp.harness.resumption import Session, fits, serialize
+from swarm_mcp.harness.resumption import ResumableSession, fits, serialize
 from swarm_mcp.harness.usage import cost_of, own_part, priced
 
 LONGEST_MESSAGE = 1000
@@ -67,7 +67,7 @@ def concluded(
     session_id = ledger.session_id or _session_of(adapter, given)
     kept = None
     if session_id and (failure is None or failure[0] != outcome.SESSION_NOT_FOUND):
-        kept = serialize(Session(adapter.name, session_id, query.cwd, counted))
+        kept = serialize(ResumableSession(adapter.name, session_id, query.cwd, counted))
     category, words = failure or (None, None)
     trouble = (ledger.trouble or {}) if category in (outcome.TIMEOUT, outcome.ABORTED) else {}
     if trouble:

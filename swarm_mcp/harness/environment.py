@@ -36,12 +36,12 @@ KEPT = frozenset({"CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_SESSION_LOG"}
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a variable says which session this process is part of."""
+    """Return whether a variable says which session this process is part of."""
     return name in FOREIGN or (name.startswith(FOREIGN_BEGINNINGS) and name not in KEPT)
 
 
 def without_session(environment: Mapping[str, str] | None = None, drop: Iterable[str] = ()) -> dict[str, str]:
-    """`environment` (default: this process's) without what is foreign, and without `drop`.
+    """Return `environment` (default: this process's) without foreign variables and without `drop`.
 
     Whatever is meant to live longer than the worker that starts it (another supervisor, a terminal server) has to be
     started with `independent`: what a run has started is ended with the run.
@@ -52,12 +52,12 @@ def without_session(environment: Mapping[str, str] | None = None, drop: Iterable
 
 
 def independent(drop: Iterable[str] = ()) -> dict[str, str]:
-    """`without_session` for what is to live longer than the run, if any, that starts it."""
+    """Return the environment for what is to live longer than the run that starts it."""
     return {**without_session(drop=drop), OUTLIVES: "1"}
 
 
 def swarm_variables(query: HarnessQuery) -> dict[str, str]:
-    """Who the child is in the swarm, as its hooks and its MCP server read it; nothing for what is not known."""
+    """Return the variables that tell the child's hooks and MCP server who it is; unknown ones are left out."""
     known = {
         "SWARM_MCP_INSTANCE_ID": query.instance_id,
         "SWARM_MCP_SCOPE": query.scope,
@@ -70,7 +70,7 @@ def swarm_variables(query: HarnessQuery) -> dict[str, str]:
 
 
 def added(query: HarnessQuery, own: Mapping[str, str]) -> dict[str, str]:
-    """What a child of `query` has beside this process's environment; `own` is the adapter's, and has the last word.
+    """Return what a child of `query` has beside this process's environment; `own` is the adapter's and wins.
 
     The run's id cannot be set otherwise: it is how stray descendants are found.
     """

@@ -36,46 +36,46 @@ class Event(NamedTuple):
     at: float = 0.0
 
     def to_dict(self) -> dict:
-        """The event as one flat object, as records have it: ``{"type", "timestamp", ...data}``."""
+        """Return the event as one flat object, as records have it: ``{"type", "timestamp", ...data}``."""
         return {"type": self.kind, "timestamp": self.at, **self.data}
 
 
 def session_init(session_id: str, **more: object) -> Event:
-    """The session has a name."""
+    """Make the event that names the session."""
     return Event(SESSION_INIT, {"session_id": session_id, **more})
 
 
 def message(role: str, content: str, **more: object) -> Event:
-    """Somebody said something."""
+    """Make the event of something that was said."""
     return Event(MESSAGE, {"role": role, "content": content, **more})
 
 
 def tool_start(call_id: str, name: str, args: object) -> Event:
-    """A tool is called."""
+    """Make the event of a tool call that begins."""
     return Event(TOOL_START, {"tool_call_id": call_id, "tool_name": name, "args": args})
 
 
 def tool_end(call_id: str, name: str, result: str, is_error: bool = False) -> Event:
-    """A tool call is over, were it by a refusal."""
+    """Make the event of a tool call that is over, also one that was refused."""
     return Event(TOOL_END, {"tool_call_id": call_id, "tool_name": name, "result": result, "is_error": is_error})
 
 
 def result(output: str | None, is_error: bool = False, error_category: str | None = None, **more: object) -> Event:
-    """The harness says that it is through."""
+    """Make the event of the harness's result."""
     return Event(RESULT, {"output": output, "is_error": is_error, "error_category": error_category, **more})
 
 
 def error(text: str, category: str) -> Event:
-    """Something failed; the run may go on."""
+    """Make the event of a failure; the run may go on."""
     return Event(ERROR, {"message": text, "category": category})
 
 
 def retry(name: str, data: dict, message: str, category: str, not_before: float | None = None) -> Event:
-    """The harness tries something again that has failed; `data` is its own word for that, `not_before` Unix seconds."""
+    """Make the event of a retry; `data` is the harness's own, `not_before` Unix seconds."""
     more = {"retry_not_before": not_before} if not_before else {}
     return Event(CUSTOM, {"name": name, "data": {**data, "message": message, "category": category, **more}})
 
 
 def custom(name: str, data: object) -> Event:
-    """Something that only this harness knows; `name` begins with the harness's own."""
+    """Make an event that only this harness has; `name` begins with the harness's own."""
     return Event(CUSTOM, {"name": name, "data": data})

@@ -14,7 +14,7 @@ _live: weakref.WeakSet = weakref.WeakSet()
 
 @contextlib.contextmanager
 def ended_by_signals(*runs) -> Iterator[list[int]]:
-    """While it lasts, SIGINT, SIGTERM and SIGHUP abort `runs` instead of ending this process.
+    """Abort `runs` on SIGINT, SIGTERM and SIGHUP while the block runs, instead of ending this process.
 
     Gives a list of the signals that came. Only for the main thread.
     """
@@ -36,7 +36,7 @@ def ended_by_signals(*runs) -> Iterator[list[int]]:
 
 
 def ended_at_exit(run) -> None:
-    """Should the process end while `run` goes on, it is aborted and waited for."""
+    """Abort `run` and wait for it, should this process end first."""
     if not _live:
         atexit.register(_end_all)
     _live.add(run)

@@ -78,7 +78,7 @@ class Keeper:
         raise OSError(code, os.strerror(code) if word else "its keeper did not start")
 
     def poll(self) -> int | None:
-        """The child's exit code, the negative number of the signal that ended it, None while it runs."""
+        """Return the child's exit code, the negative number of the signal that ended it, None while it runs."""
         if self.exit_code is None:
             try:
                 said = os.read(self._report, 64).split()
@@ -100,11 +100,11 @@ class Keeper:
             os.kill(self.pid, signal.SIGCONT)
 
     def end_handle(self) -> int:
-        """A handle that can be read once the child has ended."""
+        """Return a handle that can be read once the child has ended."""
         return os.dup(self._report)
 
     def release(self) -> None:
-        """Nothing is left to be ended: let the keeper go. Idempotent."""
+        """Let the keeper go: nothing is left to be ended. May be called again."""
         from swarm_mcp.harness.reaper import wait_or_kill
 
         if self._orders < 0:
@@ -236,7 +236,7 @@ def _say(mouth: int, line: bytes) -> None:
 
 
 def _read(handle: int, length: int) -> bytes:
-    """So many bytes. An end before that ends the process: whoever was about to say more was killed."""
+    """Read exactly `length` bytes. An earlier end of the pipe ends this process: the writer was killed."""
     found = b""
     while len(found) < length:
         piece = os.read(handle, length - len(found))

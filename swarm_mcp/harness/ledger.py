@@ -1,6 +1,6 @@
-"""What has been said in a run so far, and the order that its events have to keep.
+"""What has happened in a run so far, and the order that its events keep.
 
-Harnesses leave things out when they are ended, and say things twice. Whoever listens to a run can rely on this: one
+Harnesses leave events out when they are ended, and repeat some. Listeners of a run can rely on this: one
 ``session_init``, before any message; a ``tool_end`` for every ``tool_start`` and none without; one ``result``, last.
 """
 
@@ -34,7 +34,7 @@ class Ledger:
         self.trouble: dict | None = None
 
     def admit(self, event: Event) -> Iterator[Event]:
-        """The events that are to be told for one that the adapter gave: usually that one."""
+        """Yield the events that are emitted for one that the adapter gave: usually that one."""
         kind, data = event.kind, event.data
         if kind == events.SESSION_INIT:
             yield from self._session(event)
@@ -59,13 +59,13 @@ class Ledger:
             yield event
 
     def close(self) -> Iterator[Event]:
-        """The ends of tool calls that nobody will give any more."""
+        """Yield the ends of tool calls that the harness left open."""
         for call_id, tool in list(self._open.items()):
             del self._open[call_id]
             yield events.tool_end(call_id, tool, "the run ended before this call did", True)
 
     def again(self) -> None:
-        """The run begins anew with another child; what was told stays told."""
+        """Begin anew with another child; what was emitted stays emitted."""
         self.session_id, self.last_words, self.result, self.errors, self.trouble = None, "", None, [], None
 
     @property

@@ -17,7 +17,7 @@ PIECE = 32768
 
 
 def living(group: int, run_id: str = "", keeper: int = 0) -> set[int]:
-    """Pids that belong to the run and are no zombies: of its process group, started with its id, or by its keeper."""
+    """Return the pids of the run that are no zombies: of its group, started with its id, or by its keeper."""
     if not sys.platform.startswith("linux"):
         return {-group} if _exists(-group) else set()
     mark = f"{RUN_ID}={run_id}".encode()
@@ -57,7 +57,7 @@ def send(group: int, run_id: str, number: int, keeper: int = 0) -> None:
 
 
 def end(group: int, run_id: str, patience: float, grace: float, keeper: int = 0) -> int:
-    """See everything of a run gone: wait `patience` seconds, TERM, wait `grace` seconds, KILL.
+    """End everything of a run: wait `patience` seconds, TERM, wait `grace` seconds, KILL.
 
     How many had to be told. The child itself has to be reaped already.
     """

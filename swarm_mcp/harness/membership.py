@@ -45,8 +45,8 @@ class Membership:
 
         Raises SwarmError: without a place among the others a child must not start.
         """
-        # Kept open until the end, though each step has one of its own: whoever closes the last connection of a store
-        # has to fold its journal in, which takes longer than everything else here.
+        # Kept open until the end, though each step has one of its own: closing the last connection of a store folds
+        # its journal in, which takes longer than everything else here.
         self._open = store = Store(self._path)
         try:
             store.runs.begin({**self.spec, "id": self.run_id, "instance_id": self.instance_id})

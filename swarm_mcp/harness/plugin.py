@@ -12,7 +12,7 @@ FOLDER = "plugin"
 
 
 def plugin_folder() -> Path:
-    """The folder of an up-to-date local bundle, in this user's state folder.
+    """Return the folder of an up-to-date local bundle, in this user's state folder.
 
     A client that runs from it may be at work while a newer installation brings it up to date: files are replaced
     one by one, whole. Raises SwarmError where the folder cannot be written.
@@ -50,7 +50,7 @@ FILE = "SKILL.md"
 
 
 def skill_folders(query: HarnessQuery) -> tuple[str, ...]:
-    """Absolute folders of skills, each with a SKILL.md: ours, and the query's, of which one may replace ours.
+    """Return the absolute folders of all skills: ours and the query's, of which one may replace ours.
 
     Raises Refused where a folder of the query is no skill, or two skills have one name.
     """
@@ -69,7 +69,7 @@ def skill_folders(query: HarnessQuery) -> tuple[str, ...]:
 
 
 def described(folder: str) -> tuple[str, str]:
-    """Name and description of a skill, from the frontmatter of its SKILL.md; what is not there is empty."""
+    """Return name and description of a skill, from the frontmatter of its SKILL.md; empty where missing."""
     facts = {"name": os.path.basename(folder), "description": ""}
     try:
         with open(os.path.join(folder, FILE), encoding="utf-8", errors="replace") as file:

@@ -23,13 +23,13 @@ FORGOTTEN_SECONDS = 3600  # a folder that never came to have an owner
 
 
 def place() -> str:
-    """Where these folders lie."""
+    """Return where these folders lie."""
     return os.path.join(state_dir(), "running")
 
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder of mode 0700, removed at the end, whatever happened. Raises OSError where there can be none."""
+    """Make a folder of mode 0700 that is removed at the end of the block. Raises OSError."""
     make_private(place())
     sweep()
     outer = tempfile.mkdtemp(prefix="run-", dir=place())

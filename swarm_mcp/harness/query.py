@@ -79,7 +79,7 @@ class HarnessQuery(NamedTuple):
 
 
 def checked(query: HarnessQuery) -> HarnessQuery:
-    """The query. Raises Refused where it cannot be meant."""
+    """Return the query. Raises Refused for one that makes no sense."""
     import os
 
     if not query.prompt.strip() and not query.command:

@@ -68,13 +68,13 @@ class Reaper:
         return self._shell.pid if self._shell else 0
 
     def watch(self, group: int) -> None:
-        """From now on the group ends with this process. Takes no lock once the shell is started."""
+        """End the group with this process, from now on. Takes no lock once the shell is started."""
         if self._shell is None:
             self.start()
         self._say(f"+ {group}")
 
     def forget(self, group: int) -> None:
-        """The command of this group has ended. The group stays watched where something in it still runs."""
+        """Stop watching a group whose command has ended, unless something in it still runs."""
         if not group_exists(group):
             self._say(f"- {group}")
 
@@ -137,7 +137,7 @@ def pipes_of(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes], IO[bytes]
 
 
 def group_exists(group: int) -> bool:
-    """Return whether a process group has a member, be it a zombie."""
+    """Return whether a process group has a member; a zombie counts."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

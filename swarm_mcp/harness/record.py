@@ -22,7 +22,7 @@ FLUSH_BYTES = 65536
 
 
 def default_folder() -> str:
-    """Where records lie when nobody says otherwise."""
+    """Return where records lie by default."""
     return os.path.join(state_dir(), "runs")
 
 
@@ -58,12 +58,12 @@ class Record:
             self.fault = str(error)
 
     def metadata(self, found: dict) -> None:
-        """The first line."""
+        """Write the first line."""
         self._add({"type": METADATA, **found})
         self.flush()
 
     def event(self, event: Event) -> None:
-        """One event; written with the next `flush`, or when enough has come together."""
+        """Add one event; it is written with the next `flush`, or when enough has come together."""
         if self._full and event.kind in (RAW_LOG, RAW_STDERR):
             return
         shown = event.to_dict()
@@ -105,7 +105,7 @@ class Record:
 
 
 def read(path: str) -> Iterator[dict]:
-    """The lines of a record, as objects; the last one may still be in the writing and is then left out."""
+    """Yield the lines of a record as objects, without a last one that is still being written."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
@@ -122,7 +122,7 @@ LONGEST_LINE = 32 << 20
 
 
 def events_in(record: str, is_live: Callable[[], bool] = lambda: False) -> Iterator[Event]:
-    """The events of the run that `record` belongs to, oldest first; lines that are none are passed over.
+    """Yield the events of the run that `record` belongs to, oldest first; other lines are passed over.
 
     Each attempt of a run has a file of its own in one folder, and all of them are read. While `is_live` says that the
     run goes on, the end is waited at for more.
@@ -142,7 +142,7 @@ def events_in(record: str, is_live: Callable[[], bool] = lambda: False) -> Itera
 
 
 def files_of(record: str) -> list[str]:
-    """The files of the run that `record` belongs to, oldest first.
+    """Return the files of the run that `record` belongs to, oldest first.
 
     Their names begin with the time; of one second, the later ones have a number behind them.
     """
@@ -156,7 +156,7 @@ def files_of(record: str) -> list[str]:
 
 
 def event_of(line: dict) -> Event | None:
-    """The event that a line of a record has; None for metadata, and for what is none."""
+    """Return the event in a line of a record; None for metadata and anything else."""
     kind, at = line.get("type"), line.get("timestamp")
     if not isinstance(kind, str) or kind == METADATA:
         return None

@@ -22,12 +22,12 @@ _made: dict[str, HarnessAdapter] = {}
 
 
 def names() -> list[str]:
-    """The names of all harnesses."""
+    """Return the names of all harnesses."""
     return list(ADAPTERS)
 
 
 def chosen_name(name: str = "") -> str:
-    """The harness to use: `name`, else ``HARNESS_PROVIDER``, else claude. Raises Refused where there is none such."""
+    """Return the harness to use: `name`, else ``HARNESS_PROVIDER``, else claude. Raises Refused."""
     wanted = name.strip() or first_set("HARNESS_PROVIDER") or DEFAULT
     if wanted not in ADAPTERS:
         raise Refused(f'Unknown HARNESS_PROVIDER: "{wanted[:40]}". Supported: {", ".join(ADAPTERS)}')
@@ -35,7 +35,7 @@ def chosen_name(name: str = "") -> str:
 
 
 def get(name: str) -> HarnessAdapter:
-    """The adapter of that name. Raises Refused."""
+    """Return the adapter of that name. Raises Refused."""
     wanted = chosen_name(name)
     if wanted not in _made:
         module, kind = ADAPTERS[wanted]

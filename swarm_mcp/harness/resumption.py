@@ -1,7 +1,7 @@
-"""Whether an earlier session is continued, and what is kept of one so that it can be.
+"""Whether an earlier session is continued, and what is kept of a session to make that possible.
 
 Claude Code and Codex continue a session from any folder without a word; files that it speaks of are then others. Codex
-takes a name that it does not know for the wish to begin anew. So all of that is looked at here.
+begins a new session under a name that it does not know. So all of that is checked here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swarm_mcp.harness.usage import cost_of
 LONGEST_ID = 200
 
 
-class Session(NamedTuple):
+class ResumableSession(NamedTuple):
     """What resuming a session takes. `cost` is what its harness had counted by then."""
 
     harness: str
@@ -39,19 +39,19 @@ class Resumption(NamedTuple):
     before: Cost = Cost()
 
 
-def serialize(session: Session) -> dict:
-    """A session as a JSON object."""
+def serialize(session: ResumableSession) -> dict:
+    """Return a session as a JSON object."""
     return {**session._asdict(), "cost": session.cost.to_dict()}
 
 
-def deserialize(found: object) -> Session | None:
-    """The session that a JSON object, or its text, describes; None for anything else."""
+def deserialize(found: object) -> ResumableSession | None:
+    """Return the session that a JSON object, or its text, describes; None for anything else."""
     if isinstance(found, (str, bytes)):
         try:
             found = json.loads(found)
         except (ValueError, RecursionError):
             return None
-    if isinstance(found, Session):
+    if isinstance(found, ResumableSession):
         return found
     if not isinstance(found, Mapping):
         return None
@@ -60,17 +60,17 @@ def deserialize(found: object) -> Session | None:
         return None
     if not harness or not 0 < len(session_id) <= LONGEST_ID or "\0" in session_id + cwd:
         return None
-    return Session(harness, session_id, cwd, cost_of(found.get("cost")))
+    return ResumableSession(harness, session_id, cwd, cost_of(found.get("cost")))
 
 
 def display_id(found: object) -> str | None:
-    """How people name that session; None for what is none."""
+    """Return how people name that session; None where it is none."""
     session = deserialize(found)
     return session.session_id if session else None
 
 
 def fits(adapter: HarnessAdapter, session_id: str) -> bool:
-    """Whether this can be an id of that harness: whatever else it is, it must not be taken for an option."""
+    """Return whether this can be an id of that harness, which must never be taken for an option."""
     return (
         0 < len(session_id) <= LONGEST_ID
         and not session_id.startswith("-")
@@ -79,7 +79,7 @@ def fits(adapter: HarnessAdapter, session_id: str) -> bool:
 
 
 def decide(adapter: HarnessAdapter, query: HarnessQuery, previous: object = None) -> Resumption:
-    """What becomes of the wish to continue `query.resume_session_id`, else the session of `previous`."""
+    """Return whether `query.resume_session_id`, else the session of `previous`, is continued."""
     known = deserialize(previous)
     wanted = query.resume_session_id or (known.session_id if known else "")
     if not wanted:

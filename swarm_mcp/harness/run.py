@@ -126,7 +126,7 @@ class Run:
         result = RunResult(self.run_id, self._adapter.name, is_error=True, error_category=outcome.UNKNOWN)
         try:
             self._result = self._announced(self._carry_out())
-        except BaseException as error:  # a bug of ours: whoever waits has to hear of an end all the same
+        except BaseException as error:  # a bug of ours: those who wait must get a result all the same
             faults.record(RUNTIME, "run", faults.describe(error))
             result = result._replace(error_message=f"the run failed inside: {type(error).__name__}", record=self.record)
             self._result = result

@@ -41,7 +41,7 @@ KINDS = tuple((name, marks, re.compile(pattern)) for name, marks, pattern in _KI
 
 _WORDS = r"keys?|apikey|tokens?|secrets?|password|passwd|passphrase|authorization|cookie|credentials?"
 _SECRET_NAME = re.compile(rf"(?:^|[_.-])(?:{_WORDS})(?:$|[_.-]|\d)|password|secret|apikey|authorization", re.I)
-# Where a secret lies, or how many there are, is none.
+# The place of a secret, or the number of secrets, is no secret.
 _HARMLESS_NAME = re.compile(
     r"(?:_FILE|_PATH|_DIR|_FOLDER|_SOCK|_SOCKET|_URL|_URI|_ENDPOINT|_HOST|_NAME|_TTL|_HELPER)$", re.I
 )
@@ -55,7 +55,7 @@ _PASSWORDS = (
 
 
 def passwords_in(value: str) -> list[str]:
-    """The passwords of the addresses and connection strings in `value`, as they stand there and decoded.
+    """Return the passwords of the addresses and connection strings in `value`, as they stand there and decoded.
 
     Words that stand everywhere (`postgres`, `password`, `5432`) are none: nothing could be read any more.
     """
@@ -75,7 +75,7 @@ def _is_a_word(text: str) -> bool:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value of a variable, or a header, of this name is a secret."""
+    """Return whether the value of a variable, or a header, of this name is a secret."""
     return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.search(name)
 
 
@@ -216,7 +216,7 @@ def _parts(value: str) -> Iterable[str]:
 
 
 def _spellings(value: str) -> Iterable[str]:
-    """`value` as it is, and as it stands in JSON, and in JSON within JSON."""
+    """`value` itself, as JSON writes it, and as JSON within JSON writes it."""
     spellings = [value]
     for ascii_only in (True, False):
         once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]

@@ -29,12 +29,12 @@ _PASSED_ON = ("SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_MCP
 
 
 def servers_for(query: HarnessQuery) -> dict[str, McpServer]:
-    """Name -> server. The query's come before ours, ours before the project's; a file that cannot be read is none."""
+    """Return name -> server: the query's before ours, ours before the project's."""
     return {**project_servers(query.cwd, query.env), OURS: own_server(query), **query.mcp_servers}
 
 
 def own_server(query: HarnessQuery) -> McpServer:
-    """The coordinator's server, speaking for the child: it adopts the instance that the run reserved."""
+    """Return the coordinator's server, speaking for the child: it adopts the instance that the run reserved."""
     from swarm_mcp.harness.environment import swarm_variables
     from swarm_mcp.installation import coordinator_command
 
@@ -46,7 +46,7 @@ def own_server(query: HarnessQuery) -> McpServer:
 
 
 def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServer]:
-    """The servers of the nearest ``.mcp.json`` at or above `cwd`; variables come from `env`, then this process."""
+    """Return the servers of the nearest ``.mcp.json`` at or above `cwd`; `env` comes before this process's."""
     if os.environ.get(SWITCH, "").strip().lower() in ("0", "false", "no", "off"):
         return {}
     try:
@@ -65,7 +65,7 @@ def project_servers(cwd: str, env: Mapping[str, str] = {}) -> dict[str, McpServe
 
 
 def project_file(cwd: str) -> Path | None:
-    """The nearest ``.mcp.json`` at or above `cwd` that is this user's own (or root's); None where there is none."""
+    """Return the nearest ``.mcp.json`` at or above `cwd` that is this user's own, or root's; else None."""
     folder = Path(os.path.abspath(cwd))
     for path in (parent / PROJECT_FILE for parent in (folder, *folder.parents)):
         # It names commands to run: one that somebody else left in a shared folder above must not be taken.

@@ -25,12 +25,12 @@ class ClientTool(NamedTuple):
     call: Callable
 
     def listed(self) -> dict:
-        """The tool as MCP's ``tools/list`` shows it."""
+        """Return the tool as MCP's ``tools/list`` shows it."""
         return {"name": self.name, "description": self.description, "inputSchema": self.schema}
 
 
 def tool_of(function: Callable) -> ClientTool:
-    """The tool that `function` is. Raises Refused where it cannot be one: no plain name, or arguments without names."""
+    """Return the tool that `function` is. Raises Refused without a plain name, or with unnamed arguments."""
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
         raise Refused(f"{name[:40] or function!r} cannot be the name of a tool; define it with def")
@@ -61,7 +61,7 @@ def tool_of(function: Callable) -> ClientTool:
 
 
 def schema_of(kind: Any) -> dict:
-    """The JSON schema of an annotation; an empty one (anything) where it says nothing that JSON could."""
+    """Return the JSON schema of an annotation; an empty one (anything) where it says nothing that JSON could."""
     if kind in _PLAIN:
         return {"type": _PLAIN[kind]}
     origin, inner = get_origin(kind), get_args(kind)
@@ -82,7 +82,7 @@ def schema_of(kind: Any) -> dict:
 
 
 def complaint_about(arguments: Mapping[str, Any], schema: dict) -> str:
-    """What is wrong with the arguments of a call, in one line; empty where they can be given to the function."""
+    """Return what is wrong with the arguments of a call, in one line; empty where they can be given to the function."""
     properties = schema["properties"]
     missing = [name for name in schema.get("required", ()) if name not in arguments]
     if missing:

@@ -34,7 +34,7 @@ KINDS = (
 
 
 def to_transcript(event: Event) -> list[dict]:
-    """The entries that one event makes: mostly one. Never raises, whatever its data is.
+    """Return the entries that one event makes: mostly one. Never raises, whatever its data is.
 
     A line that the harness wrote makes an entry only where it is not JSON: else its events say what was in it.
     """
@@ -45,7 +45,7 @@ def to_transcript(event: Event) -> list[dict]:
 
 
 def transcript(source: Iterable[Event]) -> Iterator[dict]:
-    """The entries of many events, in order."""
+    """Yield the entries of many events, in order."""
     for event in source:
         yield from to_transcript(event)
 
@@ -160,7 +160,7 @@ def _text(value: object) -> str:
 
 
 def to_envelope(event: Event) -> dict | None:
-    """The envelope of an event; None for one that the native lines have already said. Never raises."""
+    """Return the envelope of an event; None for one that the native lines have already said. Never raises."""
     data = event.data
     if event.kind == events.RAW_LOG:
         made = {"type": "message", "message": _native(data.get("content"))}
@@ -181,7 +181,7 @@ def to_envelope(event: Event) -> dict | None:
 
 
 def _native(line: object) -> object:
-    """The line as JSON, else as it stands."""
+    """The line parsed as JSON, else the line itself."""
     try:
         return json.loads(line) if isinstance(line, str) else line
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a run took: of the session's whole figures its own part, and dollars from tokens where nobody says."""
+"""What a run cost: its own part of the session's figures, and dollars from tokens where the harness tells none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)$")
 
 
 def cost_of(found: object) -> Cost:
-    """A cost from what an adapter or an earlier run's parameters have; what is no figure is unknown."""
+    """Return a cost from what an adapter or an earlier run's parameters say; what is no number is unknown."""
     if isinstance(found, Cost):
         found = found.to_dict()
     if not isinstance(found, Mapping):
@@ -25,13 +25,13 @@ def cost_of(found: object) -> Cost:
 
 
 def own_part(counted: Cost, before: Cost, cumulative: frozenset[str]) -> Cost:
-    """Of what a harness `counted` over a session's life, this run's part; `before` is what it counted last time."""
+    """Return this run's part of what a harness `counted` over a session; `before` is what it counted last time."""
     names = (("total_cost_usd",) if "cost" in cumulative else ()) + (TOKENS if "tokens" in cumulative else ())
     return counted._replace(**{name: _less(getattr(counted, name), getattr(before, name)) for name in names})
 
 
 def priced(cost: Cost, prices: Mapping[str, Price], model: str | None) -> Cost:
-    """`cost` with dollars: the harness's own, else from the table; None for a model that is not in it."""
+    """Return `cost` with dollars: the harness's own, else from the table; None for an unlisted model."""
     price = price_of(prices, model or cost.model)
     tokens = [getattr(cost, name) for name in TOKENS]
     if cost.total_cost_usd is not None or price is None or tokens[0] is None or tokens[1] is None:
@@ -43,7 +43,7 @@ def priced(cost: Cost, prices: Mapping[str, Price], model: str | None) -> Cost:
 
 
 def price_of(prices: Mapping[str, Price], model: str | None) -> Price | None:
-    """The price of a model, whatever effort, date, or provider its name has besides."""
+    """Return the price of a model, whatever effort, date, or provider its name has besides."""
     name = (model or "").strip()
     while name:
         for wanted in (name, name.rpartition("/")[2]):

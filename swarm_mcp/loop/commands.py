@@ -25,7 +25,7 @@ DESCRIBED = {
 
 
 def prepared() -> LoopRun:
-    """A run that asks no model: for looking at what it would find."""
+    """Return a run that asks no model, for looking at what it would find."""
     from swarm_mcp.loop import builtin_plugins
 
     settings = LoopSettings(builtin_plugins.root())
@@ -35,7 +35,7 @@ def prepared() -> LoopRun:
 
 
 def override(name: str, loop: LoopRun) -> str:
-    """The executable that a plugin has for this command; empty where there is none."""
+    """Return the executable that a plugin has for this command; empty where there is none."""
     return sources.executables(loop.sources, "commands").get(name, "")
 
 
@@ -46,7 +46,7 @@ def execute(path: str, words: list[str], loop: LoopRun) -> int:
 
 
 def show_session(words: list[str]) -> list[str]:
-    """``session list | show ID | dir [ID]``."""
+    """Return the lines of ``session list | show ID | dir [ID]``."""
     settings = LoopSettings()
     verb, session_id = (words + ["list"])[0], (words + ["", ""])[1]
     if verb == "list":
@@ -61,7 +61,7 @@ def show_session(words: list[str]) -> list[str]:
 
 
 def show_tools(loop: LoopRun) -> list[str]:
-    """Name, where it comes from, and what it is for."""
+    """Return a line for each tool: its name, where it comes from, what it is for."""
     paths = calls.found(loop)
     lines = []
     for name in sorted({*paths, *tools.NAMES}):
@@ -74,7 +74,7 @@ def show_tools(loop: LoopRun) -> list[str]:
 
 
 def show_hooks(loop: LoopRun) -> list[str]:
-    """Every stage with its hooks."""
+    """Return every stage with its hooks."""
     lines = []
     for stage in stages.STAGES:
         found = pipeline.hooks_of(stage, loop.sources, stages.OURS[stage])
@@ -83,7 +83,7 @@ def show_hooks(loop: LoopRun) -> list[str]:
 
 
 def show_help(loop: LoopRun) -> list[str]:
-    """Commands, providers and variables."""
+    """Return the lines of the help: commands, providers, variables."""
     from swarm_mcp.loop.providers import choice
 
     environ = loop.environment()
@@ -112,7 +112,7 @@ def _said(path: str, loop: LoopRun) -> str:
 
 
 def tool(words: list[str]) -> int:
-    """``tool NAME --schema | --describe | --exec``: a built-in tool as an executable, for other plugins."""
+    """Run ``tool NAME --schema | --describe | --exec``: a built-in tool as an executable, for other plugins."""
     name, flag = (words + ["", ""])[:2]
     if name not in tools.NAMES:
         raise UsageError(f"no such tool: {name[:60]!r}")
@@ -128,7 +128,7 @@ def tool(words: list[str]) -> int:
 
 
 def provider(words: list[str]) -> int:
-    """``provider NAME [--describe | --ready | --defaults | --env | --stream]``: one of ours, as an executable."""
+    """Run ``provider NAME [--describe | --ready | --defaults | --env | --stream]``, one of ours as an executable."""
     from swarm_mcp.loop.providers import choice, http
 
     name, flag = (words + ["", ""])[:2]
@@ -145,7 +145,7 @@ def provider(words: list[str]) -> int:
     if missing:
         raise LoopFailure(f"{missing} is not set", "auth_failed")
     payload = json.load(sys.stdin)
-    # An answer that is not streamed is as good to whoever waits for all of it.
+    # The caller waits for all of the answer, so it need not be streamed.
     print(json.dumps(http.whole(name, protocol.request(payload, os.environ, False))))
     return 0
 

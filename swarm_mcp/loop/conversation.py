@@ -61,7 +61,7 @@ class Turn(NamedTuple):
 
 
 def model_call(call_id: object, name: object, arguments: object) -> ModelCall:
-    """A call as a model makes it, with an id and a name that can do no harm in a file's name or a message's head."""
+    """Return a model's call with an id and a name that are safe in file names and message heads."""
     text = str(call_id or "")
     if not _PLAIN_ID.match(text):
         import zlib
@@ -77,13 +77,13 @@ def model_call(call_id: object, name: object, arguments: object) -> ModelCall:
 
 
 def render(head: dict[str, object], text: str) -> str:
-    """A message as its file has it."""
+    """Return a message as its file has it."""
     lines = [f"{name}: {' '.join(str(value).split())}" for name, value in head.items()]
     return "---\n" + "\n".join(lines) + f"\n---\n{text}\n"
 
 
 def parse(text: str) -> Message:
-    """A message from its file; what has no head counts as text without a role."""
+    """Return a message from its file; what has no head counts as text without a role."""
     lines = text.split("\n")
     if lines[0] != "---" or "---" not in lines[1:]:
         return Message({}, text)
@@ -97,7 +97,7 @@ def parse(text: str) -> Message:
 
 
 def written(blocks: Iterable[Block]) -> str:
-    """An assistant's blocks as text."""
+    """Return an assistant's blocks as text."""
     parts = []
     for block in blocks:
         if block.kind == "tool_call" and block.call:
@@ -114,7 +114,7 @@ def written(blocks: Iterable[Block]) -> str:
 
 
 def blocks_of(message: Message) -> tuple[Block, ...]:
-    """The blocks of an assistant's message."""
+    """Return the blocks of an assistant's message."""
     found: list[Block] = []
     text: list[str] = []
     inside: list[str] = []
@@ -137,7 +137,7 @@ def blocks_of(message: Message) -> tuple[Block, ...]:
 
 
 def history(folder: str) -> list[Message]:
-    """Every message of a session, in order; a file that cannot be read is left out."""
+    """Return every message of a session, in order; a file that cannot be read is left out."""
     found = []
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and not name.startswith("."))
@@ -153,7 +153,7 @@ def history(folder: str) -> list[Message]:
 
 
 def turns(messages: Iterable[Message]) -> list[Turn]:
-    """The conversation so far. Every call has a result: one that was interrupted gets one that says so."""
+    """Return the conversation so far. A call that was interrupted gets a result that says so."""
     found: list[Turn] = []
     waiting: list[ModelCall] = []
     results: dict[str, tuple[ModelCall, str, bool]] = {}

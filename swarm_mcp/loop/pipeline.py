@@ -27,13 +27,13 @@ class StageFailed(Exception):
 
 
 def hooks_of(stage: str, found: list[str], ours: dict[str, Hook]) -> dict[str, str | Hook]:
-    """name -> path or function of the hooks of a stage, in the order they run. `found`: the sources."""
+    """Return name -> path or function of the hooks of a stage, in the order they run. `found`: the sources."""
     hooks: dict[str, str | Hook] = {**ours, **sources.executables(found, "hooks.d", stage)}
     return dict(sorted(hooks.items()))
 
 
 def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
-    """What the stage makes of `context`. Raises StageFailed, and LoopFailure for what our own hooks cannot do."""
+    """Return what the stage makes of `context`. Raises StageFailed."""
     current: dict | str = context
     for name, hook in hooks_of(stage, loop.sources, ours).items():
         if callable(hook):
@@ -82,5 +82,5 @@ def _object(text: str) -> dict | None:
 
 
 def described(hook: str | Hook) -> str:
-    """Where a hook comes from, for people."""
+    """Return where a hook comes from, for people."""
     return "(built in)" if callable(hook) else os.path.abspath(hook)

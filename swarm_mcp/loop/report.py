@@ -1,4 +1,4 @@
-"""What a run tells whoever started it: words as the bash harness has them, or our events, one JSON line each."""
+"""The output of a run: words as the bash harness prints them, or our events, one JSON line each."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ class Report:
     """The words: the answer on standard output, what happens on standard error."""
 
     def session(self, session, settings, tools: list[str], is_new: bool) -> None:
-        """A session begins or goes on."""
+        """Report that a session begins or goes on."""
         if is_new:
             self._note(f"session: {session.id}")
             self._note(f"provider: {settings.provider}")
             self._note(f"model: {settings.model}")
 
     def answered(self, reply) -> None:
-        """The model has answered."""
+        """Report an answer of the model."""
 
     def tool_start(self, made: ModelCall) -> None:
-        """A tool is called."""
+        """Report that a tool is called."""
         shown = json.dumps(made.input, ensure_ascii=False)
         self._note(f"── {made.name} {shown if len(shown) <= SHOWN_ARGUMENTS else shown[: SHOWN_ARGUMENTS - 1] + '…'}")
 
     def tool_end(self, call_id: str, name: str, result: str, is_error: bool) -> None:
-        """A tool call is over."""
+        """Report that a tool call is over."""
         if is_error:
             self._note(f"   {name}: {(result.strip().splitlines() or ['failed'])[0][:SHOWN_ARGUMENTS]}")
 
     def retry(self, message: str, category: str, not_before: float | None) -> None:
-        """The model is asked again after this."""
+        """Report that the model is asked again."""
         self._note(f"asking again: {message}")
 
     def custom(self, name: str, data: dict) -> None:
-        """Something worth knowing that has no word of its own."""
+        """Report anything else."""
         self._note(f"{name}: {' '.join(f'{key}={value}' for key, value in data.items())}")
 
     def ended(self, ended) -> None:
-        """The run is over."""
+        """Report how the run ended."""
         if ended.error:
             self._note(f"error: {ended.error}")
         if ended.output:

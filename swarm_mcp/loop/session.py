@@ -33,7 +33,7 @@ class Session:
         return self.conf.get("cwd", "") or os.getcwd()
 
     def turns(self) -> list[conversation.Turn]:
-        """The conversation so far."""
+        """Return the conversation so far."""
         return conversation.turns(conversation.history(self.folder))
 
     def add(self, role: str, text: str, **head: object) -> str:
@@ -55,7 +55,7 @@ class Session:
             return
 
     def new_turn(self) -> None:
-        """A model is about to be asked: nothing streamed or dispatched before belongs to its answer."""
+        """Clear what was streamed and what calls left: a model is about to be asked again."""
         import shutil
 
         shutil.rmtree(self.early_results, ignore_errors=True)
@@ -70,7 +70,7 @@ class Session:
         write_private(os.path.join(self.early_results, f"{call_id}.json"), whole)
 
     def take_result(self, call_id: str) -> tuple[str, bool] | None:
-        """The result that was left for a call, by us or by a plugin: ``(text, is_error)``."""
+        """Return the result that was left for a call, by us or by a plugin, as ``(text, is_error)``; None for none."""
         try:
             with open(os.path.join(self.early_results, f"{call_id}.json"), encoding="utf-8", errors="replace") as file:
                 found = json.load(file)
@@ -93,7 +93,7 @@ class Session:
 
 
 def create(sessions: str, cwd: str, model: str, provider: str, parent: str = "") -> Session:
-    """A new session in the folder `sessions`."""
+    """Make a new session in the folder `sessions`. Raises LoopFailure."""
     try:
         make_private(sessions)
         path = _new_folder(sessions)
@@ -106,7 +106,7 @@ def create(sessions: str, cwd: str, model: str, provider: str, parent: str = "")
 
 
 def find(sessions: str, session_id: str) -> Session:
-    """The session of that id. Raises LoopFailure where there is none."""
+    """Return the session of that id. Raises LoopFailure where there is none."""
     path = os.path.join(sessions, session_id)
     if not PATTERN.match(session_id) or not os.path.isdir(path):
         raise LoopFailure(f"session '{session_id[:60]}' not found in {sessions}", "session_not_found")
@@ -124,7 +124,7 @@ def find(sessions: str, session_id: str) -> Session:
 
 
 def fork(sessions: str, found: Session) -> Session:
-    """A copy of a session, with an id of its own."""
+    """Make a copy of a session, with an id of its own. Raises LoopFailure."""
     copy = create(sessions, found.cwd, found.conf.get("model", ""), found.conf.get("provider", ""), found.id)
     try:
         for name in sorted(os.listdir(found.folder)):
@@ -136,7 +136,7 @@ def fork(sessions: str, found: Session) -> Session:
 
 
 def ids(sessions: str) -> list[str]:
-    """The ids of all sessions in a folder, the one that was changed last first."""
+    """Return the ids of all sessions in a folder, the one that was changed last first."""
     try:
         with os.scandir(sessions) as entries:
             found = [(entry.stat().st_mtime_ns, entry.name) for entry in entries if PATTERN.match(entry.name)]
@@ -146,7 +146,7 @@ def ids(sessions: str) -> list[str]:
 
 
 def now() -> str:
-    """This moment as message heads have it: local time to the second, with its zone."""
+    """Return this moment as message heads have it: local time to the second, with its zone."""
     text = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     return f"{text[:-2]}:{text[-2:]}"
 

@@ -52,7 +52,7 @@ class LoopSettings:
         return self.mode == READ_ONLY
 
     def exported(self) -> dict[str, str]:
-        """The variables that every plugin finds in its environment, beside those of its session and stage."""
+        """Return the variables that every plugin finds in its environment, beside those of its session and stage."""
         from swarm_mcp import __version__
 
         return {
@@ -78,7 +78,7 @@ def nearest_sessions(folder: str, home: str) -> str:
 
 
 def number(name: str, default: float, environ: Mapping[str, str] = os.environ) -> float:
-    """A variable's value as a number that is not negative, `default` where it is none."""
+    """Return a variable's value as a number that is not negative, `default` where it is none."""
     try:
         value = float(environ.get(name, "").strip() or default)
     except ValueError:
@@ -87,7 +87,7 @@ def number(name: str, default: float, environ: Mapping[str, str] = os.environ) -
 
 
 def is_off(name: str) -> bool:
-    """Whether a variable switches something off."""
+    """Return whether a variable switches something off."""
     return first_set(name).lower() in ("0", "false", "no", "off")
 
 

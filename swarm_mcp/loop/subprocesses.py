@@ -14,7 +14,7 @@ from swarm_mcp.harness.reaper import Reaper
 
 LONGEST = 4 * 1024 * 1024  # bytes of output that are read; what talks more is not answering
 SHORT = 4096  # bytes that every pipe takes at once
-# A command begins when the reaper knows of it: were we killed in between, nobody would end it.
+# A command begins once the reaper knows it: if this process were killed before, nothing would end the command.
 _ON_WORD = 'read -r go || exit 125; exec "$@"'
 
 
@@ -75,7 +75,7 @@ def run(
 
 
 def _give(child: subprocess.Popen, data: bytes) -> None:
-    """Write all of `data` to standard input. What is long waits in a thread: nobody need read it."""
+    """Write all of `data` to standard input. Long data is written by a thread: the child need not read it."""
 
     def write() -> None:
         try:

@@ -80,7 +80,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         return error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """Whether the session's transcript is there: it resumes from any folder, so `cwd` does not matter."""
+        """Return whether the session's transcript is there. `cwd` does not matter: it resumes from any folder."""
         if not re.fullmatch(self.session_pattern, session_id):
             return False
         from swarm_mcp.harness.claude.checks import configuration_folder

@@ -60,7 +60,7 @@ SENTENCES = tuple(
 
 
 def code_of(text: str = "", kind: object = None, status: object = None) -> str:
-    """The error code for what a line says: its sentence, its `kind` of error, the HTTP status behind it."""
+    """Return the error code for what a line says: its sentence, its `kind` of error, the HTTP status behind it."""
     # Where nobody answered, its kind is that of a server's failure.
     if not isinstance(status, int) and UNREACHABLE.search(text):
         return outcome.UNREACHABLE
@@ -75,7 +75,7 @@ def code_of(text: str = "", kind: object = None, status: object = None) -> str:
 
 
 def error_of(ending: Ending) -> tuple[str, str] | None:
-    """See ``HarnessAdapter.error_of``."""
+    """Implement ``HarnessAdapter.error_of``."""
     result = ending.result
     if result is None:
         return _without_result(ending)

@@ -42,7 +42,7 @@ IN_FOLDER = 'cd "$1" || exit 1; shift; exec "$@"'
 
 
 def launch(query: HarnessQuery, folder: Path, model: str) -> Launch:
-    """See ``HarnessAdapter.launch``. Raises Refused where the schema is too long to be handed over."""
+    """Implement ``HarnessAdapter.launch``. Raises Refused for a schema that is too long for argv."""
     servers, env = _servers(query)
     argv = [*(query.command or ("claude",)), *STREAM, "--plugin-dir", str(plugin_folder())]
     argv += ["--mcp-config", _write(folder / "mcp.json", json.dumps({"mcpServers": servers}))]

@@ -292,7 +292,7 @@ def _failure(text: str, category: str, state: dict) -> Event:
 
 
 def _count(value: object) -> int | None:
-    """A count as it stands; None for what is none."""
+    """`value` if it is a count, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -107,7 +107,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return stream.parse_stderr(line, state)
 
     def finish(self, state: dict) -> list[Event]:
-        """What the stream left out: the model, and how full its context is; and the answer by schema."""
+        """Return what the stream left out: the model, how full its context is, and the answer by schema."""
         query: HarnessQuery | None = state.get("query")
         if query is None:
             return []

@@ -41,12 +41,12 @@ _MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
 def category_of(text: str) -> str:
-    """The error code for a message of Codex's."""
+    """Return the error code for one of Codex's messages."""
     return next((code for code, sign in _SIGNS_READ if sign.search(text)), outcome.UNKNOWN)
 
 
 def error_of(ending: Ending) -> tuple[str, str] | None:
-    """See ``HarnessAdapter.error_of``. Only a completed turn and exit code 0 together are a success."""
+    """Implement ``HarnessAdapter.error_of``. Only a completed turn and exit code 0 together are a success."""
     given = ending.result
     if given is not None and not given.get("is_error") and ending.exit_code == 0:
         return None
@@ -69,14 +69,14 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
 
 
 def complaint_in(stderr: str) -> str:
-    """The line of standard error that says why: the last ``Error:``, else the first that says anything."""
+    """Return the line of standard error that says why: the last ``Error:``, else the first that says anything."""
     lines = [line for line in stderr.splitlines() if not _NOISE.match(line)]
     wrong = [line for line in lines if line.startswith(("Error", "error"))]
     return _STAMP.sub("", wrong[-1] if wrong else lines[0]) if lines else ""
 
 
 def not_before(text: str, now: float | None = None) -> float | None:
-    """Unix seconds of the time that a message tells us to wait for (it has the local time); None for none."""
+    """Return when a message tells us to try again, in Unix seconds; None where it names no time."""
     now = time.time() if now is None else now
     later = _IN.search(text)
     if later:
@@ -100,7 +100,7 @@ def not_before(text: str, now: float | None = None) -> float | None:
 
 
 def seconds_told(line: str) -> float | None:
-    """How long Codex waits before it asks again, from a line of its log; it waits as the API tells it to."""
+    """Return how long Codex waits before it asks again, from a line of its log; None where it says nothing."""
     found = _AGAIN_IN.search(line)
     return float(found.group(1)) * _SECONDS[found.group(2)] if found else None
 

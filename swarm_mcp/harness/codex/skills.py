@@ -34,8 +34,8 @@ def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Pr
     """Return `prompt` with the text of the skill that it begins with. `skills` are the run's own;
     `folders` hold the user's.
 
-    ``$name`` of a skill of the user's stays: Codex knows it. ``/name`` of nobody's stays too, with a note: it may
-    well be no skill at all.
+    ``$name`` of one of the user's skills stays: Codex knows it. ``/name`` of an unknown skill stays too, with a
+    note: it may well be no skill at all.
     """
     asked = _ASKED.match(prompt)
     if not asked:

@@ -27,7 +27,7 @@ LARGEST_TEXT = 100_000  # characters of one tool's result; the whole is in Codex
 
 
 def parse(line: str, state: dict) -> list[Event]:
-    """The events of one line; see ``HarnessAdapter.parse``."""
+    """Implement ``HarnessAdapter.parse``."""
     try:
         native = json.loads(line)
     except (ValueError, RecursionError):
@@ -52,7 +52,7 @@ def parse(line: str, state: dict) -> list[Event]:
 
 
 def parse_stderr(line: str, state: dict) -> list[Event]:
-    """A call that a hook has denied, and how long Codex waits for the API: in no item, only here."""
+    """Return calls that a hook has denied, and waits for the API: Codex writes them on standard error alone."""
     found = _DENIED.search(line)
     if not found:
         return _waits(line, state)
@@ -65,7 +65,7 @@ def parse_stderr(line: str, state: dict) -> list[Event]:
 
 
 def cost_of(usage: object, model: str | None = None) -> Cost:
-    """Codex's count, in which the input has what was read from and written to the cache."""
+    """Return the cost from Codex's count, in which the input includes what was read from and written to the cache."""
     usage = usage if isinstance(usage, dict) else {}
     whole, read, written, out = (
         _count(usage.get(name))
@@ -195,7 +195,7 @@ def _outcome(item: dict) -> tuple[str, bool]:
 
 
 def _text(value: object) -> str:
-    """Text as it stands, nothing as nothing, all else as JSON."""
+    """Text unchanged, None as empty, all else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)

@@ -129,7 +129,7 @@ is its prompt."""
         return found or (outcome.PROCESS_CRASHED, last[0])
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """From the session's own record: there is one of that name, made in this folder."""
+        """Return whether the session's own record says that it worked in `cwd`."""
         path = hs_session.folder_of(session_id, cwd, {})
         facts = hs_session.settings(path)
         return bool(facts) and os.path.realpath(facts.get("cwd") or cwd) == os.path.realpath(cwd)

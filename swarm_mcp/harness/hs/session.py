@@ -39,7 +39,7 @@ class Reading:
         self._counts: dict[str, int] = {}
 
     def news(self) -> list[Event]:
-        """The events of messages that have not been told. One that is being written is left for the next time."""
+        """Return the events of messages that are new. One that is still being written is left for the next time."""
         told: list[Event] = []
         for name in files(self.path)[self._skip :]:
             if name in self._done:
@@ -52,12 +52,12 @@ class Reading:
         return told
 
     def tokens(self) -> tuple[int | None, int | None, int | None, int | None]:
-        """Tokens of all turns: read, written, and of a cache read and written; None where nobody has counted."""
+        """Return the tokens of all turns: read, written, read from and written to a cache; None: not counted."""
         names = ("tokens_in", "tokens_out", "tokens_cache_read", "tokens_cache_write")
         return tuple(self._counts.get(name) for name in names)  # type: ignore[return-value]
 
     def error(self) -> str:
-        """The last error in the session's stream file; empty for none."""
+        """Return the last error in the session's stream file; empty for none."""
         try:
             with open(os.path.join(self.path, ".stream"), encoding="utf-8", errors="replace") as file:
                 lines = file.read(LARGEST).splitlines()
@@ -127,7 +127,7 @@ def blocks(text: str, has_calls: bool) -> Iterator[tuple[str, Any, dict[str, str
 
 
 def read(path: str) -> Message | None:
-    """The message in a file; None where it is not whole."""
+    """Return the message in a file; None where it is not whole."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LARGEST)
@@ -142,7 +142,7 @@ def read(path: str) -> Message | None:
 
 
 def files(path: str) -> list[str]:
-    """The names of a session's messages, in order."""
+    """Return the names of a session's messages, in order."""
     try:
         return sorted(name for name in os.listdir(os.path.join(path, "messages")) if name.endswith(".md"))
     except OSError:
@@ -150,7 +150,7 @@ def files(path: str) -> list[str]:
 
 
 def settings(path: str) -> dict[str, str]:
-    """What a session's ``session.conf`` says; empty where there is none."""
+    """Return what a session's ``session.conf`` says; empty where there is none."""
     try:
         with open(os.path.join(path, "session.conf"), encoding="utf-8", errors="replace") as file:
             return dict(line.rstrip("\n").partition("=")[::2] for line in file)
@@ -159,7 +159,7 @@ def settings(path: str) -> dict[str, str]:
 
 
 def folder_of(session_id: str, cwd: str, env: Mapping[str, str]) -> str:
-    """Where a session of that name is, for a harness started in `cwd`: it looks for ``.harness/sessions`` upwards."""
+    """Return where a session of that name is, for a harness started in `cwd`."""
     return os.path.join(_sessions(cwd, env), session_id)
 
 

@@ -19,7 +19,7 @@ PACK = "swarm"
 
 
 def environment(query: HarnessQuery, program: str, folder: Path) -> dict[str, str]:
-    """The variables that give the child our plugin and our command; the plugin's folder is made below `folder`."""
+    """Return the variables that give the child our plugin, which is made below `folder`, and our command."""
     from swarm_mcp.harness.plugin import plugin_folder
 
     bundle = plugin_folder()
@@ -33,12 +33,12 @@ def environment(query: HarnessQuery, program: str, folder: Path) -> dict[str, st
 
 
 def is_installed() -> bool:
-    """Whether the user has our plugin: then its guards are there also where a worker cannot be given them."""
+    """Return whether the user has installed our plugin."""
     return (home() / "plugins" / PACK / "tools" / GUARDED[0]).is_file()
 
 
 def linked(root: Path, bundle: Path, target: Path, query: HarnessQuery) -> Path:
-    """A root like `root`, with our plugin from `bundle` among the bundled ones."""
+    """Return a root like `root`, with our plugin from `bundle` among the bundled ones."""
     packs = target / "plugins"
     packs.mkdir(parents=True)
     for entry in root.iterdir():

@@ -123,7 +123,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         return outcome.PROCESS_CRASHED, f"pi ended without an answer ({how}){': ' + last if last else ''}"
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        """From the files that pi keeps of its sessions: one with this id, of this folder."""
+        """Return whether pi keeps a session with this id for this folder."""
         for path in _session_files(session_id, cwd):
             try:
                 with open(path, encoding="utf-8", errors="replace") as file:

@@ -25,7 +25,7 @@ _SIZES = {"K": 1_000, "M": 1_000_000}
 
 
 def checks(config: Mapping[str, object], instructions: str) -> list[Check]:
-    """Whether pi's settings can be read, and whether any account for a model is in sight."""
+    """Return whether pi's settings can be read, and whether any account for a model is in sight."""
     found, places = [], []
     for name in ("settings.json", "auth.json", "models.json"):
         tree, fault = _read(agent_folder() / name)
@@ -45,7 +45,7 @@ def checks(config: Mapping[str, object], instructions: str) -> list[Check]:
 
 
 def listed_models(program: str) -> list[dict]:
-    """The models that pi has accounts for, as it lists them; none where it cannot be run."""
+    """Return the models that pi has accounts for, as it lists them; none where it cannot be run."""
     path = shutil.which(program)
     if not path:
         return []

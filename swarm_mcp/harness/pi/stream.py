@@ -38,7 +38,7 @@ _OVERFLOW = re.compile(
 
 
 def events_of(line: str, state: dict) -> list[Event]:
-    """The events of one line. `state` has the session's numbers, see `cost_of`. Never raises."""
+    """Return the events of one line; `state` collects the run's numbers (`cost_of`). Never raises."""
     try:
         told = json.loads(line)
     except (ValueError, RecursionError):
@@ -56,7 +56,7 @@ def events_of(line: str, state: dict) -> list[Event]:
 
 
 def without_repetition(line: str) -> str:
-    """A line of an update without the message so far, which stands in it twice; other lines as they are.
+    """Return an update's line without the message so far, which stands in it twice; other lines unchanged.
 
     An answer of 20 kB would make a record of hundreds of megabytes. Raises what decoding raises.
     """
@@ -69,7 +69,7 @@ def without_repetition(line: str) -> str:
 
 
 def cost_of(state: dict) -> Cost:
-    """What the answers of this run took, one after another. A model without a price makes the sum unknown."""
+    """Return what the answers of this run took. A model without a price makes the sum unknown."""
     used = state.get("used")
     if not used:
         return Cost(num_turns=state.get("turns"), model=state.get("model"))
@@ -80,7 +80,7 @@ def cost_of(state: dict) -> Cost:
 
 
 def category_of(text: str) -> str:
-    """The error code that this complaint of pi or of a model's API stands for."""
+    """Return the error code of a complaint of pi, or of a model's API."""
     found = code_of(text)
     if not found and _OVERFLOW.search(text):
         return outcome.CONTEXT_OVERFLOW
@@ -182,7 +182,7 @@ def _retry(told: dict, state: dict) -> list[Event]:
 
 
 def left_over(state: dict) -> list[Event]:
-    """How a run ended whose last answer failed: pi may have tried again, so this is only known at the end."""
+    """Return the events of a run whose last answer failed: only the end shows that pi did not try again."""
     return state.get("failed") or []
 
 

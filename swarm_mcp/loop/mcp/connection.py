@@ -37,7 +37,7 @@ class Connection(ABC):
         """End it."""
 
     def open(self) -> list[dict]:
-        """Shake hands; the server's tools."""
+        """Shake hands and return the server's tools."""
         from swarm_mcp import __version__
 
         about = {"name": "swarm-loop", "version": __version__}
@@ -55,7 +55,7 @@ class Connection(ABC):
         return tools
 
     def use(self, name: str, arguments: dict) -> tuple[str, bool]:
-        """ModelCall a tool: ``(result, is_error)``."""
+        """Call a tool; return ``(result, is_error)``."""
         result = self._request("tools/call", {"name": name, "arguments": arguments}, CALL_SECONDS)
         parts = [_text(part) for part in result.get("content") or [] if isinstance(part, dict)]
         if not any(parts) and result.get("structuredContent") is not None:

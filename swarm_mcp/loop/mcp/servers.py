@@ -33,14 +33,14 @@ class Servers:
         return name in self._tools
 
     def start(self, loop) -> None:
-        """Start every server; nobody waits for them yet."""
+        """Start every server, without waiting for them."""
         for name, server in _wanted(loop).items():
             thread = threading.Thread(target=self._open, args=(name, server, loop), daemon=True)
             thread.start()
             self._starting.append(thread)
 
     def schemas(self, loop) -> list[dict]:
-        """Every tool as models are told of it. The first time this waits for the servers."""
+        """Return every tool's schema for the model. The first call waits for the servers."""
         self._wait(loop)
         return [
             {
@@ -53,7 +53,7 @@ class Servers:
         ]
 
     def may_use(self, loop, name: str) -> bool:
-        """Whether a run in this mode may call a tool: a read-only one none that writes, or that starts what may."""
+        """Return whether a run in this mode may call a tool: a read-only one none that writes or starts a writer."""
         from swarm_hook_core.mcp_writers import is_writer
 
         return not (loop.settings.read_only and (is_writer(name) or name == DISPATCH))

@@ -15,7 +15,7 @@ READY_SECONDS = 10.0
 
 
 def built_in(name: str) -> protocols.ModelProtocol:
-    """The protocol of that name; anthropic's for any other."""
+    """Return the protocol of that name; anthropic's for any other."""
     if name == "openai":
         from swarm_mcp.loop.providers.openai import OpenAI
 
@@ -43,7 +43,7 @@ class Provider:
         self.default_model = model
 
     def ask(self, loop, payload: dict, early_calls) -> dict:
-        """The answer to `payload`, as the protocol has it whole. Raises LoopFailure."""
+        """Return the answer to `payload`, as the protocol has it whole. Raises LoopFailure."""
         environ = {**loop.environment("send"), **self.more}
         streams = loop.settings.stream and self.streams
         if self.path:
@@ -68,7 +68,7 @@ class Provider:
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
-    """The first provider, by name, that has what it needs; empty where none has."""
+    """Return the first provider, by name, that has what it needs; empty where none has."""
     paths = executables(found, environ)
     for name in sorted({*paths, *BUILT_IN}):
         if name in paths:
@@ -80,7 +80,7 @@ def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
 
 
 def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider:
-    """The provider of that name. Raises LoopFailure."""
+    """Return the provider of that name. Raises LoopFailure."""
     if not name:
         wanted = "ANTHROPIC_API_KEY, OPENAI_API_KEY, or OPENAI_API_URL for a server of your own"
         raise LoopFailure(f"no provider is ready: set {wanted} (HARNESS_PROVIDER names one)", "auth_failed")
@@ -99,14 +99,14 @@ def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider
 
 
 def executables(found: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """name -> path of providers that plugins bring; ours are none of them."""
+    """Return name -> path of providers that plugins bring; ours are none of them."""
     ours = os.path.join(environ.get("HARNESS_ROOT") or os.devnull, "")
     paths = sources.executables(found, "providers")
     return {name: path for name, path in paths.items() if not path.startswith(ours) and not name.endswith(".conf")}
 
 
 def variants(found: list[str]) -> dict[str, str]:
-    """name -> path of the ``.conf`` files of all sources, the last of a name."""
+    """Return name -> path of the ``.conf`` files of all sources, the last of a name."""
     listed = {}
     for source in found:
         folder = os.path.join(source, "providers")
@@ -117,7 +117,7 @@ def variants(found: list[str]) -> dict[str, str]:
 
 
 def read_conf(path: str) -> dict[str, str]:
-    """The ``name=value`` lines of a variant's file."""
+    """Return the ``name=value`` lines of a variant's file."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return _pairs(file.read(65536))

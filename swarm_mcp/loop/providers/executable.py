@@ -20,7 +20,7 @@ LARGEST = 1 << 20
 
 
 def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool, early_calls) -> dict:
-    """The answer. Raises LoopFailure with what the provider says on standard error, or as ``{"error"}``."""
+    """Return the answer. Raises LoopFailure with what the provider says on standard error, or as ``{"error"}``."""
     argv = [provider.path]
     text = json.dumps(payload, ensure_ascii=False)
     if streams and _takes_stream(provider.path):

@@ -27,13 +27,13 @@ Again = Callable[[str, str, "float | None"], None]  # told of each retry: why, c
 
 
 def whole(name: str, request: Request, again: Again = lambda *_: None) -> dict:
-    """The answer as one JSON object. Raises LoopFailure; `name` is the provider's, for its text."""
+    """Return the answer as one JSON object. Raises LoopFailure; `name` is the provider's, for its text."""
     with _opened(name, request, again) as response:
         return _whole(name, response)
 
 
 def joined(name: str, request: Request, join: Callable[[Iterator[dict]], dict], again: Again = lambda *_: None) -> dict:
-    """The same, put together by `join` from the events of a stream; whole where the endpoint does not stream."""
+    """Return the answer that `join` makes of a stream's events; the whole one where the endpoint does not stream."""
     with _opened(name, request, again) as response:
         if "event-stream" in (response.headers.get("content-type") or "event-stream"):
             return join(_events(name, response))
@@ -112,7 +112,7 @@ def _opened(name: str, request: Request, again: Again):
 
 
 def seconds_of(text: str) -> float | None:
-    """The value of a Retry-After header, seconds or a date, as seconds from now; None where it says nothing."""
+    """Return a Retry-After header (seconds or a date) as seconds from now; None where it says nothing."""
     text = text.strip()
     if text.replace(".", "", 1).isdigit():
         return float(text)

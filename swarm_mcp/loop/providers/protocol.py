@@ -28,7 +28,7 @@ class Request(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """Who is told of an answer while it comes: of text, of thoughts, and of each call as soon as it is whole."""
+    """What is called while an answer comes: for text, for thoughts, and for each call once it is whole."""
 
     text: Callable[[str], None]
     thinking: Callable[[str], None]
@@ -46,32 +46,32 @@ class ModelProtocol(ABC):
 
     @abstractmethod
     def missing(self, environ: Mapping[str, str]) -> str:
-        """What would have to be set to ask this provider; empty where it is ready."""
+        """Return what would have to be set to ask this provider; empty where it is ready."""
 
     @abstractmethod
     def messages(self, turns: Iterable[Turn]) -> list[dict]:
-        """The conversation as this protocol has it."""
+        """Return the conversation as this protocol has it."""
 
     @abstractmethod
     def request(self, payload: dict, environ: Mapping[str, str], stream: bool) -> Request:
-        """The request for `payload` (``model``, ``system``, ``messages``, ``tools``)."""
+        """Return the request for `payload` (``model``, ``system``, ``messages``, ``tools``)."""
 
     @abstractmethod
     def read(self, response: dict) -> Reply:
-        """An answer. Raises LoopFailure where it is none."""
+        """Return an answer as a Reply. Raises LoopFailure where it is none."""
 
     @abstractmethod
     def join(self, chunks: Iterable[dict], sink: Sink) -> dict:
-        """The same answer from the events of a stream. Raises LoopFailure where the stream ends before its time."""
+        """Return the answer from the events of a stream. Raises LoopFailure where the stream ends early."""
 
 
 def tokens(**given: object) -> dict[str, int]:
-    """Usage without what is not known."""
+    """Return the usage without what is not known."""
     return {name: value for name, value in given.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 
 def number(environ: Mapping[str, str], name: str) -> float | int | None:
-    """A setting that is a number; None where it is not set."""
+    """Return a setting that is a number; None where it is not set."""
     text = environ.get(name, "").strip()
     try:
         return int(text) if text.lstrip("-").isdigit() else float(text)
@@ -80,6 +80,6 @@ def number(environ: Mapping[str, str], name: str) -> float | int | None:
 
 
 def sampling(environ: Mapping[str, str], prefix: str) -> dict:
-    """``temperature``, ``top_p``, ``top_k`` where they are set."""
+    """Return ``temperature``, ``top_p``, ``top_k`` where they are set."""
     wanted = {name: number(environ, f"{prefix}_{name.upper()}") for name in ("temperature", "top_p", "top_k")}
     return {name: value for name, value in wanted.items() if value is not None}

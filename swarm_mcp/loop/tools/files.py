@@ -35,14 +35,14 @@ def write_file(given: dict, cwd: str) -> str:
 
 
 def str_replace(given: dict, cwd: str) -> str:
-    """One replacement."""
+    """Make one replacement."""
     path = _path(given, cwd)
     _store(path, _replaced(_load(path), _bytes(given, "old_str"), _bytes(given, "new_str"), path))
     return f"replaced in {path}"
 
 
 def edit_file(given: dict, cwd: str) -> str:
-    """Several replacements, all or none."""
+    """Make several replacements, all or none."""
     path, edits = _path(given, cwd), given.get("edits")
     if not isinstance(edits, list) or not edits:
         raise CallRefused("edits must be a list of {old_str, new_str}")
@@ -59,7 +59,7 @@ def edit_file(given: dict, cwd: str) -> str:
 
 
 def read_file(given: dict, cwd: str) -> str:
-    """A file's lines, numbered."""
+    """Return a file's lines, numbered."""
     path = _path(given, cwd)
     data = _load(path)
     if b"\0" in data[:8192]:
@@ -74,7 +74,7 @@ def read_file(given: dict, cwd: str) -> str:
 
 
 def list_dir(given: dict, cwd: str) -> str:
-    """What is in a folder."""
+    """Return what is in a folder."""
     path = _path({"path": given.get("path") or "."}, cwd)
     with os.scandir(path) as entries:
         names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in entries)

@@ -28,7 +28,7 @@ from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.adapter import Capabilities
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.process_adapter import Process
-from swarm_mcp.harness.resumption import Session, serialize
+from swarm_mcp.harness.resumption import ResumableSession, serialize
 from swarm_mcp.server.tool import Call
 from swarm_mcp.server.tools import all_tools
 
@@ -186,7 +186,7 @@ def test_a_task_is_gone_on_with_in_its_session(ground: Ground, lead: dict, talke
     with ground.store() as store:
         made = store.tasks.request(lead, {"type": "implement", "title": "T"})["task"]
         killed = {"scope": ground.scope, "task_id": made["id"], "instance_id": "w0", "harness": "talker"}
-        session = serialize(Session("talker", "s7", ground.scope))
+        session = serialize(ResumableSession("talker", "s7", ground.scope))
         store.runs.begin({"id": "r0", **killed, "cwd": ground.scope, "state": "ended", "session_params": session})
         script = f"cat > told; echo '{init}'; echo with $TALKER"
         Supervisor(store, assignment(ground, lead, made["id"], script)).carry_out()

@@ -280,7 +280,7 @@ CLEAN = st.characters(exclude_characters="\0", codec="utf-8")
 @settings(max_examples=40)
 @given(st.text(min_size=1, max_size=20), st.text(CLEAN, min_size=1, max_size=200), st.text(CLEAN), st.floats(0, 1e6))
 def test_what_is_kept_of_a_session_comes_back(harness, session_id, cwd, dollars):
-    session = resumption.Session(harness, session_id, cwd, Cost(dollars))
+    session = resumption.ResumableSession(harness, session_id, cwd, Cost(dollars))
     kept = resumption.serialize(session)
     assert resumption.deserialize(kept) == session == resumption.deserialize(json.dumps(kept))
     assert resumption.display_id(kept) == session_id
@@ -306,7 +306,7 @@ def test_what_does_not_fit_never_reaches_argv(session_id):
 def test_which_session_is_continued(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
-    kept = resumption.serialize(resumption.Session("scripted", SESSION, str(link), Cost(1.0)))
+    kept = resumption.serialize(resumption.ResumableSession("scripted", SESSION, str(link), Cost(1.0)))
     decide = resumption.decide
     plain = HarnessQuery("p", str(tmp_path))
     assert decide(Scripted(), plain, kept) == resumption.Resumption(SESSION, before=Cost(1.0))
