@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_mcp.dispatch.spawners import WorkerSpec
+from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import started_by
 
@@ -58,12 +59,12 @@ class Assignment(NamedTuple):
 def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict | None = None, log: str = "") -> Assignment:
     """Return the assignment of a worker that is to be started."""
     return Assignment(
-        scope=worker.requester["scope"],
+        scope=worker.requester.scope,
         task_id=worker.task_id,
         run_id=run_id,
         instance_id=worker.instance_id,
-        requester_id=worker.requester["id"],
-        requester_label=worker.requester["label"] or "",
+        requester_id=worker.requester.id,
+        requester_label=worker.requester.label or "",
         role=worker.role,
         harness=worker.harness,
         cwd=worker.cwd,
@@ -87,7 +88,7 @@ def read(text: str) -> Assignment:
 
 
 def query_of(
-    assignment: Assignment, adapter: HarnessAdapter, task: Mapping, previous: Mapping | None = None, reached: str = ""
+    assignment: Assignment, adapter: HarnessAdapter, task: Task, previous: Mapping | None = None, reached: str = ""
 ) -> HarnessQuery:
     """Return what a harness is asked on behalf of a task (its row).
 
@@ -114,7 +115,7 @@ def query_of(
         requester_id=assignment.requester_id,
         run_id=assignment.run_id,
     )
-    linked = {"linked_task_ids": task["depends_on"] or []}
+    linked = {"linked_task_ids": task.depends_on or []}
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
     message = f"{GO_ON}\n\n{assignment.message}" if previous else assignment.message
     # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.

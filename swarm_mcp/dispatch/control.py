@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch.request import may_dispatch
-from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME
-from swarm_mcp.domain.task import CANCELLED, TERMINAL
+from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME, Run
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import CANCELLED, TERMINAL, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.views import short
 
 
-def named_task(store, viewer: dict, reference: str) -> dict:
+def named_task(store, viewer: Session, reference: str) -> Task:
     """Return the task that `reference` names: its id, or the beginning of the id of one task. Raises Refused."""
     task = store.tasks.seen(viewer, reference)
     if task:
         return task
-    found = [task for task in store.tasks.in_order(viewer) if task["id"].startswith(reference)] if reference else []
+    found = [task for task in store.tasks.in_order(viewer) if task.id.startswith(reference)] if reference else []
     if len(found) > 1:
-        raise Refused(f"{reference[:60]!r} is how {len(found)} tasks begin: {', '.join(t['id'] for t in found[:5])}")
+        raise Refused(f"{reference[:60]!r} is how {len(found)} tasks begin: {', '.join(t.id for t in found[:5])}")
     if not found:
         raise Refused("Task not found")
     return found[0]
 
 
-def cancel(store, actor: dict, reference: str) -> dict:
+def cancel(store, actor: Session, reference: str) -> dict:
     """Cancel a task or a run: ``{task_id, run_id, status, worker}``; `worker` says whether one is being ended.
 
     Raises Refused: only who asked for it and who does it may, or a gateway where who asked has gone.
@@ -35,84 +36,85 @@ def cancel(store, actor: dict, reference: str) -> dict:
     task, run = _meant(store, actor, reference)
     if task is None:
         assert run is not None
-        _require_party(store, actor, run["requester"], run["instance_id"])
-        store.runs.ask(run["id"], CANCEL)
+        _require_party(store, actor, run.requester, run.instance_id)
+        store.runs.ask(run.id, CANCEL)
         return _answer(task, run, CANCELLED)
-    if task["status"] in TERMINAL:
-        raise Refused(f"Task is already {task['status']}")
-    _require_party(store, actor, task["requester"], task["assignee"])
-    if actor["id"] in (task["requester"], task["assignee"]):
-        store.tasks.end(actor, task["id"], CANCELLED)
+    if task.status in TERMINAL:
+        raise Refused(f"Task is already {task.status}")
+    _require_party(store, actor, task.requester, task.assignee)
+    if actor.id in (task.requester, task.assignee):
+        store.tasks.end(actor, task.id, CANCELLED)
     elif run:
-        store.runs.ask(run["id"], f"{CANCEL} by {_name(actor)}")  # its worker is a party to it
+        store.runs.ask(run.id, f"{CANCEL} by {_name(actor)}")  # its worker is a party to it
     else:
         raise Refused("who asked for this task has gone and nobody works on it; it goes with time")
     return _answer(task, run, CANCELLED)
 
 
-def pause(store, actor: dict, reference: str) -> dict:
+def pause(store, actor: Session, reference: str) -> dict:
     """Have a worker's child ended, and its task kept for `resume`: ``{task_id, run_id, status}``. Raises Refused."""
     task, run = _worked_on(store, actor, reference)
-    if run["state"] == PAUSED:
+    if run.state == PAUSED:
         raise Refused("it is paused already")
-    store.runs.ask(run["id"], f"{PAUSE} by {_name(actor)}")
+    store.runs.ask(run.id, f"{PAUSE} by {_name(actor)}")
     return _answer(task, run, "pausing")
 
 
-def resume(store, actor: dict, reference: str) -> dict:
+def resume(store, actor: Session, reference: str) -> dict:
     """Have a paused worker go on: ``{task_id, run_id, status}``. Raises Refused."""
     task, run = _worked_on(store, actor, reference)
-    if run["state"] != PAUSED and (run["control"] or "").partition(" ")[0] != PAUSE:
+    if run.state != PAUSED and (run.control or "").partition(" ")[0] != PAUSE:
         raise Refused("it is not paused")
-    store.runs.ask(run["id"], f"{RESUME} by {_name(actor)}")
+    store.runs.ask(run.id, f"{RESUME} by {_name(actor)}")
     return _answer(task, run, "resuming")
 
 
-def _meant(store, actor: dict, reference: str) -> tuple[dict | None, dict | None]:
+def _meant(store, actor: Session, reference: str) -> tuple[Task | None, Run | None]:
     """The task that `reference` means (None: a run without a task) and its live run (None: there is no worker)."""
+    task: Task | None
     try:
         task = named_task(store, actor, reference)
     except Refused as none:
         try:
-            run = store.runs.find(actor["scope"], reference)
+            run = store.runs.find(actor.scope, reference)
         except Refused:
             raise none from None
-        task = store.tasks.seen(actor, run["task_id"]) if run["task_id"] else None
-        if run["task_id"] and task is None:
+        task = store.tasks.seen(actor, run.task_id) if run.task_id else None
+        if run.task_id and task is None:
             raise none from None
-        if run["state"] == ENDED and task is None:
+        if run.state == ENDED and task is None:
             raise Refused("that run has ended") from None
     else:
         run = None
     if task:
-        run = next((row for row in store.runs.of_task(task["scope"], task["id"]) if row["state"] != ENDED), None)
+        run = next((row for row in store.runs.of_task(task.scope, task.id) if row.state != ENDED), None)
     return task, run
 
 
-def _worked_on(store, actor: dict, reference: str) -> tuple[dict, dict]:
+def _worked_on(store, actor: Session, reference: str) -> tuple[Task, Run]:
     task, run = _meant(store, actor, reference)
     if task is None:
         raise Refused("that run is for no task, and cannot be paused")
-    if task["status"] in TERMINAL:
-        raise Refused(f"Task is already {task['status']}")
+    if task.status in TERMINAL:
+        raise Refused(f"Task is already {task.status}")
     if run is None:
-        raise Refused(f"no worker of ours is at it; swarm-mcp dispatch --resume {task['id']} starts one")
-    _require_party(store, actor, task["requester"], task["assignee"])
+        raise Refused(f"no worker of ours is at it; swarm-mcp dispatch --resume {task.id} starts one")
+    _require_party(store, actor, task.requester, task.assignee)
     return task, run
 
 
-def _require_party(store, actor: dict, requester: str | None, worker: str | None) -> None:
-    if actor["id"] in (requester, worker):
+def _require_party(store, actor: Session, requester: str | None, worker: str | None) -> None:
+    if actor.id in (requester, worker):
         return
     if requester and store.instances.live(requester) is None and may_dispatch(actor):
         return
     raise Refused("only who asked for it and who does it may")
 
 
-def _name(actor: dict) -> str:
-    return label(actor["label"] or short(actor["id"]))
+def _name(actor: Session) -> str:
+    return label(actor.label or short(actor.id))
 
 
-def _answer(task: dict | None, run: dict | None, status: str) -> dict:
-    answer = {"task_id": task and task["id"], "run_id": run and run["id"], "status": status}
+def _answer(task: Task | None, run: Run | None, status: str) -> dict:
+    answer = {"task_id": task and task.id, "run_id": run and run.id, "status": status}
     return {"ok": True, **answer, "worker": run is not None}

@@ -30,7 +30,9 @@ from swarm_mcp.dispatch.request import (
 )
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, spawner
 from swarm_mcp.dispatch.worker_command import RUN_OPTIONS, WorkerCommand, worker_command
+from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.run import PAUSED, RESUME
+from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import OPEN, TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
@@ -52,7 +54,7 @@ SECRET_WARNING = (
 class Planned(NamedTuple):
     """What a dispatch comes to before the store is touched: who asks, for what, and how a worker would be started."""
 
-    requester: dict
+    requester: Session
     request: DispatchRequest
     command: WorkerCommand
     cwd: str
@@ -66,7 +68,7 @@ class Starting(NamedTuple):
 
     plan: Planned
     work: DispatchTask
-    lock: dict
+    lock: Lock
     facts: dict
     give_up_at: float
 
@@ -97,7 +99,7 @@ State = Planned | Starting | Answered | AwaitingEnd | Finished
 class Dispatch:
     """One dispatch under way by `requester` (its row). Raises Refused for a request that cannot be carried out."""
 
-    def __init__(self, requester: dict, request: DispatchRequest):
+    def __init__(self, requester: Session, request: DispatchRequest):
         self._state: State = plan(requester, request)
 
     def advance(self, store) -> dict | None:
@@ -124,7 +126,7 @@ class Dispatch:
         return min(left, POLL_SECONDS) if state.plan.command.is_supervised else left
 
 
-def carry_out(store, requester: dict, request: DispatchRequest) -> dict:
+def carry_out(store, requester: Session, request: DispatchRequest) -> dict:
     """Dispatch and wait here, blocking; return the answer. Raises what a `Dispatch` raises."""
 
     dispatch = Dispatch(requester, request)
@@ -137,12 +139,12 @@ def carry_out(store, requester: dict, request: DispatchRequest) -> dict:
 # ---------------------------------------------------------------------- steps
 
 
-def plan(requester: dict, request: DispatchRequest) -> Planned:
+def plan(requester: Session, request: DispatchRequest) -> Planned:
     """Return what the request comes to. Raises Refused."""
     require_gateway(requester)
     request = checked(request)
     command = worker_command(request, requester)
-    cwd = clean(request.cwd, requester["directory"]) if request.cwd else requester["directory"]
+    cwd = clean(request.cwd, requester.directory) if request.cwd else requester.directory
     if request.spawn and not os.path.isdir(cwd):
         raise Refused(f"a worker cannot be started in {cwd}: there is no such folder")
     texts = public_texts(request)
@@ -157,12 +159,12 @@ def _begin(store, state: Planned) -> Starting | Answered:
     if request.spawn:
         require_own_limits(store, requester, request)
     work = find_or_make(store, requester, request, state.texts)
-    if work.task["status"] in TERMINAL:
+    if work.task.status in TERMINAL:
         return _answered(state, work, "already_terminal")
     worker = None if request.force_spawn else workers.assigned(store, requester, work.task)
     if worker is None and not request.resume:
         worker = workers.find(store, requester, request)
-    if worker and work.task["status"] == OPEN:
+    if worker and work.task.status == OPEN:
         work = _reserved(store, state, work, worker)
         worker = workers.assigned(store, requester, work.task)
     if worker:
@@ -176,7 +178,7 @@ def _start_worker(store, state: Planned, work: DispatchTask) -> Starting | Answe
     """Have a worker started, unless another dispatch is at it."""
     requester, request = state.requester, state.request
     name, instance_id = spawn_locks.name_of(request.role, work.key), new_id()
-    lock = store.spawn_locks.take(requester, name, work.task["id"], instance_id)
+    lock = store.spawn_locks.take(requester, name, work.task.id, instance_id)
     if lock is None:
         return _started_elsewhere(store, state, work, name)
     # Whoever had the lock before may have brought a worker between our look and this.
@@ -216,20 +218,20 @@ def _look_for_worker(store, state: Starting) -> Answered | None:
             return None
         if "ui_command_id" in shown:
             details["ui_command"] = store.ui_commands.get(shown["ui_command_id"])
-        return _answered(plan, work, "spawn_in_flight", **details, spawn_lock=lock["file"])
+        return _answered(plan, work, "spawn_in_flight", **details, spawn_lock=lock.file)
     worker = store.instances.live(seen.get("instance_id") or "")
     if worker:
-        if work.task["status"] == OPEN:
+        if work.task.status == OPEN:
             work = _reserved(store, plan, work, worker)
         if not command.is_supervised:
             _instruct(store, plan, work, worker)
-        if work.task["assignee"] == worker["id"]:
+        if work.task.assignee == worker.id:
             store.spawn_locks.release(lock, "worker_arrived")  # the next dispatch may start another
     elif command.is_supervised:
         store.spawn_locks.release(lock, "worker_through")  # it was quicker than this look
     if command.is_supervised:
         work = _reread(store, plan, work)
-    return _answered(plan, work, "spawned", **{**details, **seen}, spawn_lock=lock["file"])
+    return _answered(plan, work, "spawned", **{**details, **seen}, spawn_lock=lock.file)
 
 
 def _await_end(store, state: Answered) -> AwaitingEnd | Finished:
@@ -262,43 +264,43 @@ def _next(store, state: State) -> State | None:
 
 
 def _reread(store, plan: Planned, work: DispatchTask) -> DispatchTask:
-    return work._replace(task=store.tasks.get(plan.requester["scope"], work.task["id"]) or work.task)
+    return work._replace(task=store.tasks.get(plan.requester.scope, work.task.id) or work.task)
 
 
-def _reserved(store, plan: Planned, work: DispatchTask, worker: dict) -> DispatchTask:
+def _reserved(store, plan: Planned, work: DispatchTask, worker: Session) -> DispatchTask:
     """Give an open task to `worker`, unless somebody was faster."""
     try:
-        return work._replace(task=store.tasks.reserve(work.task["id"], worker))
+        return work._replace(task=store.tasks.reserve(work.task.id, worker))
     except Refused:
         return _reread(store, plan, work)
 
 
-def _instruct(store, plan: Planned, work: DispatchTask, worker: dict) -> dict:
+def _instruct(store, plan: Planned, work: DispatchTask, worker: Session) -> dict:
     nudge, force = plan.request.nudge, plan.request.force
     return workers.instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
 
 
-def _handed_over(store, plan: Planned, work: DispatchTask, worker: dict) -> Answered:
+def _handed_over(store, plan: Planned, work: DispatchTask, worker: Session) -> Answered:
     """Tell a live worker, and the requester that it has been told."""
-    run = store.runs.of_instance(worker["id"])
-    if plan.request.resume and run and run["state"] == PAUSED:
-        store.runs.ask(run["id"], RESUME)
+    run = store.runs.of_instance(worker.id)
+    if plan.request.resume and run and run.state == PAUSED:
+        store.runs.ask(run.id, RESUME)
     sent = _instruct(store, plan, work, worker)
     more = {}
-    if plan.request.wants_new_worker and not (run and run["harness"] == plan.command.harness):
-        more["not_started"] = f"{label(worker['label'] or worker['id'])} works on it already"
-    return _answered(plan, work, "dispatched", recipient=worker["id"], prompt=sent, **more)
+    if plan.request.wants_new_worker and not (run and run.harness == plan.command.harness):
+        more["not_started"] = f"{label(worker.label or worker.id)} works on it already"
+    return _answered(plan, work, "dispatched", recipient=worker.id, prompt=sent, **more)
 
 
 def _started_elsewhere(store, plan: Planned, work: DispatchTask, name: str) -> Answered:
     """Another dispatch is starting a worker; where that has come up unnoticed, it gets the work."""
-    held = store.spawn_locks.holder(plan.requester["scope"], name)
+    held = store.spawn_locks.holder(plan.requester.scope, name)
     worker = store.spawn_locks.worker_of(held) if held else None
-    if worker and may_meet(plan.requester["label"], worker["label"]):
-        if work.task["status"] == OPEN:
+    if worker and may_meet(plan.requester.label, worker.label):
+        if work.task.status == OPEN:
             work = _reserved(store, plan, work, worker)
         return _handed_over(store, plan, work, worker)
-    viewer = token(plan.requester["label"] or "", "identity")
+    viewer = token(plan.requester.label or "", "identity")
     return _answered(plan, work, "spawn_in_flight", lock=store.locks.describe(held, viewer) if held else None)
 
 
@@ -306,7 +308,7 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
     request = plan.request
     return WorkerSpec(
         requester=plan.requester,
-        task_id=work.task["id"],
+        task_id=work.task.id,
         instance_id=instance_id,
         role=request.role,
         harness=plan.command.harness,
@@ -316,14 +318,14 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
         name=request.name,
         message=work.message,
         placement=request.placement,
-        title=work.task["title"],
+        title=work.task.title,
         lock=lock,
         run={name: getattr(request, name) for name in RUN_OPTIONS if getattr(request, name)},
     )
 
 
 def _answered(plan: Planned, work: DispatchTask, status: str, **more) -> Answered:
-    answer = {"status": status, "task_id": work.task["id"], "task": work.task, **more}
+    answer = {"status": status, "task_id": work.task.id, "task": work.task, **more}
     if plan.warnings:
         answer["warnings"] = list(plan.warnings)
     if work.decision:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from typing import Any
 
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.labels import token
@@ -27,8 +28,8 @@ class HerdrPanes:
 
     def start(self, store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
-        known = store.panes.published(worker.requester["id"])
-        settings = Settings(token(worker.requester["label"] or "", "identity"))
+        known = store.panes.published(worker.requester.id)
+        settings = Settings(token(worker.requester.label or "", "identity"))
         socket = known.get("socket_path") or settings.first("HERDR_SOCKET_PATH")
         herdr = _Herdr(settings.first("SWARM_HERDR_BIN") or "herdr", socket if isinstance(socket, str) else "")
         typed = command_line(worker)
@@ -45,17 +46,17 @@ class HerdrPanes:
     def look(self, store, facts: dict) -> dict | None:
         """Implement ``spawners.Spawner``."""
         worker = store.instances.live(facts["instance_id"])
-        return {"instance_id": worker["id"]} if worker else None
+        return {"instance_id": worker.id} if worker else None
 
 
 def command_line(worker: WorkerSpec) -> str:
     """Return the line that starts the worker in a shell, with its identity as variables. Raises SpawnFailed."""
     variables = {
         "SWARM_MCP_INSTANCE_ID": worker.instance_id,
-        "SWARM_MCP_SCOPE": worker.requester["scope"],
+        "SWARM_MCP_SCOPE": worker.requester.scope,
         "SWARM_MCP_LABEL": worker.label_words,
         "SWARM_AGENT_ROLE": worker.role,
-        "AGENT_IDENTITY": token(worker.requester["label"] or "", "identity"),
+        "AGENT_IDENTITY": token(worker.requester.label or "", "identity"),
     }
     given = [f"{name}={value}" for name, value in variables.items() if value]
     line = shlex.join(["env", *given, *worker.command])
@@ -71,7 +72,7 @@ class _Herdr:
 
     def __init__(self, program: str, socket: str):
         self.program = os.path.expanduser(program)
-        self.settings = {"HERDR_SOCKET_PATH": socket} if socket else {}
+        self.settings: dict[str, Any] = {"HERDR_SOCKET_PATH": socket} if socket else {}
 
     def open(self, worker: WorkerSpec, known: dict) -> str:
         """Open a pane in the worker's folder, beside the requester's own unless placed elsewhere; return its id."""

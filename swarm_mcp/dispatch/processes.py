@@ -64,13 +64,14 @@ def look(store, facts: dict) -> dict | None:
     """Return what is known of a supervised worker, None while it is on its way. Raises SpawnFailed."""
     worker = facts["instance_id"]
     run = store.runs.get(facts["run_id"])
-    said = (run["result"] if run else None) or {}
+    said = (run.result if run else None) or {}
     if said.get("declined"):
         raise SpawnFailed(said["declined"])
-    died = run and run["state"] == ENDED and (not said or said.get("error_message") == ABANDONED)
-    if run and not died and (run["state"] == ENDED or (run["state"] != STARTING and store.instances.live(worker))):
-        return {"instance_id": worker, "run_id": run["id"]}
-    if died or gone(*facts["supervisor"], store.here) or facts["supervisor"][2] == "":
+    died = run and run.state == ENDED and (not said or said.get("error_message") == ABANDONED)
+    if run and not died and (run.state == ENDED or (run.state != STARTING and store.instances.live(worker))):
+        return {"instance_id": worker, "run_id": run.id}
+    host, pid, started = facts["supervisor"]
+    if died or gone(host, pid, started, store.here) or started == "":
         raise SpawnFailed(f"the worker's supervisor ended at once: {_last_words(facts.get('log', ''))}")
     return None
 
@@ -81,10 +82,10 @@ def require_startable(store, worker: WorkerSpec) -> None:
 
     from swarm_mcp.harness.registry import get
 
-    task = store.tasks.get(worker.requester["scope"], worker.task_id)
-    holder = store.instances.live(task["assignee"]) if task and task["assignee"] else None
-    if holder and holder["id"] != worker.instance_id:
-        raise SpawnFailed(f"{label(holder['label'] or holder['id'])} works on it already")
+    task = store.tasks.get(worker.requester.scope, worker.task_id)
+    holder = store.instances.live(task.assignee) if task and task.assignee else None
+    if holder and holder.id != worker.instance_id:
+        raise SpawnFailed(f"{label(holder.label or holder.id)} works on it already")
     adapter = get(worker.harness)
     if adapter.program and not worker.command and not shutil.which(adapter.program):
         raise SpawnFailed(f"{adapter.program} is not installed. {' '.join(adapter.instructions.split())}".strip())

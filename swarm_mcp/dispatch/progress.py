@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from swarm_mcp.domain.task import Task
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import TRANSIENT, RunResult
@@ -53,7 +54,7 @@ class Progress:
         text = "; ".join(facts)
         return f"{self._last_words[: LONGEST - len(text) - 3]} ({text})" if self._last_words else text
 
-    def due(self, task: dict, now: int) -> str:
+    def due(self, task: Task, now: int) -> str:
         """Return the summary where it is time to report it and the worker has not done so itself, else empty.
 
         `task` is the task as it is, `now` Unix seconds. What is returned counts as reported.
@@ -61,7 +62,7 @@ class Progress:
         if self._clock() < self._due or not (self._calls or self._last_words):
             return ""
         self._due = self._clock() + PAUSE_SECONDS
-        current, at = task["progress_summary"], task["progress_updated_at"]
+        current, at = task.progress_summary, task.progress_updated_at
         own = current in (None, self._written)
         if not own and isinstance(at, (int, float)) and now - at < WORKERS_WORD_SECONDS:
             return ""

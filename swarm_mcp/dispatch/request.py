@@ -8,12 +8,13 @@ a shell has other ways.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from swarm_hook_core.environment import is_on, is_word
 from swarm_hook_core.labels import token
 from swarm_mcp.actor import TERMINAL
+from swarm_mcp.domain.run import Run
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import EDIT, MODES, YOLO
 
@@ -75,14 +76,14 @@ class DispatchRequest(NamedTuple):
         said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd)
         return self.spawn and (self.force_spawn or any(said))
 
-    def key(self, requester: Mapping) -> str:
+    def key(self, requester: Session) -> str:
         """Return what makes two dispatches the same one: the given key, else scope, identity, type, title and role."""
         if self.idempotency_key.strip():
             return self.idempotency_key.strip()
         import hashlib
 
-        identity = token(requester["label"] or "", "identity")
-        parts = (requester["scope"], f"identity:{identity}" if identity else "", self.type, self.title, self.role)
+        identity = token(requester.label or "", "identity")
+        parts = (requester.scope, f"identity:{identity}" if identity else "", self.type, self.title, self.role)
         return "dispatch:" + hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -137,29 +138,29 @@ def public_text(text: str) -> str:
 # ------------------------------------------------------------------ permission
 
 
-def may_dispatch(requester: Mapping) -> bool:
+def may_dispatch(requester: Session) -> bool:
     """Return whether a session may hand out work to sessions that it starts."""
-    return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (requester["label"] or "").split()
+    return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (requester.label or "").split()
 
 
-def require_gateway(requester: Mapping) -> None:
+def require_gateway(requester: Session) -> None:
     """Raise Refused for a session that may not dispatch."""
     if not may_dispatch(requester):
         raise Refused(
-            f"dispatch is gateway-only: {requester['label'] or requester['id']} has no mode:gateway in its label."
+            f"dispatch is gateway-only: {requester.label or requester.id} has no mode:gateway in its label."
             " Register the session that leads with it, or set SWARM_MCP_ALLOW_SPAWN=1 in a shell you trust;"
             " any session may hand over work with request_task"
         )
 
 
-def may_use_yolo(requester: Mapping) -> bool:
+def may_use_yolo(requester: Session) -> bool:
     """Return whether a session may start workers in mode yolo: a person, or any where SWARM_ALLOW_YOLO is on."""
-    return is_on("SWARM_ALLOW_YOLO") or requester.get("runtime") == TERMINAL
+    return is_on("SWARM_ALLOW_YOLO") or requester.runtime == TERMINAL
 
 
-def require_own_limits(store, requester: Mapping, request: DispatchRequest) -> None:
+def require_own_limits(store, requester: Session, request: DispatchRequest) -> None:
     """Raise Refused where `requester` is a supervised worker and asks for more than its own run may do."""
-    run = store.runs.of_instance(requester["id"])
+    run = store.runs.of_instance(requester.id)
     if run is None:
         return
     own = mode_of(run)
@@ -170,12 +171,12 @@ def require_own_limits(store, requester: Mapping, request: DispatchRequest) -> N
         raise Refused(f"a worker of mode {own} cannot say which command is started")
 
 
-def mode_of(run: Mapping) -> str:
+def mode_of(run: Run) -> str:
     """Return the mode of a run, read from the beginning of its record; the default where that cannot be read."""
     from swarm_mcp.harness.record import read
 
     try:
-        first = next(read(run["record"] or ""), {})
+        first = next(read(run.record or ""), {})
     except OSError:
         return EDIT
     return first["mode"] if first.get("mode") in MODES else EDIT

@@ -10,6 +10,7 @@ import sys
 from typing import NamedTuple, Protocol
 
 from swarm_hook_core.labels import token
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 
 # Name -> (module here, class). Each class is a `Spawner`.
@@ -42,7 +43,7 @@ class WorkerSpec(NamedTuple):
     run          for supervised workers: ``model, mode, effort, timeout_seconds, max_cost_usd, fresh``
     """
 
-    requester: dict
+    requester: Session
     task_id: str
     instance_id: str
     role: str
@@ -60,7 +61,7 @@ class WorkerSpec(NamedTuple):
     @property
     def label_words(self) -> str:
         """The words of its label that say whose it is and what it is for."""
-        identity = token(self.requester["label"] or "", "identity")
+        identity = token(self.requester.label or "", "identity")
         return " ".join([*([f"identity:{identity}"] if identity else []), f"role:{self.role}", *self.label.split()])
 
 

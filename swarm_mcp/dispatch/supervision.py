@@ -16,7 +16,7 @@ from swarm_mcp.dispatch.assignment import Assignment, query_of
 from swarm_mcp.dispatch.progress import Progress, result_text
 from swarm_mcp.dispatch.worker_task import LOST, OVER, WorkerTask, record_fault
 from swarm_mcp.domain.run import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
-from swarm_mcp.domain.task import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL
+from swarm_mcp.domain.task import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL, Task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.events import Event
@@ -69,7 +69,7 @@ class Supervisor:
             self.task.note()  # what could not be written before
         finally:
             self.slot.release()
-            slots.forget(me["id"])
+            slots.forget(me.id)
             self.membership.leave()
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -81,7 +81,7 @@ class Supervisor:
 
     def _work(self) -> str:
         """Make attempts until one is not merely paused; return the reason that the last was stopped for, or empty."""
-        self._reached = (self.task.task() or {}).get("progress_summary") or ""
+        self._reached = getattr(self.task.task(), "progress_summary", None) or ""
         while True:
             reason = self._wait_for_turn() or self._attempt()
             if reason == PAUSE:
@@ -97,10 +97,10 @@ class Supervisor:
             reason = self._stop_reason(task)
             if reason or task is None:
                 return reason or LOST
-            if task["status"] == OPEN:
+            if task.status == OPEN:
                 self.task.take()
                 continue
-            if task["status"] in (CLAIMED, IN_PROGRESS):
+            if task.status in (CLAIMED, IN_PROGRESS):
                 if self._has_slot():
                     return ""
                 self._report(task, WAITS)
@@ -112,7 +112,7 @@ class Supervisor:
             task = self.task.begin()
             previous = None
             if self.result or not self.assignment.run.get("fresh"):
-                previous = self.store.runs.session_of(task["id"], self.adapter.name)
+                previous = self.store.runs.session_of(task.id, self.adapter.name)
             query = query_of(self.assignment, self.adapter, task, previous, self._reached)
             run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
             for listener in (self.progress.listen, self.listener):
@@ -180,9 +180,9 @@ class Supervisor:
     def _end_task(self, reason: str) -> None:
         """End the task, where that is up to this worker."""
         task = self.task.task()
-        if reason in (STOP, LOST) or task is None or task["status"] in TERMINAL:
+        if reason in (STOP, LOST) or task is None or task.status in TERMINAL:
             return  # without its instance the task is open again, for the next
-        if self.store.instances.live(self.task.me["id"]) is None:
+        if self.store.instances.live(self.task.me.id) is None:
             self.membership.beat()  # somebody has removed it; it has a task to end
         if reason == CANCEL:
             self.task.end(CANCELLED, None)
@@ -191,10 +191,10 @@ class Supervisor:
 
     # ------------------------------------------------------------------ parts
 
-    def _stop_reason(self, task: dict | None) -> str:
+    def _stop_reason(self, task: Task | None) -> str:
         return STOP if self._signal else self.task.stop_reason(task)
 
-    def _look(self) -> tuple[dict | None, str]:
+    def _look(self) -> tuple[Task | None, str]:
         """Return the task while it is worked on, and a reason to stop.
 
         A store that cannot be used, or has lost the task, keeps nobody from working: it may be back by the end.
@@ -222,7 +222,7 @@ class Supervisor:
             record_fault(f"the slots cannot be used: {error}")
             return True  # which keeps nobody from working
 
-    def _report(self, task: dict, text: str) -> None:
+    def _report(self, task: Task, text: str) -> None:
         self.task.report(task, text)
         self.progress.reported(text)
 

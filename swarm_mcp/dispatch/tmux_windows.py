@@ -49,7 +49,7 @@ class TmuxWindows:
         run_id = new_id()
         env = {name: value for name, value in environment().items() if name not in OF_THE_WINDOW}
         text = assignment_of(worker, run_id, env=env).to_text()
-        settings = Settings(token(worker.requester["label"] or "", "identity"))
+        settings = Settings(token(worker.requester.label or "", "identity"))
         tmux = _Tmux(os.path.expanduser(settings.first("SWARM_TMUX_BIN") or "tmux"))
         with _Pipe() as pipe:
             words = [*coordinator_command(), "work", "--watch", "--from", pipe.path]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
 
 KIND = "spawn_shell"
@@ -14,14 +16,14 @@ class UiShells:
 
     def start(self, store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
-        row = self._under_way(store, worker)
+        row: Any = self._under_way(store, worker)
         if row is None:
             payload: dict = {"cwd": worker.cwd, "harness": worker.harness, "role": worker.role}
             payload.update(task_id=worker.task_id, instance_id=worker.instance_id)
             for name in ("label", "name", "message", "placement"):
                 if getattr(worker, name):
                     payload[name] = getattr(worker, name)
-            row = store.ui_commands.enqueue(worker.requester["scope"], worker.requester["id"], KIND, payload)
+            row = store.ui_commands.enqueue(worker.requester.scope, worker.requester.id, KIND, payload)
         return {"ui_command_id": row["id"], "instance_id": row["payload"]["instance_id"]}
 
     def look(self, store, facts: dict) -> dict | None:
@@ -34,13 +36,13 @@ class UiShells:
         known = row["result"].get("instance_id") if isinstance(row["result"], dict) else None
         worker = store.instances.live(known if isinstance(known, str) else facts["instance_id"])
         if worker:
-            return {"instance_id": worker["id"], "ui_command": row}
+            return {"instance_id": worker.id, "ui_command": row}
         return {"ui_command": row} if row["status"] == "done" else None
 
     def _under_way(self, store, worker: WorkerSpec) -> dict | None:
         """The order for the same task of a dispatcher that was killed right after it had put it there."""
         for status in ("pending", "running"):
-            for row in store.ui_commands.recent(worker.requester["scope"], status, -1):
+            for row in store.ui_commands.recent(worker.requester.scope, status, -1):
                 payload = row["payload"]
                 same = isinstance(payload, dict) and payload.get("task_id") == worker.task_id
                 if same and row["kind"] == KIND and isinstance(payload.get("instance_id"), str):

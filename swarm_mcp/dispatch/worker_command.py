@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.dispatch.request import DispatchRequest, may_use_yolo
 from swarm_mcp.dispatch.spawners import SUPERVISED, canonical
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.settings import Settings
 
@@ -31,11 +31,11 @@ class WorkerCommand(NamedTuple):
         return self.spawner in SUPERVISED
 
 
-def worker_command(request: DispatchRequest, requester: Mapping) -> WorkerCommand:
+def worker_command(request: DispatchRequest, requester: Session) -> WorkerCommand:
     """Return the command for a request. Raises Refused where no worker could be started like this."""
-    settings = Settings(token(requester["label"] or "", "identity"))
+    settings = Settings(token(requester.label or "", "identity"))
     spawner = canonical(request.spawner or settings.spawner)
-    harness = request.harness or settings.harness(requester["label"] or "")
+    harness = request.harness or settings.harness(requester.label or "")
     if spawner not in SUPERVISED:
         if any(getattr(request, name) for name in (*RUN_OPTIONS, "command")):
             raise Refused(
@@ -72,7 +72,7 @@ def _harness_name(name: str, words: tuple[str, ...]) -> str:
     return harness
 
 
-def _require_run_options(request: DispatchRequest, requester: Mapping) -> None:
+def _require_run_options(request: DispatchRequest, requester: Session) -> None:
     from swarm_mcp.harness.query import EFFORTS, MODES, YOLO
 
     if request.mode not in ("", *MODES):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from swarm_mcp.dispatch.assignment import Assignment
 from swarm_mcp.dispatch.request import public_text
 from swarm_mcp.domain.run import CANCEL, PAUSE
-from swarm_mcp.domain.task import CANCELLED, IN_PROGRESS, TERMINAL
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import CANCELLED, IN_PROGRESS, TERMINAL, Task
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import spawn_locks
@@ -24,26 +25,26 @@ class WorkerTask:
     def __init__(self, store, assignment: Assignment):
         self.store = store
         self.assignment = assignment
-        self.me: dict = {}
+        self.me = Session()
         self.paused_by = ""  # who wants the pause, as ``by <label>``
         self._unwritten: dict = {}  # columns of the run that could not be written yet
 
     # ---------------------------------------------------------------- looking
 
-    def task(self) -> dict | None:
+    def task(self) -> Task | None:
         """Return the task as it is now, None where it is gone."""
         return self.store.tasks.get(self.assignment.scope, self.assignment.task_id)
 
     def control(self) -> str:
         """Return what the run is asked to do (``store.runs.ask``), then a blank and who asks."""
-        return (self.store.runs.get(self.assignment.run_id) or {}).get("control") or ""
+        return getattr(self.store.runs.get(self.assignment.run_id), "control", None) or ""
 
-    def stop_reason(self, task: dict | None) -> str:
+    def stop_reason(self, task: Task | None) -> str:
         """Return why the worker is to stop (LOST, OVER, CANCEL or PAUSE), empty where it may go on."""
         if task is None:
             return LOST
-        if task["status"] in TERMINAL:
-            return CANCEL if task["status"] == CANCELLED else OVER
+        if task.status in TERMINAL:
+            return CANCEL if task.status == CANCELLED else OVER
         if self.belongs_to_another(task):
             return LOST
         control, _, by = self.control().partition(" ")
@@ -58,17 +59,17 @@ class WorkerTask:
         A dispatch that was killed after it had started a worker may have been repeated, and have started another.
         """
         task = self.task()
-        if task is None or task["status"] in TERMINAL:
+        if task is None or task.status in TERMINAL:
             return "the task has ended"
         held = self.store.spawn_locks.holder(self.assignment.scope, self.assignment.lock)
-        if held and spawn_locks.reserved_in(held) not in ("", self.me["id"]):
+        if held and spawn_locks.reserved_in(held) not in ("", self.me.id):
             return "another worker is being started for the task"
         return "another session has the task" if self.belongs_to_another(task) else ""
 
-    def belongs_to_another(self, task: dict) -> bool:
+    def belongs_to_another(self, task: Task) -> bool:
         """Return whether another live session has the task."""
-        holder = task["assignee"]
-        return holder not in (None, self.me["id"]) and self.store.instances.live(holder) is not None
+        holder = task.assignee
+        return holder not in (None, self.me.id) and self.store.instances.live(holder) is not None
 
     # ---------------------------------------------------------------- the task
 
@@ -81,26 +82,27 @@ class WorkerTask:
         except SwarmError as error:
             record_fault(str(error))  # the store is busy; there is another try
 
-    def begin(self) -> dict:
+    def begin(self) -> Task:
         """Claim the task and return it, in progress. Raises SwarmError."""
-        task = self.task() or {}
-        if task.get("status") == IN_PROGRESS and task["assignee"] == self.me["id"]:
+        task = self.task()
+        if task and task.status == IN_PROGRESS and task.assignee == self.me.id:
             return task
         return self.store.tasks.claim(self.me, self.assignment.task_id, ignore_unread=True)["task"]
 
-    def report(self, task: dict, text: str, **more: object) -> None:
+    def report(self, task: Task, text: str, **more: object) -> None:
         """Report how far the task is; `more` as ``report_progress`` has it. An empty text reports nothing."""
-        if not text or (text == task["progress_summary"] and not more):
+        if not text or (text == task.progress_summary and not more):
             return
         try:
-            self.store.tasks.report_progress(self.me, task["id"], text, begun=False, **more)
+            self.store.tasks.report_progress(self.me, task.id, text, begun=False, **more)
         except SwarmError:
             pass
 
     def end(self, status: str, result: str | None) -> None:
         """End the task with `status`, and notify the sessions that wait for it."""
         try:
-            if (self.task() or {}).get("assignee") != self.me["id"]:
+            task = self.task()
+            if task is None or task.assignee != self.me.id:
                 self.begin()  # this session was removed meanwhile, and the task with it set free
             ended = self.store.tasks.end(self.me, self.assignment.task_id, status, result)
         except SwarmError as error:
@@ -113,7 +115,7 @@ class WorkerTask:
         given = self.assignment
         content = f"[task:{given.task_id}] {public_text(given.message)}"
         try:
-            self.store.messages.write_down(given.scope, given.requester_id, self.me["id"], content)
+            self.store.messages.write_down(given.scope, given.requester_id, self.me.id, content)
         except SwarmError as error:
             record_fault(str(error))
 

@@ -16,7 +16,7 @@ from swarm_hook_core import faults
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.run import ENDED, RUNNING
-from swarm_mcp.domain.session import RUN_RUNTIME
+from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events
 from swarm_mcp.harness.event_sink import RUNTIME
@@ -40,7 +40,7 @@ class Membership:
         self._path = path
         self._open: Store | None = None
 
-    def join(self) -> dict:
+    def join(self) -> Session:
         """Write the run's row, register its instance, which the child will adopt, and return the instance's row.
 
         Raises SwarmError: without a place among the others a child must not start.
@@ -51,8 +51,8 @@ class Membership:
         try:
             store.runs.begin({**self.spec, "id": self.run_id, "instance_id": self.instance_id})
             row = self._register(store)
-            if row["id"] != self.instance_id:
-                store.instances.remove(row["id"])
+            if row.id != self.instance_id:
+                store.instances.remove(row.id)
                 store.runs.update(self.run_id, state=ENDED)
                 raise SwarmError(f"instance {self.instance_id} is another session's")
         except BaseException:
@@ -95,7 +95,7 @@ class Membership:
         else:
             store.instances.show_life(self.instance_id)
 
-    def _register(self, store: Store) -> dict:
+    def _register(self, store: Store) -> Session:
         return store.instances.register(
             Registration(
                 self.spec["cwd"],
@@ -159,7 +159,7 @@ class RunRow:
                 row = store.runs.get(self.run_id)
         except SwarmError:
             return ""
-        return (row or {}).get("control") or ""
+        return (row.control if row else None) or ""
 
     def close(self, result: RunResult) -> None:
         """Write down how the run ended."""

@@ -23,6 +23,7 @@ from swarm_mcp.dispatch.progress import Progress, result_text
 from swarm_mcp.dispatch.request import DispatchRequest, may_use_yolo
 from swarm_mcp.dispatch.spawners import SpawnFailed
 from swarm_mcp.dispatch.supervision import Supervisor
+from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.adapter import Capabilities
@@ -211,7 +212,7 @@ def test_resume_finds_the_task_and_asks_nobody_else(ground: Ground, lead: dict) 
     assert "the first words" in (ground.repo / "told").read_text()
     assert dispatch(ground, lead, "", **given)["status"] == "already_terminal"
     done = ground.swarm("dispatch", "words", "--resume", answer["task_id"], "--as", lead["id"])
-    assert done.code == 1 and "--message" in done.err
+    assert done.code == 1 and "--resume" in done.err
 
 
 # ---------------------------------------------------------------------------- in words
@@ -220,7 +221,7 @@ def test_resume_finds_the_task_and_asks_nobody_else(ground: Ground, lead: dict) 
 def test_progress_is_told_now_and_then_and_not_over_the_workers_own_words() -> None:
     now = [100.0]
     progress = Progress("codex", clock=lambda: now[0])
-    silent = {"progress_summary": None, "progress_updated_at": None}
+    silent = Task({"progress_summary": None, "progress_updated_at": None})
     assert progress.due(silent, 0) == "", "there is nothing to say yet"
     progress.listen(events.session_init("s", model="m"))
     progress.listen(events.tool_start("1", "Edit", {}))
@@ -228,12 +229,12 @@ def test_progress_is_told_now_and_then_and_not_over_the_workers_own_words() -> N
     assert progress.due(silent, 0) == "1 tool call, the last Edit"
     progress.listen(events.message("assistant", "Half\nof it"))
     progress.listen(events.Event("context_usage", {"context_percent": 41.6}))
-    mine = {"progress_summary": "1 tool call, the last Edit", "progress_updated_at": 0}
+    mine = Task({"progress_summary": "1 tool call, the last Edit", "progress_updated_at": 0})
     assert progress.due(mine, 1) == ""
     now[0] += 31
     assert progress.due(mine, 31) == "Half of it (1 tool call, the last Edit; 42 % of its context used)"
     now[0] += 31
-    theirs = {"progress_summary": "Nearly there", "progress_updated_at": 60}
+    theirs = Task({"progress_summary": "Nearly there", "progress_updated_at": 60})
     assert progress.due(theirs, 62) == ""
     now[0] += 31
     assert progress.due(theirs, 400), "what the worker said is long ago"
@@ -262,7 +263,7 @@ def test_what_a_task_is_told_of_a_run() -> None:
 
 def test_what_a_harness_is_asked(ground: Ground, lead: dict) -> None:
     given = assignment(ground, lead, "t1", "true", run={"model": "m", "mode": "read-only", "timeout_seconds": 5.0})
-    row = {"id": "t1", "type": "fix", "title": "T", "description": None, "files": None, "depends_on": ["t0"]}
+    row = Task(id="t1", type="fix", title="T", depends_on=["t0"])
     query = query_of(given, Process(), row, None, "half")
     assert (query.model, query.mode, query.timeout_seconds, query.task_id) == ("m", "read-only", 5.0, "t1")
     assert query.env["SWARM_WAKE_REASON"] == "task_resumed" and query.env["SWARM_LINKED_TASK_IDS"] == "t0"
