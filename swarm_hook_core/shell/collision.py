@@ -159,9 +159,9 @@ def _files_below(folder: str):
 
 def _touched_by_git(call, peers, seconds: float):
     """``((path, held, by) or None, [(held, why)])`` of one git command."""
-    from swarm_hook_core.shell import git_asked
+    from swarm_hook_core.shell.git import command_line, touched_files
 
-    top = git_asked.tree_of(call)
+    top = command_line.tree_of(call)
     if not top:
         return None, []
     found = peers.around(keys_for(top, "/"), MOST_LOCKS)
@@ -177,7 +177,7 @@ def _touched_by_git(call, peers, seconds: float):
 
         covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
     try:
-        touch = git_asked.touched(call, list(locked), seconds, covers)
+        touch = touched_files.touched(call, list(locked), seconds, covers)
     except Exception as error:
         _fault(call.by, error)
         return None, [(held, f"`{call.by}`") for held in found]

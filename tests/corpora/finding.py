@@ -7,7 +7,7 @@ import os
 from typing import NamedTuple
 
 from swarm_hook_core.paths import contains, key_of, keys_for
-from swarm_hook_core.shell import git_asked
+from swarm_hook_core.shell.git import touched_files
 from swarm_hook_core.shell.model import Effects
 
 GIT_SECONDS = 5.0  # what is asked here is whether git knows; how soon it says so is measured elsewhere
@@ -39,7 +39,7 @@ def met(effects: Effects, root: str, files: list[str]) -> Met:
         locked: dict[str, list[str]] = {}  # a link and what it leads to are one lock
         for path in files:
             locked.setdefault(_resolved(os.path.join(root, path)), []).append(path)
-        touch = git_asked.touched(call, list(locked), GIT_SECONDS)
+        touch = touched_files.touched(call, list(locked), GIT_SECONDS)
         (possible if call.in_doubt else certain).update(path for key in touch.certain for path in locked[key])
         if touch.unsure:
             possible.update(files)

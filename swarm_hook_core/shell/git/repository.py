@@ -16,7 +16,7 @@ _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
 _REGULAR = ("100644", "100755")
 
 
-class Untold(Exception):
+class NoAnswer(Exception):
     """git did not answer in time, or cannot be run."""
 
 
@@ -46,13 +46,13 @@ class Repository:
             self.ignores_case = ignores_case(top)
 
     def ask(self, *words) -> str:
-        """What git prints. Raises Refused, Untold."""
+        """What git prints. Raises Refused, NoAnswer."""
         left = self._end - time.monotonic()
         if left <= 0:
-            raise Untold("out of time")
+            raise NoAnswer("out of time")
         result = git.ask(words, self.top, left, self._settings, self._environment)
         if result.code is None:
-            raise Untold(result.stderr)
+            raise NoAnswer(result.stderr)
         if result.code != 0:
             raise Refused(result.stderr, result.code)
         return result.stdout

@@ -3,7 +3,7 @@
 import os
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.git.words import only_reads, options_of, without_top
+from swarm_hook_core.shell.git.command_line import only_reads, options_of, without_global_options
 from swarm_hook_core.shell.model import GitCall, absolute, is_known
 
 _MOVES = frozenset(
@@ -16,7 +16,7 @@ _ABOUT_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_D
 
 
 def _git(call) -> None:
-    folders, top, words = without_top(call.words)
+    folders, top, words = without_global_options(call.words)
     if not words:
         return
     folder = call.folder
@@ -58,12 +58,12 @@ def _moves(earlier, words) -> bool:
 
 def _made(call, words, top) -> None:
     """The files that its words name, and what it prints."""
-    from swarm_hook_core.shell.programs import git_files, git_listings
+    from swarm_hook_core.shell.git import listings, named_files
 
-    write = git_files.WRITERS.get(words[0])
+    write = named_files.WRITERS.get(words[0])
     if write is not None:
         write(call, options_of(words))
-    tell = git_listings.TELLERS.get(words[0])
+    tell = listings.TELLERS.get(words[0])
     if tell is not None and call.folder is not None:
         tell(call, top)
 

@@ -143,12 +143,12 @@ def test_the_project_s_own_code_is_watched_without_a_word(ground: Ground, repo: 
 
 
 def test_git_is_asked_only_beside_locks(ground: Ground, repo: Path, monkeypatch) -> None:
-    from swarm_hook_core.shell import git_asked
+    from swarm_hook_core.shell.git import touched_files
 
     call = effects(GitCall(str(repo), ["checkout", "--", "src/a.py"], "git checkout -- src/a.py"))
     denial = Scene(ground, repo, "src/a.py").judged(call).denial
     assert denial.path == str(repo / "src/a.py")
-    monkeypatch.setattr(git_asked, "touched", lambda *_: pytest.fail("nothing is locked there"))
+    monkeypatch.setattr(touched_files, "touched", lambda *_: pytest.fail("nothing is locked there"))
     other = repo.parent / "other"
     subprocess.run(["git", "init", "-q", str(other)], check=True)
     call = effects(GitCall(str(other), ["reset", "--hard"], "git reset --hard"))

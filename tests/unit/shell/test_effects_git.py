@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from swarm_hook_core.shell import effects_of
+from swarm_hook_core.shell.git.command_line import only_reads, without_global_options, work_tree
 from swarm_hook_core.shell.git.patches import files_in, unquoted
 from swarm_hook_core.shell.git.pathspec import Pathspec
-from swarm_hook_core.shell.git.words import only_reads, without_top
-from swarm_hook_core.shell.git_asked import touched, work_tree
+from swarm_hook_core.shell.git.touched_files import touched
 from swarm_hook_core.shell.model import UNKNOWN, Found, GitCall
 
 AMPLE = 20.0  # seconds for a question; how quick they are is not what is tested here
@@ -641,8 +641,16 @@ def test_what_git_lists_is_found(templates):
 
 def test_global_options_are_taken_off():
     words = "-C a --no-pager -c x.y=z -C b --git-dir d --work-tree=t -p commit -m x".split()
-    assert without_top(words) == (["a", "b"], ["-c", "x.y=z", "--git-dir=d", "--work-tree=t"], ["commit", "-m", "x"])
-    assert only_reads(without_top(["--version"])[2]) and only_reads(without_top(["-C"])[2]) and without_top([])[2] == []
+    assert without_global_options(words) == (
+        ["a", "b"],
+        ["-c", "x.y=z", "--git-dir=d", "--work-tree=t"],
+        ["commit", "-m", "x"],
+    )
+    assert (
+        only_reads(without_global_options(["--version"])[2])
+        and only_reads(without_top(["-C"])[2])
+        and without_global_options([])[2] == []
+    )
 
 
 SPECS = """a.txt|.|src|src/|./src/../b.txt|*.py|src/*|*|?.txt|[ab].txt|[!a].txt|[^ab]*|s*/*.py|nothing|SRC
@@ -709,7 +717,7 @@ def test_lock_git_wants_a_repository_and_no_file(ground, tmp_path):
     for verb in ("lock", "unlock"):
         nowhere = ground.swarm(verb, "--git", "--as", instance["id"])
         assert (nowhere.code, nowhere.err) == (1, f"swarm-mcp {verb}: {outside} is not in a git repository\n")
-        assert "instead of a file" in ground.swarm(verb, "--git", "a.txt", "--as", instance["id"]).err
+        assert "--git" in ground.swarm(verb, "--git", "a.txt", "--as", instance["id"]).err
 
 
 def test_what_a_submodule_names_is_not_run_either(checkout, tmp_path):

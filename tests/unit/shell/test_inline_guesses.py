@@ -25,7 +25,7 @@ DRESSED = {
     "function": "def f(y):\n    def g():\n        {call}\n    g()\nf(x)",
     "function with branches": "def f(y):\n    if y:\n        return\n    for z in y:\n        {call}\nf(x)",
     "decorated function": "@app.command()\ndef f():\n    {call}",
-    "method": "class C(Base):\n    def __init__(self, y):\n        self.y = y\n    def f(self):\n        {call}\nC(x).f()",
+    "method": "class C(Base):\n    def __init__(self):\n        pass\n    def f(self):\n        {call}\nC().f()",
     "static method": "class C:\n    @staticmethod\n    def f():\n        {call}",
     "nested class": "class C:\n    class D:\n        async def f(self):\n            {call}",
     "comprehension": "[{call} for y in x]",

@@ -2,9 +2,9 @@
 
 import os
 
+from swarm_hook_core.shell.git.command_line import options_of
 from swarm_hook_core.shell.git.pathspec import Pathspec
 from swarm_hook_core.shell.git.repository import Refused
-from swarm_hook_core.shell.git.words import options_of
 from swarm_hook_core.shell.model import is_known
 
 
@@ -26,7 +26,7 @@ class Touch:
         self.changes_repository = False
 
 
-class Inquiry:
+class Question:
     """What the subcommands' own questions have to hand.
 
     `words`: subcommand and arguments; `options`: these, split; `repository`; `locked`: what peers hold that git sees

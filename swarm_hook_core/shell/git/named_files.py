@@ -2,19 +2,19 @@
 
 import os
 
+from swarm_hook_core.shell.git.command_line import only_reads, work_tree
 from swarm_hook_core.shell.git.patches import LONGEST, files_in
-from swarm_hook_core.shell.git.words import only_reads, work_tree
 from swarm_hook_core.shell.model import absolute, is_known
 
 
-def _output(call, options) -> None:
-    for path in options.values("--output"):
-        call.write(path)
+def _value_of(*names):
+    """Of a subcommand that writes the files given to the options `names`."""
 
+    def write(call, options) -> None:
+        for path in options.values(*names):
+            call.write(path)
 
-def _archive(call, options) -> None:
-    for path in options.values("-o", "--output"):
-        call.write(path)
+    return write
 
 
 def _bundle(call, options) -> None:
@@ -174,22 +174,6 @@ def _variable(call, name: str) -> str:
     return value if isinstance(value, str) and is_known(value) else ""
 
 
-def _interpret_trailers(call, options) -> None:
-    if options.has("--in-place"):
-        for path in options.operands:
-            call.write(path)
-
-
-def _merge_file(call, options) -> None:
-    if options.operands and not options.has("-p", "--stdout"):
-        call.write(options.operands[0])
-
-
-def _mailinfo(call, options) -> None:
-    for path in options.operands[:2]:
-        call.write(path)
-
-
 def _mailsplit(call, options) -> None:
     for word in call.words[1:]:
         if word.startswith("-o"):
@@ -207,44 +191,48 @@ def _bisect(call, options) -> None:
         call.run(call.words[2:])
 
 
-def _lfs(call, options) -> None:
-    if options.operands[:1] in (["track"], ["untrack"]) and len(options.operands) > 1:
-        call.write(".gitattributes")
-
-
 def _report(call, options) -> None:
     folder = options.value("-o", "--output-directory") or "."
     root = absolute(call.folder, folder)
     call.tree(folder, lambda path: os.path.dirname(path) == root and os.path.basename(path).startswith("git-"))
 
 
+def _each(call, paths) -> None:
+    for path in paths:
+        call.write(path)
+
+
+def _tracks(operands) -> bool:
+    return operands[:1] in (["track"], ["untrack"]) and len(operands) > 1
+
+
 WRITERS = {
     "am": _am,
     "apply": _apply,
-    "archive": _archive,
+    "archive": _value_of("-o", "--output"),
     "bisect": _bisect,
     "bugreport": _report,
     "bundle": _bundle,
     "clone": _clone,
     "config": _config,
     "diagnose": _report,
-    "diff": _output,
-    "diff-files": _output,
-    "diff-index": _output,
-    "diff-tree": _output,
+    "diff": _value_of("--output"),
+    "diff-files": _value_of("--output"),
+    "diff-index": _value_of("--output"),
+    "diff-tree": _value_of("--output"),
     "format-patch": _format_patch,
     "init": _init,
     "init-db": _init,
-    "interpret-trailers": _interpret_trailers,
-    "lfs": _lfs,
-    "log": _output,
-    "mailinfo": _mailinfo,
+    "interpret-trailers": lambda call, options: _each(call, options.operands if options.has("--in-place") else []),
+    "lfs": lambda call, options: _each(call, [".gitattributes"] if _tracks(options.operands) else []),
+    "log": _value_of("--output"),
+    "mailinfo": lambda call, options: _each(call, options.operands[:2]),
     "mailsplit": _mailsplit,
-    "merge-file": _merge_file,
+    "merge-file": lambda call, options: _each(call, [] if options.has("-p", "--stdout") else options.operands[:1]),
     "rebase": _rebase,
-    "rev-list": _output,
-    "show": _output,
+    "rev-list": _value_of("--output"),
+    "show": _value_of("--output"),
     "submodule": _submodule,
-    "whatchanged": _output,
+    "whatchanged": _value_of("--output"),
     "worktree": _worktree,
 }

@@ -3,7 +3,7 @@
 import os
 
 from swarm_hook_core import git
-from swarm_hook_core.shell.git.words import cut, options_of, work_tree
+from swarm_hook_core.shell.git.command_line import cut, options_of, work_tree
 from swarm_hook_core.shell.model import Found, Stream, is_known
 
 SECONDS = 0.2
@@ -37,7 +37,7 @@ class _Listing:
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
     def _asked(self):
-        from swarm_hook_core.shell.git.repository import Refused, Repository, Untold
+        from swarm_hook_core.shell.git.repository import NoAnswer, Refused, Repository
 
         repository = Repository(self._root, SECONDS, self._top)
         try:
@@ -47,7 +47,7 @@ class _Listing:
                 names = repository.ask("-C", self._folder, *self._words).split("\0")
         except Refused as refusal:
             return set() if refusal.code == 1 else False  # nothing found
-        except Untold:
+        except NoAnswer:
             return False
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
@@ -101,9 +101,9 @@ def _ls_tree(call, top) -> None:
 
 def _grep(call, top) -> None:
     options = options_of(call.words)
-    if options.has("-l", "-L", "--files-with-matches", "--name-only", "--files-without-match"):
-        if not options.has("-O", "--open-files-in-pager", "--no-index", "--textconv"):
-            call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name")))
+    lists = options.has("-l", "-L", "--files-with-matches", "--name-only", "--files-without-match")
+    if lists and not options.has("-O", "--open-files-in-pager", "--no-index", "--textconv"):
+        call.says(found=_found(call, top, _with(call.words, "-z"), options.has("--full-name")))
 
 
 def _diff(call, top) -> None:
