@@ -648,7 +648,7 @@ def test_global_options_are_taken_off():
     )
     assert (
         only_reads(without_global_options(["--version"])[2])
-        and only_reads(without_top(["-C"])[2])
+        and only_reads(without_global_options(["-C"])[2])
         and without_global_options([])[2] == []
     )
 
