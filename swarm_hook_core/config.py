@@ -1,7 +1,5 @@
 """All that differs between runtimes, as data."""
 
-from __future__ import annotations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -10,7 +8,7 @@ if TYPE_CHECKING:
 class Frozen:
     """A record whose fields cannot be changed once they are set."""
 
-    __slots__: tuple[str, ...] = ()
+    __slots__: "tuple[str, ...]" = ()
 
     def __init__(self, **fields: object):
         for name in self.__slots__:
@@ -55,12 +53,12 @@ class Dialect(Frozen):
     """
 
     __slots__ = ("fields", "tools", "events", "input_is_text", "denial", "words", "denial_status")
-    fields: dict[str, str]
-    tools: dict[str, str]
-    events: dict[str, str]
+    fields: "dict[str, str]"
+    tools: "dict[str, str]"
+    events: "dict[str, str]"
     input_is_text: bool
-    denial: Callable[[str, str], dict]
-    words: Callable[[str, str, str], dict]
+    denial: "Callable[[str, str], dict]"
+    words: "Callable[[str, str, str], dict]"
     denial_status: int
 
     def __init__(
@@ -121,9 +119,9 @@ class RuntimeConfig(Frozen):
     runtime_name: str
     env_prefix: str
     scratch_dir_name: str
-    write_tools: frozenset[str]
-    extract_paths: Callable[[object], Iterable[str]]
-    client_marks: tuple[str, ...]
+    write_tools: "frozenset[str]"
+    extract_paths: "Callable[[object], Iterable[str]]"
+    client_marks: "tuple[str, ...]"
     dialect: Dialect
 
     def __init__(

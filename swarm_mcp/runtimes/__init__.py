@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import runpy
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from swarm_mcp.errors import UsageError
-from swarm_mcp.installation import plugin_source
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.config import RuntimeConfig
     from swarm_mcp.runtimes.base import Runtime
 
-# name -> the module and its class. They are imported when they are asked for: the server and `register`, which hooks
-# start, hardly ever need one.
+# name -> the module and its class. They are imported when they are asked for: servers and commands that hooks start
+# hardly ever need one.
 _CLASSES = {
     "claude-code": ("claude_code", "ClaudeCode"),
     "codex": ("codex", "Codex"),
@@ -26,16 +21,20 @@ NAMES = tuple(_CLASSES)
 # Agents that take part in swarms by integrations of their own, each started by the harness of its name.
 OTHERS = ("opencode", "hermes")
 DEFAULT_HARNESS = "claude"
+_runtimes: dict[str, Runtime] = {}
+_configs: dict[str, RuntimeConfig] = {}
 
 
-@cache
 def runtime(name: str) -> Runtime:
     """Return the runtime called `name`. Raises UsageError."""
     if name not in _CLASSES:
         raise UsageError(f"unknown client {name!r}; choose from {', '.join(NAMES)}, all")
-    module, class_name = _CLASSES[name]
-    found: Runtime = getattr(import_module(f"swarm_mcp.runtimes.{module}"), class_name)()
-    return found
+    if name not in _runtimes:
+        from importlib import import_module
+
+        module, class_name = _CLASSES[name]
+        _runtimes[name] = getattr(import_module(f"swarm_mcp.runtimes.{module}"), class_name)()
+    return _runtimes[name]
 
 
 def chosen(names: str) -> list[Runtime]:
@@ -46,11 +45,15 @@ def chosen(names: str) -> list[Runtime]:
     return [runtime(word) for word in words]
 
 
-@cache
 def hook_config(name: str) -> RuntimeConfig:
     """Return the runtime's RuntimeConfig, as its folder under ``integrations/`` has it for hooks."""
-    config: RuntimeConfig = runpy.run_path(str(plugin_source() / runtime(name).folder / "runtime.py"))["RUNTIME"]
-    return config
+    if name not in _configs:
+        import runpy
+
+        from swarm_mcp.installation import plugin_source
+
+        _configs[name] = runpy.run_path(str(plugin_source() / runtime(name).folder / "runtime.py"))["RUNTIME"]
+    return _configs[name]
 
 
 def of_call(meta: dict) -> str:

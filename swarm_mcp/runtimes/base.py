@@ -169,7 +169,7 @@ class Runtime(ABC):
     # ---------------------------------------------------------------- innards
 
     def _wired(self, root: Path, kind: str) -> list[tuple[str, dict]]:
-        """``(event, hook)`` of each hook of this kind in the hooks file of the plugin at `root`. Raises ClientFailed."""
+        """``(event, hook)`` of each hook of this kind that the plugin at `root` wires. Raises ClientFailed."""
         path = root / self.folder / "hooks.json"
         try:
             tree = json.loads(path.read_text(encoding="utf-8"))

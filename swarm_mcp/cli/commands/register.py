@@ -12,7 +12,6 @@ from swarm_mcp.cli.arguments import FOLDERS, INSTANCES, JSON, PATIENCE, PLACE, A
 from swarm_mcp.cli.commands.alive import telling
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
-from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.scope import here
 from swarm_mcp.store import Store
 from swarm_mcp.store.panes import pane_in
@@ -60,7 +59,7 @@ def run(args: Arguments) -> int:
     if bool(request.runtime) != bool(request.session_id):
         raise UsageError("--runtime and --session-id go together")
     with Store(busy_seconds=args.patience) as store:
-        if request.runtime in NAMES:
+        if request.runtime:
             _find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
         shown = registration(row)
@@ -113,6 +112,9 @@ def _find_terminal(store: Store, request: Registration, anew: bool) -> None:
     request.terminal = (0, "") if anew else store.instances.terminal_of(request.runtime, request.session_id)
     if request.terminal[0]:
         return
-    terminal = runtime(request.runtime).terminal_of(request.session_id)
+    from swarm_mcp.runtimes import NAMES, runtime  # not every session's start is to pay for it
+
+    known = request.runtime in NAMES
+    terminal = runtime(request.runtime).terminal_of(request.session_id) if known else None
     if terminal:
         request.terminal, request.pane = (terminal.pid, terminal.started), terminal.pane
