@@ -1,56 +1,59 @@
 """Editors that take their commands from the command line or the standard input: ed, ex, vim, emacs."""
 
+from __future__ import annotations
+
 import os
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, is_known
-from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.options import split, split_one_dash
 from swarm_hook_core.shell.programs.places import maybe
 
 MOST = 200  # commands of one script that are read
 LONGEST = 4096  # characters of one of them
+DEEPEST = 3  # commands within commands that are followed
 
-_VIM_LONG = (
-    "--cmd",
-    "--servername",
-    "--remote",
-    "--remote-send",
-    "--remote-expr",
-    "--startuptime",
-    "--listen",
-    "--log",
-)
+_VIM_LONG = "--cmd --servername --remote --remote-send --remote-expr --startuptime --listen --log".split()
 
 
-def _ed(call) -> None:
+def _ed(call: Call) -> None:
     options = split(call.words, "p", ("--prompt",))
-    file = options.operands[0] if options.operands else ""
-    if options.has("-h", "--help", "-V", "--version"):
+    if options.has("-h", "-V"):
         return
-    text = call.stdin.text if call.stdin else None
-    if text is None:
-        maybe(call, file)
+    editor = _Editor(call, options.operands[:1])
+    if call.stdin is None or call.stdin.text is None:
+        editor.all_may_be_written()
+    else:
+        editor.script(call.stdin.text)
+
+
+def _vim(call: Call) -> None:
+    words = [word for word in call.words if word[:1] != "+"]
+    given = [word[1:] for word in call.words if word[:1] == "+"]
+    options = split(words, "cSutUTiwWqrl", _VIM_LONG, optional="opOV")
+    is_ex = call.name in ("ex", "exim") or options.has("-e", "-E")
+    if not is_ex and options.has("-s"):  # in ex mode -s takes no value: `-es`, `-sc 'x'`
+        options = split(words, "cSutUTiswWqrl", _VIM_LONG, optional="opOV")
+    if options.has("-h"):
         return
-    lines = iter(text.split("\n")[:MOST])
-    for line in lines:
-        _range, command = _after_range(line.strip())
-        if command[:1] in ("a", "i", "c") and not command[1:].strip("pln"):
-            for typed in lines:
-                if typed == ".":
-                    break
-        elif command.startswith("!"):
-            call.script(command[1:])
-        elif command[:1] in ("e", "E", "f") and command[1:2] == " ":
-            name = command[2:].strip()
-            file = file if name.startswith("!") else name
-        elif command[:1] in ("w", "W"):
-            name = command[1:].removeprefix("q").strip()
-            if name.startswith("!"):
-                call.script(name[1:])
-            elif name or file:
-                call.write(name or file)
-                file = file or name
-        elif command[:1] in ("g", "v") and (line.endswith(("w", "W")) or "w " in line):
-            maybe(call, file)
+    for name in options.values("-w", "-W", "--startuptime", "--log"):
+        if not name.isdigit():
+            call.write(name)
+    given += options.values("-c", "--cmd")
+    no_script = ("NONE", "NORC", "DEFAULTS", "/dev/null")
+    scripts = [one for one in options.values("-S", "-l", "-s", "-u") if one not in no_script]
+    editor = _Editor(call, options.operands)
+    for text in given[:MOST]:
+        editor.command(text)
+    if is_ex and call.stdin is not None and "-" not in options.operands:
+        if call.stdin.text is None:
+            editor.all_may_be_written()
+        else:
+            editor.script(call.stdin.text)
+    if scripts:
+        call.guess(f"runs {scripts[0]}" if is_known(scripts[0]) else "a computed script")
+    if not given and not is_ex and call.name != "view" and not options.has("--headless", "-R"):
+        editor.all_may_be_written()
 
 
 def _after_range(line: str) -> tuple[str, str]:
@@ -72,69 +75,34 @@ def _after_range(line: str) -> tuple[str, str]:
     return line[:at], line[at:]
 
 
-def _vim(call) -> None:
-    words = [word for word in call.words if not (word[:1] == "+" and len(word) > 0)]
-    given = [word[1:] for word in call.words if word[:1] == "+"]
-    # In ex mode -s takes no value: `-es`, `-sc 'x'`.
-    options = split(words, "cSutUTiwWqrl", _VIM_LONG, optional="opOV")
-    is_ex = call.name in ("ex", "exim") or options.has("-e", "-E")
-    typed = None
-    if not is_ex and options.has("-s"):
-        options = split(words, "cSutUTiswWqrl", _VIM_LONG, optional="opOV")
-        typed = options.value("-s")
-    if options.has("--version", "-h", "--help"):
-        return
-    for name in options.values("-w", "-W", "--startuptime", "--log"):
-        if name and not name.isdigit():
-            call.write(name)
-    given += options.values("-c", "--cmd")
-    scripts = options.values("-S", "-l") + ([typed] if typed else [])
-    if options.value("-u") and options.value("-u") not in ("NONE", "NORC", "DEFAULTS", "/dev/null"):
-        scripts.append(options.value("-u"))
-    files = options.operands
-    editor = _Editor(call, files)
-    if is_ex and call.stdin is not None and "-" not in files:
-        if call.stdin.text is None:
-            for file in files:
-                maybe(call, file)
-        else:
-            given += call.stdin.text.split("\n")
-    for text in given[:MOST]:
-        editor.command(text)
-    if scripts:
-        call.guess(f"runs {scripts[0]}" if is_known(scripts[0]) else "a computed script")
-    if not given and not is_ex and not options.has("--headless"):
-        for file in files if call.name != "view" and not options.has("-R") else ():
-            maybe(call, file)
-
-
-_MODIFIERS = (
-    "silent!",
-    "silent",
-    "sil!",
-    "sil",
-    "noautocmd",
-    "noa",
-    "keepalt",
-    "keepj",
-    "keepjumps",
-    "keepp",
-    "keeppatterns",
-    "verbose",
-)
-_ALL = ("bufdo", "argdo", "windo", "tabdo", "bufd", "argd")
-_WRITES = ("w", "wr", "write", "wq", "x", "xi", "xit", "exi", "exit", "up", "update", "wn", "wnext", "wN", "ZZ")
-_WRITES_ALL = ("wa", "wall", "xa", "xall", "wqa", "wqall")
+_MODIFIERS = "silent! silent sil! sil noautocmd noa keepalt keepj keepjumps keepp keeppatterns verbose".split()
+_ALL = "bufdo argdo windo tabdo bufd argd".split()
+_WRITES = "w W wr write wq x xi xit exi exit up update wn wnext wN ZZ".split()
+_WRITES_ALL = "wa wall xa xall wqa wqall".split()
+_WRITES_NAMED = "sav saveas mks mksession mkv mkvimrc redi redir".split()
+_RUNS_SCRIPTS = "so source lua luafile py python py3 pyfile ru runtime".split()
+_FUNCTIONS = ("writefile(", "delete(", "rename(", "system(", "execute(", "setline(")
+_WITH_BARS = ("!", "r !", "r!", "w !", "norm", "bufdo", "argdo", "windo", "tabdo", "g/", "v/", "g!")
 
 
 class _Editor:
-    """ex commands, run over `files`."""
+    """ed's and ex's commands, run over `files`."""
 
-    def __init__(self, call, files):
+    def __init__(self, call: Call, files: list[str]) -> None:
         self.call = call
         self.files = list(files)
         self.current = self.files[0] if self.files else ""
         self.every = False
+
+    def script(self, text: str) -> None:
+        """Commands, one a line; what is typed after ``a``, ``i`` and ``c`` is text up to a point."""
+        lines = iter(text.split("\n")[:MOST])
+        for line in lines:
+            if _after_range(line.strip())[1].rstrip("pln!") in ("a", "i", "c"):
+                while next(lines, ".") != ".":
+                    pass
+            else:
+                self.command(line)
 
     def command(self, text: str, depth: int = 0) -> None:
         """One line of ex commands, with ``|`` between them."""
@@ -149,21 +117,17 @@ class _Editor:
             if text.startswith(name + " "):
                 text = text[len(name) :].strip()
         _range, text = _after_range(text)
-        name = ""
-        for char in text:
-            if not char.isalpha():
-                break
-            name += char
+        name = text[: next((at for at, char in enumerate(text) if not char.isalpha()), len(text))]
         rest = text[len(name) :]
         forced, rest = rest.startswith("!"), rest.removeprefix("!").strip()
-        if name in ("exe", "execute", "exec") and depth < 3:
+        if name in ("exe", "execute", "exec") and depth < DEEPEST:
             for one in rest.split('"')[1::2] + rest.split("'")[1::2]:
                 self.command(one, depth + 1)
-        elif name in _ALL and depth < 3:
+        elif name in _ALL and depth < DEEPEST:
             self.every = True
             self.command(rest, depth + 1)
             self.every = False
-        elif name in ("g", "global", "v", "vglobal") and rest and depth < 3:
+        elif name in ("g", "global", "v", "vglobal") and rest and depth < DEEPEST:
             end = rest.find(rest[0], 1)
             self.command(rest[end + 1 :] if end > 0 else "", depth + 1)
         elif name in ("norm", "normal") and "ZZ" in rest:
@@ -173,18 +137,18 @@ class _Editor:
                 self.call.write(file)
         elif name in _WRITES:
             self.written(rest)
-        elif name in ("sav", "saveas", "mks", "mksession", "mkv", "mkvimrc", "redi", "redir"):
+        elif name in _WRITES_NAMED:
             self.call.write(rest.lstrip("> ").strip() or UNKNOWN)
-        elif name in ("e", "edit", "n", "next", "b", "buffer") and rest:
+        elif name in ("e", "E", "edit", "f", "n", "next", "b", "buffer") and rest and rest[0] != "!":
             self.current = rest
             self.files.append(rest)
         elif name in ("n", "next", "bn", "bnext") and self.current in self.files:
             self.current = (self.files[self.files.index(self.current) + 1 :] or [self.current])[0]
         elif name == "r" and rest.startswith("!") or (name == "" and (forced or text.startswith("!"))):
             self.call.script(rest.lstrip("!"))
-        elif name in ("so", "source", "lua", "luafile", "py", "python", "py3", "pyfile", "ru", "runtime"):
+        elif name in _RUNS_SCRIPTS:
             self.call.guess("runs a script of its own")
-        elif any(one in rest for one in ("writefile(", "delete(", "rename(", "system(", "execute(", "setline(")):
+        elif any(one in rest for one in _FUNCTIONS):
             self.call.guess("calls functions that write")
 
     def written(self, rest: str) -> None:
@@ -208,9 +172,7 @@ def _parts(text: str) -> list[str]:
             at += 1
         elif text[at] == "|":
             head = _after_range(text[start:at].strip().lstrip(":"))[1]
-            if not head.startswith(
-                ("!", "r !", "r!", "w !", "norm", "bufdo", "argdo", "windo", "tabdo", "g/", "v/", "g!")
-            ):
+            if not head.startswith(_WITH_BARS):
                 parts.append(text[start:at])
                 start = at + 1
         at += 1
@@ -219,90 +181,40 @@ def _parts(text: str) -> list[str]:
 
 _EMACS_VALUES = (
     "-l --load -f --funcall -e --eval --execute -L --directory -t --chdir --visit --file --insert --find-file -u --user"
-    " --socket-name -s --alternate-editor -a"
+    " --socket-name -s --alternate-editor -a -x --script"
 ).split()
-_EMACS_READS = (
-    "message",
-    "print",
-    "princ",
-    "version",
-    "emacs-version",
-    "check-parens",
-    "kill-emacs",
-    "batch-byte-check",
-)
+_LISP_WRITES = "write-file write-region append-to-file delete-file find-file copy-file rename-file".split()
+_LISP_RUNS = ("org-", "shell", "call-process", "load", "make-", "project-")
 
 
-def _emacs(call) -> None:
-    words = list(call.words)
-    if any(word in ("--version", "--help", "-h") for word in words):
-        return
-    batch = any(word in ("--batch", "-batch", "--script", "-script", "-x") for word in words)
-    files, lisp, loads, at = [], [], [], 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        name, equals, value = word.partition("=")
-        if name.startswith("-") and "-" + name in _EMACS_VALUES:
-            name = "-" + name  # emacs takes long options with one dash as well
-        if name in _EMACS_VALUES or name in ("--script", "-script", "-x"):
-            if not equals:
-                value = words[at] if at < len(words) else ""
-                at += 1
-            if name in ("-f", "--funcall", "-e", "--eval", "--execute"):
-                lisp.append(value)
-            elif name in ("-l", "--load", "--script", "-script", "-x"):
-                loads.append(value)
-            elif name in ("--visit", "--file", "--insert", "--find-file"):
-                files.append(value)
-        elif not word.startswith(("-", "+")):
-            files.append(word)
-    if not batch:
+def _emacs(call: Call) -> None:
+    options = split_one_dash(call.words, _EMACS_VALUES, ("--batch",))
+    loads = options.values("-l", "--load", "--script", "-x")
+    files = [word for word in options.operands if word[0] != "+"]
+    files += options.values("--visit", "--file", "--insert", "--find-file")
+    if not options.has("--batch", "--script", "-x"):
         for file in files:
             maybe(call, file)
         return
-    text = " ".join(lisp)[:LONGEST]
-    if "save-buffer" in text or "save-some-buffers" in text:
-        for file in files:
-            call.write(file)
-    if "byte-compile" in text:
-        for file in files:
-            call.write(os.path.splitext(file)[0] + ".elc")
-        return
-    for function in (
-        "write-file",
-        "write-region",
-        "append-to-file",
-        "delete-file",
-        "find-file",
-        "copy-file",
-        "rename-file",
-    ):
-        _lisp_names(call, text, function)
-    named = [word for word in _symbols(text) if word not in _EMACS_READS]
-    if loads or any(word.startswith(("org-", "shell", "call-process", "load", "make-", "project-")) for word in named):
-        call.guess(f"runs {loads[0]}" if loads and is_known(loads[0]) else "runs Lisp")
-
-
-def _lisp_names(call, text: str, function: str) -> None:
-    """The strings in a call of a Lisp `function` that writes; ``find-file`` does where the buffer is saved."""
-    at = text.find("(" + function)
-    while at >= 0:
-        inner = text[at : text.find(")", at)] if text.find(")", at) >= 0 else text[at:]
-        strings = inner.split('"')[1::2]
-        if function == "find-file":
-            strings = strings if "save-buffer" in text else []
-        elif not strings:
+    lisp = " ".join(options.values("-f", "--funcall", "-e", "--eval", "--execute"))[:LONGEST]
+    saves = "save-buffer" in lisp or "save-some-buffers" in lisp
+    if "byte-compile" in lisp:
+        files, lisp = [os.path.splitext(file)[0] + ".elc" for file in files], ""
+        saves = True
+    for file in files if saves else ():
+        call.write(file)
+    for part in lisp.split("(")[1:]:
+        function, *_arguments = part.split(None, 1) or [""]
+        names = part.partition(")")[0].split('"')[1::2]
+        if function not in _LISP_WRITES or (function == "find-file" and not saves):
+            continue
+        if not names:
             call.guess("a computed path")
-        for name in strings if function in ("find-file", "delete-file", "rename-file") else strings[-1:]:
+        for name in names if function in ("find-file", "delete-file", "rename-file") else names[-1:]:
             call.write(name)
-        at = text.find("(" + function, at + 1)
-
-
-def _symbols(text: str) -> list[str]:
-    for char in "()'\"\n":
-        text = text.replace(char, " ")
-    return text.split()
+    words = "".join(char if char not in "()'\"" else " " for char in lisp).split()
+    if loads or any(word.startswith(_LISP_RUNS) for word in words):
+        call.guess(f"runs {loads[0]}" if loads and is_known(loads[0]) else "runs Lisp")
 
 
 RUN = {
