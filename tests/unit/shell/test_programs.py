@@ -13,7 +13,6 @@ import zipfile
 import pytest
 
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.programs import functions, rows, table
 
 DIFF = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-alpha\n+changed\n"
 CONTEXT = (
@@ -419,41 +418,3 @@ def test_what_was_really_written_was_told(ground, tmp_path, name):
 def _is_beside(name: str) -> bool:
     """What patch leaves of hunks that fail: nobody locks these."""
     return name.endswith((".rej", ".orig"))
-
-
-@pytest.mark.parametrize(("module", "names"), table.LANGUAGES.items())
-def test_a_language_has_a_function_for_each_of_its_names(module, names):
-    run = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=["RUN"]).RUN
-    assert set(names.split()) == set(run)
-    assert not [name for name in run if rows.row_at(name) >= 0]
-
-
-def cases(row):
-    yield row.parse()
-    for case in row.cases:
-        yield from cases(case)
-
-
-HEADS = [line.partition(":")[0].split() for line in table.TABLE.split("\n") if line[:1] not in ("", " ", "#")]
-
-
-def test_rows_say_what_the_engine_knows():
-    kinds = {"", "=", "?", "=FILE", "=DIR", "=INSTEAD", "=IN", "?=IN"}
-    for name, *_others in HEADS:
-        for case in cases(rows.row_of(name)):
-            assert set(case.options.values()) <= kinds, name
-            assert not [option for option in case.options if option[0] != "-" and name != "dd"], name
-            for verb, targets in case.effects:
-                assert bool(targets) == (verb not in ("project", "put", "passes", "passes-names")), name
-                odd = [one for one in targets if one[-1] == "=" or one.count("{") != one.count("}")]
-                assert verb == "guess" or not odd, name
-                assert verb != "do" or callable(getattr(functions, targets[0])), name
-
-
-def test_a_program_has_one_row():
-    names = [name for head in HEADS for name in head]
-    assert len(names) == len(set(names))
-    for head in HEADS:
-        assert {rows.row_at(name) for name in head} == {table.TABLE.index("\n" + " ".join(head) + ":") + 1}
-    assert [rows.row_at(name) for name in ("frob", "over", "=FILE", "x*", "unless")] == [-1] * 5
-    assert max(map(len, table.TABLE.split("\n"))) <= 120

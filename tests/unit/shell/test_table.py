@@ -1,0 +1,186 @@
+"""The table of programs: it is whole, its language does what its head says, and the page about it is true."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swarm_hook_core import shell
+from swarm_hook_core.shell import programs
+from swarm_hook_core.shell.programs import functions, rows, table
+
+ROOT = Path(__file__).parents[3]
+HEADS = [line.partition(":")[0].split() for line in table.TABLE.split("\n") if line[:1] not in ("", " ", "#")]
+
+
+def cases(row: rows.Case) -> Iterator[rows.Case]:
+    yield row.parse()
+    for case in row.cases:
+        yield from cases(case)
+
+
+@pytest.mark.parametrize(("module", "names"), table.LANGUAGES.items())
+def test_a_language_has_a_function_for_each_of_its_names(module: str, names: str) -> None:
+    run = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=["RUN"]).RUN
+    assert set(names.split()) == set(run)
+    assert not [name for name in run if rows.row_at(name) >= 0]
+
+
+def test_a_program_has_one_row() -> None:
+    names = [name for head in HEADS for name in head]
+    assert len(names) == len(set(names))
+    for head in HEADS:
+        assert {rows.row_at(name) for name in head} == {table.TABLE.index("\n" + " ".join(head) + ":") + 1}
+    assert [rows.row_at(name) for name in ("frob", "over", "=FILE", "x*", "unless", "#", "", "rm grm")] == [-1] * 8
+    assert max(map(len, table.TABLE.split("\n"))) <= 120
+
+
+def test_rows_say_what_the_engine_knows() -> None:
+    for name, *_others in HEADS:
+        for case in cases(rows.row_of(name)):
+            assert set(case.options.values()) <= {"", "=", "?", "=FILE", "=DIR", "=INSTEAD", "=IN", "?=IN"}, name
+            assert not [option for option in case.options if option[0] != "-" and name != "dd"], name
+            for verb, targets in case.effects:
+                assert bool(targets) == (verb not in ("project", "put", "passes", "passes-names")), name
+                odd = [one for one in targets if one[-1] == "=" or one.count("{") != one.count("}")]
+                assert verb == "guess" or not odd, name
+                assert verb != "do" or callable(getattr(functions, targets[0])), name
+
+
+# Rows, and behind each `$` a command with what it does: `?` possibly, `~` a guess, `@` runs the project.
+LANGUAGE = """
+frob: write {}
+  $ frob a b/c -x -- -y: a b/c -y
+  $ frob - http://host/x: -
+frob: -xy,--long= write {1} maybe {2-}
+  $ frob -x a b -ya c e: b ?c ?e
+  $ frob --long a b --long=c: b
+frob: -i? write {}
+  $ frob -i b -ia c: b c
+frob: -o=FILE --dir=DIR -q=INSTEAD -C=IN write {} {.}.log
+  $ frob -o a b.c: a b.c b.log
+  $ frob -q a b.c -C d: d/a
+  $ frob b.c --dir d: b.c b.log ?d/x ?d/x.py ?d/sub/y.py
+frob: onedash -name,-x= -v write {}
+  $ frob -name a --name b -x=c -xd -vv e: e
+frob: onedash valued -v -i= write {}
+  $ frob -i a -v b -q c d: b d
+frob: strict --known write {}
+  $ frob --known a: a
+  $ frob --other a: a ~
+frob: unless -n --dry only -w write {}
+  $ frob -w a: a
+  $ frob a: -
+  $ frob -w -n a: -
+frob: default . skip 1 needs 2 write {}
+  $ frob a b c: b c
+  $ frob a: -
+frob: -f= drop run,r over .py
+  $ frob run b/c.py: b/c.py
+  $ frob r d: d/x.py d/sub/y.py
+frob: flat .py
+  $ frob d: d/x.py
+frob: write {last} {1/} {1//}/z {1/.} {1?.zip}
+  $ frob b/c.d e: b/c.d b/z c c.d e
+  $ frob b/c: b/c b/c.zip b/z c
+frob: -o= write {-o.}.d or {/.}.d {*.go/.} {:}
+  $ frob -o x.o b/c.go: c x.d
+  $ frob b/c.py:q: c.d q
+frob: write {url}
+  $ frob http://host/a/b.c?d#e host: b.c
+frob: guess why not
+  $ frob: ~
+frob: project
+  $ frob -o f: f ?f @
+  $ frob help: -
+frob: write z
+  add: write {}
+  list: nothing
+  set get: write y
+    -n: nothing
+    *: write x
+  $ frob: z
+  $ frob add a: a
+  $ frob list: -
+  $ frob set: y
+  $ frob set -n: -
+  $ frob get a: x
+  $ frob other a: ~
+  $ frob add --help: -
+frob: -v= write {1}
+  -d --delete: tree {1}
+  + -k: write k
+  <: nothing
+  $ frob -v x a: a
+  $ frob -d -k d: d/x d/x.py d/sub/y.py k
+  $ echo | frob a: -
+frob: --*_out= maybe {--*_out} existing {}
+  $ frob --py_out=d there a: there ?d/x ?d/x.py ?d/sub/y.py
+frob: run touch {}
+  $ frob a b: a b
+frob: put
+  $ frob a b d: d/a d/b
+  $ frob h:q/a .: a
+  $ frob a h:: -
+frob: tree d/*.py
+  $ frob: d/x.py d/sub/y.py
+frob: reads -o
+  $ frob -o f: -
+  $ frob --output f: f ?f
+  $ frob --fix f: ~
+frob: write frame%03d.png
+  $ frob: ?there ?d/x ?d/x.py ?d/sub/y.py
+"""
+
+
+def rows_and_commands() -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = []
+    row: list[str] = []
+    for line in LANGUAGE.strip().split("\n"):
+        if line.startswith("frob:"):
+            row = []
+        if line.startswith("  $ "):
+            command, _, wanted = line[4:].rpartition(": ")
+            found.append(("\n".join(row), command, wanted))
+        else:
+            row.append(line)
+    return found
+
+
+def told(row: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What `command` is said to do in `folder` once `row` is in the table."""
+    monkeypatch.setattr(rows, "TABLE", f"\n{row}\n{table.TABLE}")
+    monkeypatch.setattr(programs, "_met", {})
+    for name in ("there", "d/x", "d/x.py", "d/sub/y.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    effects = shell.effects_of(command, str(folder), {})
+    words = {os.path.relpath(os.path.join(one.folder, one.path), folder) for one in effects.writes}
+    for file in filter(Path.is_file, folder.rglob("*")):
+        answers = [one.admits(str(file)) for one in effects.trees if f"{file}/".startswith(one.root + "/")]
+        name = str(file.relative_to(folder))
+        words |= {name} if True in answers else {"?" + name} if None in answers else set()
+    for one in effects.trees:
+        if not os.path.exists(one.root):
+            words.add(("" if one.admits(one.root) else "?") + os.path.relpath(one.root, folder))
+    words |= {"~"} if effects.guesses else set()
+    words |= {"@"} if effects.runs else set()
+    return " ".join(sorted(words)) or "-"
+
+
+@pytest.mark.parametrize(("row", "command", "wanted"), rows_and_commands())
+def test_the_language(row: str, command: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(told(row, command, tmp_path, monkeypatch).split()) == set(wanted.split())
+
+
+def test_the_page_about_adding_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs/adding-a-program.md").read_text()
+    row = text.partition("```\n")[2].partition("```")[0].strip()
+    examples = ast.literal_eval("[" + text.partition("```python\n")[2].partition("```")[0] + "]")
+    assert len(examples) == 3
+    for command, wanted in examples:
+        assert told(row, command, tmp_path, monkeypatch) == (wanted or "-")
