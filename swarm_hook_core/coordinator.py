@@ -76,7 +76,7 @@ def _installed() -> list[str]:
 
 
 def _on_path() -> list[str]:
-    from swarm_hook_core.command_on_path import find
+    from swarm_hook_core.coordinator import find
 
     ours, _other = find()
     return [ours] if ours else []

@@ -103,14 +103,12 @@ class HookCore:
         says_files = call.tool in self.config.write_tools
         if not says_files and not _may_write_unseen(call.tool):
             return None, None
-        from swarm_hook_core import sessions
-
-        session, reader = sessions.find(self.config, call, not says_files, self.coordinator, self.driver)
+        session, reader = self._session_of(call, only_beside_locks=not says_files)
         if session is None:
             return None, None
         self._mark_own(call, session)
         from swarm_hook_core.decision import Verdict, decide
-        from swarm_hook_core.lookup.peers import Peers
+        from swarm_hook_core.lookup import Peers
 
         now = time.time()
         peers = Peers(reader, session.instance_id, now, call.agent)
@@ -123,6 +121,28 @@ class HookCore:
             verdict = opaque_calls.judge(self.config, session, call, peers, now)
         self._add_news(call, verdict, peers)
         return verdict, peers
+
+    def _session_of(self, call, only_beside_locks: bool):
+        """The Session that makes `call`, and its LockReader; ``(None, None)`` where either is out of reach.
+
+        With `only_beside_locks` also where nobody has locked anything: there are many shell calls, and few locks.
+        """
+        from swarm_hook_core.lookup.sqlite import StoreReader
+        from swarm_hook_core.state import local_store
+
+        file = local_store()
+        store = StoreReader(file, self.driver) if file else None
+        if store is not None:
+            if only_beside_locks and not (store.others_hold("") or store.has_news()):
+                return None, None
+            session = store.session(self.config.runtime_name, call.session_id)
+            if session is not None:
+                return session, store
+        from swarm_hook_core import sessions
+
+        if store is None and only_beside_locks and not sessions.is_elsewhere(self.config, call.session_id):
+            return None, None
+        return sessions.join(self.config, call, store, self.coordinator, self.driver)
 
     def _mark_own(self, call, session) -> None:
         """While calls of others are being watched: what this session does itself is not theirs."""

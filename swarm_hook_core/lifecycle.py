@@ -187,7 +187,7 @@ def register(
 
 
 def _missing() -> str:
-    from swarm_hook_core.command_on_path import find
+    from swarm_hook_core.coordinator import find
 
     _ours, other = find()
     return f"{other} is another program of that name" if other else "the swarm-mcp command was not found"

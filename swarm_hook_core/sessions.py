@@ -1,4 +1,4 @@
-"""Which session makes a call, and where the locks of others are to be looked up for it."""
+"""The session of a call that the store does not know: it is registered in passing, or checked all the same."""
 
 import time
 
@@ -7,26 +7,6 @@ from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import local_store
 
 DEADLINE_SECONDS = 0.2  # for a session that has to be registered first
-
-
-def find(config, call, only_beside_locks: bool, coordinator=None, driver=None):
-    """The Session that makes `call` and the reader of locks; ``(None, None)`` where either is out of reach.
-
-    With `only_beside_locks` also where nobody has locked anything: there are many shell calls, and few locks.
-
-    A session that the store has never seen is registered in passing. Where that fails or takes too long it is
-    checked all the same: unknown to the store, it holds nothing there.
-    """
-    file = local_store()
-    store = StoreReader(file, driver) if file else None
-    if only_beside_locks and not (
-        store.others_hold("") or store.has_news() if store else _is_elsewhere(config, call.session_id)
-    ):
-        return None, None
-    session = store.session(config.runtime_name, call.session_id) if store else None
-    if session is not None:
-        return session, store
-    return _joined(config, call, store, coordinator, driver)
 
 
 def unregistered(config, call, instance_id: str) -> Session:
@@ -39,8 +19,12 @@ def unregistered(config, call, instance_id: str) -> Session:
     return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", environment.file_root(config.env_prefix))
 
 
-def _joined(config, call, store, coordinator, driver):
-    """As `find`, of a session that the `store` (None for none) does not know."""
+def join(config, call, store, coordinator=None, driver=None):
+    """``(Session, LockReader)`` of a session that `store` (None where there is none) does not know; else both None.
+
+    It is registered in passing. Where that fails or takes too long it is checked all the same: unknown to the store,
+    it holds nothing there.
+    """
     from swarm_hook_core import scratch
     from swarm_hook_core.coordinator import chosen_command
     from swarm_hook_core.lifecycle import join_in_passing
@@ -64,7 +48,7 @@ def _joined(config, call, store, coordinator, driver):
     return unregistered(config, call, instance_id), CommandReader(max(0.05, end - time.monotonic()), scope)
 
 
-def _is_elsewhere(config, session_id: str) -> bool:
+def is_elsewhere(config, session_id: str) -> bool:
     """Whether the store may be one that only the coordinator's command can reach."""
     from swarm_hook_core import scratch
     from swarm_hook_core.coordinator import chosen_command

@@ -35,7 +35,7 @@ def _locks_in_reach(config, call, driver):
     """The session, its Peers, and what others hold around its folder or by name in the call."""
     from swarm_hook_core import sessions
     from swarm_hook_core.decision import all_keys
-    from swarm_hook_core.lookup.peers import Peers
+    from swarm_hook_core.lookup import Peers
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.paths import git_root
     from swarm_hook_core.state import local_store

@@ -12,7 +12,7 @@ from swarm_hook_core.decision import decide
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup import Session, plain
-from swarm_hook_core.lookup.peers import Peers
+from swarm_hook_core.lookup import Peers
 from swarm_mcp.actor import TERMINAL
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_request import rule

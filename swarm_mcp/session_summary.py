@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted
+from swarm_hook_core.wording import duration
 from swarm_mcp.domain import task as states
 from swarm_mcp.standing import held_by, peers_of
 

@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.covered_files import covered_below
+from swarm_hook_core.pattern_match import covered_below
 from swarm_hook_core.pattern_match import Cover
 from swarm_hook_core.wildmatch import literal_prefix
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.decision import duration
+from swarm_hook_core.wording import duration
 from swarm_mcp.views import short
 
 HEADERS = ("mode", "left", "agent", "fence", "waits")

@@ -52,7 +52,7 @@ def _run(verb: str, items: list[str]) -> int:
 def _version() -> int:
     import os
 
-    from swarm_hook_core.command_on_path import WORD
+    from swarm_hook_core.coordinator import WORD
     from swarm_mcp import __version__
 
     say(" ".join(filter(None, ("swarm-mcp", __version__, os.environ.get(WORD, "")))))

@@ -16,7 +16,7 @@ from swarm_hook_core import faults, scratch
 from swarm_hook_core.call import ToolCall, tool_call
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.json_text import dumps, loads_outer, pruned
-from swarm_hook_core.lookup.peers import SOME_AGENT
+from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.process import start_time
 from swarm_mcp import runtimes
 from swarm_mcp.installation import coordinator_command

@@ -7,11 +7,10 @@ A row says which file changed while whose call ran, and where the content before
 from __future__ import annotations
 
 from swarm_hook_core import untrusted_text
-from swarm_hook_core.decision import duration
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import contains, key_of
-from swarm_hook_core.watching.breach import quoted
+from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS
 from swarm_mcp.domain.lock import Breach
 from swarm_mcp.store import events

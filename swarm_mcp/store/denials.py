@@ -7,7 +7,6 @@ free: the word comes when nobody holds it and nobody is in line for it.
 
 from __future__ import annotations
 
-from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
-from swarm_hook_core.decision import duration
+from swarm_hook_core.wording import duration
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label, named
 from swarm_mcp.domain.lock import Lapse

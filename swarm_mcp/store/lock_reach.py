@@ -6,8 +6,7 @@ import os
 from functools import lru_cache
 
 from swarm_hook_core import wildmatch
-from swarm_hook_core.lookup import GLOB, plain, storable
-from swarm_hook_core.lookup.peers import above
+from swarm_hook_core.lookup import GLOB, above, plain, storable
 from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_and_keys, key_of
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError

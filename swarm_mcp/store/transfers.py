@@ -8,7 +8,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named, quoted
-from swarm_hook_core.watching.breach import quoted as as_word
+from swarm_hook_core.watching.report import quoted as as_word
 from swarm_mcp.domain.lock import EXCLUSIVE, Lock, keeps_out
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events

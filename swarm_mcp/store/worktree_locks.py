@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import repository, wildmatch
-from swarm_hook_core.lookup.peers import above
+from swarm_hook_core.lookup import above
 from swarm_hook_core.lookup.worktree_locks import below, is_in, takes_part
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.repository import Tree

@@ -13,8 +13,8 @@ example: swarm-mcp guard install
 
 from __future__ import annotations
 
-from swarm_hook_core.decision import duration
 from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, Arguments, Option, Usage, choice
 from swarm_mcp.cli.output import complain, say, show
 from swarm_mcp.errors import SwarmError

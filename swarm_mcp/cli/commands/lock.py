@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.decision import duration
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted

@@ -12,7 +12,7 @@ example: swarm-mcp locks --file src/schema.sql --json
 
 from __future__ import annotations
 
-from swarm_hook_core.decision import duration
+from swarm_hook_core.wording import duration
 from swarm_mcp.actor import actor, viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage

@@ -8,7 +8,7 @@ example: swarm-mcp restore src/schema.sql --list
 
 from __future__ import annotations
 
-from swarm_hook_core.decision import duration
+from swarm_hook_core.wording import duration
 from swarm_mcp.actor import surrounding_session
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import listing, moment, say, show

@@ -14,9 +14,9 @@ example: swarm-mcp why src/schema.sql --as 41d2
 
 from __future__ import annotations
 
-from swarm_hook_core.decision import duration
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.wording import duration
 from swarm_mcp.actor import actor, onlooker_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import moment, say, show

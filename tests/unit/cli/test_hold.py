@@ -179,7 +179,7 @@ def test_in_a_session_it_is_one_of_its_agents(ground: Ground):
     ground.lock(me, "src/mine.py")
     inside = (
         f"import os, sys; sys.path[:0] = {FOLDERS!r}\n"
-        "from swarm_hook_core.lookup.peers import Peers\n"
+        "from swarm_hook_core.lookup import Peers\n"
         "from swarm_hook_core.lookup.sqlite import StoreReader\n"
         "import time\n"
         f"peers = Peers(StoreReader({ground.database!r}), 'somebody', time.time())\n"

@@ -23,7 +23,7 @@ from support.sessions import (
 )
 from unit.hook_core.test_watched import after, begun
 
-from swarm_hook_core.lookup.peers import SOME_AGENT, Peers
+from swarm_hook_core.lookup import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import records

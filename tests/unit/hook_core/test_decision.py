@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
-from swarm_hook_core.decision import Denial, decide, duration
+from swarm_hook_core.decision import Denial, decide
 from swarm_hook_core.lookup import Held, Session
 from swarm_hook_core.paths import key_of
+from swarm_hook_core.wording import duration
 
 CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write", "Edit"}, paths_under_keys("file_path"))
 CODEX = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, paths_in_patch)

@@ -36,7 +36,7 @@ from support.sessions import (
     write_payload,
 )
 
-from swarm_hook_core.command_on_path import MODULE
+from swarm_hook_core.coordinator import MODULE
 
 HOOKS = ("session_start", "turn", "pre_tool_use", "session_end")
 SOON = 1.5  # seconds; the hook allows itself 0.25 beside the interpreter's start, the rest is for a busy machine

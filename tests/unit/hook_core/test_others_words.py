@@ -15,7 +15,7 @@ from support.serving import Server
 from support.sessions import mistakes, new_session, peer_locks, ready_store, run, start, write
 
 from swarm_hook_core import labels, untrusted_text
-from swarm_hook_core.watching.breach import quoted as as_word
+from swarm_hook_core.watching.report import quoted as as_word
 from swarm_mcp.harness.prompting import task_prompt
 from swarm_mcp.store import Store
 

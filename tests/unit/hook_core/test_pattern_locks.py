@@ -13,9 +13,8 @@ from support.sessions import RUNTIMES, captured, join, mistakes, new_session, re
 from unit.hook_core.test_watched import after
 
 from swarm_hook_core import covered_files
-from swarm_hook_core.lookup import GLOB, Held, Session
+from swarm_hook_core.lookup import GLOB, Held, Peers, Session
 from swarm_hook_core.lookup.pattern_locks import covered
-from swarm_hook_core.lookup.peers import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.mcp_writers import effects_of_tool
 from swarm_hook_core.paths import NO_CASE, keys_for

@@ -15,7 +15,7 @@ from support.fixtures import Ground, Sleeper, wait_for
 from unit.store.test_store_migrations import text_of
 from unit.store.test_store_schema import make
 
-from swarm_hook_core.lookup.peers import Peers
+from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.errors import LockRefused

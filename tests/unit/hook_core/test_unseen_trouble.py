@@ -26,9 +26,8 @@ from support.sessions import (
     write_payload,
 )
 
-from swarm_hook_core.command_on_path import MODULE
-from swarm_hook_core.lookup import Session
-from swarm_hook_core.lookup.peers import Peers
+from swarm_hook_core.coordinator import MODULE
+from swarm_hook_core.lookup import Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.shell import collision
 from swarm_hook_core.shell.model import Effects, GitCall, Tree

@@ -10,8 +10,7 @@ import pytest
 from support.fixtures import Ground
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
-from swarm_hook_core.lookup import Session
-from swarm_hook_core.lookup.peers import NEAR, Peers, above, below
+from swarm_hook_core.lookup import NEAR, Peers, Session, above, below
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.shell.collision import judge
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write

@@ -27,7 +27,7 @@ from swarm_hook_core import clock, paths
 from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
-from swarm_hook_core.lookup.peers import Peers
+from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError

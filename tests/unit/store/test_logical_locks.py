@@ -12,8 +12,8 @@ from support.sessions import new_session, ready_store, start, write
 from support.toolbox import Hands
 
 from swarm_hook_core import repository
+from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup import worktree_locks as logical
-from swarm_hook_core.lookup.peers import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.explain import verdict
