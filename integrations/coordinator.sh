@@ -1,5 +1,5 @@
 # Runs the first `swarm-mcp` on PATH that is ours, with the words given: as the plugin's MCP server, or for git hooks.
-# There is another program of that name, so what would be run is looked at first, as swarm_hook_core/command_on_path.py does.
+# There is another program of that name, so what would be run is looked at first, as swarm_hook_core/coordinator.py does.
 is_ours() {
     grep -q 'swarm_mcp\.cli\.main' "$1" 2>/dev/null && return
     { read -r line <"$1"; } 2>/dev/null || line=

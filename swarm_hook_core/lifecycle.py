@@ -187,9 +187,9 @@ def register(
 
 
 def _missing() -> str:
-    from swarm_hook_core.coordinator import find
+    from swarm_hook_core.coordinator import find_on_path
 
-    _ours, other = find()
+    _ours, other = find_on_path()
     return f"{other} is another program of that name" if other else "the swarm-mcp command was not found"
 
 

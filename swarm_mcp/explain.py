@@ -11,8 +11,7 @@ from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
-from swarm_hook_core.lookup import Session, plain
-from swarm_hook_core.lookup import Peers
+from swarm_hook_core.lookup import Peers, Session, plain
 from swarm_mcp.actor import TERMINAL
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_request import rule

@@ -1,6 +1,6 @@
 """What a tool of an MCP server would write, told from its name and its arguments.
 
-    table ── kind ── deed, arguments, git ──▶ Effects (see ``swarm_hook_core.shell.model``)
+    table ── kind ── tool_effects, arguments, git ──▶ Effects (see ``swarm_hook_core.shell.model``)
 
 `table` knows the tools of common servers, a person adds to it in ``config.json`` (``swarm_hook_core.settings``).
 Loaded on the way of each MCP call: ``re``, ``json``, ``fnmatch`` and ``typing`` are left out here as everywhere in
@@ -28,17 +28,17 @@ def effects_of_tool(tool: str, tool_input, folder: str):
     kind = "" if chosen else kind_of(tool)
     if given is None or not (chosen or kind):
         return None
-    from swarm_hook_core.mcp_writers.tool_effects import Deed
+    from swarm_hook_core.mcp_writers.tool_effects import ToolEffects
     from swarm_hook_core.shell.model import Effects
 
-    deed = Deed(Effects(), tool, given, folder)
+    found = ToolEffects(Effects(), tool, given, folder)
     if chosen is not None:
-        return deed.as_chosen(chosen)
+        return found.as_chosen(chosen)
     if kind != "git" and any(given.get(name) for name in REMOTE):
         return None
     if kind not in ("git", "shell", "code") and any(given.get(name) is True for name in DRY):
-        return deed.effects
-    return getattr(deed, f"as_{kind}")()
+        return found.effects
+    return getattr(found, f"as_{kind}")()
 
 
 def _chosen(tool: str):

@@ -5,7 +5,7 @@ Python kin, Desktop Commander, Serena, the JetBrains IDEs, text-editor and noteb
 git and terminal servers. The server's own name is a user's choice, so only the tool's counts.
 """
 
-# Kind -> tools, as `plain` spells them. What the kinds mean is in ``deed``.
+# Kind -> tools, as `plain` spells them. What each kind writes says `ToolEffects.as_<kind>`.
 _KINDS = {
     "file": "write_file write_files write_text_file write_multiple_files write edit_file edit_files edit_text_file edit"
     " multi_edit edit_block edit_lines create_file create_files create_text_file create_new_file touch_file"
@@ -43,7 +43,7 @@ _KINDS = {
 }
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
-# Words before a known name with which it is another deed: preview_edit_file.
+# Words before a known name with which it writes nothing: preview_edit_file.
 _ONLY_LOOKS = frozenset(
     "preview dry check validate get list read can show explain simulate plan search find diff".split()
 )
@@ -56,7 +56,7 @@ REMOTE = (
 
 
 def kind_of(tool: str) -> str:
-    """What kind of deed ``mcp__<server>__<tool>`` is (a key of ``_KINDS``, or ``git``); empty where it is not known."""
+    """The kind of ``mcp__<server>__<tool>`` (a key of ``_KINDS``, or ``git``); empty where it is not known."""
     if not tool.startswith("mcp__"):
         return ""
     name = plain(tool[5:].partition("__")[2] or tool[5:])

@@ -1,4 +1,4 @@
-"""One tool call on its way to Effects, by kind of tool."""
+"""What a call of another server's tool would write, by the kind of tool (see ``table``)."""
 
 import os
 
@@ -25,8 +25,8 @@ from swarm_hook_core.paths import git_root
 from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
 
 
-class Deed:
-    """One call on its way to Effects. Each ``as_<kind>`` returns them, or None where the call writes nothing here."""
+class ToolEffects:
+    """What one call does, by the kind of its tool: fills `effects`. Each ``as_<kind>`` returns them, or None where the call writes nothing here."""
 
     def __init__(self, effects, tool: str, given: dict, folder: str):
         self.effects = effects

@@ -1,8 +1,7 @@
 """Which locked pattern a command meets that writes a whole folder: the files on the disk say, and what is to arrive."""
 
-from swarm_hook_core.pattern_match import ENTRIES, SECONDS, covered_below, start_of
 from swarm_hook_core.paths import NO_CASE
-from swarm_hook_core.pattern_match import Cover
+from swarm_hook_core.pattern_match import ENTRIES, SECONDS, Cover, covered_below, start_of
 from swarm_hook_core.wildmatch import folded
 
 

@@ -4,20 +4,17 @@
 end no client tells (killed, interrupted, in the background) are compared by `settle` at the session's next hook.
 
 Only that a file changed *while* a call ran can be seen, never by whom. What the holder may have done itself is left
-out: `note_own` marks its calls, and what changed while one of them ran is not held against the peer. A call of the
+out: `mark_own` marks its calls, and what changed while one of them ran is not held against the peer. A call of the
 holder's that had begun before anything was watched has no mark, nor has a person with an editor.
 """
 
 import os
 import time
 
-from swarm_hook_core.paths import NO_CASE, key_of
-from swarm_hook_core.watching import records
+from swarm_hook_core.watching import records, watched_files
 from swarm_hook_core.watching.snapshot import Snapshot, difference, full, glance, parse
 
-FILES_IN_FOLDER = 200  # of a locked folder, in order of their names
 FILES_AT_ONCE = 400
-ENTRIES_SEEN = 2000  # of a locked folder's tree, before it counts as too large to look through
 KEEPING_SECONDS = 0.04  # for all copies of one call; what is left over is watched, but not kept
 BACKGROUND_SECONDS = 3600  # a command known to run in the background is watched for so long
 UNTOLD_SECONDS = 600  # one whose end was never told, past the end of its turn
@@ -26,7 +23,6 @@ SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a
 COMMAND_LENGTH = 200
 
 _ENDS = ("SessionEnd", "SessionStart")
-_REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")  # of `.git`; reading rewrites the rest
 
 
 class Breach:
@@ -111,9 +107,9 @@ def report(config, event, breaches: list, coordinator=None, driver=None) -> str:
     if not breaches:
         return ""
     try:
-        from swarm_hook_core.watching import breach
+        from swarm_hook_core.watching.report import tell
 
-        return breach.report(config, event.session_id, breaches, coordinator, driver)
+        return tell(config, event.session_id, breaches, coordinator, driver)
     except Exception as error:
         _fault(config, error)
         return ""
@@ -131,16 +127,13 @@ def _begin(config, call, held, now: float) -> None:
     names = records.names_of(session_id)
     for name in names[: max(0, len(names) - records.RECORDS_AT_ONCE + 1)]:
         records.drop(os.path.join(records.folder_of(session_id), name))
-    now_ns, left = time.time_ns(), FILES_AT_ONCE
+    now_ns = time.time_ns()
     keeper = _Keeper(Kept(now))
     locks = []
-    covered = _covered([one for one in held if one.pattern])
-    for one in held:
-        place, key, paths, complete = _watched_of(one, covered, left)
-        left -= len(paths)
+    for one, place, key, paths, complete in watched_files.files_of(held, FILES_AT_ONCE):
         entries = []
         for path in paths:
-            path_key = _key_in(place, key, path)
+            path_key = watched_files.key_of_file(place, key, path)
             entries.append([path, path_key, *keeper.look_at(path, path_key)])
         facts = {"file": one.file, "key": key, "holder": one.instance_id, "agent": one.agent, "label": one.label}
         if one.pattern:
@@ -160,25 +153,6 @@ def _begin(config, call, held, now: float) -> None:
     }
     records.write(session_id, records.call_key(config.runtime_name, call), call.id, facts, now_ns)
     records.sweep(now)
-
-
-def _covered(patterns) -> dict:
-    """id of each of these Helds -> what ``pattern_watch.files_of`` says of it."""
-    if not patterns:
-        return {}
-    from swarm_hook_core.watching.pattern_watch import files_of
-
-    return dict(zip(map(id, patterns), files_of(patterns)))
-
-
-def _watched_of(held, covered: dict, room: int):
-    """``(place, its key, files to watch there, whether that is all of them)`` for a lock."""
-    if id(held) in covered:
-        folder, key, files, complete = covered[id(held)]
-        room = min(room, FILES_IN_FOLDER)
-        return folder, key, files[:room] if complete else [], complete and len(files) <= room
-    key = held.names[-1] if len(held.names) > 1 and held.names[-1] else key_of(held.file)
-    return held.file, key, *_paths_of(held.file, room)
 
 
 class _Keeper:
@@ -217,54 +191,6 @@ class _Keeper:
             seen = glance(path)  # written to between the two looks
         seen.digest = version.seen.digest
         return [str(seen), version.name, ""]
-
-
-def _paths_of(file: str, room: int):
-    """``(files to watch for a lock on `file`, in order, whether that is all of them)``."""
-    place = file
-    if glance(file).is_link:
-        place = os.path.realpath(file)
-        if not os.path.isdir(place):
-            return [file, place][:room], room > 1
-    if not os.path.isdir(place):
-        return [file][:room], room > 0
-    tops = [os.path.join(place, name) for name in _REPOSITORY] if os.path.basename(place) == ".git" else [place]
-    found, complete = _below(tops)
-    found.sort()
-    room = min(room, FILES_IN_FOLDER)
-    return found[:room], complete and len(found) <= room
-
-
-def _key_in(file: str, key: str, path: str) -> str:
-    """The key of `path`, found by `_paths_of` for a lock on `file` that has this key."""
-    if path == file:
-        return key
-    folder = file if path.startswith(file + os.sep) else key
-    # No link was followed on the way down, so the rest of the path is the rest of the key.
-    return key_of(path) if key.startswith(NO_CASE) else key + path[len(folder) :]
-
-
-def _below(tops: list):
-    """``(files below these folders, whether those are all)``; what repositories keep for themselves is left out."""
-    found, pending, seen = [], list(tops), 0
-    while pending:
-        folder = pending.pop()
-        try:
-            entries = list(os.scandir(folder))
-        except NotADirectoryError:
-            found.append(folder)
-            continue
-        except OSError:
-            continue
-        for entry in entries:
-            seen += 1
-            if seen > ENTRIES_SEEN:
-                return found, False
-            if not entry.is_dir(follow_symlinks=False):
-                found.append(entry.path)
-            elif entry.name != ".git":
-                pending.append(entry.path)
-    return found, True
 
 
 def _command_of(tool_input) -> str:
@@ -310,9 +236,9 @@ def _compare(facts: dict, ends: bool) -> list:
     breaches, kept_in = [], folder()
     for lock in facts["locks"]:
         known = {entry[0] for entry in lock["entries"]}
-        place, new = _new_in(lock, known)
+        place, new = watched_files.new_files(lock, known)
         for path in new:
-            key = _key_in(place, lock["key"], path)
+            key = watched_files.key_of_file(place, lock["key"], path)
             lock["entries"].append([path, key, str(Snapshot()), "", "there was no such file"])
         for entry in list(lock["entries"]):
             path, key, before, kept, why = entry
@@ -337,23 +263,6 @@ def _compare(facts: dict, ends: bool) -> list:
                 )
             )  # fmt: skip
     return breaches
-
-
-def _new_in(lock: dict, known: set):
-    """``(place, files)`` that have appeared in a locked folder, or fit a locked pattern, since it was noted."""
-    until, place = lock["until"], lock["file"]
-    if until == "":
-        return place, []
-    if lock.get("pattern"):
-        from swarm_hook_core.watching.pattern_watch import Remembered, files_of
-
-        place, _key, paths, _all = files_of([Remembered(lock)])[0]
-        paths = paths[:FILES_IN_FOLDER]
-    elif os.path.isdir(place):
-        paths, _ = _paths_of(place, FILES_IN_FOLDER)
-    else:
-        return place, []
-    return place, [path for path in paths if path not in known and (until is None or path < until)]
 
 
 def _is_over(record, hook: str, now: float) -> bool:

@@ -10,8 +10,9 @@ from swarm_hook_core import untrusted_text
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import contains, key_of
-from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.watching.kept import AGE_SECONDS
+from swarm_hook_core.watching.report import quoted
+from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Breach
 from swarm_mcp.store import events
 from swarm_mcp.views import known_as

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import reach_in

@@ -12,9 +12,9 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core import clock
-from swarm_hook_core.wording import duration
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label, named
+from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Lapse
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from swarm_hook_core.lookup import GLOB
-from swarm_hook_core.lookup import above
+from swarm_hook_core.lookup import GLOB, above
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import anywhere
 from swarm_mcp.store.lock_reach import Reach, meet, reach_in, reach_of

@@ -118,7 +118,10 @@ def state(path: str) -> dict:
     with Store(path) as store:
         found = store.database.rows("PRAGMA integrity_check")
         assert found == [{"integrity_check": "ok"}], found
-        return {name: sorted(map(str, map(tuple, map(dict.values, store.database.rows(sql))))) for name, sql in STATE.items()}
+        return {
+            name: sorted(map(str, map(tuple, map(dict.values, store.database.rows(sql)))))
+            for name, sql in STATE.items()
+        }
 
 
 def fork(path: str, life) -> tuple[int, int]:

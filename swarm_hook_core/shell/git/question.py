@@ -171,8 +171,8 @@ class Question:
 
     def _covered(self, path: str) -> list:
         """``[(absolute path, Cover)]`` of what is covered at `path`, relative to the top, or in the folder there."""
-        from swarm_hook_core.pattern_match import covered_below, start_of
         from swarm_hook_core.paths import NO_CASE
+        from swarm_hook_core.pattern_match import covered_below, start_of
         from swarm_hook_core.wildmatch import folded
 
         whole = os.path.join(self.repository.top, path) if path else self.repository.top

@@ -14,7 +14,7 @@ import pytest
 from support.fixtures import time_limit
 from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, run, start, write, write_payload
 
-from swarm_hook_core import command_on_path, coordinator, spawn
+from swarm_hook_core import coordinator, spawn
 from swarm_hook_core.state import state_dir
 
 INSTALLED = Path(sys.executable).with_name("swarm-mcp")  # as pip makes it
@@ -48,7 +48,7 @@ def serving(path: str) -> subprocess.CompletedProcess[str]:
 
 def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spawn, "run", None)  # nothing is started
-    assert command_on_path.is_ours(str(INSTALLED))
+    assert coordinator.is_ours(str(INSTALLED))
     (tmp_path / "swarm-mcp").symlink_to(INSTALLED)  # as pipx and uv do
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
     assert coordinator.command() == [str(tmp_path / "swarm-mcp")]
@@ -57,9 +57,9 @@ def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatc
 def test_another_program_is_passed_over_and_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stranger = script(tmp_path / "a", STRANGER)
     monkeypatch.setenv("PATH", str(tmp_path / "a"))
-    assert command_on_path.find() == ("", str(stranger)) and coordinator.command() == []
+    assert coordinator.find_on_path() == ("", str(stranger)) and coordinator.command() == []
     monkeypatch.setenv("PATH", f"{tmp_path / 'a'}:{INSTALLED.parent}")
-    assert command_on_path.find() == (str(INSTALLED), str(stranger))
+    assert coordinator.find_on_path() == (str(INSTALLED), str(stranger))
     done = serving(f"{tmp_path / 'a'}:{INSTALLED.parent}")
     assert done.returncode == 0, done.stderr
     done = serving(str(tmp_path / "a"))
@@ -71,8 +71,8 @@ def test_another_program_is_passed_over_and_never_started(tmp_path: Path, monkey
 def test_a_pipe_of_that_name_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "swarm-mcp", 0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{INSTALLED.parent}")
-    monkeypatch.setattr(command_on_path, "is_ours", INSTALLED.samefile)  # to open the other one would hang
-    assert command_on_path.find() == (str(INSTALLED), "")
+    monkeypatch.setattr(coordinator, "is_ours", INSTALLED.samefile)  # to open the other one would hang
+    assert coordinator.find_on_path() == (str(INSTALLED), "")
 
 
 @pytest.mark.parametrize("way", ["python", "sh"])
@@ -84,27 +84,27 @@ def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path, monkeyp
         assert serving(str(ours.parent)).returncode == 0 and serving(str(other.parent)).returncode == 1
     else:
         for _ in range(3):
-            assert command_on_path.is_ours(str(ours))
+            assert coordinator.is_ours(str(ours))
         assert (tmp_path / "ours" / "swarm-mcp.asked").read_text() == "\n", "once"
         os.utime(ours)
-        assert command_on_path.is_ours(str(ours))
+        assert coordinator.is_ours(str(ours))
         assert (tmp_path / "ours" / "swarm-mcp.asked").read_text() == "\n\n", "and again where the file has changed"
-        assert not command_on_path.is_ours(str(other))
-        old = time.time() - 2 * command_on_path.REFUSED_SECONDS
+        assert not coordinator.is_ours(str(other))
+        old = time.time() - 2 * coordinator.REFUSED_SECONDS
         script(tmp_path / "other", f'exec {INSTALLED} "$@"')
         os.utime(other, (1, 1))
         (Path(state_dir()) / "command").write_text(f"other {other.stat().st_mtime_ns} {other.stat().st_size} {other}\n")
-        assert not command_on_path.is_ours(str(other))
+        assert not coordinator.is_ours(str(other))
         os.utime(Path(state_dir()) / "command", (old, old))
-        assert command_on_path.is_ours(str(other)), "what was refused is asked again some time later"
+        assert coordinator.is_ours(str(other)), "what was refused is asked again some time later"
     assert not list(tmp_path.rglob("*.started"))
 
 
 def test_a_stand_in_that_hangs_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_on_path, "SECONDS", 0.2)
+    monkeypatch.setattr(coordinator, "SECONDS", 0.2)
     hangs = script(tmp_path / "a", "exec sleep 30")
     begun = time.monotonic()
-    assert not command_on_path.is_ours(str(hangs)) and not command_on_path.is_ours(str(hangs))
+    assert not coordinator.is_ours(str(hangs)) and not coordinator.is_ours(str(hangs))
     assert time.monotonic() - begun < time_limit(5)
 
 

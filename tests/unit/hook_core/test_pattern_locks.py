@@ -12,7 +12,7 @@ from support.fixtures import Ground, time_limit, wait_for
 from support.sessions import RUNTIMES, captured, join, mistakes, new_session, ready_store, run, start, write
 from unit.hook_core.test_watched import after
 
-from swarm_hook_core import covered_files
+from swarm_hook_core import pattern_match
 from swarm_hook_core.lookup import GLOB, Held, Peers, Session
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.sqlite import StoreReader
@@ -23,6 +23,7 @@ from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.collision import judge
 from swarm_hook_core.shell.model import Effects, Guess
 from swarm_hook_core.state import store_path
+from swarm_hook_core.watching import watched_files
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -198,7 +199,7 @@ def test_a_folder_that_goes_into_the_pattern_s_own_is_met(ground: Ground, repo: 
 def test_a_folder_too_large_to_look_through_may_hold_anything(ground: Ground, repo: Path, monkeypatch) -> None:
     scene = Scene(ground, repo, "src/**/*.sql")
     (repo / "src/a.sql").unlink()
-    monkeypatch.setattr(covered_files.covered_below, "__defaults__", (1, 5.0))
+    monkeypatch.setattr(pattern_match.covered_below, "__defaults__", (1, 5.0))
     verdict = scene.judged("rm -rf src")
     assert verdict.denial is None and [held.pattern for held in verdict.watched] == ["src/**/*.sql"]
     assert "there is more in that folder than could be looked through" in verdict.notice
@@ -296,14 +297,12 @@ def test_what_fits_a_locked_pattern_is_compared_after_an_opaque_call(ground: Gro
 
 
 def test_a_watched_pattern_has_no_more_files_than_the_watch_has_room_for(ground: Ground, repo: Path) -> None:
-    from swarm_hook_core.watching import pattern_watch, watch
-
-    for number in range(watch.FILES_IN_FOLDER + 20):
+    for number in range(watched_files.FILES_IN_FOLDER + 20):
         (repo / f"src/file{number:03}.sql").write_text("")
-    (held,) = Scene(ground, repo, "src/*.sql").peers().patterns([str(repo)])
-    place, key, files, complete = watch._watched_of(held, watch._covered([held]), 1000)
-    assert (place, key, len(files), complete) == (str(repo / "src"), str(repo / "src"), watch.FILES_IN_FOLDER, False)
-    assert pattern_watch.files_of([held])[0][3]
+    held = Scene(ground, repo, "src/*.sql").peers().patterns([str(repo)])
+    ((_held, place, key, files, complete),) = watched_files.files_of(held, 1000)
+    assert (place, key, complete) == (str(repo / "src"), str(repo / "src"), False)
+    assert len(files) == watched_files.FILES_IN_FOLDER
 
 
 def test_the_commit_guard_knows_patterns(ground: Ground, repo: Path) -> None:

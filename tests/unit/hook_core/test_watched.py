@@ -33,7 +33,7 @@ from support.sessions import (
 
 from swarm_hook_core.call import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
-from swarm_hook_core.watching import kept, records, snapshot, watch
+from swarm_hook_core.watching import kept, records, snapshot, watch, watched_files
 from swarm_mcp.store import Store
 
 
@@ -639,7 +639,7 @@ def test_a_locked_folder_is_watched_file_by_file_within_bounds(tmp_path: Path, s
     (folder / "deep" / "new").write_text("x")
     (folder / "deep" / ".git" / "index").write_text("x")
     assert sorted(calls.finish("1")) == [("a", "changed"), ("c", "removed"), ("new", "created")]
-    for number in range(watch.FILES_IN_FOLDER + 20):
+    for number in range(watched_files.FILES_IN_FOLDER + 20):
         (folder / f"n{number:03}").write_text("x")
     calls.begin("2")
     (folder / "n000").write_text("y")

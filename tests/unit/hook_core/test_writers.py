@@ -311,10 +311,10 @@ def test_the_folder_is_the_one_platformdirs_names(
 
 
 def test_the_doctor_shows_the_file_and_what_is_wrong_with_it(config):
-    from swarm_mcp.doctor import installation
+    from swarm_mcp.doctor import own_checks
 
     def finding():
-        return next(one for one in installation.findings("") if one.name == "settings")
+        return next(one for one in own_checks.findings("") if one.name == "settings")
 
     assert finding().status == "ok" and "none" in finding().message
     path = config({"strict": True, "writers": [{"tool": "own", "paths": ["p"]}]})

@@ -144,7 +144,9 @@ class Machine(RuleBasedStateMachine):
         """Its client dies; what waits for it may live on for a while."""
         if now and name in self.model.seen:
             with self.store.database.writing():
-                self.store.database.change("UPDATE swarm_sessions SET client_pid = 4194305 WHERE session_id = ?", (name,))
+                self.store.database.change(
+                    "UPDATE swarm_sessions SET client_pid = 4194305 WHERE session_id = ?", (name,)
+                )
             self.model.dead.add(name)
 
     def lose(self, name: str) -> None:

@@ -57,7 +57,9 @@ class Machine(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = Store(self.path)
-        self.store.database.connection.execute("PRAGMA synchronous = OFF")  # no power is cut here, and a disk takes its time
+        self.store.database.connection.execute(
+            "PRAGMA synchronous = OFF"
+        )  # no power is cut here, and a disk takes its time
         self.store.database.now = lambda: self.model.now  # type: ignore[method-assign]
         self.store.database.now_ms = lambda: self.model.now * 1000  # type: ignore[method-assign]
 
@@ -316,7 +318,9 @@ class Machine(RuleBasedStateMachine):
         tasks = self.store.database.rows("SELECT title, status, assignee FROM tasks")
         return {
             "sessions": set(names.values()),
-            "seen": {row["session_id"]: row["last_seen"] for row in self.store.database.rows("SELECT * FROM swarm_sessions")},
+            "seen": {
+                row["session_id"]: row["last_seen"] for row in self.store.database.rows("SELECT * FROM swarm_sessions")
+            },
             "locks": {
                 os.path.basename(row["file"]): (
                     names.get(row["instance_id"]),
@@ -325,7 +329,9 @@ class Machine(RuleBasedStateMachine):
                 )
                 for row in locks
             },
-            "kv": {row["key"]: json.loads(row["value"]) for row in self.store.database.rows("SELECT key, value FROM kv")},
+            "kv": {
+                row["key"]: json.loads(row["value"]) for row in self.store.database.rows("SELECT key, value FROM kv")
+            },
             "mail": {
                 name: [row["content"] for row in mail if row["recipient"] == one["id"]]
                 for name, one in self.ids.items()
@@ -375,11 +381,15 @@ class Machine(RuleBasedStateMachine):
             else:
                 held.pop((row["actor"], row["subject"]), None)
         # Events are kept for a day, locks for as long as their holders live.
-        there = {(row["instance_id"], row["file"]): row["id"] for row in self.store.database.rows("SELECT * FROM context")}
+        there = {
+            (row["instance_id"], row["file"]): row["id"] for row in self.store.database.rows("SELECT * FROM context")
+        }
         assert held.items() <= there.items()
         fresh = {
             row["id"]
-            for row in self.store.database.rows("SELECT id FROM context WHERE created_at >= ?", (self.model.now - 86400,))
+            for row in self.store.database.rows(
+                "SELECT id FROM context WHERE created_at >= ?", (self.model.now - 86400,)
+            )
         }
         assert fresh <= set(held.values())
 

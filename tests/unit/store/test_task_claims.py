@@ -102,7 +102,10 @@ def test_the_search_narrows_to_types_and_files_however_deep_the_queue(ground: Gr
             with refused("No claimable"):
                 store.tasks.claim_next(worker, types, files)
         last = request(store, planner, "last", type="test", priority=-10)
-        both = [task["id"] for task in task_holders._Wanted(store.tasks._parts, worker, ["test", "review", "test"], []).first(9)]
+        both = [
+            task["id"]
+            for task in task_holders._Wanted(store.tasks._parts, worker, ["test", "review", "test"], []).first(9)
+        ]
         assert both == [wanted["id"], last["id"]]
         claimed = store.tasks.claim_next(worker, ["review", "test"], [f"{ground.scope}/src/b.py", "other"])
         assert claimed["task"]["id"] == wanted["id"]

@@ -412,7 +412,9 @@ def test_the_end_of_a_task_releases_what_was_locked_for_it_and_no_more(ground: G
         store.tasks.end({"worker": worker, "planner": planner}[by], task["id"], "cancelled")
         left = {Path(row["file"]).name for row in store.database.rows("SELECT file FROM context")}
         assert left == {"unrelated", "linked", "x", "peers", "peer-tagged", "planners"}
-        released = store.database.rows("SELECT actor, subject, payload FROM events WHERE type = 'context.lock_released'")
+        released = store.database.rows(
+            "SELECT actor, subject, payload FROM events WHERE type = 'context.lock_released'"
+        )
         assert {Path(row["subject"]).name for row in released} == {"declared", "tagged"}
         for row in released:
             assert row["actor"] == worker["id"]

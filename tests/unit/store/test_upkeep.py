@@ -69,7 +69,9 @@ def cluttered(ground: Ground) -> Ground:
             for table, row in rows:
                 columns = {"scope": scope, **row}
                 marks = ", ".join("?" * len(columns))
-                store.database.change(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))
+                store.database.change(
+                    f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values())
+                )
     return ground
 
 

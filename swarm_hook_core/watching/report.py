@@ -10,8 +10,8 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was created", "removed": "was removed"}
 
 
-def report(config, session_id: str, breaches: list, coordinator=None, driver=None) -> str:
-    """As ``watch.report``. Raises whatever goes wrong."""
+def tell(config, session_id: str, breaches: list, coordinator=None, driver=None) -> str:
+    """The words for the session that made the breaches; its holders are told. Raises whatever goes wrong."""
     session, standing = _standing(config, session_id, breaches, driver)
     _tell_holders(config, session_id, breaches, coordinator)
     # A lock that has been given up meanwhile is for the coordinator to judge: it knows when.
@@ -113,8 +113,8 @@ def _whom(breaches: list, viewer: str, own_id: str) -> str:
     holders = list(dict.fromkeys(breach.holder for breach in named if breach.holder != own_id))
     if not holders:
         return "that agent" if named else "the person running you"
-    named = ", ".join(map(untrusted_text.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
-    return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {named})"
+    some = ", ".join(map(untrusted_text.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
+    return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {some})"
 
 
 def _may_name(breach, viewer: str) -> bool:

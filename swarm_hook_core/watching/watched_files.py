@@ -1,0 +1,136 @@
+"""Which files are compared for a lock: those it covers when a call begins, and later those that have come."""
+
+import os
+
+from swarm_hook_core.paths import NO_CASE, key_of
+from swarm_hook_core.pattern_match import Cover, covered_below
+from swarm_hook_core.watching.snapshot import glance
+from swarm_hook_core.wildmatch import literal_prefix
+
+_REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")  # of `.git`; reading rewrites the rest
+ENTRIES_SEEN = 2000  # of a locked folder's tree, before it counts as too large to look through
+FILES_IN_FOLDER = 200  # of a locked folder, in order of their names
+PATTERN_SECONDS = 0.05  # for all patterns of one call
+
+
+def files_of(locks, room: int):
+    """For each of `locks` (Held) ``(lock, place, its key, files, whether that is all of them)``, in order of names.
+
+    At most `room` files in all. `place`: the folder or file that they are in or are.
+    """
+    patterns = [lock for lock in locks if lock.pattern]
+    covered = dict(zip(map(id, patterns), _pattern_files(patterns))) if patterns else {}
+    for lock in locks:
+        if id(lock) in covered:
+            place, key, files, complete = covered[id(lock)]
+            most = min(room, FILES_IN_FOLDER)
+            files, complete = files[:most] if complete else [], complete and len(files) <= most
+        else:
+            place, key = lock.file, lock.names[-1] if len(lock.names) > 1 and lock.names[-1] else key_of(lock.file)
+            files, complete = _files_at(place, room)
+        room -= len(files)
+        yield lock, place, key, files, complete
+
+
+def _files_at(file: str, room: int):
+    """``(files to watch for a lock on `file`, in order, whether that is all of them)``."""
+    place = file
+    if glance(file).is_link:
+        place = os.path.realpath(file)
+        if not os.path.isdir(place):
+            return [file, place][:room], room > 1
+    if not os.path.isdir(place):
+        return [file][:room], room > 0
+    tops = [os.path.join(place, name) for name in _REPOSITORY] if os.path.basename(place) == ".git" else [place]
+    found, complete = _files_below(tops)
+    found.sort()
+    room = min(room, FILES_IN_FOLDER)
+    return found[:room], complete and len(found) <= room
+
+
+def key_of_file(file: str, key: str, path: str) -> str:
+    """The key of `path`, found by `_files_at` for a lock on `file` that has this key."""
+    if path == file:
+        return key
+    folder = file if path.startswith(file + os.sep) else key
+    # No link was followed on the way down, so the rest of the path is the rest of the key.
+    return key_of(path) if key.startswith(NO_CASE) else key + path[len(folder) :]
+
+
+def _files_below(tops: list):
+    """``(files below these folders, whether those are all)``; what repositories keep for themselves is left out."""
+    found, pending, seen = [], list(tops), 0
+    while pending:
+        folder = pending.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except NotADirectoryError:
+            found.append(folder)
+            continue
+        except OSError:
+            continue
+        for entry in entries:
+            seen += 1
+            if seen > ENTRIES_SEEN:
+                return found, False
+            if not entry.is_dir(follow_symlinks=False):
+                found.append(entry.path)
+            elif entry.name != ".git":
+                pending.append(entry.path)
+    return found, True
+
+
+def new_files(lock: dict, known: set):
+    """``(place, files)`` that have appeared in a locked folder, or fit a locked pattern, since it was noted."""
+    until, place = lock["until"], lock["file"]
+    if until == "":
+        return place, []
+    if lock.get("pattern"):
+        place, _key, paths, _all = _pattern_files([_Remembered(lock)])[0]
+        paths = paths[:FILES_IN_FOLDER]
+    elif os.path.isdir(place):
+        paths, _ = _files_at(place, FILES_IN_FOLDER)
+    else:
+        return place, []
+    return place, [path for path in paths if path not in known and (until is None or path < until)]
+
+
+def _pattern_files(locks):
+    """For each of `locks` (with ``file``, ``pattern``, ``base``) ``(folder, its key, files, whether those are all)``.
+
+    `folder`: the one that all files of the pattern are in, as the lock spells it. Nothing for what cannot be read.
+    """
+    covers = [Cover(lock) for lock in locks]
+    folders = [_folder_of(cover) for cover in covers]
+    starts = [
+        (cover, folder, cover.places_at(cover.folder))
+        for cover, folder in zip(covers, folders)
+        if cover.segments is not None
+    ]
+    found: dict = {id(cover): [] for cover in covers}
+    cut = set()
+    for path, cover in covered_below(starts, seconds=PATTERN_SECONDS):
+        if not path:
+            cut.add(id(cover))
+        elif os.path.islink(path) or not os.path.isdir(path):
+            found[id(cover)].append(path)
+    return [
+        (folder, cover.folder, sorted(found[id(cover)]), id(cover) not in cut) for cover, folder in zip(covers, folders)
+    ]
+
+
+class _Remembered:
+    """A lock on a pattern as a record of ours has it."""
+
+    __slots__ = ("file", "pattern", "base")
+
+    def __init__(self, facts: dict):
+        self.file, self.pattern, self.base = facts["file"], facts["pattern"], facts["base"]
+
+
+def _folder_of(cover) -> str:
+    pattern, file = cover.held.pattern, cover.held.file
+    place = file.removesuffix(pattern.lstrip("/")) if isinstance(pattern, str) else file
+    if place == file:
+        return cover.folder[cover.folder.find("/") :]
+    return os.path.join(place.rstrip("/") or "/", literal_prefix(pattern)).rstrip("/") or "/"
