@@ -7,7 +7,21 @@ _TAKING = "eEIF"  # -F is attached in truth, but a lone one takes the next word 
 
 _WRITES = (
     *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
-    *("spew", "write", "link", "chmod", "utime", "eval", "require", "do ", "do(", "store", "rmtree", "make_path", "File::"),
+    *(
+        "spew",
+        "write",
+        "link",
+        "chmod",
+        "utime",
+        "eval",
+        "require",
+        "do ",
+        "do(",
+        "store",
+        "rmtree",
+        "make_path",
+        "File::",
+    ),
     *("IO::", "Path::", "tie", "dbmopen", "syscall", "->append", "edit", "print {", "use "),
     *("append_file", "chown", "mkpath", "mv", "cp", "remove_tree", "fcopy", "dircopy"),
 )
