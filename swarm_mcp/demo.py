@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from swarm_mcp.domain.session import Session
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import NAMES, bundle, runtime
 from swarm_mcp.runtimes.base import ROOT_VARIABLES
@@ -40,7 +41,7 @@ SHELL_TRIES = (
 )
 
 
-class Session:
+class PlayedSession:
     """One agent session: its client process and the hooks that process runs."""
 
     def __init__(self, name: str, session_id: str, folder: Path, plugin: Path, environment: dict):
@@ -87,6 +88,12 @@ class Session:
             subprocess.run(["/bin/sh", "-c", command], cwd=self.folder, check=True)
         return reason
 
+    def row(self, store: Store) -> Session:
+        """This session as the store knows it."""
+        found = store.instances.of_session(self.runtime, self.session_id)
+        assert found, f"{self.runtime} has not been registered"
+        return found
+
     def kill(self) -> None:
         """End the client as a crash would, with no hook left to run."""
         self._client.kill()
@@ -107,8 +114,8 @@ def play(say) -> bool:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SWARM_", "HERDR_"))}
         environment.update(SWARM_DB_PATH=str(database), SWARM_STATE_DIR=str(root / "state"))
         environment.pop("AGENT_IDENTITY", None)
-        first = Session(NAMES[0], "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10", folder, plugin, environment)
-        second = Session(NAMES[1], "01a20081-270c-7251-afea-bde51fc291c9", folder, plugin, environment)
+        first = PlayedSession(NAMES[0], "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10", folder, plugin, environment)
+        second = PlayedSession(NAMES[1], "01a20081-270c-7251-afea-bde51fc291c9", folder, plugin, environment)
         try:
             return _scene(say, root, first, second, database)
         finally:
@@ -116,9 +123,11 @@ def play(say) -> bool:
             second.kill()
 
 
-def _scene(say, root: Path, first: Session, second: Session, database: Path) -> bool:
+def _scene(say, root: Path, first: PlayedSession, second: PlayedSession, database: Path) -> bool:
     ok = True
-    short = lambda text: text.replace(f"{root}{os.sep}", "")
+
+    def short(text: str) -> str:
+        return text.replace(f"{root}{os.sep}", "")
 
     def check(what: str, fine: bool) -> None:
         nonlocal ok
@@ -132,7 +141,7 @@ def _scene(say, root: Path, first: Session, second: Session, database: Path) -> 
         ok = ok and "registered as" in context
     say("\nThe Claude Code session locks schema.sql, giving a reason:")
     with Store(str(database)) as store:
-        holder = store.instances.of_session(first.runtime, first.session_id)
+        holder = first.row(store)
         store.locks.acquire(holder, "schema.sql", "renumbering migrations")
     before = (second.folder / "schema.sql").read_bytes()
     say('   $ swarm-mcp lock schema.sql --note "renumbering migrations"')
@@ -163,12 +172,12 @@ def _scene(say, root: Path, first: Session, second: Session, database: Path) -> 
     return ok
 
 
-def _wait_in_line(first: Session, second: Session, database: Path) -> tuple[bool, bool, float]:
+def _wait_in_line(first: PlayedSession, second: PlayedSession, database: Path) -> tuple[bool, bool, float]:
     """Whether `second` was kept from a file of the pattern that `first` locks, and not from another one; and how
     many seconds after the release a command that waited for the file had it, infinite where it never did."""
     (first.folder / "migrations").mkdir()
     with Store(str(database)) as store:
-        holder, waiter = (store.instances.of_session(one.runtime, one.session_id) for one in (first, second))
+        holder, waiter = first.row(store), second.row(store)
         store.locks.acquire_all(holder, request(holder, [PATTERN], as_pattern=True, note="renumbering"))
         denied, other = bool(second.write(ONE, "-- 2\n")), second.write(OTHER, "hello\n") == ""
         environment = {**os.environ, "SWARM_DB_PATH": str(database)}
