@@ -56,6 +56,19 @@ def python(call) -> None:
     run_file(call, rest)
 
 
+def ipython(call) -> None:
+    """``ipython [-c code | -m module | file] ...``"""
+    words = call.words
+    for place, word in enumerate(words):
+        if word in ("--version", "-V", "--help", "-h"):
+            return
+        if word == "-m":
+            return run_module(call, _at(words, place + 1), words[place + 2 :])
+        if word == "-c":
+            return follow(call, _at(words, place + 1), ["-c"])
+    call.guess(OPAQUE)
+
+
 def _deciding(word: str):
     """What an option cluster such as ``-Ic`` or ``-uc'code'`` decides: ``-c`` or ``-m`` with what is attached to it."""
     if word.startswith("--"):
@@ -136,51 +149,19 @@ def _gzip(call, rest) -> None:
 
 
 def _timed(call, rest) -> None:
-    at, codes = 0, []
-    while at < len(rest):
-        word = rest[at]
-        if word in ("-s", "--setup") and at + 1 < len(rest):
-            codes.append(rest[at + 1])
-            at += 1
-        elif word in ("-n", "-r", "-u", "--number", "--repeat", "--unit"):
-            at += 1
-        elif not word.startswith("-"):
-            codes.append(word)
-        at += 1
-    follow(call, "\n".join(codes), ["-c"])
+    found = split(rest, short="snru", long=("--setup", "--number", "--repeat", "--unit"))
+    follow(call, "\n".join([*found.values("-s", "--setup"), *found.operands]), ["-c"])
 
 
 def _profiled(call, rest) -> None:
-    """``cProfile``, ``pdb``, ``trace``, ``coverage run``-likes: options, then a script or ``-m module``."""
-    at = 0
-    while at < len(rest) and rest[at].startswith("-"):
-        if rest[at] == "-m":
-            run_module(call, _at(rest, at + 1), rest[at + 2 :])
-            return
-        if rest[at] in ("-o", "--outfile"):
-            call.write(_at(rest, at + 1))
-        if rest[at] in ("-o", "-s", "-c", "--outfile", "--sort", "--command"):
-            at += 1
-        at += 1
-    if at < len(rest):
-        run_file(call, rest[at:])
-
-
-def _tested(call, _rest) -> None:
-    call.runs_project()
-
-
-def _converted(call, rest) -> None:
-    if any(word.startswith("-w") or word == "--write" for word in rest):
-        for word in rest:
-            if not word.startswith("-"):
-                call.tree(word, lambda path: None if path.endswith(".py") else False)
-
-
-def _documented(call, rest) -> None:
-    if rest[:1] == ["-w"]:
-        for word in rest[1:]:
-            call.write(f"{word}.html")
+    """``cProfile``, ``pdb``, ``trace``: options, then a script or ``-m module``."""
+    found = split(rest, short="osc", long=("--outfile", "--sort", "--command"), stop_early=True)
+    for path in found.values("-o", "--outfile"):
+        call.write(path)
+    if found.has("-m"):
+        run_module(call, _at(found.operands, 0), found.operands[1:])
+    elif found.operands:
+        run_file(call, found.operands)
 
 
 def _zipapp(call, rest) -> None:
@@ -190,6 +171,11 @@ def _zipapp(call, rest) -> None:
         call.write(made)
     elif found.operands and not found.has("--info"):
         call.write(found.operands[0].rstrip("/") + ".pyz")
+
+
+def _named_html(call, rest) -> None:
+    for word in rest[1:] if rest[:1] == ["-w"] else ():
+        call.write(f"{word}.html")
 
 
 _MODULES = {
@@ -205,9 +191,8 @@ _MODULES = {
     "profile": _profiled,
     "pdb": _profiled,
     "trace": _profiled,
-    "unittest": _tested,
-    "doctest": _tested,
-    "lib2to3": _converted,
-    "pydoc": _documented,
+    "unittest": lambda call, rest: call.runs_project(),
+    "doctest": lambda call, rest: call.runs_project(),
+    "pydoc": _named_html,
     "zipapp": _zipapp,
 }

@@ -1,39 +1,50 @@
-"""Interpreters: code in the command is followed or scanned, a script file is a guess.
+"""Interpreters: code in the command is followed or scanned (``shell.inline``), a script file is a guess.
 
-Python is followed (``python.command``); of the others the code is scanned for the calls that write and the paths
-written in them (``scripts.code``).
+`SCANNED` has a row for each language that is scanned; what else their command lines can do is in functions.
 """
 
 import time
 
+from swarm_hook_core.shell.model import UNKNOWN, is_known
+
 OPAQUE = "an opaque script"
 
 
-def _module(call, name: str):
-    """A module of this family. What loading it takes is not held against the script."""
-    before = time.thread_time()
-    module = __import__(f"swarm_hook_core.shell.{name}", fromlist=["*"])
-    call.walk.end += time.thread_time() - before
-    return module
+class CommandLine:
+    """How an interpreter is told what to run.
+
+    language   as ``inline.scanner`` knows it
+    code       letters of options that take code; `long_code`: long ones
+    values     letters of options with another value; `flags`: letters that may stand before one with code
+    quiet      options with which no code is run
+    project    options with which the project's own code is run
+    """
+
+    __slots__ = ("language", "code", "values", "flags", "long_code", "quiet", "project")
+
+    def __init__(self, language, code, values="", flags="", long_code="", quiet="", project=""):
+        self.language = language
+        self.code = code
+        self.values = values
+        self.flags = flags
+        self.long_code = long_code.split()
+        self.quiet = quiet.split()
+        self.project = project.split()
 
 
-def _python(call) -> None:
-    _module(call, "inline.python_command").python(call)
-
-
-def _ipython(call) -> None:
-    command = _module(call, "inline.python_command")
-    words = call.words
-    for place, word in enumerate(words):
-        if word in ("--version", "-V", "--help", "-h"):
-            return
-        if word in ("-c", "-m") and place + 1 < len(words):
-            if word == "-m":
-                command.run_module(call, words[place + 1], words[place + 2 :])
-            else:
-                command.follow(call, words[place + 1], ["-c"])
-            return
-    call.guess(OPAQUE)
+_NODE = CommandLine(
+    *("javascript", "ep", "rC", "i", "--eval --print"),
+    quiet="--version -v --help -h --check -c --v8-options --completion-bash --build-sea --prof-process",
+    project="--test --run",
+)
+_BUN = CommandLine("javascript", "ep", "r", "", "--eval --print", quiet="--version -v --help -h --revision")
+SCANNED = {
+    **dict.fromkeys("node nodejs tsx ts-node".split(), _NODE),
+    "bun": _BUN,
+    "ruby": CommandLine("ruby", "e", "rICE", "npl", quiet="-c --version -h --help --copyright"),
+    "php": CommandLine("php", "rBRE", "cdzfStg", quiet="-v -i -l -m -h -s -w -S --version --help --ini --rf --re"),
+    **dict.fromkeys("lua luajit".split(), CommandLine("lua", "e", "l", quiet="--version")),
+}
 
 
 class Arguments:
@@ -41,8 +52,7 @@ class Arguments:
 
     __slots__ = ("codes", "rest", "options")
 
-    def __init__(self, words, code, value, flags="", long_code=()):
-        """`code`, `value`: letters of options with code, with another value; `flags`: those that may stand before."""
+    def __init__(self, words, line: CommandLine):
         self.codes: list = []
         self.options: set = set()
         at = 0
@@ -57,48 +67,63 @@ class Arguments:
             if word.startswith("--"):
                 name, equals, given = word.partition("=")
                 self.options.add(name)
-                if name in long_code:
+                if name in line.long_code:
                     if not equals and at < len(words):
                         given, at = words[at], at + 1
                     self.codes.append(given)
                 continue
-            place = 1
-            while place < len(word):
+            for place in range(1, len(word)):
                 letter, after = word[place], word[place + 1 :]
                 self.options.add(f"-{letter}")
-                place += 1
-                if letter in code or letter in value:
-                    if letter in code and after and set(after) <= set(code + flags):
-                        continue  # ``-pe``: the last letter takes the code
-                    if not after and at < len(words):
-                        after, at = words[at], at + 1
-                    if letter in code:
-                        self.codes.append(after)
-                    break
+                if letter not in line.code and letter not in line.values:
+                    continue
+                if letter in line.code and after and set(after) <= set(line.code + line.flags):
+                    continue  # ``-pe``: the last letter takes the code
+                if not after and at < len(words):
+                    after, at = words[at], at + 1
+                if letter in line.code:
+                    self.codes.append(after)
+                break
         self.rest = list(words[at:])
 
 
-_NODE_QUIET = frozenset(
-    "--version -v --help -h --check -c --v8-options --completion-bash --build-sea --prof-process".split()
-)
-
-
-def _node(call) -> None:
-    found = Arguments(call.words, "ep", "rC", "i", ("--eval", "--print"))
-    if found.options & _NODE_QUIET:
-        return
-    if found.options & {"--test", "--run"}:
-        call.runs_project()
-        return
-    if found.codes:
-        for code in found.codes:
-            _scan(call, "javascript", code, found.rest)
-        return
-    _script_or_input(call, found.rest, "javascript")
+def _module(call, name: str):
+    """A module of ``shell.inline``. What loading it takes is not held against the script."""
+    before = time.thread_time()
+    module = __import__(f"swarm_hook_core.shell.inline.{name}", fromlist=["*"])
+    call.walk.end += time.thread_time() - before
+    return module
 
 
 def _scan(call, language: str, code: str, argv) -> None:
-    _module(call, "inline.scanner").scan(call, language, code, argv)
+    _module(call, "scanner").scan(call, language, code, argv)
+
+
+def _scanned(call) -> None:
+    """``node [option] ... [-e code | file | -] [argument] ...``, and the like."""
+    line = SCANNED[call.name.rstrip("0123456789.-") if call.name not in SCANNED else call.name]
+    found = Arguments(call.words, line)
+    only_version = found.options == {"-v"} and not found.rest and not found.codes
+    if found.options.intersection(line.quiet) or only_version:
+        return
+    if found.options.intersection(line.project):
+        call.runs_project()
+        return
+    for code in found.codes:
+        _scan(call, line.language, code, found.rest)
+    if found.codes and line.language == "ruby":
+        _edited_in_place(call, found.rest)
+    if not found.codes or (line.language == "lua" and found.rest):
+        _script_or_input(call, ["?"] if line.language == "php" and "-f" in found.options else found.rest, line.language)
+
+
+def _edited_in_place(call, operands) -> None:
+    """``ruby -i.bak -pe code file ...``"""
+    edits = next((word for word in call.words if word[:1] == "-" != word[1:2] and "i" in word.partition("e")[0]), None)
+    for word in operands if edits is not None else ():
+        call.write(word)
+        if edits.startswith("-i."):
+            call.write(word + edits[2:])
 
 
 def _script_or_input(call, rest, language: str) -> None:
@@ -112,6 +137,12 @@ def _script_or_input(call, rest, language: str) -> None:
         _scan(call, language, _php_within(text) if language == "php" else text, rest)
 
 
+def _php_within(page: str) -> str:
+    """The code of a page: what stands between ``<?php`` and ``?>``."""
+    parts = page.split("<?")
+    return "\n".join(part.removeprefix("php").removeprefix("=").partition("?>")[0] for part in parts[1:])
+
+
 _DENO_QUIET = frozenset("--version -V --help -h check info lsp doc types completions help lint outdated".split())
 
 
@@ -119,14 +150,13 @@ def _deno(call) -> None:
     words = call.words
     command = next((word for word in words if not word.startswith("-")), words[0] if words else "")
     rest = words[words.index(command) + 1 :] if command else []
+    operands = [word for word in rest if not word.startswith("-")]
     if command == "eval":
-        operands = [word for word in rest if not word.startswith("-")]
         if operands:
             _scan(call, "javascript", operands[0], operands[1:])
     elif command == "fmt":
-        if "--check" not in rest:
-            for word in [word for word in rest if not word.startswith("-")] or ["."]:
-                call.tree(word, lambda _path: None)
+        for word in (operands or ["."]) if "--check" not in rest else ():
+            call.tree(word, lambda _path: None)
     elif command == "lint" and "--fix" in rest:
         call.guess("deno lint --fix")
     elif command in ("test", "bench", "task"):
@@ -141,71 +171,87 @@ _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run crea
 
 
 def _bun(call) -> None:
-    found = Arguments(call.words, "ep", "r", "", ("--eval", "--print"))
-    command = found.rest[0] if found.rest else ""
-    if found.options & {"--version", "-v", "--help", "-h", "--revision"} or command == "help":
-        return
-    if found.codes:
-        for code in found.codes:
-            _scan(call, "javascript", code, found.rest)
-    elif command == "test":
+    found = Arguments(call.words, _BUN)
+    command = found.rest[0] if found.rest and not found.codes else ""
+    if command == "test":
         call.runs_project()
     elif command in _BUN_PACKAGES:
         call.run(["npm", *found.rest])
     elif command == "x":
         call.run(["npx", *found.rest[1:]])
-    else:
-        _script_or_input(call, found.rest, "javascript")
+    elif command != "help":
+        _scanned(call)
 
 
-def _ruby(call) -> None:
-    found = Arguments(call.words, "e", "rICE", "npl")
-    if found.options & {"-c", "--version", "-h", "--help", "--copyright"} or found.options == {"-v"} and not found.rest:
+# Parts of Perl code that may write; most one-liners have none of them, and are not scanned.
+_PERL_WRITERS = (
+    *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
+    *("spew", "write", "link", "chmod", "utime", "eval", "require", "do ", "do(", "store", "rmtree", "make_path"),
+    *("File::", "IO::", "Path::", "tie", "dbmopen", "syscall", "->append", "edit", "print {", "use ", "append_file"),
+    *("chown", "mkpath", "mv", "cp", "remove_tree"),
+)
+
+
+def _perl(call) -> None:
+    suffix, codes, operands, checks = _perl_arguments(call.words)
+    if checks:
         return
-    if found.codes:
-        _scan(call, "ruby", "\n".join(found.codes), found.rest)
-        edits = next((word for word in call.words if word.startswith("-") and "i" in word.partition("e")[0]), None)
-        if edits is not None and not edits.startswith("--"):
-            suffix = edits.partition("i")[2] if edits.startswith("-i.") else ""
-            for word in found.rest:
-                call.write(word)
-                if suffix:
-                    call.write(word + suffix)
-        return
-    _script_or_input(call, found.rest, "ruby")
+    if not codes and operands[:1] in ([], ["-"]):
+        text = call.stdin.text if call.stdin else None
+        operands = operands[1:]
+        if text is None:
+            call.guess("a program that cannot be read")
+        else:
+            codes = [text]
+    elif not codes:
+        call.guess(f"runs {operands.pop(0)}" if is_known(operands[0]) else "a computed program")
+    if any("$^I" in code for code in codes):
+        call.guess("Perl code that edits in place")
+    if UNKNOWN in codes or any(word in code for code in codes for word in _PERL_WRITERS):
+        _scan(call, "perl", "\n".join(codes), operands)
+    if suffix is not None:
+        from swarm_hook_core.shell.programs.sed import backup
+
+        for word in operands:
+            call.write(word)
+            if suffix:
+                call.write(backup(word, suffix))
 
 
-def _php(call) -> None:
-    found = Arguments(call.words, "rBRE", "cdzfStg")
-    if found.options & {"-v", "-i", "-l", "-m", "-h", "-s", "-w", "-S", "--version", "--help", "--ini", "--rf", "--re"}:
-        return
-    if found.codes:
-        for code in found.codes:
-            _scan(call, "php", code, found.rest)
-        return
-    if "-f" in found.options:
-        call.guess(OPAQUE)
-        return
-    _script_or_input(call, found.rest, "php")
+def _perl_arguments(words):
+    """``(suffix of -i or None, codes, operands, whether nothing runs)``."""
+    suffix, codes, checks, at = None, [], False, 0
+    while at < len(words) and words[at] not in ("-", "--") and words[at].startswith("-"):
+        word = words[at]
+        at += 1
+        place = 1
+        while place < len(word):
+            letter, rest = word[place], word[place + 1 :]
+            place += 1
+            checks = checks or letter in "cvV"
+            if letter in "eEIF":  # -F is attached in truth, but a lone one takes the next word since 5.20
+                if not rest and at < len(words):
+                    rest, at = words[at], at + 1
+                if letter in "eE":
+                    codes.append(rest)
+                break
+            if letter == "i":
+                suffix = rest
+            if letter in "imMxdDCV":
+                break
+            if letter in "0l":  # the number of a character
+                digits = "xabcdefABCDEF0123456789" if word[2:3] == "x" else "0123456789"
+                while place < len(word) and word[place] in digits:
+                    place += 1
+    return suffix, codes, list(words[at + (words[at : at + 1] == ["--"]) :]), checks
 
 
-def _php_within(page: str) -> str:
-    """The code of a page: what stands between ``<?php`` and ``?>``."""
-    parts = page.split("<?")
-    return "\n".join(part.removeprefix("php").removeprefix("=").partition("?>")[0] for part in parts[1:])
+def _python(call) -> None:
+    _module(call, "python_command").python(call)
 
 
-def _lua(call) -> None:
-    found = Arguments(call.words, "e", "l")
-    if found.codes:
-        for code in found.codes:
-            _scan(call, "lua", code, found.rest)
-        if found.rest:
-            _script_or_input(call, found.rest, "lua")
-        return
-    if found.options & {"-v", "--version"}:
-        return
-    _script_or_input(call, found.rest, "lua")
+def _ipython(call) -> None:
+    _module(call, "python_command").ipython(call)
 
 
 def _other(call) -> None:
@@ -215,13 +261,10 @@ def _other(call) -> None:
 
 RUN = {
     **dict.fromkeys("python python2 python3 pypy pypy3".split(), _python),
-    **dict.fromkeys("node nodejs tsx ts-node".split(), _node),
     **dict.fromkeys("osascript tclsh Rscript".split(), _other),
+    **dict.fromkeys(SCANNED, _scanned),
     "ipython": _ipython,
     "deno": _deno,
     "bun": _bun,
-    "ruby": _ruby,
-    "php": _php,
-    "lua": _lua,
-    "luajit": _lua,
+    "perl": _perl,
 }

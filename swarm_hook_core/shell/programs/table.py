@@ -54,12 +54,11 @@ LANGUAGES = {
     "renaming": "rename prename rename.ul file-rename perl-rename",
     "sed": "sed gsed",
     "awk": "awk gawk mawk nawk goawk",
-    "perl": "perl",
     "patch": "patch gpatch",
     "editors": "ed red ex vi vim nvim view rvim gvim mvim emacs emacsclient",
     "archives": "tar bsdtar gtar unzip",
-    "interpreters": "python python3 python2 pypy pypy3 node nodejs tsx ts-node deno bun ruby php lua luajit osascript"
-    " tclsh Rscript ipython",
+    "interpreters": "python python3 python2 pypy pypy3 ipython node nodejs tsx ts-node deno bun ruby perl php lua luajit"
+    " osascript tclsh Rscript",
     "shells": "bash sh zsh dash ksh ash fish",
     "searches": "find gfind fd fdfind",
     "xargs": "xargs gxargs parallel entr",
