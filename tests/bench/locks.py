@@ -33,7 +33,7 @@ sys.path[:0] = json.loads(sys.argv[1])
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.registration import Registration
-from swarm_mcp.lock_wait import obtained
+from swarm_mcp.lock_acquisition import acquire
 path, checkout, name, file, rounds, client = json.loads(sys.argv[2])
 store = Store(path)
 facts = {"runtime": "codex", "session_id": name, "client": tuple(client), "lease_seconds": 86400}
@@ -41,7 +41,7 @@ me = store.instances.register(Registration(checkout, label=name, **facts))
 for number in range(rounds):
     sys.stdin.readline()
     print("waiting", flush=True)
-    obtained(store, me, request(me, [file]), 600)
+    acquire(store, me, request(me, [file]), 600)
     had = time.monotonic()
     store.locks.release(me, file)
     print(had, flush=True)

@@ -21,9 +21,10 @@ import signal
 
 from swarm_mcp.actor import actor, surrounding_session
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
-from swarm_mcp.cli.commands.lock import obtained, refused_by, repository_of, request_of
+from swarm_mcp.cli.locking import lock_request, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.errors import Deadlock, LockRefused
+from swarm_mcp.lock_acquisition import acquire
 from swarm_mcp.store import Store
 
 NOT_IN_TIME, CANNOT_RUN, NOT_FOUND = 75, 126, 127
@@ -73,12 +74,11 @@ def run(args: Arguments) -> int:
     with Store() as store:
         instance, agent = _holder(store, args)
         try:
-            files = files or [repository_of(instance)]
-            asked = request_of(args, instance, files, store.now(), agent=agent, tool="hold")
+            wanted = lock_request(args, store, instance, files, agent=agent, tool="hold")
             try:
-                rows = obtained(store, instance, asked, args)
+                rows = acquire(store, instance, wanted, args.seconds("--wait"))
             except LockRefused as refusal:
-                refused_by(refusal, args, store, asked, "hold")
+                say_refused(refusal, args, store, wanted, "hold")
                 return NOT_IN_TIME
             except Deadlock as circle:
                 refused(args, "hold", circle.answer)

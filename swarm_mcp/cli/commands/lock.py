@@ -17,21 +17,16 @@ example: swarm-mcp lock src/schema.sql src/migrations --wait 60 --note "renumber
 
 from __future__ import annotations
 
-import os
-
-from swarm_hook_core.paths import git_root
-from swarm_hook_core.untrusted_text import label, named, quoted
-from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
+from swarm_mcp.cli.locking import lock_request, say_refused
 from swarm_mcp.cli.output import refused, say, show
-from swarm_mcp.domain.lock import granted
-from swarm_mcp.errors import Deadlock, LockRefused, SwarmError, UsageError
+from swarm_mcp.errors import Deadlock, LockRefused
+from swarm_mcp.lock_acquisition import acquire, granted_answer
 from swarm_mcp.lock_owner import dismiss, holder
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_request import LockRequest, request
-from swarm_mcp.views import seconds_since
 
-MORE = ("--ttl", "--expect", "--wait", "--agent")
+# Who gives one of these, or several files, is answered with all there is to say of each lock.
+MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")
 
 LOCKING = (
     Option("--note TEXT", "why; shown to whoever is denied"),
@@ -77,92 +72,21 @@ def run(args: Arguments) -> int:
     with Store() as store:
         instance = holder(store, args)
         try:
-            asked = request_of(args, instance, files or [repository_of(instance)], store.now())
-            rows = obtained(store, instance, asked, args)
+            wanted = lock_request(args, store, instance, files)
+            rows = acquire(store, instance, wanted, args.seconds("--wait"))
         except LockRefused as refusal:
-            return refused_by(refusal, args, store, asked)
+            return say_refused(refusal, args, store, wanted, "lock")
         except Deadlock as circle:
             return refused(args, "lock", circle.answer)
         finally:
             if args.given("--detach"):
                 dismiss(store, instance)  # only where it got nothing
-    if args.json and args.given("--detach"):
-        show({**answer_of(rows, asked, in_full=True), "instance_id": instance["id"]})
-    elif args.json:
-        show(answer_of(rows, asked, in_full=len(files) > 1 or args.given("--shared") or any(map(args.given, MORE))))
+    if args.json:
+        answer = granted_answer(rows, len(files) > 1 or any(map(args.given, MORE)))
+        show({**answer, "instance_id": instance["id"]} if args.given("--detach") else answer)
     else:
         for row in rows:
             say(f"locked {row['file']}{' (shared)' if row['mode'] else ''}")
         if args.given("--detach"):
             say(f"held by {instance['id']}, for --as")
     return 0
-
-
-def request_of(args, instance: dict, files: list[str], now: int, **more) -> LockRequest:
-    """What the flags ask for; `more` as in ``LockRequest``. Raises SwarmError."""
-    if args.given("--pattern") and args.given("--path"):
-        raise UsageError("--pattern and --path exclude each other")
-    if args.given("--shared") and args.given("--exclusive"):
-        raise UsageError("--shared and --exclusive exclude each other")
-    as_pattern = True if args.given("--pattern") else False if args.given("--path") else None
-    given = {
-        "note": args.value("--note"),
-        "mode": "shared" if args.given("--shared") else "exclusive",
-        "agent": args.value("--agent").strip(),
-        "ttl": args.seconds_if_given("--ttl"),
-        "expected_end": now + int(args.seconds("--expect")) if args.given("--expect") else None,
-        "task_id": args.value("--task") or None,
-        "once": args.given("--exclusive"),
-        "logical": args.given("--logical"),
-    }
-    return request(instance, files, as_pattern, **{**given, **more})
-
-
-def obtained(store, instance: dict, asked: LockRequest, args) -> list[dict]:
-    """The locks' rows, after waiting where ``--wait`` says so."""
-    seconds = args.seconds("--wait")
-    if not seconds:
-        return store.locks.acquire_all(instance, asked)
-    from swarm_mcp.lock_wait import obtained
-
-    return obtained(store, instance, asked, seconds)
-
-
-def answer_of(rows: list[dict], asked: LockRequest, in_full: bool) -> dict:
-    """``{ok, id, fence}`` of the first of `rows`; all of them as well where it is to be said `in_full`."""
-    answer: dict = {"ok": True, "id": rows[0]["id"], "fence": rows[0]["fence"]}
-    if in_full:
-        answer["locks"] = [granted(row) for row in rows]
-    return answer
-
-
-def repository_of(instance: dict) -> str:
-    """What stands for the repository that a session works in: ``.git`` at the top of its work tree.
-
-    Raises SwarmError where its folder is in none.
-    """
-    folder = instance["file_root"] or instance["directory"]
-    mark = os.path.join(git_root(folder), ".git")
-    if not os.path.lexists(mark):
-        raise SwarmError(f"{folder} is not in a git repository")
-    return mark
-
-
-def refused_by(refusal: LockRefused, args, store, asked: LockRequest, verb: str = "lock") -> int:
-    """Say who holds what was asked for, and how many are in line for it; exit code 1."""
-    from swarm_mcp.lock_wait import length_of_queue
-
-    waiting, active = length_of_queue(store, asked), refusal.active
-    if active.get("hidden"):
-        who = "a session of another identity"
-    else:
-        owner = active["owner"]["label"]
-        owner = label(owner) if owner else named(active["instance_id"])
-        note = f": {quoted(active['content'])}" if active["content"] else ""
-        since = active.get("created_at")
-        age = f"for {duration(seconds_since(since, store.now()))}" if since else "who waited first"
-        who = f"{owner}, {age}{note}"
-    line = f"{waiting} wait{'s' if waiting == 1 else ''} for it; " if waiting else ""
-    answer = {"error": str(refusal), "active": active, "queue": {"waiting": waiting, "join": "--wait SECONDS"}}
-    said = f"{refusal} ({named(active['file'])} by {who}); {line}--wait SECONDS joins the line"
-    return refused(args, verb, answer, said)

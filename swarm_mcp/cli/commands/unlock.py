@@ -13,7 +13,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label, named
 from swarm_mcp.actor import person
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, Arguments, Option, Usage, Word
-from swarm_mcp.cli.commands.lock import repository_of
+from swarm_mcp.cli.locking import repository_of
 from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from swarm_hook_core.labels import token
-from swarm_mcp.domain.lock import MODES, granted
+from swarm_mcp.domain.lock import MODES
 from swarm_mcp.errors import LockRefused, Refused
-from swarm_mcp.lock_wait import LONGEST_WAIT, LockWait, length_of_queue
+from swarm_mcp.lock_acquisition import LONGEST_WAIT, LockWait, granted_answer, refused_answer, requested
 from swarm_mcp.server.tool import Answer, Tool, in_background, number, text, texts
-from swarm_mcp.store.lock_request import LONGEST, SHORTEST, LockRequest, request
+from swarm_mcp.store.lock_request import LONGEST, SHORTEST, LockRequest
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 LOCKED = text(
@@ -27,11 +27,11 @@ AGENT = text("Id of the subagent whose lock it is (agent_id in hook payloads), t
 
 def _lock(call, arguments: dict) -> Answer:
     row = call.member()
-    asked = _request(call.store, row, arguments)
+    wanted = _wanted(call.store, row, arguments)
     try:
-        return _granted(call.store.locks.acquire_all(row, asked), asked, arguments)
+        return _granted(call.store.locks.acquire_all(row, wanted), arguments)
     except LockRefused as refusal:
-        return _refused(call.store, refusal, asked)
+        return _refused(call.store, refusal, wanted)
 
 
 async def _wait(waiting, arguments: dict) -> Answer:
@@ -60,9 +60,9 @@ class _Wait:
     def begin(self, call) -> Answer | None:
         """The answer where there is nothing to wait for."""
         self._row = call.member()
-        self._asked = _request(call.store, self._row, self._arguments)
+        self._wanted = _wanted(call.store, self._row, self._arguments)
         self._had = {lock["fence"] for lock in call.store.locks.of(self._row["id"])}
-        self._wait = LockWait(self._row, self._asked, self._arguments["wait_seconds"])
+        self._wait = LockWait(self._row, self._wanted, self._arguments["wait_seconds"])
         return self.look(call)
 
     def look(self, call) -> Answer | None:
@@ -73,10 +73,10 @@ class _Wait:
             try:
                 rows = self._wait.advance(call.store)
             except LockRefused as refusal:
-                return _refused(call.store, refusal, self._asked)
+                return _refused(call.store, refusal, self._wanted)
         if rows is None:
             return None
-        answer = _granted(rows, self._asked, self._arguments)
+        answer = _granted(rows, self._arguments)
         return replace(answer, on_lost=lambda store: self._give_back(store, rows))
 
     def left(self) -> float:
@@ -97,33 +97,30 @@ class _Wait:
                     store.locks.release(self._row, lock["file"], lock["agent"] or "", lock["fence"])
 
 
-def _request(store, row: dict, arguments: dict) -> LockRequest:
+def _wanted(store, row: dict, arguments: dict) -> LockRequest:
+    """Return what the arguments of ``lock_file`` ask for. Raises SwarmError."""
     given = {name: arguments[name] for name in ("mode", "task_id") if name in arguments}
-    expected = arguments.get("expected_end_seconds")
-    return request(
+    return requested(
+        store,
         row,
         [arguments["file"], *arguments.get("files", ())],
         arguments.get("pattern"),
+        arguments.get("expected_end_seconds"),
         note=arguments.get("reason", DEFAULT_REASON),
         once=arguments.get("exclusive", False),
         agent=arguments.get("agent_id", ""),
         logical=arguments.get("logical", False),
         ttl=arguments.get("ttl_seconds"),
-        expected_end=None if expected is None else store.now() + int(expected),
         **given,
     )
 
 
-def _granted(rows: list[dict], asked: LockRequest, arguments: dict) -> Answer:
-    value: dict = {"ok": True, "id": rows[0]["id"], "fence": rows[0]["fence"]}
-    if MORE & set(arguments):
-        value["locks"] = [granted(row) for row in rows]
-    return Answer(value)
+def _granted(rows: list[dict], arguments: dict) -> Answer:
+    return Answer(granted_answer(rows, bool(MORE & set(arguments))))
 
 
-def _refused(store, refusal: LockRefused, asked: LockRequest) -> Answer:
-    queue = {"waiting": length_of_queue(store, asked), "join": "lock_file with wait_seconds"}
-    return Answer({**refusal.answer, "queue": queue})
+def _refused(store, refusal: LockRefused, wanted: LockRequest) -> Answer:
+    return Answer(refused_answer(store, refusal, wanted, "lock_file with wait_seconds"))
 
 
 def _unlock(call, arguments: dict) -> Answer:

@@ -89,7 +89,7 @@ def test_no_early_expiry(ground: Ground, hands: Hands):
 
 def test_at_most_one_second_late(ground: Ground):
     """As seen by whoever asks, by listings, by a hook, and by one who waits: by the real clock."""
-    from swarm_mcp.lock_wait import obtained
+    from swarm_mcp.lock_acquisition import acquire
 
     peer = ground.session("peer", "peer")
     holder = ground.session("holder", "holder")
@@ -98,7 +98,7 @@ def test_at_most_one_second_late(ground: Ground):
         end = clock.now() + 1.2
         leased(store, holder, "g", 1.2)
         assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason
-        obtained(store, peer, request(peer, ["f"]), 20)
+        acquire(store, peer, request(peer, ["f"]), 20)
         assert 0 <= clock.now() - end < 1
         assert store.locks.held(ground.scope)[0]["instance_id"] == peer["id"]
         assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason == ""

@@ -23,7 +23,7 @@ from swarm_hook_core.decision import decide
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import Deadlock, LockRefused, Refused
-from swarm_mcp.lock_wait import LONGEST_NAP, LockWait
+from swarm_mcp.lock_acquisition import LONGEST_NAP, LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 

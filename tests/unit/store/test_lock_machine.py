@@ -31,7 +31,7 @@ from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
-from swarm_mcp.lock_wait import LockWait
+from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.registration import Registration

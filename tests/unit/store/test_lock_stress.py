@@ -33,7 +33,7 @@ from support.lock_model import NAMES, SHARED, reach
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.lock_wait import obtained
+from swarm_mcp.lock_acquisition import acquire
 
 place, number, target = arguments["place"], arguments["number"], arguments["target"]
 # Pids are used again while this runs.
@@ -113,7 +113,7 @@ while done < target and time.monotonic() < deadline:
     shared = pick.random() < 0.3
     wanted = request(row, names, mode=SHARED if shared else "exclusive", ttl=pick.choice((None, None, 60.0)))
     try:
-        rows = obtained(store, row, wanted, pick.choice((0, 0.5, 5.0)))
+        rows = acquire(store, row, wanted, pick.choice((0, 0.5, 5.0)))
     except LockRefused:
         say("refused")
         time.sleep(pick.random() * 0.01)

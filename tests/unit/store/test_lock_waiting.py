@@ -16,7 +16,7 @@ from support.sessions import write
 
 from swarm_hook_core import clock, paths
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
-from swarm_mcp.lock_wait import LockWait, obtained
+from swarm_mcp.lock_acquisition import LockWait, acquire
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 
@@ -24,7 +24,7 @@ WAITER = """
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.lock_wait import LockWait
+from swarm_mcp.lock_acquisition import LockWait
 store = Store(arguments["path"])
 client = (os.getpid(), arguments.get("start", ""))
 me = store.instances.register(Registration(arguments["scope"], label=arguments["name"], runtime="codex",
@@ -279,7 +279,7 @@ def test_the_time_is_over(line: Line, ground: Ground):
     began = time.monotonic()
     wanted = request(line.rows["b"], ["f"])
     with pytest.raises(LockRefused) as refused:
-        obtained(line.store, line.rows["b"], wanted, 0.2)
+        acquire(line.store, line.rows["b"], wanted, 0.2)
     assert 0.2 <= time.monotonic() - began < time_limit(2) and refused.value.active["owner"]["label"] == "a"
     assert waiting(ground) == 0
     line.free("a", "f")
@@ -433,7 +433,7 @@ def test_a_holder_that_is_killed_makes_way(ground: Ground, line: Line):
 def test_a_lease_that_lapses_makes_way_in_time(line: Line, ground: Ground):
     began = time.monotonic()
     line.take("a", "f", ttl=1.0)
-    (row,) = obtained(line.store, line.rows["b"], request(line.rows["b"], ["f"]), 10)
+    (row,) = acquire(line.store, line.rows["b"], request(line.rows["b"], ["f"]), 10)
     assert 0.9 < time.monotonic() - began < time_limit(2.0) and row["instance_id"] == line.rows["b"]["id"]
 
 
@@ -441,7 +441,7 @@ def test_who_waits_keeps_its_own_leases(line: Line):
     line.take("a", "f")
     line.take("b", "own", ttl=1.0)
     with pytest.raises(LockRefused):
-        obtained(line.store, line.rows["b"], request(line.rows["b"], ["f"]), 1.6)
+        acquire(line.store, line.rows["b"], request(line.rows["b"], ["f"]), 1.6)
     assert line.store.locks.on(f"{line.rows['b']['scope']}/own")
 
 

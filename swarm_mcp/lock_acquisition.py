@@ -1,19 +1,44 @@
-"""Waiting for locks: in a queue across processes, woken by whatever is committed to the store.
+"""Asking for locks: from what a command line or a tool call wants (`requested`) to the answer that both give.
 
-A wait is an object that is asked again after each change to the store (`advance`), by a command that blocks or by
-a server that must not. Most of the time it only looks; who is not at the front writes nothing.
+Who waits does so in a queue across processes, woken by whatever is committed to the store. A wait is an object that is
+asked again after each change to the store (`advance`), by a command that blocks or by a server that must not. Most of
+the time it only looks; who is not at the front writes nothing.
 """
 
 from __future__ import annotations
 
 from swarm_hook_core import clock
-from swarm_mcp.domain.lock import Lock, Waiter, keeps_out
+from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
 from swarm_mcp.errors import LockRefused
-from swarm_mcp.store.lock_request import LockRequest
+from swarm_mcp.store.lock_request import LockRequest, request
 
 LONGEST_NAP = 0.5  # seconds: leases lapse, and processes die, without anybody's committing anything
 LONGEST_WAIT = 30 * 86400.0
 SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
+
+
+def requested(
+    store, instance: dict, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts
+) -> LockRequest:
+    """Return the request of `instance` for `files` as it spells them. Raises SwarmError.
+
+    `as_pattern`: whether they are patterns (None: each that looks like one and is no file). `expected_in`: seconds
+    until the holder expects to be done, None where it does not say. `facts` as in ``LockRequest``.
+    """
+    expected_end = None if expected_in is None else store.now() + int(expected_in)
+    return request(instance, files, as_pattern, expected_end=expected_end, **facts)
+
+
+def granted_answer(rows: list[Lock], in_full: bool) -> dict:
+    """Return ``{ok, id, fence}`` of the first of `rows`, with all of them as well where that is wanted `in_full`."""
+    answer: dict = {"ok": True, "id": rows[0]["id"], "fence": rows[0]["fence"]}
+    return {**answer, "locks": [granted(row) for row in rows]} if in_full else answer
+
+
+def refused_answer(store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict:
+    """Return ``{error, active, queue}``: who holds what was `wanted`, how many wait for it, how to join them."""
+    waiting = len(store.queue.waiting_for(*wanted.reaches))
+    return {**refusal.answer, "queue": {"waiting": waiting, "join": how_to_wait}}
 
 
 class LockWait:
@@ -140,11 +165,13 @@ class LockWait:
         return self._until is not None and clock.now() >= self._until
 
 
-def obtained(store, instance: dict, wanted: LockRequest, seconds: float | None) -> list[dict]:
-    """The locks' rows, waited for here, blocking. Raises what `LockWait.advance` raises."""
+def acquire(store, instance: dict, wanted: LockRequest, seconds: float | None) -> list[Lock]:
+    """Return the locks' rows, waited for here, blocking, for at most `seconds` (None: for any time).
+
+    Raises what `LockWait.advance` raises.
+    """
     if seconds == 0:
         return store.locks.acquire_all(instance, wanted)
-
     wait = LockWait(instance, wanted, seconds)
     with store.changes() as changes:
         try:
@@ -154,8 +181,3 @@ def obtained(store, instance: dict, wanted: LockRequest, seconds: float | None) 
             wait.give_up(store)
             raise
     return rows
-
-
-def length_of_queue(store, wanted: LockRequest) -> int:
-    """How many wait for some of what is `wanted`."""
-    return len(store.queue.waiting_for(*wanted.reaches))

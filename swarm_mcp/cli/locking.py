@@ -1,0 +1,68 @@
+"""Locks asked for on the command line: the request that the flags make, and what is said where it is refused."""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.wording import duration
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_mcp.cli.arguments import Arguments
+from swarm_mcp.cli.output import refused
+from swarm_mcp.errors import LockRefused, SwarmError, UsageError
+from swarm_mcp.lock_acquisition import refused_answer, requested
+from swarm_mcp.store.lock_request import LockRequest
+from swarm_mcp.views import seconds_since
+
+
+def lock_request(args: Arguments, store, instance: dict, files: list[str], **facts) -> LockRequest:
+    """Return what the flags of `args` ask for; `files` none for ``--git``; `facts` as in ``LockRequest``.
+
+    Raises SwarmError.
+    """
+    if args.given("--pattern") and args.given("--path"):
+        raise UsageError("--pattern and --path exclude each other")
+    if args.given("--shared") and args.given("--exclusive"):
+        raise UsageError("--shared and --exclusive exclude each other")
+    given = {
+        "note": args.value("--note"),
+        "mode": "shared" if args.given("--shared") else "exclusive",
+        "agent": args.value("--agent").strip(),
+        "ttl": args.seconds_if_given("--ttl"),
+        "task_id": args.value("--task") or None,
+        "once": args.given("--exclusive"),
+        "logical": args.given("--logical"),
+    }
+    as_pattern = True if args.given("--pattern") else False if args.given("--path") else None
+    files = files or [repository_of(instance)]
+    return requested(store, instance, files, as_pattern, args.seconds_if_given("--expect"), **{**given, **facts})
+
+
+def repository_of(instance: dict) -> str:
+    """What stands for the repository that a session works in: ``.git`` at the top of its work tree.
+
+    Raises SwarmError where its folder is in none.
+    """
+    folder = instance["file_root"] or instance["directory"]
+    mark = os.path.join(git_root(folder), ".git")
+    if not os.path.lexists(mark):
+        raise SwarmError(f"{folder} is not in a git repository")
+    return mark
+
+
+def say_refused(refusal: LockRefused, args: Arguments, store, wanted: LockRequest, verb: str) -> int:
+    """Say who holds what was wanted, and how many are in line for it; exit code 1."""
+    answer = refused_answer(store, refusal, wanted, "--wait SECONDS")
+    waiting, active = answer["queue"]["waiting"], refusal.active
+    if active.get("hidden"):
+        who = "a session of another identity"
+    else:
+        owner = active["owner"]["label"]
+        owner = label(owner) if owner else named(active["instance_id"])
+        note = f": {quoted(active['content'])}" if active["content"] else ""
+        since = active.get("created_at")
+        age = f"for {duration(seconds_since(since, store.now()))}" if since else "who waited first"
+        who = f"{owner}, {age}{note}"
+    line = f"{waiting} wait{'s' if waiting == 1 else ''} for it; " if waiting else ""
+    said = f"{refusal} ({named(active['file'])} by {who}); {line}--wait SECONDS joins the line"
+    return refused(args, verb, answer, said)
