@@ -12,7 +12,7 @@ from swarm_hook_core.decision import decide
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup import Peers, Session, plain
-from swarm_mcp.actor import TERMINAL
+from swarm_mcp.acting_session import TERMINAL
 from swarm_mcp.store.lock_reach import Reach, reach_of
 from swarm_mcp.store.lock_request import rule
 from swarm_mcp.store.worktree_locks import named

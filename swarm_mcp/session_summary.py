@@ -1,4 +1,4 @@
-"""A session's situation at a glance: what it has, what is in its way, and what to do next."""
+"""What a session is told of where it stands: its peers, mail, locks and tasks, what is in its way, what to do next."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import task as states
-from swarm_mcp.standing import held_by, peers_of
+from swarm_mcp.domain.lock import is_mutex
+from swarm_mcp.views import registration
+from swarm_mcp.visibility import may_meet, veiled
 
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20
 MOST_FILES = 50  # of one's own tasks whose locks are looked up
+_OF_PEERS = (
+    "id", "scope", "directory", "root", "file_root", "pid", "label", "registered_at", "heartbeat", "adopted",
+    "lease_until",
+)  # fmt: skip
 _BRIEF = (
     "id", "type", "title", "status", "assignee", "requester", "priority", "files", "depends_on", "parent_task_id",
     "review_of_task_id", "fixes_task_id", "progress_summary", "progress_updated_at", "blocked_reason",
@@ -19,11 +25,53 @@ _BRIEF = (
 )  # fmt: skip
 
 
-def situation(store, me: dict) -> dict:
-    """The answer of ``swarm_status``. Marks and changes nothing."""
+def shown_peer(store, row: dict) -> dict:
+    """An instance in the shape that ``list_instances`` and ``bootstrap`` show: `adopted` is a number there."""
+    return store.panes.with_session({name: row[name] for name in _OF_PEERS})
+
+
+def sessions_met_by(store, me: dict) -> list[dict]:
+    """The live sessions of this session's scope that it may meet, itself among them."""
+    return [row for row in store.instances.in_scope(me["scope"]) if may_meet(me["label"], row["label"])]
+
+
+def peers_of(store, me: dict) -> list[dict]:
+    """The other sessions that `me` may meet, as `shown_peer` shows them."""
+    return [shown_peer(store, row) for row in sessions_met_by(store, me) if row["id"] != me["id"]]
+
+
+def neighbours_of(store, me: dict) -> list[dict]:
+    """All other live sessions of the scope, as `shown_peer` shows them; those of another identity without a label."""
+    rows = [row for row in store.instances.in_scope(me["scope"]) if row["id"] != me["id"]]
+    return [shown_peer(store, row) for row in veiled(rows, token(me["label"] or "", "identity"))]
+
+
+def locks_held_by(store, me: dict) -> list[dict]:
+    """The files this session has locked, oldest first: ``{id, file, content, task_id, created_at}``."""
+    names = ("id", "file", "content", "task_id", "created_at")
+    return [{name: lock[name] for name in names} for lock in store.locks.of(me["id"]) if not is_mutex(lock["file"])]
+
+
+def bootstrap_summary(store, me: dict, peers: list[dict], messages: list[dict], tasks: dict, **more: object) -> dict:
+    """Return the answer of ``bootstrap``, with `more` in between.
+
+    ``{instance, peers, unread_messages, ..., tasks, work_tracker}``.
+    """
+    return {
+        "instance": registration(me),
+        "peers": peers,
+        "unread_messages": messages,
+        **more,
+        "tasks": tasks,
+        "work_tracker": store.tracker.of(me),
+    }
+
+
+def status_summary(store, me: dict) -> dict:
+    """Return the answer of ``swarm_status``; mark and change nothing."""
     assigned = store.tasks.unfinished_of(me)
     others = store.tasks.at_work_beside(me, MOST_PEER_TASKS)
-    held = held_by(store, me)
+    held = locks_held_by(store, me)
     active = [task for task in assigned if task["status"] in (states.CLAIMED, states.IN_PROGRESS)]
     blocking = _blocking(store, me, active)
     counts = store.tasks.counts(me)

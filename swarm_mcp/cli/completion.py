@@ -103,7 +103,7 @@ def _from(source: Source, statuses: tuple[str, ...], scope: str) -> list[Candida
         return [Candidate(word) for word in source]
     if source in BY_THE_SHELL:
         return [Candidate(BY_THE_SHELL[source])]
-    from swarm_mcp.actor import onlooker_identity
+    from swarm_mcp.acting_session import onlooker_identity
     from swarm_mcp.domain.session import onlooker
     from swarm_mcp.scope import current_scope
     from swarm_mcp.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import ancestors, start_time
-from swarm_mcp.actor import NO_AGENTS
+from swarm_mcp.acting_session import NO_AGENTS
 from swarm_mcp.dispatch.request import GENERALIST, DispatchRequest
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import RUN_RUNTIME, Session

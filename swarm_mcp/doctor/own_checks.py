@@ -18,7 +18,7 @@ from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import config_path, read
 from swarm_hook_core.state import store_path
 from swarm_mcp import __version__
-from swarm_mcp.actor import onlooker_identity
+from swarm_mcp.acting_session import onlooker_identity
 from swarm_mcp.domain.session import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.faults import recorded_faults

@@ -15,7 +15,7 @@ from swarm_hook_core.lookup.process_holders import runs_inside
 from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
-from swarm_mcp.actor import resolve, surrounding_session
+from swarm_mcp.acting_session import session_named, surrounding_session
 from swarm_mcp.domain.lock import is_mutex
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.guard.repository import Repository, pushes
@@ -94,7 +94,7 @@ def _committer(store, who: str) -> dict | None:
     if not reference:
         return surrounding_session(store)
     try:
-        return resolve(store, current_scope(), reference)
+        return session_named(store, current_scope(), reference)
     except UnknownInstance:
         if who:
             raise

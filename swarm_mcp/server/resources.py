@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 from swarm_hook_core.labels import token
 from swarm_mcp.scope import file_of
-from swarm_mcp.standing import met_by, peer
+from swarm_mcp.session_summary import sessions_met_by, shown_peer
 
 LONGEST_SHOWN = 200  # characters of a URI that nobody knows
 INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
@@ -67,7 +67,7 @@ def read(call, uri: str) -> str:
     elif uri == TASKS:
         value = call.store.tasks.glance(row) if row else {}
     elif uri == INSTANCES:
-        value = [peer(call.store, other) for other in met_by(call.store, row)] if row else []
+        value = [shown_peer(call.store, other) for other in sessions_met_by(call.store, row)] if row else []
     else:
         value = _lock(call.store, row, _file_in(uri))
     return json.dumps(value, indent=2, ensure_ascii=False)
@@ -77,7 +77,7 @@ def state(call, uri: str) -> str:
     """A text that differs whenever the resource has changed, and not when only ages and heartbeats have."""
     row = call.instance()
     if uri == INSTANCES and row:
-        return repr([(other["id"], other["label"], other["directory"]) for other in met_by(call.store, row)])
+        return repr([(other["id"], other["label"], other["directory"]) for other in sessions_met_by(call.store, row)])
     if _file_in(uri):
         active = _lock(call.store, row, _file_in(uri))["active"] or {}
         return repr((active.get("id"), active.get("instance_id"), bool(active)))

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 
-from swarm_mcp.actor import actor
+from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, FOLDERS, INSTANCES, PLACE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.commands.register import asked_for
 from swarm_mcp.cli.output import flush, show
 from swarm_mcp.errors import SwarmError, UnknownInstance
-from swarm_mcp.standing import neighbours_of, standing
+from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
 from swarm_mcp.store import Store
 
 USAGES = (
@@ -40,7 +40,7 @@ def run(args: Arguments) -> int:
         tasks, peers = store.tasks.current(row), neighbours_of(store, row)
         limit = args.number("--limit", 50)
         messages = store.messages.take(row, limit) if limit else []
-        show(standing(store, row, peers, messages, tasks))
+        show(bootstrap_summary(store, row, peers, messages, tasks))
         if flush():
             store.messages.acknowledge([message["id"] for message in messages])
     return 0
@@ -59,7 +59,7 @@ def _session(store, args) -> dict:
             return store.instances.register(asked_for(args, preassigned_id=wanted))
         raise SwarmError(f"instance {wanted} cannot be adopted: none waits under that id in {request.directory}")
     try:
-        return actor(store, args)
+        return find_acting_session(store, args)
     except UnknownInstance:
         if not reserved or args.value("--as"):
             raise

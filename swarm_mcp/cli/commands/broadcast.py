@@ -8,7 +8,7 @@ example: swarm-mcp broadcast "main is frozen until the release is out"
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
@@ -20,7 +20,7 @@ USAGES = (Usage(Word("WORDS", "the message", repeated=True), *ACTING),)
 def run(args: Arguments) -> int:
     """Send one message to each."""
     with Store() as store:
-        sender = person(store, args)
+        sender = acting_session(store, args)
         try:
             peers = store.messages.broadcast(sender, " ".join(args.words))
         except Refused as refusal:

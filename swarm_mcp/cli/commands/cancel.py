@@ -8,7 +8,7 @@ example: swarm-mcp cancel 6ff1c928
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.dispatch.control import cancel
@@ -29,7 +29,7 @@ def run(args: Arguments) -> int:
     reference = args.words[0]
     with Store() as store:
         try:
-            answer = cancel(store, person(store, args), reference)
+            answer = cancel(store, acting_session(store, args), reference)
         except Refused as refusal:
             return refused(args, "cancel", refusal.answer)
         if answer["worker"]:

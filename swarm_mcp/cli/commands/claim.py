@@ -9,7 +9,7 @@ example: swarm-mcp claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
@@ -28,7 +28,7 @@ def run(args: Arguments) -> int:
     """Claim it."""
     task_id = args.words[0]
     with Store() as store:
-        instance = person(store, args)
+        instance = acting_session(store, args)
         try:
             store.tasks.claim(instance, task_id, args.given("--force"))
         except Refused as refusal:

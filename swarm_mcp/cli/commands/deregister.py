@@ -9,7 +9,7 @@ example: swarm-mcp deregister --as role:reviewer --force
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor, caller
+from swarm_mcp.acting_session import find_acting_session, session_of_caller
 from swarm_mcp.cli.arguments import ACTING, JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import UnknownInstance
@@ -38,7 +38,7 @@ def run(args: Arguments) -> int:
         if session_id:
             row = store.instances.of_session(runtime, session_id)
         else:
-            row = _gone(store, args.value("--as")) or actor(store, args)
+            row = _gone(store, args.value("--as")) or find_acting_session(store, args)
             if args.value("--as") and not args.given("--force") and not _may_go(store, args, row):
                 error = f"{row['id']} is a live session and not this one; --force removes it all the same"
                 return refused(args, "deregister", {"error": error})
@@ -65,6 +65,6 @@ def _may_go(store, args, row: dict) -> bool:
     if store.instances.live(row["id"]) is None:
         return True
     try:
-        return caller(store, current_scope(args.value("--scope")))["id"] == row["id"]
+        return session_of_caller(store, current_scope(args.value("--scope")))["id"] == row["id"]
     except UnknownInstance:
         return False

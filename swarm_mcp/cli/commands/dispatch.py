@@ -11,7 +11,7 @@ example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file 
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, EFFORTS, FOLDERS, MODES, ROLES, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import complain, flush, refused, say, show
 from swarm_mcp.dispatch.dispatch import carry_out
@@ -96,7 +96,7 @@ def run(args: Arguments) -> int:
     """Dispatch; print what came of it."""
     request = _request(args)
     with Store() as store:
-        requester = person(store, args)
+        requester = acting_session(store, args)
         try:
             answer = carry_out(store, requester, request)
         except Refused as refusal:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import signal
 
-from swarm_mcp.actor import actor, surrounding_session
+from swarm_mcp.acting_session import find_acting_session, surrounding_session
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.locking import lock_request, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
@@ -114,7 +114,7 @@ def _holder(store, args) -> tuple[dict, str]:
 
     pid, started = os.getpid(), start_time(os.getpid())
     named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
-    session = actor(store, args) if named else surrounding_session(store)
+    session = find_acting_session(store, args) if named else surrounding_session(store)
     if session:
         return session, process_holders.agent_of(pid, started, store.here)
     from swarm_hook_core.environment import identity

@@ -8,7 +8,7 @@ example: swarm-mcp inspect --json
 
 from __future__ import annotations
 
-from swarm_mcp.actor import viewer_identity
+from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.lock_columns import counted

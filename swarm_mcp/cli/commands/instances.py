@@ -5,7 +5,7 @@ example: swarm-mcp instances --scope ~/src/shop
 
 from __future__ import annotations
 
-from swarm_mcp.actor import viewer_identity
+from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.output import listing, presence, show
 from swarm_mcp.scope import current_scope

@@ -13,7 +13,7 @@ example: swarm-mcp kv set plan/latest "split the importer first"
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person, viewer_identity
+from swarm_mcp.acting_session import acting_session, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, KEYS, Arguments, Option, Usage, Word, choice
 from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
 from swarm_mcp.errors import Refused
@@ -65,7 +65,7 @@ def _get(args) -> int:
 def _set(args) -> int:
     key = args.words[1]
     with Store() as store:
-        store.kv.put(_placed(person(store, args), args), key, args.words[2])
+        store.kv.put(_placed(acting_session(store, args), args), key, args.words[2])
     return _done(args, {"ok": True, "key": key}, f"set {key}")
 
 
@@ -73,14 +73,14 @@ def _append(args) -> int:
     key = args.words[1]
     value = args.words[2]
     with Store() as store:
-        length = store.kv.append(_placed(person(store, args), args), key, value)
+        length = store.kv.append(_placed(acting_session(store, args), args), key, value)
     return _done(args, {"ok": True, "key": key, "length": length}, f"appended to {key} (length={length})")
 
 
 def _delete(args) -> int:
     key = args.words[1]
     with Store() as store:
-        store.kv.delete(_placed(person(store, args), args), key)
+        store.kv.delete(_placed(acting_session(store, args), args), key)
     return _done(args, {"ok": True, "key": key}, f"deleted {key}")
 
 

@@ -17,12 +17,12 @@ example: swarm-mcp lock src/schema.sql src/migrations --wait 60 --note "renumber
 
 from __future__ import annotations
 
+from swarm_mcp.acting_session import discard_lock_holder, lock_holder
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.locking import lock_request, say_refused
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.lock_acquisition import acquire, granted_answer
-from swarm_mcp.lock_owner import dismiss, holder
 from swarm_mcp.store import Store
 
 # Who gives one of these, or several files, is answered with all there is to say of each lock.
@@ -70,7 +70,7 @@ def run(args: Arguments) -> int:
     """Take the locks."""
     files = args.words
     with Store() as store:
-        instance = holder(store, args)
+        instance = lock_holder(store, args)
         try:
             wanted = lock_request(args, store, instance, files)
             rows = acquire(store, instance, wanted, args.seconds("--wait"))
@@ -80,7 +80,7 @@ def run(args: Arguments) -> int:
             return refused(args, "lock", circle.answer)
         finally:
             if args.given("--detach"):
-                dismiss(store, instance)  # only where it got nothing
+                discard_lock_holder(store, instance)  # only where it got nothing
     if args.json:
         answer = granted_answer(rows, len(files) > 1 or any(map(args.given, MORE)))
         show({**answer, "instance_id": instance["id"]} if args.given("--detach") else answer)

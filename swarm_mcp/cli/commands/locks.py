@@ -13,7 +13,7 @@ example: swarm-mcp locks --file src/schema.sql --json
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
-from swarm_mcp.actor import actor, viewer_identity
+from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.lock_columns import counted
@@ -55,7 +55,7 @@ def run(args: Arguments) -> int:
 def _on_files(store, args, viewer: str) -> list[dict]:
     """Locks on the files that were named, each lock once."""
     try:
-        instance = actor(store, args)
+        instance = find_acting_session(store, args)
     except UnknownInstance:
         instance = None
     found: dict[str, dict] = {}

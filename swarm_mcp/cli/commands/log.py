@@ -15,7 +15,7 @@ example: swarm-mcp log src/schema.sql --limit 50
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor, viewer_identity
+from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import moment, say, say_row, show
 from swarm_mcp.errors import UsageError
@@ -42,7 +42,7 @@ def run(args: Arguments) -> int:
     if not 1 <= limit <= MOST:
         raise UsageError(f"--limit wants 1 to {MOST}, not {limit}")
     with Store(read_only=True) as store:
-        place = actor(store, args) if args.value("--as") else _here(args)
+        place = find_acting_session(store, args) if args.value("--as") else _here(args)
         found = history(store, place, word, viewer_identity(store, args), limit)
     if args.json:
         show(found)

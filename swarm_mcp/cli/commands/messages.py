@@ -8,7 +8,7 @@ example: swarm-mcp messages --to reviewer --limit 10
 
 from __future__ import annotations
 
-from swarm_mcp.actor import resolve, viewer_identity
+from swarm_mcp.acting_session import session_named, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, INSTANCES, Arguments, Option, Usage
 from swarm_mcp.cli.output import listing, moment, show
 from swarm_mcp.scope import current_scope
@@ -29,9 +29,8 @@ def run(args: Arguments) -> int:
     """List the newest messages, oldest first."""
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
-        to, sender = (
-            resolve(store, scope, args.value(flag))["id"] if args.value(flag) else "" for flag in ("--to", "--from")
-        )
+        named = [args.value(flag) for flag in ("--to", "--from")]
+        to, sender = (session_named(store, scope, who)["id"] if who else "" for who in named)
         limit = args.number("--limit", 50)
         rows = store.messages.recent(scope, limit, to, sender, viewer_identity(store, args))
     if args.json:

@@ -8,7 +8,7 @@ example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the 
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person, resolve
+from swarm_mcp.acting_session import acting_session, session_named
 from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused, UsageError
@@ -43,8 +43,8 @@ def run(args: Arguments) -> int:
         raise UsageError("missing the message: swarm-mcp prompt-peer --to WHO --message TEXT")
     nudge, force = not args.given("--no-nudge"), args.given("--force")
     with Store() as store:
-        sender = person(store, args)
-        recipient = resolve(store, sender["scope"], who)
+        sender = acting_session(store, args)
+        recipient = session_named(store, sender["scope"], who)
         try:
             sent = prompt(store, sender, recipient, message, args.value("--task"), nudge, force)
         except Refused as refusal:

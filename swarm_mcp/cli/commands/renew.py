@@ -9,7 +9,7 @@ example: swarm-mcp renew src/schema.sql --fence 41 --ttl 600
 from __future__ import annotations
 
 from swarm_hook_core.lookup import plain
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted
@@ -30,7 +30,7 @@ def run(args: Arguments) -> int:
     ttl = args.seconds_if_given("--ttl")
     with Store() as store:
         try:
-            lock = store.leases.renew_lock(person(store, args), file, args.value("--agent").strip(), fence, ttl)
+            lock = store.leases.renew_lock(acting_session(store, args), file, args.value("--agent").strip(), fence, ttl)
         except Refused as refusal:
             return refused(args, "renew", refusal.answer)
         left = store.locks.left(lock)

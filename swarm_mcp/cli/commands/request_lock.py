@@ -10,7 +10,7 @@ example: swarm-mcp request-lock src/schema.sql --reason "one index is missing, t
 from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
@@ -25,7 +25,7 @@ def run(args: Arguments) -> int:
     file = args.words[0]
     with Store() as store:
         try:
-            locks = store.transfers.request(person(store, args), file, args.value("--reason"))
+            locks = store.transfers.request(acting_session(store, args), file, args.value("--reason"))
         except Refused as refusal:
             return refused(args, "request-lock", refusal.answer)
     if args.json:

@@ -5,7 +5,7 @@ example: swarm-mcp request-task review "look at the new parser" --file src/parse
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person, resolve
+from swarm_mcp.acting_session import acting_session, session_named
 from swarm_mcp.cli.arguments import ACTING, INSTANCES, TASKS, Arguments, Option, Usage, Word, unknown
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.domain.task import TYPES
@@ -39,14 +39,14 @@ def run(args: Arguments) -> int:
     """Create the task, and wake its assignee."""
     kind, title = _kind_and_title(args)
     with Store() as store:
-        requester = person(store, args)
+        requester = acting_session(store, args)
         wanted = args.value("--assignee")
         spec = {
             "type": kind,
             "title": title,
             "description": args.value("--description"),
             "files": args.all("--file"),
-            "assignee": resolve(store, requester["scope"], wanted)["id"] if wanted else "",
+            "assignee": session_named(store, requester["scope"], wanted)["id"] if wanted else "",
             "depends_on": [item for item in args.value("--depends-on").split(",") if item.strip()],
             "parent_task_id": args.value("--parent-task"),
             "priority": args.number("--priority"),

@@ -8,7 +8,7 @@ example: swarm-mcp resolve-workspace-handle w1:p2
 
 from __future__ import annotations
 
-from swarm_mcp.actor import viewer_identity
+from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.scope import current_scope

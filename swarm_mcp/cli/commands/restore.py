@@ -9,7 +9,7 @@ example: swarm-mcp restore src/schema.sql --list
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
-from swarm_mcp.actor import surrounding_session
+from swarm_mcp.acting_session import surrounding_session
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import listing, moment, say, show
 from swarm_mcp.restore import Choice, Restoring, everything
@@ -64,9 +64,9 @@ def run(args: Arguments) -> int:
 def _session(store, args) -> dict | None:
     """Who restores: the session named or around this command; None for a person at a terminal."""
     if args.value("--as"):
-        from swarm_mcp.actor import actor
+        from swarm_mcp.acting_session import find_acting_session
 
-        return actor(store, args)
+        return find_acting_session(store, args)
     return surrounding_session(store)
 
 

@@ -8,7 +8,7 @@ example: swarm-mcp resume 6ff1c928
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.dispatch.control import resume
@@ -23,7 +23,7 @@ def run(args: Arguments) -> int:
     reference = args.words[0]
     with Store() as store:
         try:
-            answer = resume(store, person(store, args), reference)
+            answer = resume(store, acting_session(store, args), reference)
         except Refused as refusal:
             return refused(args, "resume", refusal.answer)
     show(answer) if args.json else say(f"task {answer['task_id']} goes on")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import token
-from swarm_mcp.actor import actor
+from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
@@ -36,7 +36,7 @@ def run(args: Arguments) -> int:
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         try:
-            row = actor(store, args)
+            row = find_acting_session(store, args)
         except UnknownInstance:
             row = None
     label = (row or {}).get("label") or ""

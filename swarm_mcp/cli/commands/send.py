@@ -8,7 +8,7 @@ example: swarm-mcp send --to role:reviewer "the importer is ready to be read"
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person, resolve
+from swarm_mcp.acting_session import acting_session, session_named
 from swarm_mcp.cli.arguments import ACTING, INSTANCES, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.errors import Refused
@@ -32,8 +32,8 @@ USAGES = (
 def run(args: Arguments) -> int:
     """Send one message."""
     with Store() as store:
-        sender = person(store, args)
-        recipient = resolve(store, sender["scope"], args.value("--to"))
+        sender = acting_session(store, args)
+        recipient = session_named(store, sender["scope"], args.value("--to"))
         try:
             store.messages.send(sender, recipient["id"], " ".join(args.words))
         except Refused as refusal:

@@ -15,7 +15,7 @@ import os
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.actor import surrounding_session, viewer_identity
+from swarm_mcp.acting_session import surrounding_session, viewer_identity
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.lock_columns import counted

@@ -10,7 +10,7 @@ example: swarm-mcp steal src/schema.sql --force --reason "session hangs in a dia
 from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label
-from swarm_mcp.actor import is_person, person
+from swarm_mcp.acting_session import acting_session, is_person
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted
@@ -41,7 +41,7 @@ def run(args: Arguments) -> int:
             error = "only a person may take a lock from a live session: at a terminal, outside of any agent's shell"
             return refused(args, "steal", {"error": f"{error}. request-lock asks its holder"})
         try:
-            done = store.transfers.steal(person(store, args), file, reason, force, ttl)
+            done = store.transfers.steal(acting_session(store, args), file, reason, force, ttl)
         except LockRefused as refusal:
             active = refusal.active
             owner = active.get("owner") or {}

@@ -7,7 +7,7 @@ example: swarm-mcp tasks --status open
 
 from __future__ import annotations
 
-from swarm_mcp.actor import viewer_identity
+from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.output import listing, show
 from swarm_mcp.domain.session import onlooker

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label
-from swarm_mcp.actor import person, resolve
+from swarm_mcp.acting_session import acting_session, session_named
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.lock import granted
@@ -41,8 +41,8 @@ def run(args: Arguments) -> int:
     file = args.words[0]
     fence = args.number_if_given("--fence")
     with Store() as store:
-        giver = person(store, args)
-        taker = resolve(store, giver["scope"], args.value("--to"))
+        giver = acting_session(store, args)
+        taker = session_named(store, giver["scope"], args.value("--to"))
         try:
             lock = store.transfers.transfer(
                 giver, file, taker["id"], args.value("--agent").strip(), fence, args.value("--note")

@@ -9,7 +9,7 @@ example: swarm-mcp ui spawn ~/src/shop --harness codex --role reviewer
 from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.actor import actor
+from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, FOLDERS, LARGEST, ROLES, Arguments, Option, Usage, Word, choice
 from swarm_mcp.cli.output import listing, moment, refused, say, show
 from swarm_mcp.dispatch.request import may_dispatch
@@ -131,7 +131,7 @@ def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
     seconds = args.seconds("--wait", WAIT_SECONDS)
     with Store() as store:
         try:
-            by = actor(store, args)
+            by = find_acting_session(store, args)
         except UnknownInstance:
             if args.value("--as"):
                 raise

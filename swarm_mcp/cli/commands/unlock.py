@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label, named
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.locking import repository_of
 from swarm_mcp.cli.output import complain, refused, say, show
@@ -39,7 +39,7 @@ def run(args: Arguments) -> int:
     if fence is not None and len(files) > 1:
         raise UsageError("--fence is of one lock: give one FILE")
     with Store() as store:
-        instance = person(store, args)
+        instance = acting_session(store, args)
         unlocked, left = [], []
         for file in files or [repository_of(instance)]:
             try:

@@ -8,7 +8,7 @@ example: swarm-mcp update-task 6ff1c928-7a25-430a-b3ff-3033125a34f5 --status don
 
 from __future__ import annotations
 
-from swarm_mcp.actor import person
+from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import refused, say, show
 from swarm_mcp.domain.task import TERMINAL
@@ -40,7 +40,7 @@ def run(args: Arguments) -> int:
     """End it, and tell whoever waits for it."""
     task_id, status = args.words[0], args.value("--status")
     with Store() as store:
-        instance = person(store, args)
+        instance = acting_session(store, args)
         try:
             ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
         except Refused as refusal:

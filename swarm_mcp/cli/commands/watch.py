@@ -15,7 +15,7 @@ import time
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import store_path
-from swarm_mcp.actor import viewer_identity
+from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.output import flush, moment, say, say_row
 from swarm_mcp.scope import current_scope

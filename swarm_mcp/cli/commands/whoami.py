@@ -8,7 +8,7 @@ example: swarm-mcp whoami --json
 
 from __future__ import annotations
 
-from swarm_mcp.actor import actor
+from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.store import Store
@@ -20,7 +20,7 @@ USAGES = (Usage(*ACTING),)
 def run(args: Arguments) -> int:
     """Print the acting instance."""
     with Store(read_only=True) as store:
-        row = actor(store, args)
+        row = find_acting_session(store, args)
     if args.json:
         show(registration(row))
     else:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.actor import actor, onlooker_identity
+from swarm_mcp.acting_session import find_acting_session, onlooker_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import moment, say, show
 from swarm_mcp.errors import UnknownInstance
@@ -40,7 +40,7 @@ def run(args: Arguments) -> int:
     with Store(read_only=True) as store:
         now = store.now()
         try:
-            session = actor(store, args)
+            session = find_acting_session(store, args)
         except UnknownInstance:
             if args.value("--as"):
                 raise

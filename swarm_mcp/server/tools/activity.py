@@ -7,8 +7,7 @@ import threading
 import time
 
 from swarm_mcp.server.tool import Answer, Tool, delivering, in_background, number
-from swarm_mcp.session_summary import situation
-from swarm_mcp.standing import met_by, peer
+from swarm_mcp.session_summary import sessions_met_by, shown_peer, status_summary
 
 SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
 LONGEST_SECONDS = 10**9  # what the clock of the event loop can count
@@ -62,7 +61,7 @@ class _Watch:
         if with_tasks:
             value["tasks"] = store.tasks.glance(me, tasks_after)
         if "instance_changes" in changes:
-            value["instances"] = [peer(store, row) for row in met_by(store, me)]
+            value["instances"] = [shown_peer(store, row) for row in sessions_met_by(store, me)]
         if locks:
             value["locks"] = list(locks)
         ids = [message["id"] for message in messages]
@@ -99,7 +98,7 @@ async def _wait(waiting, arguments: dict) -> Answer:
 
 
 def _status(call, _arguments: dict) -> Answer:
-    return Answer(situation(call.store, call.member()))
+    return Answer(status_summary(call.store, call.member()))
 
 
 TOOLS = (

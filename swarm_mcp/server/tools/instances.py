@@ -10,7 +10,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.server.guidance import for_label
 from swarm_mcp.server.tool import Answer, NotRegistered, Tool, delivering, flag, number, text
-from swarm_mcp.standing import held_by, met_by, peer, peers_of, standing
+from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, peers_of, sessions_met_by, shown_peer
 from swarm_mcp.views import registration, seconds_since
 from swarm_mcp.visibility import may_meet
 
@@ -25,8 +25,8 @@ def _register(call, arguments: dict) -> Answer:
 
 def _list(call, arguments: dict) -> Answer:
     wanted = arguments.get("label_contains", "")
-    rows = [row for row in met_by(call.store, call.member()) if wanted in (row["label"] or "")]
-    return Answer([peer(call.store, row) for row in rows])
+    rows = [row for row in sessions_met_by(call.store, call.member()) if wanted in (row["label"] or "")]
+    return Answer([shown_peer(call.store, row) for row in rows])
 
 
 def _whoami(call, _arguments: dict) -> Answer:
@@ -38,10 +38,10 @@ def _bootstrap(call, arguments: dict) -> Answer:
     row = _adopted(call, wanted) if wanted else call.member()
     store, marks = call.store, arguments["mark_read"]
     tasks = _tasks(store, row, arguments["include_terminal"], arguments["terminal_limit"])
-    peers, backend, held = peers_of(store, row), _backend(store, row), held_by(store, row)
+    peers, backend, held = peers_of(store, row), _backend(store, row), locks_held_by(store, row)
     # Taken last: what fails before this leaves the mail where it is.
     messages = store.messages.take(row) if marks else store.messages.peek(row)
-    value = standing(store, row, peers, messages, tasks, held_locks=held, state_backend=backend)
+    value = bootstrap_summary(store, row, peers, messages, tasks, held_locks=held, state_backend=backend)
     ids = [message["id"] for message in messages] if marks else []
     return Answer(value, **delivering(ids))
 

@@ -16,7 +16,7 @@ from support.serving import Server
 
 from swarm_mcp.server.tool import WaitingCall
 from swarm_mcp.server.tools.activity import SWEEP_SECONDS, TOOLS
-from swarm_mcp.session_summary import situation
+from swarm_mcp.session_summary import status_summary
 from swarm_mcp.store.activity import EVENTS_AT_ONCE, LOCKS_TOLD
 from swarm_mcp.store.messages import Messages
 from swarm_mcp.store.task_reading import ENDED_SHOWN, SHOWN
@@ -489,7 +489,7 @@ def test_who_is_not_registered_is_told_so(ground: Ground):
 
 def status(ground: Ground, me: dict) -> dict:
     with ground.store() as store:
-        return situation(store, me)
+        return status_summary(store, me)
 
 
 def codes(value: dict) -> list[tuple[str, str]]:
@@ -521,7 +521,7 @@ def test_what_to_do_next(ground: Ground):
     with ground.store() as store:
 
         def next_tool() -> tuple[str, str | None]:
-            action = situation(store, me)["next_action"]
+            action = status_summary(store, me)["next_action"]
             return action["tool"], action.get("task_id")
 
         def request(title: str, **given) -> str:
@@ -538,12 +538,12 @@ def test_what_to_do_next(ground: Ground):
         assert next_tool() == ("complete_task", opened)
         store.messages.send(peer, me["id"], "x")
         assert next_tool() == ("poll_messages", None)
-        value = situation(store, me)
+        value = status_summary(store, me)
         assert [message["content"] for message in value["unread_messages"]] == ["x"]
-        assert len(situation(store, me)["unread_messages"]) == 1, "looking marks nothing"
+        assert len(status_summary(store, me)["unread_messages"]) == 1, "looking marks nothing"
         assert {task["id"] for task in value["assigned_tasks"]} == {opened, given}
         assert value["task_counts"]["approval_required"] == 1 and approval
-        assert situation(store, peer)["next_action"]["tool"] == "wait_for_activity", "no planner, so no list_tasks"
+        assert status_summary(store, peer)["next_action"]["tool"] == "wait_for_activity", "no planner, so no list_tasks"
 
 
 def test_every_warning(ground: Ground):
@@ -564,7 +564,7 @@ def test_every_warning(ground: Ground):
         ground.lock(peer, "a")
         ground.lock(me, "b")
         ground.lock(me, "unrelated")
-        value = situation(store, me)
+        value = status_summary(store, me)
     assert codes(value) == [
         ("active_task_file_overlap", "warning"),
         ("expected_progress_update_overdue", "info"),

@@ -1,4 +1,4 @@
-"""Which session a command speaks for, and whom a reference names."""
+"""The session that a command acts as, and the one that a reference names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import DETACHED
-from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.scope import current_scope
+from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.scope import current_scope, here
 from swarm_mcp.views import short
 from swarm_mcp.visibility import veiled
 
@@ -23,7 +23,7 @@ LEASE_SECONDS = 86400  # of a shell whose end cannot be seen
 SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 
 
-def actor(store, args) -> dict:
+def find_acting_session(store, args) -> dict:
     """The instance a command acts as.
 
     ``--as``, else ``SWARM_MCP_INSTANCE_ID``, else the session whose shell this is, else the session
@@ -32,16 +32,16 @@ def actor(store, args) -> dict:
     """
     scope = current_scope(args.value("--scope"))
     if args.value("--as"):
-        return resolve(store, scope, args.value("--as"))
-    return caller(store, scope)
+        return session_named(store, scope, args.value("--as"))
+    return session_of_caller(store, scope)
 
 
-def caller(store, scope: str) -> dict:
-    """The instance that a command speaks for when nobody is named: `actor` without its ``--as``."""
+def session_of_caller(store, scope: str) -> dict:
+    """The instance that a command speaks for when nobody is named: `find_acting_session` without its ``--as``."""
     reference = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if reference:
-        return resolve(store, scope, reference)
-    row = agent_around(store) or own_shell(store)
+        return session_named(store, scope, reference)
+    row = agent_session_around(store) or terminal_session(store)
     if row:
         return row
     if _at_terminal():
@@ -49,7 +49,7 @@ def caller(store, scope: str) -> dict:
             "this terminal's shell is not registered yet: the first lock, send or claim typed here registers it;"
             " --as ID speaks for another session"
         )
-    row = hold_around(store)
+    row = hold_session_around(store)
     if row:
         return row
     rows = [row for row in store.instances.in_scope(scope) if row["runtime"] not in NO_AGENTS]
@@ -63,18 +63,16 @@ def caller(store, scope: str) -> dict:
     raise UnknownInstance(f"{len(rows)} sessions share scope {scope}; say with --as which one this is: {names}")
 
 
-def person(store, args) -> dict:
+def acting_session(store, args) -> dict:
     """The instance a command acts as that a person may give at a terminal, where nobody else is meant.
 
-    As in `actor`; but a terminal's shell that takes no part yet is registered, as a gateway that lives as long as
-    that shell does, and goes along when the shell changes its folder: what is typed counts from there. Raises
+    As in `find_acting_session`; but a terminal's shell that takes no part yet is registered, as a gateway that lives as
+    long as that shell does, and goes along when the shell changes its folder: what is typed counts from there. Raises
     UnknownInstance where no person can be there: no terminal, or an agent's own shell.
     """
-    from swarm_mcp.scope import here
-
     named = args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     try:
-        found = actor(store, args)
+        found = find_acting_session(store, args)
     except UnknownInstance:
         if named or not _at_terminal():
             raise
@@ -83,9 +81,40 @@ def person(store, args) -> dict:
     return _shell(store, args) if is_own_shell and found["directory"] != here() else found
 
 
+def lock_holder(store, args) -> dict:
+    """The instance that a command locks for: with ``--detach`` a new one that lives as long as its leases.
+
+    Else as ``acting_session``. Raises UsageError, UnknownInstance.
+    """
+    if not args.given("--detach"):
+        return acting_session(store, args)
+    if not args.given("--ttl"):
+        raise UsageError("--detach wants --ttl SECONDS: without a process only a lease ends the lock")
+    if args.value("--as") or args.value("--agent"):
+        raise UsageError("--detach is for nobody's session: leave out --as and --agent")
+    from swarm_mcp.store.registration import Registration, new_id
+
+    who = identity("MCP")
+    words = [f"identity:{who}"] if who else []
+    return store.instances.register(
+        Registration(
+            here(),
+            label=" ".join([*words, DETACHED, f"origin:{TERMINAL}"]),
+            scope=current_scope(args.value("--scope")),
+            runtime=DETACHED,
+            session_id=new_id(),
+        )
+    )
+
+
+def discard_lock_holder(store, instance: dict) -> None:
+    """Forget a holder that was made for locks that it did not get."""
+    store.instances.forget(instance["id"])
+
+
 def is_person(store) -> bool:
     """Whether a person gives this command, and no agent: at a terminal, and in no agent's shell."""
-    return _at_terminal() and agent_around(store) is None
+    return _at_terminal() and agent_session_around(store) is None
 
 
 def _at_terminal() -> bool:
@@ -105,7 +134,6 @@ def _in_agents_shell() -> bool:
 
 def _shell(store, args) -> dict:
     """The instance of the shell that leads this terminal session; renewed, or made."""
-    from swarm_mcp.scope import here
     from swarm_mcp.store.registration import Registration
 
     pid, started = _leader()
@@ -142,7 +170,7 @@ def _shell_name(store) -> str:
     return f"{pid}-{started}-{store.here}"
 
 
-def own_shell(store) -> dict | None:
+def terminal_session(store) -> dict | None:
     """The instance of this terminal's own shell, None where that takes no part, or an agent's shell is here."""
     if _in_agents_shell():
         return None
@@ -150,7 +178,7 @@ def own_shell(store) -> dict | None:
     return next((row for row in rows if row["runtime"] == TERMINAL), None)
 
 
-def hold_around(store) -> dict | None:
+def hold_session_around(store) -> dict | None:
     """The instance of the command that holds locks while this process, which it has started, runs; None for none."""
     for pid in ancestors():
         for row in store.instances.of_client(pid, start_time(pid)):
@@ -161,10 +189,10 @@ def hold_around(store) -> dict | None:
 
 def surrounding_session(store) -> dict | None:
     """Whom this process belongs to: an agent's session, the terminal's shell, a command that holds locks; or None."""
-    return agent_around(store) or own_shell(store) or hold_around(store)
+    return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
 
 
-def agent_around(store) -> dict | None:
+def agent_session_around(store) -> dict | None:
     """The agent's session that this process runs inside of, or None."""
     named = {}
     told = [os.environ.get(variable, "").strip() for variable in SESSION_VARIABLES]
@@ -183,7 +211,7 @@ def agent_around(store) -> dict | None:
     return next(iter(named.values()), None)
 
 
-def resolve(store, scope: str, reference: str) -> dict:
+def session_named(store, scope: str, reference: str) -> dict:
     """The instance that `reference` names: an id, else a unique id prefix or part of a label in scope."""
     exact = store.instances.live(reference)
     if exact:
@@ -204,7 +232,7 @@ def resolve(store, scope: str, reference: str) -> dict:
 def viewer_identity(store, args) -> str:
     """The identity that a listing is shown to: the acting session's, else the onlooker's; empty for none."""
     try:
-        return token(actor(store, args)["label"] or "", "identity")
+        return token(find_acting_session(store, args)["label"] or "", "identity")
     except UnknownInstance:
         return onlooker_identity(store)
 
