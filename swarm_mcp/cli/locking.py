@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.wording import duration
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import label, named, quoted
+from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
