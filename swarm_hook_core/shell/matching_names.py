@@ -5,6 +5,7 @@ import os
 from swarm_hook_core.shell.globs import compiled, is_magic, literal, matches
 
 MOST_NAMES = 256  # results that are listed one by one
+MOST_DEEP = 3  # `**` in a pattern that a path is compared with
 MOST_ENTRIES = 4000  # entries of folders that are looked at
 
 
@@ -96,11 +97,19 @@ def names_in(folder: str) -> list[str]:
 
 def admits(pattern: str, folder, options):
     """A predicate of absolute paths: whether `pattern`, seen from `folder`, would list them (see ``model.Tree``)."""
-    parts = [... if part == "**" and "globstar" in options else compiled(part, True) for part in pattern.split("/")]
+    parts: list = []
+    for part in pattern.split("/"):
+        if part != "**" or "globstar" not in options:
+            parts.append(compiled(part, True))
+        elif parts[-1:] != [...]:
+            parts.append(...)
+    unsure = parts.count(...) > MOST_DEEP
     base = "/" if pattern.startswith("/") else folder.rstrip("/") + "/"
     wanted = parts[1:] if pattern.startswith("/") else parts
 
-    def admit(path: str) -> bool:
+    def admit(path: str):
+        if unsure:
+            return None
         return path.startswith(base) and _are_admitted(path[len(base) :].split("/"), wanted)
 
     return admit

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.shell.braces import braces
+from swarm_hook_core.shell.matching_names import admits
 from swarm_hook_core.shell.model import absolute, is_known
 
 
@@ -228,26 +230,13 @@ def matching(pattern: str, folder: str):
 
     `folder`: what a relative pattern is seen from, absolute.
     """
-    # fnmatch lets `*` cross slashes, which is what `**` asks for and more than `*` does: depth is compared apart.
-    from fnmatch import fnmatchcase
+    choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in braces(pattern)]
 
-    choices = [os.path.normpath(os.path.join(folder, one)) for one in alternatives(pattern)]
+    def matches(path: str):
+        answers = [choice(path) for choice in choices]
+        return True if True in answers else None if None in answers else False
 
-    def matches(path: str, choice: str) -> bool:
-        there, wanted = path.split("/"), choice.split("/")
-        if "**" not in wanted:
-            return len(there) == len(wanted) and all(map(fnmatchcase, there, wanted))
-        first = wanted.index("**")
-        last = len(wanted) - 1 - wanted[::-1].index("**")
-        if not all(map(fnmatchcase, there[:first], wanted[:first])) or len(there) < len(wanted) - wanted.count("**"):
-            return False
-        after = wanted[last + 1 :]
-        if after and not all(map(fnmatchcase, there[len(there) - len(after) :], after)):
-            return False
-        middle = "/".join(part for part in wanted[first : last + 1] if part != "**")
-        return not middle or fnmatchcase("/".join(there[first:]), f"*{middle}*")
-
-    return lambda path: any(matches(path, choice) for choice in choices)
+    return matches
 
 
 def fixed_part(pattern: str) -> str:
@@ -260,19 +249,3 @@ def fixed_part(pattern: str) -> str:
 def is_pattern(word: str) -> bool:
     """Whether `word` has wildcards in it."""
     return any(char in word for char in "*?[{") and is_known(word)
-
-
-def alternatives(pattern: str, most: int = 64) -> list[str]:
-    """`pattern` with its ``{a,b}`` spelled out."""
-    done: list[str] = []
-    waiting = [pattern]
-    while waiting and len(done) + len(waiting) <= most:
-        text = waiting.pop()
-        close = text.find("}")
-        opened = text.rfind("{", 0, close) if close >= 0 else -1
-        if opened < 0:
-            done.append(text)
-            continue
-        head, tail = text[:opened], text[close + 1 :]
-        waiting += [head + one + tail for one in text[opened + 1 : close].split(",")]
-    return done + waiting
