@@ -1,4 +1,4 @@
-"""The name that ``rename`` gives to a file: perl's with ``s/a/b/`` and ``y/a/b/``, util-linux's with two words."""
+"""The name that ``rename`` gives to a file: perl's with ``s/a/b/``, util-linux's with two words."""
 
 import os
 
@@ -10,7 +10,6 @@ LONGEST_NAME = 300  # characters that an expression is tried on
 LONGEST_CODE = 120
 MOST_TRIES = 100_000  # of a pattern on a name, at the worst
 _CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
-_CASES = {"$_=lc": str.lower, "$_=uc": str.upper, "$_=lc($_)": str.lower}
 _BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # of perl's patterns, what `re` has not, or takes too long for
 
 
@@ -56,16 +55,15 @@ def in_perl(codes, options):
 
 
 def _steps(code: str) -> list:
-    """Functions of a name, one for each statement in `code`; None for what is not understood."""
+    """Functions of a name, one for each ``s/a/b/`` in `code`; None for what is not understood."""
     steps: list = []
     rest = code.strip().rstrip(";").strip()
-    while rest and len(code) <= LONGEST_CODE and "\0" not in code:
-        name = next((one for one in ("tr", "y", "s") if rest.startswith(one)), "")
-        parts = _parts(rest[len(name) :]) if name else None
+    while rest:
+        parts = _parts(rest[1:]) if rest[0] == "s" and len(code) <= LONGEST_CODE and "\0" not in code else None
         if parts is None:
-            return [*steps, _CASES.get(rest.replace(" ", ""))]
+            return [None]
         first, second, flags, rest = parts
-        steps.append((_substitution if name == "s" else _transliteration)(first, second, flags))
+        steps.append(_substitution(first, second, flags))
     return steps or [None]
 
 
@@ -134,32 +132,6 @@ def _replacement(text: str):
             out.append("\\\\" if text[at : at + 1] == "\\" else text[at : at + 1])
             at += 1
     return "".join(out)
-
-
-def _transliteration(first: str, second: str, flags: str):
-    taken, given = _range(first), _range(second)
-    if set(flags) - {"d"} or taken is None or given is None:
-        return None
-    if "d" not in flags:
-        given = given or taken
-        given += given[-1:] * (len(taken) - len(given))
-    table: dict = {}
-    for place, letter in enumerate(taken):
-        table.setdefault(ord(letter), given[place] if place < len(given) else None)
-    return lambda name: name.translate(table)
-
-
-def _range(text: str):
-    """``a-c`` as ``abc``; None for what has escapes, or is too long."""
-    out, at = "", 0
-    while at < len(text):
-        letter, last = text[at], text[at + 2 : at + 3]
-        is_range = text[at + 1 : at + 2] == "-" and bool(last)
-        if letter == "\\" or (is_range and not 0 <= ord(last) - ord(letter) < 256):
-            return None
-        out += "".join(map(chr, range(ord(letter), ord(last) + 1))) if is_range else letter
-        at += 3 if is_range else 1
-    return out
 
 
 def _rename(call) -> None:
