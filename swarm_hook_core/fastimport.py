@@ -20,7 +20,7 @@ class without_functools:
         if "functools" in sys.modules or _thread._count():
             return
         try:
-            from _functools import _lru_cache_wrapper
+            from _functools import _lru_cache_wrapper  # type: ignore[import-not-found]
         except ImportError:
             return
 

@@ -7,7 +7,7 @@ shows the newest.
 import os
 import time
 
-from swarm_hook_core.state import make_private, open_private, state_dir
+from swarm_hook_core.state import append_line, state_dir
 
 LIMIT_BYTES = 128 * 1024
 
@@ -22,18 +22,8 @@ def record(runtime: str, hook: str, fault: str) -> None:
     try:
         from swarm_hook_core.json_text import dumps
 
-        path = fault_log()
-        make_private(os.path.dirname(path))
         line = dumps({"at": int(time.time()), "runtime": runtime, "hook": hook, "fault": fault[:500]})
-        handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            # One write call: lines of hooks that fail at the same moment do not mix.
-            os.write(handle, line.encode("utf-8", "backslashreplace") + b"\n")
-            size = os.fstat(handle).st_size
-        finally:
-            os.close(handle)
-        if size > LIMIT_BYTES:
-            os.replace(path, path + ".1")
+        append_line(fault_log(), line, LIMIT_BYTES)
     except Exception:
         return
 

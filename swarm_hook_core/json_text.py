@@ -35,7 +35,7 @@ def loads(text: str) -> object:
         return json.loads(text)
     start = len(text) - len(text.lstrip(" \t\r\n\ufeff"))
     try:
-        value, end = make_scanner(_ScannerOptions())(text, start)
+        value, end = make_scanner(_ScannerOptions())(text, start)  # type: ignore[arg-type]
     except (StopIteration, SystemError):  # the latter where CPython looks for the error in `json`, which is not loaded
         raise NotJson("not JSON") from None
     if text[end:].strip(" \t\r\n"):

@@ -65,7 +65,8 @@ def _is_store_at_hand() -> bool:
         if not file:
             return not chosen_command() and not os.path.lexists(store_path())
         StoreReader(file).others_hold("")
-    except Exception:
+    except Exception as error:
+        faults.record("store", "session_start", faults.describe(error))
         return False
     return True
 

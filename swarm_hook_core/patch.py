@@ -158,7 +158,7 @@ def shell_patches(command: str) -> "list[tuple[str | None, str]]":
     found: dict = {}
     loose: list[str] = []  # what other commands were given: a patch that comes by file, pipe or variable is among it
     starved: dict = {}  # directories of runs whose patch is not in sight
-    scripts = [(command, (None,), 0)]
+    scripts: list = [(command, (None,), 0)]
     for script, outer, depth in scripts:  # grows while shells within the shell turn up
         for words, documents, directories in commands(script, outer):
             at = program(words)

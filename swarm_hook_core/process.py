@@ -72,7 +72,7 @@ def command_line(pid: int) -> str:
     """The arguments that `pid` was started with, as one text; empty where they cannot be told."""
     if sys.platform.startswith("linux"):
         return _read(f"/proc/{pid}/cmdline").replace("\0", " ")
-    if sys.platform == "darwin":
+    if sys.platform == "darwin":  # type: ignore[unreachable]
         return _output(["/bin/ps", "-o", "command=", "-p", str(pid)])
     return ""
 
@@ -81,7 +81,7 @@ def program_name(pid: int) -> str:
     """The short name of the program that `pid` runs, empty where it cannot be told."""
     if sys.platform.startswith("linux"):
         return _read(f"/proc/{pid}/comm")
-    if sys.platform == "darwin":
+    if sys.platform == "darwin":  # type: ignore[unreachable]
         return os.path.basename(_output(["/bin/ps", "-o", "comm=", "-p", str(pid)]).strip()).lstrip("-")
     return ""
 

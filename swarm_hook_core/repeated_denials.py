@@ -6,7 +6,7 @@ One JSON object a line: ``{"at": unix seconds, "instance": who was denied, "hold
 import os
 import time
 
-from swarm_hook_core.state import make_private, open_private, state_dir
+from swarm_hook_core.state import append_line, state_dir
 
 LIMIT_BYTES = 128 * 1024
 
@@ -21,19 +21,10 @@ def note(instance_id: str, holder_id: str, *keys: str) -> None:
     try:
         from swarm_hook_core.json_text import dumps
 
-        file = path()
-        line = dumps({"at": int(time.time()), "instance": instance_id, "holder": holder_id, "keys": list(keys)}) + "\n"
-        make_private(os.path.dirname(file))
-        handle = open_private(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            os.write(handle, line.encode("utf-8", "backslashreplace"))  # in one call, so that lines do not mix
-            size = os.fstat(handle).st_size
-        finally:
-            os.close(handle)
-        if size > LIMIT_BYTES:
-            os.replace(file, file + ".1")
-    except Exception:
-        return
+        told = {"at": int(time.time()), "instance": instance_id, "holder": holder_id, "keys": list(keys)}
+        append_line(path(), dumps(told), LIMIT_BYTES)
+    except (OSError, TypeError):
+        return  # a count is missed
 
 
 def counted(these: list, instance_id, holder_id, key, since: float, until: float) -> int:

@@ -92,7 +92,7 @@ def current() -> Config:
     path = config_path()
     try:
         state = os.stat(path)
-        mark = (path, state.st_mtime_ns, state.st_size, state.st_ino)
+        mark: tuple = (path, state.st_mtime_ns, state.st_size, state.st_ino)
     except (OSError, ValueError):
         mark = (path,)
     if _last[0] != mark:

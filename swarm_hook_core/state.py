@@ -126,3 +126,17 @@ def write_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
+
+
+def append_line(path: str, line: str, limit: int) -> None:
+    """Add `line` to a private file; one that is longer than `limit` bytes then gets ``.1`` appended. Raises OSError."""
+    make_private(os.path.dirname(path))
+    handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        # One write call: lines of hooks that write at the same moment do not mix.
+        os.write(handle, line.encode("utf-8", "backslashreplace") + b"\n")
+        size = os.fstat(handle).st_size
+    finally:
+        os.close(handle)
+    if size > limit:
+        os.replace(path, path + ".1")

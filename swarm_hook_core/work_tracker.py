@@ -42,8 +42,9 @@ def parsed(text: str) -> dict:
             value = loads(text)
         except (ValueError, RecursionError):
             return {}
-        named = isinstance(value, dict) and isinstance(value.get("provider"), str) and is_word(value["provider"])
-        return value if named else {}
+        if isinstance(value, dict) and isinstance(value.get("provider"), str) and is_word(value["provider"]):
+            return value
+        return {}
     provider, _, server = (part.strip() for part in text.partition(":"))
     if not is_word(provider):
         return {}

@@ -37,7 +37,7 @@ class Held:
 
     def __init__(
         self, file, instance_id, label="", note="", since=0, *, names=(), agent="", mode=None, expected_end=None,
-        pattern=None, base=None, fence=None, lease=(None,) * 4, evidence=None, path_key=None, repository=None,
+        pattern=None, base=None, fence=None, lease: tuple = (None,) * 4, evidence=None, path_key=None, repository=None,
     ):  # fmt: skip
         # Rows may come from anywhere; whether a file is held must not hang on how its note reads.
         self.file = file
@@ -215,7 +215,7 @@ class Peers:
         from swarm_hook_core.clock import left
         from swarm_hook_core.process import host_id
 
-        return left(*held.lease, host_id(), self.now) <= 0
+        return left(*held.lease, host=host_id(), wall_now=self.now) <= 0
 
     def _has_gone(self, held) -> bool:
         if held.instance_id not in self._gone:
@@ -234,7 +234,7 @@ def above(key: str) -> list[str]:
     """The keys of the folders over the path with this key: a lock on one of them covers it."""
     mark = NO_CASE if key.startswith(NO_CASE) else ""
     path = key[len(mark) :]
-    found = []
+    found: list[str] = []
     while True:
         path = path.rpartition("/")[0]
         if not path:

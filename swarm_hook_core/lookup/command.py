@@ -73,7 +73,8 @@ class CommandReader(LockReader):
         return [self._held(row, row["file"]) for row in self.rows if isinstance(row.get("pattern"), str)]
 
     def _held(self, row: dict, key: str) -> Held:
-        pattern, base, lease = row.get("pattern"), None, (None,) * 4
+        pattern, base = row.get("pattern"), None
+        lease: tuple = (None,) * 4
         if isinstance(pattern, str):
             place = row["file"].removesuffix(pattern.lstrip("/"))
             base = key_of(place) if place != row["file"] else None

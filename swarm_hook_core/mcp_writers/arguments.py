@@ -53,7 +53,7 @@ def values(given: dict, selectors) -> list[str]:
     """
     found: dict = {}
     for selector in selectors:
-        reached = [given]
+        reached: list = [given]
         for name in selector.split("."):
             many = name.endswith("[]")
             reached = [one.get(name.removesuffix("[]")) for one in reached if isinstance(one, dict)]

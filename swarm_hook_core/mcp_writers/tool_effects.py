@@ -189,7 +189,7 @@ class ToolEffects:
         from swarm_hook_core.shell import effects_of
 
         place = os.path.normpath(os.path.join(self.folder, local(folder))) if known else None
-        found = effects_of(text, place)
+        found = effects_of(text, place)  # type: ignore[arg-type]
         for name in ("writes", "trees", "git", "guesses"):
             for item in getattr(found, name):
                 self.effects.add(item)
@@ -222,5 +222,5 @@ def _arrivals(origin: str, place: str):
     def admits(path: str) -> bool:
         return os.path.lexists(origin + path[len(place) :])
 
-    admits.arrives = lambda: arrivals(origin, place)
+    admits.arrives = lambda: arrivals(origin, place)  # type: ignore[attr-defined]
     return admits

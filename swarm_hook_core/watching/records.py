@@ -276,7 +276,7 @@ def _text(facts: dict) -> str:
     try:
         from _json import encode_basestring_ascii, make_encoder
 
-        return "".join(make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)(facts, 0))
+        return "".join(make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)(facts, 0))  # type: ignore[arg-type]
     except (ImportError, TypeError):
         return dumps(facts)
 

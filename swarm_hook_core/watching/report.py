@@ -36,7 +36,10 @@ def _standing(config, session_id: str, breaches: list, driver):
         standing = store.locks_on(list(named)) + store.patterns_over([breach.key for breach in breaches])
         held = {(one.file, one.instance_id) for one in standing}
         return session, [breach for breach in breaches if (breach.lock, breach.holder) in held]
-    except Exception:
+    except Exception as error:
+        from swarm_hook_core import faults
+
+        faults.record(config.runtime_name, "watch", faults.describe(error))
         return None, breaches
 
 
@@ -109,12 +112,12 @@ def _line(breach, viewer: str, own_id: str) -> str:
 
 
 def _whom(breaches: list, viewer: str, own_id: str) -> str:
-    named = [breach for breach in breaches if _may_name(breach, viewer)]
-    holders = list(dict.fromkeys(breach.holder for breach in named if breach.holder != own_id))
+    known = [breach for breach in breaches if _may_name(breach, viewer)]
+    holders = list(dict.fromkeys(breach.holder for breach in known if breach.holder != own_id))
     if not holders:
-        return "that agent" if named else "the person running you"
-    some = ", ".join(map(untrusted_text.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
-    return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {some})"
+        return "that agent" if known else "the person running you"
+    named = ", ".join(map(untrusted_text.named, holders[:3])) + (" and others" if len(holders) > 3 else "")
+    return f"the holder{'s' if len(holders) > 1 else ''} (send_message to instance {named})"
 
 
 def _may_name(breach, viewer: str) -> bool:
