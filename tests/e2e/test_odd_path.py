@@ -112,7 +112,9 @@ def test_without_our_command_writes_are_checked_all_the_same(bare: Client, kind:
     others = {} if kind == "absent" else {"swarm_mcp": stranger(bare.ground)}
     env = path(bare.ground, python3=os.path.realpath(sys.executable), **others)
     write_is_denied(bare, "write", env)
-    assert "could not be registered" in bare.context("write") and "shell commands write is checked" in bare.context("write")
+    assert "could not be registered" in bare.context("write") and "shell commands write is checked" in bare.context(
+        "write"
+    )
     bare.run("shell", bare.shell("sed -i s/one/two/ notes.md"), env=env)
     assert_denied(bare, "shell", "notes.md")
     assert not (bare.ground.root / "started").exists()
