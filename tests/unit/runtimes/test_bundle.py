@@ -203,9 +203,9 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
     moved = ground.folder / "moved"
     shutil.copytree(bundled, moved, ignore=shutil.ignore_patterns("__pycache__"))  # as a client copies it
     tool, tool_input = CALLS[runtime]
-    environment = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], "SWARM_DB_PATH": ground.database,
-                   "SWARM_STATE_DIR": os.environ["SWARM_STATE_DIR"], ROOTS.get(runtime, "CLAUDE_PLUGIN_ROOT"): str(moved),
-                   "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+    environment = {name: os.environ[name] for name in ("HOME", "PATH", "SWARM_STATE_DIR")}
+    environment.update({"SWARM_DB_PATH": ground.database, "PYTHONDONTWRITEBYTECODE": "1"})
+    environment[ROOTS.get(runtime, "CLAUDE_PLUGIN_ROOT")] = str(moved)
 
     def run(command: str, event: str = "PreToolUse") -> str:
         payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": event, "tool_name": tool,
@@ -235,14 +235,14 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, r
 
 def test_writing_again_changes_nothing(bundled: Path):
     local = "python" in read_record(bundled)
-    before = {
-        path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"
-    }
+
+    def stamps() -> dict[Path, tuple[int, int]]:
+        files = [path for path in bundled.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+        return {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in files}
+
+    before = stamps()
     assert bundle.write(bundled, local=local) is False
-    assert {
-        path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in bundled.rglob("*") if path.suffix != ".pyc"
-    } == {path: stamp for path, stamp in before.items()} or local
-    assert set(before) == {path for path in bundled.rglob("*") if path.suffix != ".pyc"}
+    assert stamps() == before
 
 
 def test_an_upgrade_brings_what_is_new_and_drops_what_is_not_part_of_it(bundled: Path):
@@ -338,17 +338,20 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "record",
-    ['{"name": "swarm", "files": ["../victim"]}', '{"name": "swarm", "files": ["%s"]}', '{"files": 5}', '{"name": "swarm", "files": [5, null]}',
-     '{"name": "swarm", "files": ["a/../../victim"]}', "[]", "{", '{"name": "swarm", "files": ["/victim"]}', '{"name": "swarm", "files": [""]}'],
+    [
+        *('{"name": "swarm", "files": [NAMES]}'.replace("NAMES", name)
+          for name in ('"../victim"', '"<victim>"', "5, null", '"a/../../victim"', '"/victim"', '""')),
+        '{"files": 5}', "[]", "{",
+    ],
 )  # fmt: skip
 def test_a_record_cannot_reach_outside_the_folder(ground: Ground, record: str):
     folder, victim = ground.folder / "bundle", ground.folder / "victim"
     folder.mkdir()
     victim.write_text("v")
-    (folder / "install.json").write_text(record.replace("%s", str(victim)))
+    (folder / "install.json").write_text(record.replace("<victim>", str(victim)))
     done = ground.swarm("bundle", str(folder), "--force")
     assert done.code in (0, 1) and "internal error" not in done.err, done
-    (folder / "install.json").write_text(record.replace("%s", str(victim)))
+    (folder / "install.json").write_text(record.replace("<victim>", str(victim)))
     remove(folder)
     assert victim.read_text() == "v"
 
@@ -390,8 +393,8 @@ def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):
     ignored = shutil.ignore_patterns("__pycache__", ".git", "tests")
     shutil.copytree(CHECKOUT, source, ignore=ignored)  # a build must not touch the checkout
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
-    done = subprocess.run([*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", str(source), "-w", str(wheels)],
-                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    build = [*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", str(source), "-w", str(wheels)]
+    done = subprocess.run(build, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     shutil.rmtree(source)
     (wheel,) = wheels.glob("swarm_mcp-*.whl")

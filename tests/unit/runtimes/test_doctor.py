@@ -164,7 +164,8 @@ def test_old_faults_are_history(ground: Ground, alone):
 
 @pytest.mark.parametrize(
     "line",
-    [b'{"at":"x","runtime":1,"hook":2,"fault":3}', b"[]", b"{", b"\xff\xfe", b'{"at":null}', b'{"at":1e400}', b"", b"[" * 5000,
+    [b'{"at":"x","runtime":1,"hook":2,"fault":3}', b"[]", b"{", b"\xff\xfe", b'{"at":null}', b'{"at":1e400}', b"",
+     b"[" * 5000,
      b'{"at": 99999999999, "runtime": ["x"], "hook": null, "fault": {"a": 1}}'],
 )  # fmt: skip
 def test_an_odd_fault_log_does_not_make_the_doctor_ill(ground: Ground, alone, line: bytes):

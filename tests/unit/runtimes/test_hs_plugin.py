@@ -376,11 +376,11 @@ def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     ready_store()
     bench = Bench(tmp_path.resolve(), folder)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE")
-    before = {path for path in folder.rglob("*")}
+    before = set(folder.rglob("*"))
     peer_locks(bench.repo, bench.repo / "held.md")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # neither our python3 nor swarm-mcp by name
     bench.hook("start", "20-swarm")
     assert len(sessions()) == 1 and bench.call("write_file", write("held.md")).returncode == 1
     assert bench.call("bash", {"command": "echo >> held.md"}).returncode == 1 and not faults()
-    assert {path for path in folder.rglob("*")} == before, "a call writes nothing into the plugin"
+    assert set(folder.rglob("*")) == before, "a call writes nothing into the plugin"
     assert remove(folder) and not folder.exists()

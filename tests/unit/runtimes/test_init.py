@@ -34,7 +34,7 @@ def test_a_bare_project_gets_the_server_and_the_skills(ground: Ground):
             assert (copy / path.relative_to(source / name)).read_bytes() == path.read_bytes()
     for path in (".mcp.json", ".claude/skills/swarm-mcp"):
         assert f"  wrote {ground.repo / path}\n" in done.out
-    assert not [path for path in ground.repo.rglob("*.tmp")]
+    assert not list(ground.repo.rglob("*.tmp"))
 
 
 def test_a_second_time_nothing_changes(ground: Ground):
