@@ -182,3 +182,11 @@ def _script_text(walk, scope, name: str, base: str):
     if stream is None or stream.text is None or not is_known(stream.text):
         return None
     return stream.text if is_shell_script(stream.text, base) else None
+
+
+def only_reads(words) -> bool:
+    """Whether the command is one that writes nothing, so that it is no matter how often it runs, on what."""
+    from swarm_hook_core.shell.programs import program
+
+    known = program(words[0].rpartition("/")[2]) if words else None
+    return known is not None and known.reads

@@ -13,7 +13,7 @@ from swarm_hook_core.shell.files import Files
 from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Tree, absolute
 from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.quoting import DEEPEST, TooLong
-from swarm_hook_core.shell.running import run
+from swarm_hook_core.shell.running import only_reads, run
 from swarm_hook_core.shell.scope import Scope, options_of
 from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.shell.statements import sequence
@@ -91,6 +91,10 @@ class Walk(Unknowns):
         if stdin is not None:
             scope.stdin = Input(stdin)
         return self.simple(scope, words)
+
+    def only_reads(self, words) -> bool:
+        """As `running.only_reads`, for programs."""
+        return only_reads(words)
 
     def simple(self, scope, words: list[str]):
         """Run `words` in `scope`: a function, a builtin of the shell, or a program."""

@@ -7,7 +7,7 @@ from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_kno
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.find_expression import RUNS, Expression
 from swarm_hook_core.shell.programs.listing import names_below, text_of
-from swarm_hook_core.shell.programs.xargs import only_reads, placed, run_each, some_of
+from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
 from swarm_hook_core.shell.streams import joined
 
 LONGEST_REGEX = 200  # characters
@@ -74,7 +74,7 @@ def _run_on(call, action, founds):
     together = action.words[-1:] == ["+"]
     words = action.words[:-1] if together or action.words[-1:] == [";"] else action.words
     in_place = action.kind in ("-execdir", "-okdir")  # runs in the folder of what is found
-    names = _names_of(founds) if in_place or not only_reads(words) else None
+    names = _names_of(founds) if in_place or not call.walk.only_reads(words) else None
     if not words or names is None:
         mark = UNKNOWN if founds is None else call.walk.mark(founds)
         folder = None if in_place else call.folder

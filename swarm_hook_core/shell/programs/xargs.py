@@ -27,14 +27,6 @@ def run_each(call, items: list, words_for) -> None:
     call.output = joined(printed)
 
 
-def only_reads(words) -> bool:
-    """Whether the command is one that writes nothing, so that it is no matter how often it runs, on what."""
-    from swarm_hook_core.shell.programs import program
-
-    known = program(words[0].rpartition("/")[2]) if words else None
-    return known is not None and known.reads
-
-
 def placed(word: str, name: str, quoted=str) -> str:
     """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
     last = name.rpartition("/")[2]
@@ -58,7 +50,7 @@ def _xargs(call) -> None:
     place = options.value("-I", "-J", "-i", "--replace") or ("{}" if options.has("-i", "--replace") else None)
     by_line = options.has("-0", "--null", "-d", "--delimiter") or place is not None
     words = options.operands or ["echo"]
-    if only_reads(words) and stream is not None and stream.text is None and stream.found is not None:
+    if call.walk.only_reads(words) and stream is not None and stream.text is None and stream.found is not None:
         names = [call.walk.mark(stream.found)]
     else:
         names = _names(call, stream, by_line, options.value("-d", "--delimiter"))
