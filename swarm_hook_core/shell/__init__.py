@@ -1,11 +1,10 @@
-"""What a shell command would write, found out without running it.
+"""What a shell command would write, found out without running it; docs/shell.md has the whole.
 
     command ── parser ──▶ statements ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
 
-`parser` reads the text into the statements of `syntax`. `walk` goes through them as a shell would:
-folders, variables, pipes, loops; `words` says what a word stands for. `programs` knows
-what each program does with its arguments (to add one: a function in a family's ``RUN`` and its name in ``FAMILIES``).
-What comes out (`model.Effects`) meets the locks of others in `collision`.
+`parser` reads the text into the statements of `syntax`. `walk` goes through them as a shell would: folders, variables,
+pipes, loops; `words` says what a word stands for. `programs` knows what each program does with its arguments. What
+comes out (`model.Effects`) meets the locks of others in `collision`.
 
 Loaded only when a peer holds a lock, so what it imports counts less than in the modules around it; it is
 still on the way of a tool call: no ``typing``, ``dataclasses``, ``pathlib``, ``subprocess``.
