@@ -312,7 +312,8 @@ gh: -Rtbn,--repo,--title,--body,--name=
   attestation:
     download: guess downloads
     *: nothing
-  issue label org project ruleset search secret ssh-key status variable version workflow completion: nothing
+  agent-task issue label licenses org preview project ruleset search secret ssh-key status variable version: nothing
+  workflow completion: nothing
   repo:
     clone: maybe {2} or {1/}
     fork: nothing
@@ -398,7 +399,7 @@ rome: --config-path=
   ci version start stop rage help: nothing
 dprint: -c,--config,--excludes,--plugins=
   fmt: default . over WEB
-  check output-file-paths output-resolved-config help license version: nothing
+  check output-file-paths output-resolved-config help license version clear-cache editor-info: nothing
 markdownlint markdownlint-cli2: -ciprs,--config,--ignore,--ignore-path,--rules= -o,--output=FILE
     only -f --fix over .md .markdown
 gofmt gofumpt goimports golines: onedash -r,-lang,-modpath,-local,-srcdir,-m,-t,-max-len,-base-formatter=
@@ -439,7 +440,8 @@ terraform tofu: onedash -out=FILE -chdir=IN
   state:
     mv rm push: maybe terraform.tfstate
     *: nothing
-  plan validate show output version workspace graph console force-unlock login logout test metadata: nothing
+  plan validate show output version workspace graph console force-unlock login logout test metadata env: nothing
+  help modules push query stacks: nothing
 packer: onedash
   fmt: unless -check -write=false default . flat .hcl
     -recursive: default . over .hcl
@@ -452,11 +454,12 @@ terragrunt: unless --check
   *: nothing
 taplo: -c,--config,--option= unless --check
   fmt format: default . over .toml
-  lint check get lsp config: nothing
+  lint check get lsp config help completions: nothing
 buf: --config,--path,--exclude-path=
   format: -o,--output=FILE only -w --write default . over .proto
   generate: guess generates files
-  build lint breaking ls-files curl convert help config dep push registry: nothing
+  export: guess exports files
+  build lint breaking ls-files curl convert help config dep mod plugin push registry stats completion: nothing
 nixfmt: -w,--width= unless -c --check over .nix
 nixpkgs-fmt: unless --check over .nix
 alejandra: -e,--exclude= unless -c --check over .nix
@@ -545,6 +548,7 @@ protoc: -I,--proto_path,--plugin= -o,--descriptor_set_out,--dependency_out=FILE 
 esbuild: --outfile,--metafile=FILE --outdir=DIR
 typst: nothing
   compile c watch w: write {2} or {1.}.pdf
+  init: guess writes a project from a template
   *: nothing
 ctags: -ILR,--options,--languages,--exclude= -fo=INSTEAD unless -x --list-languages write tags
   -e: write TAGS
@@ -598,7 +602,8 @@ npm cnpm: -wF,--workspace,--filter,--registry,--location,--depth,--tag,--otp= -C
   un uninstall remove rm r up update upgrade dedupe: tree node_modules write package.json package-lock.json
     -g --global --location=global: nothing
   ci clean-install ic rebuild prune fetch: tree node_modules
-  init: write package.json
+  init innit: write package.json
+    *: guess writes a project from a template
   version: needs 1 write package.json package-lock.json
   pkg set: nothing
     set delete fix: write package.json
