@@ -27,12 +27,13 @@ def boot(host: str) -> str:
     return host.split("/")[1] if host.count("/") >= 2 else ""
 
 
-def left(ttl, renewed, booted, wall_until, host: str, wall_now: float):
-    """Seconds until a lease of `ttl` seconds lapses, negative once it has; None for a lock without one.
+def left(lease, host: str, wall_now: float):
+    """Seconds until a lease lapses, negative once it has; None for a lock without one.
 
-    `renewed` is when its holder last showed a sign of life, by this clock, in the start `booted`; `wall_until`
+    `lease`: ``(ttl, renewed, booted, wall_until)``, of `ttl` seconds. `renewed` is when its holder last showed a sign of life, by this clock, in the start `booted`; `wall_until`
     (Unix seconds) counts instead once the machine has been started anew.
     """
+    ttl, renewed, booted, wall_until = lease
     if not isinstance(ttl, (int, float)):
         return None
     if isinstance(renewed, (int, float)) and booted == boot(host):

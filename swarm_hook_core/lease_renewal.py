@@ -26,7 +26,7 @@ def renew(config, session_id: str, leases, has_news: bool, coordinator=None) -> 
         return ""
     words = [*argv, "alive", "--runtime", config.runtime_name, "--session-id", session_id]
     here, now = host_id(), time.time()
-    spans = [(lease[0], span) for lease in leases if (span := left(*lease, host=here, wall_now=now)) is not None]
+    spans = [(lease[0], span) for lease in leases if (span := left(lease, here, now)) is not None]
     if has_news or any(span <= 0 for _ttl, span in spans):
         done = run([*words, "--tell"], TELL_SECONDS)
         from swarm_hook_core.untrusted_text import TEXT, cut_text

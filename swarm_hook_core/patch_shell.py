@@ -301,7 +301,7 @@ def _led(frame: _Frame, literally: bool) -> "tuple | None":
         return None
     words, raws = frame.words[at + 1 :], frame.raws[at + 1 :]
     literal = _as_codex(raws[0]) if literally and len(raws) == 1 else None
-    targets = [literal] if literal else []
+    targets: list = [literal] if literal else []
     targets += [_as_shell(word, raw) for word, raw in zip(words, raws) if not word.startswith("-")][:1]
     if not words:
         targets = [os.path.expanduser("~")]

@@ -12,16 +12,20 @@ SHELLS = frozenset(
 )
 
 
+def _is(system: str) -> bool:
+    return sys.platform.startswith(system)
+
+
 def host_id() -> str:
     """``machine/boot/namespaces`` of this process; parts that cannot be read are empty.
 
     Pids mean something in their pid namespace only, start times in their time namespace.
     """
-    if sys.platform.startswith("linux"):
+    if _is("linux"):
         machine = _read("/etc/machine-id") or os.uname().nodename
         boot = _read("/proc/sys/kernel/random/boot_id")
         return f"{machine}/{boot}/{_namespace('pid')}{_namespace('time')}"
-    if sys.platform == "darwin":
+    if _is("darwin"):
         values = _output(["/usr/sbin/sysctl", "-n", "kern.uuid", "kern.bootsessionuuid"]).split()
         return "/".join((values + ["", ""])[:2]) + "/"
     return f"{os.environ.get('COMPUTERNAME', '')}//"
@@ -32,13 +36,13 @@ def start_time(pid: int) -> str:
 
     The empty string where it cannot be told; ``"-"`` for a zombie, which has ended already.
     """
-    if sys.platform.startswith("linux"):
+    if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(")") + 2 :].split()
         if len(fields) < 20:
             return ""
         return "-" if fields[0] in ("Z", "X") else fields[19]
-    if sys.platform == "darwin":
+    if _is("darwin"):
         state, _, started = _output(["/bin/ps", "-o", "state=,lstart=", "-p", str(pid)]).strip().partition(" ")
         return "-" if state.startswith("Z") else "".join(started.split())
     return ""
@@ -46,10 +50,10 @@ def start_time(pid: int) -> str:
 
 def is_stopped(pid: int) -> bool:
     """Whether `pid` has been stopped, by a signal or a terminal, and does nothing until it is told to go on."""
-    if sys.platform.startswith("linux"):
+    if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         return stat[stat.rfind(")") + 2 :][:1] in ("T", "t")
-    if sys.platform == "darwin":
+    if _is("darwin"):
         return _output(["/bin/ps", "-o", "state=", "-p", str(pid)]).strip().startswith("T")
     return False
 
@@ -58,11 +62,11 @@ def parent_of(pid: int) -> int:
     """The parent's pid, 0 where it cannot be told."""
     if pid == os.getpid():
         return os.getppid()
-    if sys.platform.startswith("linux"):
+    if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(")") + 2 :].split()
         return int(fields[1]) if len(fields) > 1 else 0
-    if sys.platform == "darwin":
+    if _is("darwin"):
         value = _output(["/bin/ps", "-o", "ppid=", "-p", str(pid)]).strip()
         return int(value) if value.isdigit() else 0
     return 0
@@ -70,25 +74,25 @@ def parent_of(pid: int) -> int:
 
 def command_line(pid: int) -> str:
     """The arguments that `pid` was started with, as one text; empty where they cannot be told."""
-    if sys.platform.startswith("linux"):
+    if _is("linux"):
         return _read(f"/proc/{pid}/cmdline").replace("\0", " ")
-    if sys.platform == "darwin":  # type: ignore[unreachable]
+    if _is("darwin"):
         return _output(["/bin/ps", "-o", "command=", "-p", str(pid)])
     return ""
 
 
 def program_name(pid: int) -> str:
     """The short name of the program that `pid` runs, empty where it cannot be told."""
-    if sys.platform.startswith("linux"):
+    if _is("linux"):
         return _read(f"/proc/{pid}/comm")
-    if sys.platform == "darwin":  # type: ignore[unreachable]
+    if _is("darwin"):
         return os.path.basename(_output(["/bin/ps", "-o", "comm=", "-p", str(pid)]).strip()).lstrip("-")
     return ""
 
 
 def runs_app_server(pid: int) -> bool:
     """Whether `pid` is a client's shared background server, which outlives its terminals (Linux)."""
-    words = _read(f"/proc/{pid}/cmdline").split("\0") if sys.platform.startswith("linux") else []
+    words = _read(f"/proc/{pid}/cmdline").split("\0") if _is("linux") else []
     return "app-server" in words[1:4]
 
 

@@ -49,7 +49,7 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str
     finally:
         for handle in (in_read, out_write, err_write):
             os.close(handle)
-    received = {out_read: [], err_read: []}
+    received: dict = {out_read: [], err_read: []}
     poll = select.poll()
     for handle in received:
         poll.register(handle, select.POLLIN | select.POLLHUP)

@@ -46,7 +46,7 @@ def until(held, now: float) -> str:
         from swarm_hook_core.clock import left
         from swarm_hook_core.process import host_id
 
-        words = f"lapses in {duration(left(*held.lease, host=host_id(), wall_now=now))} unless renewed"
+        words = f"lapses in {duration(left(held.lease, host_id(), now))} unless renewed"
     if isinstance(held.expected_end, (int, float)):
         away = held.expected_end - now
         words += f", expected to end in {duration(away)}" if away > 0 else f", expected to end {duration(-away)} ago"

@@ -215,7 +215,7 @@ class Peers:
         from swarm_hook_core.clock import left
         from swarm_hook_core.process import host_id
 
-        return left(*held.lease, host=host_id(), wall_now=self.now) <= 0
+        return left(held.lease, host_id(), self.now) <= 0
 
     def _has_gone(self, held) -> bool:
         if held.instance_id not in self._gone:

@@ -337,7 +337,7 @@ def _held(row, *names, repository=None) -> Held:
         plain(file) if isinstance(file, str) else file, row["instance_id"], row["label"], row["content"],
         row["created_at"], names=names, agent=row["agent"], mode=row["mode"], expected_end=row["expected_end"],
         pattern=row["pattern"], base=row["base"], fence=row["fence"],
-        lease=[row["ttl"], row["renewed"], row["booted"], row["wall_until"]],
+        lease=(row["ttl"], row["renewed"], row["booted"], row["wall_until"]),
         evidence=row, path_key=row["path_key"], repository=repository,
     )  # fmt: skip
 

@@ -62,7 +62,8 @@ class Snapshot:
 def parse(text: str) -> Snapshot:
     """The Snapshot whose ``str`` this is. Raises ValueError."""
     *numbers, digest = text.split(" ")
-    return Snapshot(*map(int, numbers), digest)
+    mode, size, mtime_ns, ctime_ns, inode = map(int, numbers)
+    return Snapshot(mode, size, mtime_ns, ctime_ns, inode, digest)
 
 
 def glance(path: str) -> Snapshot:

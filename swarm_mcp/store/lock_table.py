@@ -108,7 +108,7 @@ class LockTable:
     def left(self, row: dict) -> float | None:
         """Seconds until a lock's lease is over; None for one without a lease."""
         lease = (row["ttl"], row["renewed"], row["booted"], row["wall_until"])
-        return clock.left(*lease, self._db.here, time.time())
+        return clock.left(lease, self._db.here, time.time())
 
     def same(self, reach: Reach) -> list[Lock]:
         """Every lock on that very path or pattern, live or not."""

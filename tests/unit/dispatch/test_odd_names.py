@@ -11,10 +11,11 @@ import pytest
 from support import supervised
 from support.fixtures import Ground, wait_for
 from support.supervised import GATEWAY, dispatch, over, reaches
-from unit.dispatch.test_spawning import Herdr
+from unit.dispatch.test_spawners import Herdr
 
 from swarm_mcp.dispatch.herdr_panes import command_line
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
+from swarm_mcp.domain.session import Session
 
 # `$TRAP` is a path in the environment of all that is started here.
 COMMANDS = ["#(touch $TRAP)", "$(touch $TRAP)", "`touch $TRAP`", "#{l:x}", "##(touch $TRAP)", "%H", "%%", "$HOME", "!!"]
@@ -74,7 +75,7 @@ def test_a_worker_in_a_window(ground: Ground, lead: dict, trap: Path, odd: str) 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_a_line_that_is_typed_into_a_shell_is_one_command(odd: str, trap: Path) -> None:
-    requester = {"scope": f"/s/{odd}", "label": GATEWAY}
+    requester = Session({"scope": f"/s/{odd}", "label": GATEWAY})
     worker = WorkerSpec(requester, "t", "i", "implementer", "codex", ("true", odd), "/", label=f"odd:{odd}")
     try:
         line = command_line(worker)
