@@ -10,7 +10,7 @@ from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
 from swarm_hook_core.untrusted_text import label
-from swarm_mcp.domain.session import DETACHED
+from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.scope import current_scope, here
 from swarm_mcp.views import short
@@ -23,7 +23,7 @@ LEASE_SECONDS = 86400  # of a shell whose end cannot be seen
 SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 
 
-def find_acting_session(store, args) -> dict:
+def find_acting_session(store, args) -> Session:
     """The instance a command acts as.
 
     ``--as``, else ``SWARM_MCP_INSTANCE_ID``, else the session whose shell this is, else the session
@@ -36,7 +36,7 @@ def find_acting_session(store, args) -> dict:
     return session_of_caller(store, scope)
 
 
-def session_of_caller(store, scope: str) -> dict:
+def session_of_caller(store, scope: str) -> Session:
     """The instance that a command speaks for when nobody is named: `find_acting_session` without its ``--as``."""
     reference = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if reference:
@@ -63,7 +63,7 @@ def session_of_caller(store, scope: str) -> dict:
     raise UnknownInstance(f"{len(rows)} sessions share scope {scope}; say with --as which one this is: {names}")
 
 
-def acting_session(store, args) -> dict:
+def acting_session(store, args) -> Session:
     """The instance a command acts as that a person may give at a terminal, where nobody else is meant.
 
     As in `find_acting_session`; but a terminal's shell that takes no part yet is registered, as a gateway that lives as
@@ -81,7 +81,7 @@ def acting_session(store, args) -> dict:
     return _shell(store, args) if is_own_shell and found["directory"] != here() else found
 
 
-def lock_holder(store, args) -> dict:
+def lock_holder(store, args) -> Session:
     """The instance that a command locks for: with ``--detach`` a new one that lives as long as its leases.
 
     Else as ``acting_session``. Raises UsageError, UnknownInstance.
@@ -107,7 +107,7 @@ def lock_holder(store, args) -> dict:
     )
 
 
-def discard_lock_holder(store, instance: dict) -> None:
+def discard_lock_holder(store, instance: Session) -> None:
     """Forget a holder that was made for locks that it did not get."""
     store.instances.forget(instance["id"])
 
@@ -132,7 +132,7 @@ def _in_agents_shell() -> bool:
     return any(os.environ.get(name, "").strip() for name in (*SESSION_VARIABLES, "CLAUDECODE", "CODEX_CI"))
 
 
-def _shell(store, args) -> dict:
+def _shell(store, args) -> Session:
     """The instance of the shell that leads this terminal session; renewed, or made."""
     from swarm_mcp.store.registration import Registration
 
@@ -170,7 +170,7 @@ def _shell_name(store) -> str:
     return f"{pid}-{started}-{store.here}"
 
 
-def terminal_session(store) -> dict | None:
+def terminal_session(store) -> Session | None:
     """The instance of this terminal's own shell, None where that takes no part, or an agent's shell is here."""
     if _in_agents_shell():
         return None
@@ -178,7 +178,7 @@ def terminal_session(store) -> dict | None:
     return next((row for row in rows if row["runtime"] == TERMINAL), None)
 
 
-def hold_session_around(store) -> dict | None:
+def hold_session_around(store) -> Session | None:
     """The instance of the command that holds locks while this process, which it has started, runs; None for none."""
     for pid in ancestors():
         for row in store.instances.of_client(pid, start_time(pid)):
@@ -187,12 +187,12 @@ def hold_session_around(store) -> dict | None:
     return None
 
 
-def surrounding_session(store) -> dict | None:
+def surrounding_session(store) -> Session | None:
     """Whom this process belongs to: an agent's session, the terminal's shell, a command that holds locks; or None."""
     return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
 
 
-def agent_session_around(store) -> dict | None:
+def agent_session_around(store) -> Session | None:
     """The agent's session that this process runs inside of, or None."""
     named = {}
     told = [os.environ.get(variable, "").strip() for variable in SESSION_VARIABLES]
@@ -211,7 +211,7 @@ def agent_session_around(store) -> dict | None:
     return next(iter(named.values()), None)
 
 
-def session_named(store, scope: str, reference: str) -> dict:
+def session_named(store, scope: str, reference: str) -> Session:
     """The instance that `reference` names: an id, else a unique id prefix or part of a label in scope."""
     exact = store.instances.live(reference)
     if exact:
@@ -243,6 +243,6 @@ def onlooker_identity(store) -> str:
     return token(row["label"] or "", "identity") if row else identity("MCP")
 
 
-def _names(store, rows: list[dict]) -> str:
+def _names(store, rows: list[Session]) -> str:
     seen = veiled(rows, onlooker_identity(store))
     return ", ".join(f"{short(row['id'])} ({label(row['label'] or '-')})" for row in seen)

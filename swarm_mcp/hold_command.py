@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable, Iterator
 
 from swarm_hook_core import clock
+from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
 from swarm_mcp.harness import leftover_processes
 from swarm_mcp.harness.reaper import Reaper
@@ -30,7 +32,7 @@ TYPED = ("SIGINT", "SIGQUIT")  # at a terminal the command gets these by itself
 class Hold:
     """Locks (`rows`, as ``acquire_all`` gave them to `instance`) for as long as a command runs."""
 
-    def __init__(self, store, instance: dict, rows: list[dict], grace: float):
+    def __init__(self, store, instance: Session, rows: list[Lock], grace: float):
         self.store = store
         self.instance = instance
         self.rows = rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from swarm_hook_core import clock
 from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store.lock_request import LockRequest, request
 
@@ -18,7 +19,7 @@ SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
 
 
 def requested(
-    store, instance: dict, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts
+    store, instance: Session, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts
 ) -> LockRequest:
     """Return the request of `instance` for `files` as it spells them. Raises SwarmError.
 
@@ -44,7 +45,7 @@ def refused_answer(store, refusal: LockRefused, wanted: LockRequest, how_to_wait
 class LockWait:
     """A wait of `instance` (its row) for what is `wanted`, for at most `seconds` from now; None: for any time."""
 
-    def __init__(self, instance: dict, wanted: LockRequest, seconds: float | None):
+    def __init__(self, instance: Session, wanted: LockRequest, seconds: float | None):
         self.instance = instance
         self.wanted = wanted._replace(ticket=0)
         self._until = None if seconds is None else clock.now() + min(seconds, LONGEST_WAIT)
@@ -53,7 +54,7 @@ class LockWait:
         self._obstacle: Lock | Waiter | None = None  # what was in the way, and until when
         self._next_look = 0.0  # it is enough to ask whether it still is
 
-    def advance(self, store) -> list[dict] | None:
+    def advance(self, store) -> list[Lock] | None:
         """The locks' rows once they are held, None while there is something to wait for.
 
         Raises LockRefused when the time is over, Deadlock where waiting would never end, and what
@@ -79,7 +80,7 @@ class LockWait:
 
     # -------------------------------------------------------------- innards
 
-    def _begin(self, store) -> list[dict] | None:
+    def _begin(self, store) -> list[Lock] | None:
         try:
             if self._is_free(store):
                 return store.locks.acquire_all(self.instance, self.wanted)
@@ -92,7 +93,7 @@ class LockWait:
         self._set_next_sign(store)
         return self._attempt(store)  # what was in the way may have gone before we were in line
 
-    def _attempt(self, store) -> list[dict] | None:
+    def _attempt(self, store) -> list[Lock] | None:
         """One look by somebody who stands in line, and where nothing is in the way, one try."""
         if self._is_over():
             return self._try_once(store)
@@ -110,7 +111,7 @@ class LockWait:
         except LockRefused:
             return None
 
-    def _join_again(self, store) -> list[dict] | None:
+    def _join_again(self, store) -> list[Lock] | None:
         """The place is not there: the store is another one, or we were silent and somebody has passed us over."""
         self.wanted, self._obstacle = self.wanted._replace(ticket=0), None
         return self._begin(store)
@@ -141,7 +142,7 @@ class LockWait:
             return store.queue.is_there(obstacle.ticket)
         return store.locks.is_held(obstacle.id, obstacle.instance_id)
 
-    def _try_once(self, store) -> list[dict]:
+    def _try_once(self, store) -> list[Lock]:
         """The end of the wait: as one who does not wait, who is told when it is free."""
         self.give_up(store)
         return store.locks.acquire_all(self.instance, self.wanted)
@@ -165,7 +166,7 @@ class LockWait:
         return self._until is not None and clock.now() >= self._until
 
 
-def acquire(store, instance: dict, wanted: LockRequest, seconds: float | None) -> list[Lock]:
+def acquire(store, instance: Session, wanted: LockRequest, seconds: float | None) -> list[Lock]:
     """Return the locks' rows, waited for here, blocking, for at most `seconds` (None: for any time).
 
     Raises what `LockWait.advance` raises.

@@ -34,7 +34,7 @@ def history(store, place: dict, word: str, viewer: str, limit: int) -> dict:
     """
     reach = reach_of(place, word)
     names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
-    found: list[dict] = []
+    found: list[tuple] = []
     before = None
     while len(found) < limit:
         rows = store.activity.of_locks(before, AT_ONCE)
@@ -88,7 +88,7 @@ class _Names:
 
 def _learn(store, known: Acquaintance, found: list[tuple]) -> None:
     """The labels of sessions in these events that are here no more."""
-    named = set()
+    named: set[str] = set()
     for row, payload, _how in found:
         named.update(value for value in (row["actor"], *map(payload.get, _SESSIONS)) if isinstance(value, str))
         named.update(one[0] for one in payload.get("circle") or () if isinstance(one, list) and one)

@@ -8,6 +8,8 @@ from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.lock import is_mutex
+from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.session import Session
 from swarm_mcp.views import registration
 from swarm_mcp.visibility import may_meet, veiled
 
@@ -30,29 +32,31 @@ def shown_peer(store, row: dict) -> dict:
     return store.panes.with_session({name: row[name] for name in _OF_PEERS})
 
 
-def sessions_met_by(store, me: dict) -> list[dict]:
+def sessions_met_by(store, me: Session) -> list[Session]:
     """The live sessions of this session's scope that it may meet, itself among them."""
     return [row for row in store.instances.in_scope(me["scope"]) if may_meet(me["label"], row["label"])]
 
 
-def peers_of(store, me: dict) -> list[dict]:
+def peers_of(store, me: Session) -> list[dict]:
     """The other sessions that `me` may meet, as `shown_peer` shows them."""
     return [shown_peer(store, row) for row in sessions_met_by(store, me) if row["id"] != me["id"]]
 
 
-def neighbours_of(store, me: dict) -> list[dict]:
+def neighbours_of(store, me: Session) -> list[dict]:
     """All other live sessions of the scope, as `shown_peer` shows them; those of another identity without a label."""
     rows = [row for row in store.instances.in_scope(me["scope"]) if row["id"] != me["id"]]
     return [shown_peer(store, row) for row in veiled(rows, token(me["label"] or "", "identity"))]
 
 
-def locks_held_by(store, me: dict) -> list[dict]:
+def locks_held_by(store, me: Session) -> list[dict]:
     """The files this session has locked, oldest first: ``{id, file, content, task_id, created_at}``."""
     names = ("id", "file", "content", "task_id", "created_at")
     return [{name: lock[name] for name in names} for lock in store.locks.of(me["id"]) if not is_mutex(lock["file"])]
 
 
-def bootstrap_summary(store, me: dict, peers: list[dict], messages: list[dict], tasks: dict, **more: object) -> dict:
+def bootstrap_summary(
+    store, me: Session, peers: list[dict], messages: list[Message], tasks: dict, **more: object
+) -> dict:
     """Return the answer of ``bootstrap``, with `more` in between.
 
     ``{instance, peers, unread_messages, ..., tasks, work_tracker}``.
@@ -67,7 +71,7 @@ def bootstrap_summary(store, me: dict, peers: list[dict], messages: list[dict], 
     }
 
 
-def status_summary(store, me: dict) -> dict:
+def status_summary(store, me: Session) -> dict:
     """Return the answer of ``swarm_status``; mark and change nothing."""
     assigned = store.tasks.unfinished_of(me)
     others = store.tasks.at_work_beside(me, MOST_PEER_TASKS)
@@ -106,7 +110,7 @@ def _brief(task: dict) -> dict:
     return {**shown, "files": shown["files"] or [], "depends_on": shown["depends_on"] or []}
 
 
-def _blocking(store, me: dict, active: list[dict]) -> list[dict]:
+def _blocking(store, me: Session, active: list[dict]) -> list[dict]:
     """What others hold of the files of one's own tasks, and of those one was refused, as a refusal shows it."""
     files = [file for task in active for file in task["files"] or ()][:MOST_FILES]
     refused = store.denials.files(me["id"], MOST_FILES)
@@ -201,7 +205,7 @@ def _overdue(task: dict, now: int) -> bool:
 
 
 def _next_action(
-    me: dict, unread: list[dict], assigned: list[dict], claimable: list[dict], counts: dict[str, int]
+    me: Session, unread: list[dict], assigned: list[dict], claimable: list[dict], counts: dict[str, int]
 ) -> dict:
     by_status = {task["status"]: task for task in reversed(assigned)}
     if unread:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.environment import is_on
 from swarm_hook_core.labels import same_circle, token
+from swarm_mcp.domain.session import Session
 
 
 def without_walls() -> bool:
@@ -19,8 +20,6 @@ def may_meet(mine: str | None, theirs: str | None) -> bool:
     return without_walls() or same_circle(token(mine or "", "identity"), token(theirs or "", "identity"))
 
 
-def veiled(rows: list[dict], viewer: str) -> list[dict]:
+def veiled(rows: list[Session], viewer: str) -> list[Session]:
     """Instances as `viewer` (an identity, empty for none) may see them: others' labels are None."""
-    return [
-        row if same_circle(viewer, token(row["label"] or "", "identity")) else {**row, "label": None} for row in rows
-    ]
+    return [row if same_circle(viewer, token(row.label or "", "identity")) else row.replace(label=None) for row in rows]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from swarm_mcp.cli.arguments import FILES, FOLDERS, INSTANCES, TASKS, Option, Source, Usage
 from swarm_mcp.cli.verbs import ALIASES, VERBS, module_of, summary_of
+from swarm_mcp.domain.session import Session
 
 # Names come from other sessions: what a shell would not take for one plain word is never offered.
 PLAIN = re.compile(r"[A-Za-z0-9_./@%+,:=-]+")
@@ -122,7 +123,7 @@ def _from(source: Source, statuses: tuple[str, ...], scope: str) -> list[Candida
         return [Candidate(row["key"]) for row in keys]
 
 
-def _instances(rows: list[dict]) -> list[Candidate]:
+def _instances(rows: list[Session]) -> list[Candidate]:
     """Ids, short where that is enough, and the words of labels that only one session has."""
     found = []
     for row in rows:

@@ -35,7 +35,7 @@ def page_of(verb: str) -> str:
     calls = [_call(verb, usage, "usage: " if at == 0 else "       ") for at, usage in enumerate(usages)]
     words = [word for usage in usages for word in usage.words]
     options = [option for usage in usages for option in usage.options]
-    parts = [*words, *sorted(options, key=lambda option: option in ACTING)]
+    parts: list[Word | Option] = [*words, *sorted(options, key=lambda option: option in ACTING)]
     shown = _list([part for part in parts if not (isinstance(part, Option) and part.hidden)])
     hidden = _list([part for part in parts if isinstance(part, Option) and part.hidden and part.about])
     blocks = [summary, "\n".join(calls), shown, f"Hooks add:\n{hidden}" if hidden else "", rest]

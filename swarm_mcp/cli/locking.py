@@ -9,13 +9,14 @@ from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
 from swarm_mcp.lock_acquisition import refused_answer, requested
 from swarm_mcp.store.lock_request import LockRequest
 from swarm_mcp.views import seconds_since
 
 
-def lock_request(args: Arguments, store, instance: dict, files: list[str], **facts) -> LockRequest:
+def lock_request(args: Arguments, store, instance: Session, files: list[str], **facts) -> LockRequest:
     """Return what the flags of `args` ask for; `files` none for ``--git``; `facts` as in ``LockRequest``.
 
     Raises SwarmError.
@@ -38,7 +39,7 @@ def lock_request(args: Arguments, store, instance: dict, files: list[str], **fac
     return requested(store, instance, files, as_pattern, args.seconds_if_given("--expect"), **{**given, **facts})
 
 
-def repository_of(instance: dict) -> str:
+def repository_of(instance: Session) -> str:
     """What stands for the repository that a session works in: ``.git`` at the top of its work tree.
 
     Raises SwarmError where its folder is in none.

@@ -33,6 +33,6 @@ def module_of(verb: str) -> ModuleType:
 def summary_of(verb: str) -> str:
     """What `verb` does, in a few words; read without loading what the command needs."""
     folder = __file__.rpartition("verbs.py")[0]
-    loader = __spec__.loader
-    source = loader.get_data(f"{folder}commands/{verb.replace('-', '_')}.py").decode("utf-8")
+    loader = __spec__.loader  # which reads from a zip archive as well
+    source = loader.get_data(f"{folder}commands/{verb.replace('-', '_')}.py").decode("utf-8")  # type: ignore[union-attr]
     return source.split('"""')[1].partition("\n")[0].partition(": ")[2]

@@ -77,10 +77,10 @@ def install(folder: str) -> Outcome:
     if not place.looked and not any(_is_foreign(os.path.join(default, hook)) for hook in HOOKS):
         made = not os.path.isdir(default)
         os.makedirs(default, exist_ok=True)
-        changed = [_put(os.path.join(default, hook), beside(hook, command)) for hook in HOOKS]
+        written = [_put(os.path.join(default, hook), beside(hook, command)) for hook in HOOKS]
         if made:
             _write_record(place.home, {"made": default})
-        return Outcome("beside", default, any(changed))
+        return Outcome("beside", default, any(written))
     _take_beside(repository)
     before = _bytes(place.config)
     # A folder that all of a person's repositories share is looked up at each run: it may be moved any day.

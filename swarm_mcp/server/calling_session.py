@@ -15,6 +15,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import client_process, gone, start_time
+from swarm_mcp.domain.session import Session
 from swarm_mcp.runtimes import of_call
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.store import Store
@@ -24,7 +25,7 @@ LEASE_SECONDS = 86400
 NAMES = ("sessionId", "threadId")  # what Codex calls a session in a call's metadata
 
 
-def of_run(store: Store, instance_id: str, client: tuple[int, str]) -> dict | None:
+def of_run(store: Store, instance_id: str, client: tuple[int, str]) -> Session | None:
     """The instance `instance_id`, if it is that of a run under way and `client` its child; else None."""
     run = store.runs.admit(instance_id, client)
     return store.instances.live(run["instance_id"]) if run else None
@@ -35,18 +36,18 @@ def connection_name() -> str:
     return f"server-{os.getpid()}-{start_time(os.getpid())}-{new_id()}"
 
 
-def server_of(row: dict) -> tuple[int, str]:
+def server_of(row: Session) -> tuple[int, str]:
     """Pid and start time of the server whose connection registered `row`; ``(0, "")`` where its name does not tell."""
-    word, pid, started, *_ = [*row["session_id"].split("-"), "", ""]
-    return (int(pid), started) if word == "server" and pid.isdigit() else (0, "")
+    parts = row["session_id"].split("-")
+    return (int(parts[1]), parts[2]) if parts[0] == "server" and len(parts) > 2 and parts[1].isdigit() else (0, "")
 
 
-def server_has_gone(row: dict, here: str) -> bool:
+def server_has_gone(row: Session, here: str) -> bool:
     """Whether the server whose connection registered `row` provably no longer runs."""
     return gone(row["host"] or "", *server_of(row), here)
 
 
-def register_preassigned(store: Store, client: tuple[int, str], session_id: str = "") -> dict | None:
+def register_preassigned(store: Store, client: tuple[int, str], session_id: str = "") -> Session | None:
     """Take the reserved instance for this server, or make it; its row. None where nothing is reserved or it is taken.
 
     A row that waits under that id is adopted and keeps its scope and folder. One that another live client or
@@ -98,7 +99,7 @@ class CallingSession:
         self._own_id = connection_name()
         self._callers: set[str] = set()  # instances that calls have come from
 
-    def instance(self, store: Store, meta: dict) -> dict | None:
+    def instance(self, store: Store, meta: dict) -> Session | None:
         """The registered instance this call speaks for, or None."""
         # Codex's daemon is one process for many sessions: one it names is never guessed at.
         named = _names_session(meta)
@@ -125,7 +126,7 @@ class CallingSession:
         left = None if self._own(store) else self._left_behind(store)
         return [left["id"]] if left else []
 
-    def register(self, store: Store, meta: dict, arguments: dict) -> dict:
+    def register(self, store: Store, meta: dict, arguments: dict) -> Session:
         """The session's instance; where hooks have registered none, a new one for this connection."""
         known = self.instance(store, meta)
         if not known and arguments.get("label") and not _names_session(meta):
@@ -168,15 +169,15 @@ class CallingSession:
         if own:
             store.instances.remove(own["id"])
 
-    def _own(self, store: Store) -> dict | None:
+    def _own(self, store: Store) -> Session | None:
         return store.instances.of_session(SERVER_RUNTIME, self._own_id)
 
-    def _of_run(self, store: Store) -> dict | None:
+    def _of_run(self, store: Store) -> Session | None:
         """The instance of the run whose child started this server."""
         reserved = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
         return of_run(store, reserved, self.client) if reserved else None
 
-    def _named(self, store: Store, meta: dict) -> dict | None:
+    def _named(self, store: Store, meta: dict) -> Session | None:
         # A sub-agent has a thread of its own in its parent's session.
         for key in NAMES:
             name = meta.get(key)
@@ -185,7 +186,7 @@ class CallingSession:
                 return rows[0]
         return None
 
-    def _waiting(self, store: Store) -> dict | None:
+    def _waiting(self, store: Store) -> Session | None:
         """The row that hooks of another implementation made for this client's session: the only such one here.
 
         They know no processes, so the contract goes by the folder: one leased row, with a session in its label.
@@ -214,14 +215,14 @@ class CallingSession:
             **more,
         )
 
-    def _go_on(self, store: Store, label: str = "") -> dict | None:
+    def _go_on(self, store: Store, label: str = "") -> Session | None:
         """What a server of this client that has gone has left behind, from now on this connection's."""
         left = self._left_behind(store, label)
         if not left or not store.instances.rename_session(left["id"], left["session_id"], self._own_id):
             return None
         return store.instances.live(left["id"])
 
-    def _left_behind(self, store: Store, label: str = "") -> dict | None:
+    def _left_behind(self, store: Store, label: str = "") -> Session | None:
         """The session of a server before this one that has gone: the client's only one, else the one with that label.
 
         A connection that registered anything after this server began was beside it, and is not followed by it.
@@ -232,12 +233,12 @@ class CallingSession:
             left = [row for row in left if label and row["label"] == label]
         return left[0] if len(left) == 1 else None
 
-    def _sessions_of_client(self, store: Store) -> list[dict]:
+    def _sessions_of_client(self, store: Store) -> list[Session]:
         """The sessions that hooks have registered for this client: neither what its servers did, nor commands."""
         rows = store.instances.of_client(*self.client)
         return [row for row in rows if row["runtime"] not in (SERVER_RUNTIME, HOLD)]
 
-    def _of_client(self, store: Store) -> dict | None:
+    def _of_client(self, store: Store) -> Session | None:
         rows = self._sessions_of_client(store)
         if len(rows) == 1:
             return rows[0]

@@ -16,6 +16,11 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from swarm_hook_core.process import gone, host_id, start_time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from typing import Any
+
 CHUNK = 65536
 # What a pipe takes at once wherever it takes anything.
 SHORT = getattr(select, "PIPE_BUF", 512)
@@ -30,7 +35,7 @@ class Backlog:
 
     def __init__(self) -> None:
         self.size = 0
-        self._less = None
+        self._less: asyncio.Event | None = None
 
     def add(self, size: int) -> None:
         """So many more; of a negative `size` less."""
@@ -143,7 +148,7 @@ class Incoming:
         loop = asyncio.get_running_loop()
         try:
             ready = loop.create_future()
-            loop.add_reader(self._descriptor, lambda: ready.done() or ready.set_result(None))
+            loop.add_reader(self._descriptor, lambda: None if ready.done() else ready.set_result(None))
         except (OSError, NotImplementedError):
             return await loop.run_in_executor(None, _read, self._descriptor)
         try:
@@ -165,7 +170,7 @@ class Outgoing:
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._line = ""
-        self._order = None
+        self._order: asyncio.Lock | None = None
         self.wrote_at = time.monotonic()
         self.withheld: Callable[[dict], bool] = lambda message: False
         self.sent: Callable[[dict], None] = lambda message: None
@@ -229,7 +234,8 @@ class ClientProcess:
 
     def __init__(self, pid: int, started: str):
         self._pid, self._started, self._here = pid, started, host_id()
-        self._handle = self._queue = None
+        self._handle: int | None = None  # where the system has them: a descriptor of the process
+        self._queue: Any = None  # or a queue of its events
         if pid:
             try:
                 self._watch()
@@ -271,7 +277,7 @@ class ClientProcess:
         elif self._queue is not None:
             told = self._queue.control(None, 1, seconds)
         else:
-            told = ()
+            told = []
             time.sleep(min(seconds, PROCESS_LOOK_SECONDS))
         if told:
             time.sleep(0.05)  # between this and the look it may have to become a zombie first

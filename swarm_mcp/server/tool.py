@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 
 NOT_REGISTERED = "Not registered. Call register first."
@@ -70,11 +71,11 @@ class Call:
         self.session = session
         self.meta = meta
 
-    def instance(self) -> dict | None:
+    def instance(self) -> Session | None:
         """The instance of the calling session, or None."""
         return self.session.instance(self.store, self.meta)
 
-    def member(self) -> dict:
+    def member(self) -> Session:
         """The instance of the calling session. Raises NotRegistered."""
         row = self.instance()
         if row is None:

@@ -76,8 +76,8 @@ class Check:
             scratch.forget_dead_servers(config)
 
     def _report(self) -> None:
-        held = self.denial.held
-        if held is None:
+        held = self.denial and self.denial.held
+        if self.denial is None or held is None:
             return  # another process was asked, and has noted it
         with Store(busy_seconds=REPORT_SECONDS) as store:
             me = store.instances.of_session(self.runtime, self.call.session_id)

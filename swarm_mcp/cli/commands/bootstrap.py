@@ -14,6 +14,7 @@ from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, FOLDERS, INSTANCES, PLACE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.commands.register import asked_for
 from swarm_mcp.cli.output import flush, show
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UnknownInstance
 from swarm_mcp.session_summary import bootstrap_summary, neighbours_of
 from swarm_mcp.store import Store
@@ -46,7 +47,7 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _session(store, args) -> dict:
+def _session(store, args: Arguments) -> Session:
     """The session this is for, adopted or registered where that was asked for."""
     wanted = args.value("--adopt-instance-id")
     reserved = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()

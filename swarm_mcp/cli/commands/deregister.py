@@ -12,6 +12,7 @@ from __future__ import annotations
 from swarm_mcp.acting_session import find_acting_session, session_of_caller
 from swarm_mcp.cli.arguments import ACTING, JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage
 from swarm_mcp.cli.output import refused, say, show
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
@@ -40,7 +41,7 @@ def run(args: Arguments) -> int:
         else:
             row = _gone(store, args.value("--as")) or find_acting_session(store, args)
             if args.value("--as") and not args.given("--force") and not _may_go(store, args, row):
-                error = f"{row['id']} is a live session and not this one; --force removes it all the same"
+                error = f"{row.id} is a live session and not this one; --force removes it all the same"
                 return refused(args, "deregister", {"error": error})
         if row and session_id:
             ended = store.instances.end_session(row, args.process("--client"))
@@ -54,13 +55,13 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _gone(store, reference: str) -> dict | None:
+def _gone(store, reference: str) -> Session | None:
     """The session that has gone and is still on record under this whole id, or None."""
     row = store.instances.get(reference) if reference else None
     return row if row and store.instances.live(reference) is None else None
 
 
-def _may_go(store, args, row: dict) -> bool:
+def _may_go(store, args, row: Session) -> bool:
     """Whether `row` is the caller's own session, or has gone."""
     if store.instances.live(row["id"]) is None:
         return True

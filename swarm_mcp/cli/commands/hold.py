@@ -23,6 +23,8 @@ from swarm_mcp.acting_session import find_acting_session, surrounding_session
 from swarm_mcp.cli.arguments import ACTING, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.locking import lock_request, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
+from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.lock_acquisition import acquire
 from swarm_mcp.store import Store
@@ -62,7 +64,8 @@ USAGES = (
 
 def run(args: Arguments) -> int:
     """Hold, run, release; the exit code."""
-    files, argv = args.words[: -args.behind], args.words[-args.behind :]
+    behind = args.behind or 0
+    files, argv = args.words[:-behind], args.words[-behind:]
     missing = _unrunnable(argv[0])
     if missing:
         complain(f"hold failed: {argv[0]}: {os.strerror(2 if missing == NOT_FOUND else 13)}")
@@ -89,7 +92,7 @@ def run(args: Arguments) -> int:
                 store.instances.remove(instance["id"])
 
 
-def _run(store, instance: dict, rows: list[dict], argv: list[str], grace: float) -> int:
+def _run(store, instance: Session, rows: list[Lock], argv: list[str], grace: float) -> int:
     from swarm_mcp.hold_command import LOST, Hold
 
     hold = Hold(store, instance, rows, grace)
@@ -107,7 +110,7 @@ def _run(store, instance: dict, rows: list[dict], argv: list[str], grace: float)
     return code
 
 
-def _holder(store, args) -> tuple[dict, str]:
+def _holder(store, args) -> tuple[Session, str]:
     """Whose the locks will be: this process as an agent of the session it runs in, or as a session of its own."""
     from swarm_hook_core.lookup import process_holders
     from swarm_hook_core.process import start_time

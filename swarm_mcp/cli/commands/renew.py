@@ -34,7 +34,7 @@ def run(args: Arguments) -> int:
         except Refused as refusal:
             return refused(args, "renew", refusal.answer)
         left = store.locks.left(lock)
-    lock = {**lock, "file": plain(lock["file"])}
+    lock = lock.replace(file=plain(lock.file))
     if args.json:
         show({"ok": True, **granted(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
     else:

@@ -49,7 +49,7 @@ def run(args: Arguments) -> int:
             )
         except Refused as refusal:
             return refused(args, "transfer", refusal.answer)
-    lock = {**lock, "file": plain(lock["file"])}
+    lock = lock.replace(file=plain(lock.file))
     if args.json:
         show({"ok": True, **granted(lock), "from": giver["id"], "to": taker["id"]})
     else:

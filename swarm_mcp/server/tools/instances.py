@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.untrusted_text import label
+from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean, here, scope_of
@@ -46,14 +47,14 @@ def _bootstrap(call, arguments: dict) -> Answer:
     return Answer(value, **delivering(ids))
 
 
-def _tasks(store, row: dict, include_ended: bool, ended_limit: int) -> dict:
+def _tasks(store, row: Session, include_ended: bool, ended_limit: int) -> dict:
     """The scope's tasks by status; without the ended ones, unless asked for, in an answer that stays small."""
     if include_ended or ended_limit:
         return store.tasks.current(row, include_ended, ended_limit)
     return {status: tasks for status, tasks in store.tasks.glance(row).items() if status not in TERMINAL}
 
 
-def _adopted(call, wanted: str) -> dict:
+def _adopted(call, wanted: str) -> Session:
     """The caller as instance `wanted`. Raises Refused where that is not there to be taken."""
     row = call.instance()
     if row and row["id"] == wanted:
@@ -64,7 +65,7 @@ def _adopted(call, wanted: str) -> dict:
     return adopted
 
 
-def _joined(call, wanted: str) -> dict | None:
+def _joined(call, wanted: str) -> Session | None:
     """An unregistered caller, registered as `wanted`; None where that does not wait for it."""
     variables = {"label": "SWARM_MCP_LABEL", "scope": "SWARM_MCP_SCOPE", "file_root": "SWARM_MCP_FILE_ROOT"}
     given = {name: os.environ.get(variable, "").strip() for name, variable in variables.items()}
@@ -81,7 +82,7 @@ def _joined(call, wanted: str) -> dict | None:
     return None
 
 
-def _backend(store, row: dict) -> dict:
+def _backend(store, row: Session) -> dict:
     home = os.path.expanduser("~")
     source = "SWARM_DB_PATH" if os.environ.get("SWARM_DB_PATH", "").strip() else "home_default"
     return {

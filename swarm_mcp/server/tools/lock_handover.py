@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.lookup import plain
-from swarm_mcp.domain.lock import granted
+from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.server.tool import Answer, Tool, number, text
 from swarm_mcp.server.tools.locks import AGENT, FILE
 from swarm_mcp.store.lock_request import LONGEST, SHORTEST
@@ -48,8 +48,8 @@ def _renew(call, arguments: dict) -> Answer:
     return Answer({"ok": True, **_shown(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
 
 
-def _shown(lock: dict) -> dict:
-    return granted({**lock, "file": plain(lock["file"])})
+def _shown(lock: Lock) -> dict:
+    return granted(lock.replace(file=plain(lock.file)))
 
 
 TOOLS = (

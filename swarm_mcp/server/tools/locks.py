@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from swarm_hook_core.labels import token
-from swarm_mcp.domain.lock import MODES
+from swarm_mcp.domain.lock import MODES, Lock
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.lock_acquisition import LONGEST_WAIT, LockWait, granted_answer, refused_answer, requested
 from swarm_mcp.server.tool import Answer, Tool, in_background, number, text, texts
@@ -90,14 +91,14 @@ class _Wait:
             if self._wait is not None:
                 self._wait.give_up(call.store)
 
-    def _give_back(self, store, rows: list[dict]) -> None:
+    def _give_back(self, store, rows: list[Lock]) -> None:
         for lock in rows:
             if lock["fence"] not in self._had:
                 with suppress(Refused):  # it has gone on already
                     store.locks.release(self._row, lock["file"], lock["agent"] or "", lock["fence"])
 
 
-def _wanted(store, row: dict, arguments: dict) -> LockRequest:
+def _wanted(store, row: Session, arguments: dict) -> LockRequest:
     """Return what the arguments of ``lock_file`` ask for. Raises SwarmError."""
     given = {name: arguments[name] for name in ("mode", "task_id") if name in arguments}
     return requested(
@@ -115,7 +116,7 @@ def _wanted(store, row: dict, arguments: dict) -> LockRequest:
     )
 
 
-def _granted(rows: list[dict], arguments: dict) -> Answer:
+def _granted(rows: list[Lock], arguments: dict) -> Answer:
     return Answer(granted_answer(rows, bool(MORE & set(arguments))))
 
 
