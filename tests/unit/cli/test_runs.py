@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 from support.fixtures import Ground
@@ -201,9 +203,9 @@ def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
     member = membership(ground)
     member.join()
     run_row = RunRow(member.run_id)
-    with ground.store() as other:
-        other.connection.execute("BEGIN IMMEDIATE")
-        later = threading.Timer(2.5, lambda: other.connection.execute("ROLLBACK"))
+    with closing(sqlite3.connect(ground.database, check_same_thread=False, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        later = threading.Timer(2.5, lambda: other.execute("ROLLBACK"))
         later.start()
         run_row.close(RunResult(member.run_id, "claude", output="kept"))
         later.join()
