@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing
+import time
 
 import pytest
 from support.fixtures import Ground
@@ -203,12 +202,18 @@ def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
     member = membership(ground)
     member.join()
     run_row = RunRow(member.run_id)
-    with closing(sqlite3.connect(ground.database, check_same_thread=False, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        later = threading.Timer(2.5, lambda: other.execute("ROLLBACK"))
-        later.start()
-        run_row.close(RunResult(member.run_id, "claude", output="kept"))
-        later.join()
+    begun = threading.Event()
+
+    def write_for_a_while() -> None:
+        with ground.store() as other, other.database.writing():
+            begun.set()
+            time.sleep(2.5)
+
+    writer = threading.Thread(target=write_for_a_while)
+    writer.start()
+    begun.wait(10)
+    run_row.close(RunResult(member.run_id, "claude", output="kept"))
+    writer.join()
     member.leave()
     with ground.store() as store:
         row = store.runs.get(member.run_id)
