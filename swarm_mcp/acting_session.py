@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.environment import identity, is_on
+from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, identity, is_on
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
@@ -18,7 +18,6 @@ from swarm_mcp.visibility import veiled
 
 TERMINAL = "terminal"  # the runtime and origin of a person's shell
 NO_AGENTS = (TERMINAL, HOLD, DETACHED)  # what is registered and is no agent's session
-LEASE_SECONDS = 86400  # of a shell whose end cannot be seen
 # Set by the clients for the agent's own shell; the whole id, so nothing is guessed.
 SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 
@@ -148,7 +147,7 @@ def _shell(store, args) -> Session:
             runtime=TERMINAL,
             session_id=_shell_name(store),
             client=(pid, started) if can_be_seen else (0, ""),
-            lease_seconds=0 if can_be_seen else LEASE_SECONDS,
+            lease_seconds=0 if can_be_seen else DEFAULT_LEASE_SECONDS,
         )
     )
     return store.instances.live(row["id"]) or row

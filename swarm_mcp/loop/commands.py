@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import NoReturn
 
 from swarm_mcp.errors import UsageError
 from swarm_mcp.loop import calls, pipeline, session, sources, stages, subprocesses, tools
@@ -39,10 +40,9 @@ def override(name: str, loop: LoopRun) -> str:
     return sources.executables(loop.sources, "commands").get(name, "")
 
 
-def execute(path: str, words: list[str], loop: LoopRun) -> int:
-    """Become the executable `path`. Does not return."""
+def execute(path: str, words: list[str], loop: LoopRun) -> NoReturn:
+    """Become the executable `path`."""
     os.execve(path, [path, *words], loop.environment())
-    return 0
 
 
 def show_session(words: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
 from swarm_hook_core.labels import token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
@@ -21,7 +22,6 @@ from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration, new_id
 
-LEASE_SECONDS = 86400
 NAMES = ("sessionId", "threadId")  # what Codex calls a session in a call's metadata
 
 
@@ -81,7 +81,7 @@ def register_preassigned(store: Store, client: tuple[int, str], session_id: str 
             runtime=SERVER_RUNTIME,
             session_id=name,
             client=client,
-            lease_seconds=LEASE_SECONDS,
+            lease_seconds=DEFAULT_LEASE_SECONDS,
         )
     )
     if row["id"] == wanted:
@@ -211,7 +211,7 @@ class CallingSession:
             runtime=runtime if named else SERVER_RUNTIME,
             session_id=named or self._own_id,
             client=self.client if self.client[0] else (os.getpid(), start_time(os.getpid())),
-            lease_seconds=LEASE_SECONDS,
+            lease_seconds=DEFAULT_LEASE_SECONDS,
             **more,
         )
 
