@@ -170,7 +170,7 @@ class SwarmSession:
             with Store(busy_seconds=1.0) as store:
                 me = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if me:
-                    tried = Attempt(tool=made.name, path=denial.path, cwd=os.getcwd())
+                    tried = Attempt(made.name, denial.path, os.getcwd())
                     store.denials.report(me, denial.file, denial.held.instance_id, tried)
         except Exception as error:
             faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
