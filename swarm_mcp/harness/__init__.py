@@ -1,13 +1,15 @@
 """Driving agent command lines: one adapter says how each differs, one runner does the rest.
 
-``query``         what a run is asked to do
-``adapter``       what an adapter provides; ``adapters/`` has one module each, ``registry`` finds them by name
-``events``        what happens in a run, in words that are the same for every harness
-``outcome``       how a run ended
-``run``           the runner: starts the child, reads it, watches it, ends it
-``servers``, ``skills``, ``plugin``, ``client_tools``, ``prompting``   what a child is given, and told
-``membership``, ``account``   its place among the sessions, and what the store says of it
-``transcript``, ``envelope``, ``live``, ``playback``   events as people and other programs have them
+``query``, ``configuration``     what a run is asked to do; the same from somebody's JSON or command line
+``adapter``, ``registry``        what an adapter provides; adapters by name. ``claude/`` ``codex/`` ``pi/`` ``hs/`` have one
+                                 each; the loop's is in ``swarm_mcp/loop``, that of any command in ``process_adapter``
+``requirements``, ``checks``     what a run asks for beyond what its harness can do; whether it can run on this machine
+``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
+``child``, ``keeper``, ``reaper``, ``child_output``, ``leftover_processes``   the child's process, and its end
+``events``, ``ledger``, ``event_sink``, ``record``, ``transcript``            what happens, in order, and where it goes
+``outcome``, ``conclusion``, ``usage``, ``resumption``                        how a run ended, its costs, its session
+``servers``, ``plugin``, ``client_tools``, ``prompting``, ``environment``     what a child is given, and told
+``membership``                   its place in the swarm: its session and its row
 
 From Python, a run is::
 
@@ -23,5 +25,5 @@ From Python, a run is::
     run = Run(registry.get("codex"), query).on_event(lambda event: print(event.kind, event.data))
     result = run.start().wait()  # a RunResult; run.abort() ends it from any thread
 
-Without a ``membership`` the child is no session among the others until its own hooks make it one.
+Without a ``membership`` the child is no session in the swarm until its own hooks register one.
 """
