@@ -1,8 +1,8 @@
 """Driving agent command lines: one adapter says how each differs, one runner does the rest.
 
 ``query``, ``configuration``     what a run is asked to do; the same from somebody's JSON or command line
-``adapter``, ``registry``        what an adapter provides; adapters by name. ``claude/`` ``codex/`` ``pi/`` ``hs/`` have one
-                                 each; the loop's is in ``swarm_mcp/loop``, that of any command in ``process_adapter``
+``adapter``, ``registry``        what an adapter provides; adapters by name: one folder each, but for any command
+                                 (``process_adapter``) and the embedded loop (``swarm_mcp.loop.adapter``)
 ``requirements``, ``checks``     what a run asks for beyond what its harness can do; whether it can run on this machine
 ``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
 ``child``, ``keeper``, ``reaper``, ``child_output``, ``leftover_processes``   the child's process, and its end
