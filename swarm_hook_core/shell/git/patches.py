@@ -50,7 +50,7 @@ def _name(line: str) -> str:
 
 def _guessed(names, prefix: str):
     """How many parts git takes off the names of a plain diff where nobody says it, or None for the usual one."""
-    guesses = set()
+    guesses: set = set()
     for name in names:
         start = prefix + "/"
         if "/" not in name:

@@ -116,7 +116,8 @@ class Pathspec:
         return bool(pattern and pattern.fullmatch(path))
 
     def _is_found(self, path: str, founds):
-        whole, answer = os.path.join(self._top, path), False
+        whole = os.path.join(self._top, path)
+        answer: object = False
         for one in founds:
             root = os.path.realpath(one.root)
             told = one.admits(whole) if whole == root or whole.startswith(root.rstrip("/") + "/") else False

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell.inline.effects import SCRATCH
+from swarm_hook_core.shell.inline import python_disk
+from swarm_hook_core.shell.inline.python_functions import ANYTHING, GIVES
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     MOST,
@@ -18,20 +19,17 @@ from swarm_hook_core.shell.inline.python_values import (
     LibraryName,
     OpenFile,
     Path,
-    SomeFiles,
     Unknown,
     elements,
     is_plain,
-    join,
     path_function,
     path_method,
     path_of,
     text_method,
     text_of,
-    tidy,
     truth,
 )
-from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
+from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
 
 _SAME = {
     "io.open": "open",
@@ -136,7 +134,6 @@ _BUILTINS = frozenset(
 )
 # What holds names that are only known when the code runs: anything may be taken from it.
 _HOLDERS = ("globals", "locals", "vars", "sys.modules", "__builtins__")
-ANYTHING = "?"  # the dotted name of what was taken from there
 
 
 def named(code, dotted: str):
@@ -191,6 +188,12 @@ def call(code, dotted: str, args: list, keywords: dict):
         code.effects.guess_code()
     code.hand_over([*args, *keywords.values()])
     return Unknown(dotted)
+
+
+def _of_os_path(code, name: str, args: list):
+    if name in ("exists", "isfile", "isdir", "lexists", "islink"):
+        return python_disk.asked(code, name, text_of(args[0]) if args else UNKNOWN)
+    return path_function(name, list(map(text_of, args)), code.effects.folder, code.home())
 
 
 # ------------------------------------------------------------------ actions
@@ -320,7 +323,7 @@ def _run(code, a, gives: str = ""):
 
 def started(code, words, shell: bool, given=None, folder=None):
     """What a command prints, or `ANY`."""
-    code.printed = None  # what it prints goes to the same place, mostly
+    code.is_print_known = False  # what the command prints goes to the same place, mostly
     parts = words if isinstance(words, (list, tuple)) and words else [words]
     given = code.stdin if given is None else given
     if not isinstance(parts[0], (str, Path)):
@@ -360,7 +363,7 @@ def _project(code, a) -> None:
     code.effects.runs_project()
 
 
-ACTIONS = {
+ACTIONS: dict = {
     "write": _write,
     "tree": _tree,
     "folder": _folder,
@@ -425,16 +428,16 @@ def _of_path(code, owner: Path, name: str, a):
     if name == "read_text":
         return code.text_of_file(owner.text)
     if name in ("exists", "is_file", "is_dir", "is_symlink"):
-        return _asked(
+        return python_disk.asked(
             code, {"is_file": "isfile", "is_dir": "isdir", "is_symlink": "islink"}.get(name, name), owner.text
         )
     if name in ("glob", "rglob"):
         deep = "**/" if name == "rglob" else ""
-        return _globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
+        return python_disk.globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
     if name == "iterdir":
-        return _entries(code, owner.text, True)
+        return python_disk.entries(code, owner.text, True)
     if name == "walk":
-        return _walked(code, owner.text)
+        return python_disk.walked(code, owner.text)
     found = path_method(owner, name, a.given, code.effects.folder, code.home())
     return ANY if found is None else found
 
@@ -536,274 +539,3 @@ def _is_writing_mode(value) -> bool:
 
 
 _HELP = {"-h", "--help", "--version"}
-
-# ------------------------------------------- values that other code names files with
-
-
-def _of_os_path(code, name: str, args: list):
-    if name in ("exists", "isfile", "isdir", "lexists", "islink"):
-        return _asked(code, name, text_of(args[0]) if args else UNKNOWN)
-    return path_function(name, list(map(text_of, args)), code.effects.folder, code.home())
-
-
-def _asked(code, name: str, path: str):
-    """An answer of the disk, to a replay only: what a command names is certain whatever is there now."""
-    whole = absolute(code.effects.folder, path) if code.only else None
-    return ANY if whole is None else getattr(os.path, name)(whole)
-
-
-def _attribute_got(code, a):
-    name = a.get(1)
-    if isinstance(name, str) and is_known(name):
-        return code.attribute(a.get(0), name)
-    return LibraryName(ANYTHING) if isinstance(a.get(0), LibraryName) else ANY
-
-
-def _printed(code, a):
-    file = a.named.get("file")
-    if file is None or (isinstance(file, LibraryName) and file.dotted == "sys.stdout"):
-        between, end = a.named.get("sep", " "), a.named.get("end", "\n")
-        code.says(text_of(between).join(map(_shown, a.given)) + text_of(end))
-
-
-def _shown(value) -> str:
-    return str(value) if isinstance(value, (list, tuple, dict)) and is_plain(value) else text_of(value)
-
-
-def _path(code, a):
-    return Path(tidy(join(*map(text_of, a.given or ["."]))))
-
-
-def _as_list(code, a):
-    value = a.get(0, default=[])
-    if isinstance(value, (DiskFiles, SomeFiles)):
-        return value
-    items = elements(value)
-    return ANY if items is None else list(items)
-
-
-def _sorted(code, a):
-    value = _as_list(code, a)
-    code.hand_over(a.named.values())
-    try:
-        return sorted(value) if type(value) is list and is_plain(value) and not a.named else value
-    except TypeError:
-        return value
-
-
-def _as_dict(code, a):
-    value = a.get(0, default={})
-    if isinstance(value, dict):
-        return {**value, **a.named}
-    pairs = [elements(pair) for pair in elements(value) or ()]
-    return {**{text_of(pair[0]): pair[1] for pair in pairs if pair and len(pair) == 2}, **a.named}
-
-
-def _enumerated(code, a):
-    value, start = a.get(0), a.get(1, "start", 0)
-    if isinstance(value, DiskFiles):
-        return DiskFiles(value.root, (ANY, value.element))
-    items = elements(value)
-    if isinstance(items, SomeFiles):
-        return SomeFiles([(ANY, one) for one in items])
-    return ANY if items is None or not isinstance(start, int) else list(enumerate(items, start))
-
-
-def _zipped(code, a):
-    columns = [elements(one) for one in a.given]
-    return ANY if None in columns else list(zip(*columns))
-
-
-def _mapped(code, a):
-    items = elements(a.get(1))
-    if items is None or len(a.given) > 2:
-        code.hand_over(a.given)
-        return ANY
-    return type(items)([code.call(a.get(0), [one], {}) for one in items])
-
-
-def _range(code, a):
-    if not a.given or not all(isinstance(one, int) for one in a.given) or (len(a.given) > 2 and a.given[2] == 0):
-        return ANY
-    found = range(*a.given[:3])
-    return list(found) if len(found) <= MOST else ANY
-
-
-def _length(code, a):
-    value = a.get(0)
-    return (
-        len(value) if isinstance(value, (list, tuple, dict, str)) and (is_plain(value) or value is code.argv) else ANY
-    )
-
-
-def _as_text(code, a):
-    value = a.get(0, default="")
-    return ANY if isinstance(value, (list, dict, tuple)) else text_of(value)
-
-
-def _as_number(code, a):
-    value = a.get(0)
-    known = isinstance(value, (int, float)) or (isinstance(value, str) and value.isdecimal() and len(value) < 20)
-    return int(value) if known else ANY
-
-
-def _json_read(code, a):
-    source = a.get(0)
-    text = source.text if isinstance(source, OpenFile) else source
-    if not isinstance(text, str) or not is_known(text):
-        return ANY
-    import json
-
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return ANY
-
-
-def _variable(code, a):
-    known = code.variable(text_of(a.get(0, "key")))
-    return known if known is not ANY else a.get(1, "default", ANY)
-
-
-def _module(code, a):
-    module = a.get(0, "name", ANY)
-    if isinstance(module, str) and is_known(module):
-        code.imported(module)
-        return LibraryName(module)
-    code.effects.guess_code()
-    return LibraryName(ANYTHING)
-
-
-# ------------------------------------------------------- files that only the disk knows
-
-
-def _glob(code, a):
-    if a.get(99, "root_dir") is not None:
-        return ANY
-    deep = truth(a.get(99, "recursive", False)) is not False
-    return _globbed(code, text_of(a.get(0, "pathname", ANY)), "", False, deep)
-
-
-def _globbed(code, pattern: str, folder: str, as_paths: bool, recursive: bool = True):
-    """What a glob `pattern` seen from `folder` finds."""
-    base = absolute(code.effects.folder, folder)
-    if base is None or not is_known(pattern):
-        return ANY
-    parts = [part for part in pattern.split("/") if part not in ("", ".")]
-    if pattern.startswith("/"):
-        base, folder = "/", "/"
-    while parts and not any(letter in parts[0] for letter in "*?["):
-        folder = join(folder, parts[0])
-        base = os.path.normpath(join(base, parts.pop(0)))
-    if not parts:
-        return [Path(tidy(folder)) if as_paths else folder]
-    fits = _fitting(parts, recursive, as_paths)
-    return _found(code, base, folder, fits, Path if as_paths else str)
-
-
-def _entries(code, folder: str, as_paths: bool, only_names: bool = False):
-    """What lies right in `folder`."""
-    base = absolute(code.effects.folder, folder)
-    if base is None:
-        return ANY
-    spelled = "" if only_names else folder
-    return _found(code, base, spelled, lambda inside: len(inside) == 1, Path if as_paths else str)
-
-
-def _found(code, base: str, folder: str, fits, kind):
-    """The files under absolute `base`, spelled `folder`, whose parts inside of it `fits`; each is a `kind`."""
-
-    def spelled(inside: list):
-        path = join(folder, *inside) if folder else "/".join(inside)
-        return Path(tidy(path)) if kind is Path else path
-
-    def candidates(path: str) -> list:
-        start = base.rstrip("/") + "/"
-        inside = path[len(start) :].split("/") if path.startswith(start) else []
-        return [inside[:depth] for depth in range(1, len(inside) + 1) if fits(inside[:depth])]
-
-    if code.only:
-        return SomeFiles(map(spelled, candidates(code.only)))
-    mark = code.effects.call.walk.mark(Found(base, lambda path: bool(candidates(path))))
-    return DiskFiles(base, kind(mark))
-
-
-def _walked(code, folder: str):
-    """``os.walk(folder)``: folder, names of folders, names of files."""
-    base = absolute(code.effects.folder, folder)
-    if base is None:
-        return ANY
-    start = base.rstrip("/") + "/"
-    if not code.only:
-        mark = code.effects.call.walk.mark(Found(base, lambda path: path.startswith(start)))
-        return DiskFiles(base, (UNKNOWN, [mark], [mark]))
-    found, above = SomeFiles(), folder
-    inside = code.only[len(start) :].split("/") if code.only.startswith(start) else []
-    for place, name in enumerate(inside):
-        is_file = place == len(inside) - 1
-        found.append((above, [] if is_file else [name], [name] if is_file else []))
-        above = join(above, name)
-    return found
-
-
-def _fitting(parts: list, recursive: bool, with_hidden: bool):
-    """A function of path parts: whether they fit the pattern `parts`."""
-    from fnmatch import fnmatchcase
-
-    def fits(inside: list, at: int = 0, place: int = 0) -> bool:
-        if at == len(parts):
-            return place == len(inside)
-        shown = place < len(inside) and (with_hidden or parts[at][:1] == "." or inside[place][:1] != ".")
-        if parts[at] == "**" and recursive:
-            return fits(inside, at + 1, place) or (shown and fits(inside, at, place + 1))
-        return shown and fnmatchcase(inside[place], parts[at]) and fits(inside, at + 1, place + 1)
-
-    return fits if len(parts) <= 12 else lambda inside: False
-
-
-GIVES = {
-    **dict.fromkeys(
-        ("tempfile.NamedTemporaryFile", "tempfile.TemporaryFile", "tempfile.SpooledTemporaryFile"),
-        lambda code, a: OpenFile(SCRATCH),
-    ),
-    **dict.fromkeys(("tempfile.mkdtemp", "tempfile.mktemp", "tempfile.TemporaryDirectory"), lambda code, a: SCRATCH),
-    "tempfile.mkstemp": lambda code, a: (3, SCRATCH),
-    "tempfile.gettempdir": lambda code, a: os.environ.get("TMPDIR") or "/tmp",
-    "getattr": _attribute_got,
-    "print": _printed,
-    "sys.stdout.write": lambda code, a: code.says(text_of(a.get(0))),
-    "pathlib.Path": _path,
-    "pathlib.Path.home": lambda code, a: Path(code.home()),
-    "pathlib.Path.cwd": lambda code, a: Path(code.effects.folder or UNKNOWN),
-    "os.getcwd": lambda code, a: code.effects.folder or ANY,
-    "os.fspath": lambda code, a: text_of(a.get(0)),
-    "os.getenv": _variable,
-    "os.environ.get": _variable,
-    "os.listdir": lambda code, a: _entries(code, text_of(a.get(0, "path", ".")), False, True),
-    "os.scandir": lambda code, a: _entries(code, text_of(a.get(0, "path", ".")), True),
-    "os.walk": lambda code, a: _walked(code, text_of(a.get(0, "top", ANY))),
-    "glob.glob": _glob,
-    "list": _as_list,
-    "iter": _as_list,
-    "reversed": _as_list,
-    "set": _as_list,
-    "frozenset": _as_list,
-    "dict.fromkeys": _as_list,
-    "tuple": _as_list,
-    "dict": _as_dict,
-    "sorted": _sorted,
-    "enumerate": _enumerated,
-    "zip": _zipped,
-    "map": _mapped,
-    "range": _range,
-    "len": _length,
-    "str": _as_text,
-    "int": _as_number,
-    "json.loads": _json_read,
-    "json.load": _json_read,
-    "compile": lambda code, a: a.get(0, "source"),
-    "__import__": _module,
-    "importlib.import_module": _module,
-    "asyncio.run": lambda code, a: a.get(0),
-    **dict.fromkeys(("exit", "quit", "sys.exit", "os._exit", "os.abort"), lambda code, a: code.leave()),
-}

@@ -190,7 +190,7 @@ def operate(kind: str, left, right):
         both = isinstance(left, (str, Unknown)) and isinstance(right, (str, Unknown))
         return bounded(text_of(left) + text_of(right)) if both else ANY
     if kind == "Add" and isinstance(left, (list, tuple)) and type(left) is type(right):
-        return bounded(left + right)
+        return bounded(type(left)([*left, *right]))
     if kind == "Mod" and isinstance(left, str):
         given = right if isinstance(right, tuple) else (right,)
         if is_known(left) and left.count("%") == left.count("%s") == len(given):

@@ -377,10 +377,11 @@ class Scan:
         """What ``name[index]`` stands for."""
         if not isinstance(index, str) or not index.isdecimal():
             return NOTHING_KNOWN
-        place, items = int(index), self.known.get("@" + name[1:] if self.language.name == "perl" else name)
+        place = int(index)
+        items = self.known.get("@" + name[1:] if self.language.name == "perl" else name, NOTHING_KNOWN)
         if name in _ARGUMENTS:
             place, items = place - _ARGUMENTS[name], list_of(self.argv)
-        known = items is not None and items.is_list and 0 <= place < len(items)
+        known = items.is_list and 0 <= place < len(items)
         return one_of([items[place]]) if known else NOTHING_KNOWN
 
     def result(self, name: str, found, at: int) -> Texts:
@@ -537,7 +538,9 @@ class Scan:
                 )
             return
         if self.language.name in ("ruby", "perl"):
-            plain = [value for value, bounds in zip(values, given) if not self.cuts(found, *bounds, ("=>", ":"))]
+            plain = [
+                value for value, (start, stop) in zip(values, given) if not self.cuts(found, start, stop, ("=>", ":"))
+            ]
             words = [one for value in plain for one in (value if value.is_list or len(value) == 1 else [UNKNOWN])]
             if len(words) > 1:
                 self.effects.run(words, None, folder)

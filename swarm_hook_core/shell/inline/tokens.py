@@ -17,7 +17,6 @@ HOLE_SECONDS = 0.005
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "0": "", "\n": ""}
 _SIGNS = ("===", "!==", "=>", "==", "!=", "<=", ">=", "||", "&&", "..", "??", "=~", "->")
 _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
-_BLANK = re.compile(r"[ \t\r]+")
 _CODED = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|[xu]\{([0-9a-fA-F]{1,5})\})")
 _PLAIN = re.compile(r"[\w \t\n.,:;=+*&?-]+")  # characters that neither end a string nor mean more in one
 _NUMBER = re.compile(r"\d[\w.]*")
@@ -92,7 +91,8 @@ def tokens(code: str, language, until: float, depth: int = 0) -> list:
             found.append(Token(SIGN, "\n"))
             continue
         if letter in " \t\r":
-            at = _BLANK.match(code, at).end()
+            while at < len(code) and code[at] in " \t\r":
+                at += 1
             continue
         if letter == "\n":
             found.append(Token(SIGN, "\n"))

@@ -119,8 +119,8 @@ def _scanned(call) -> None:
 
 def _edited_in_place(call, operands) -> None:
     """``ruby -i.bak -pe code file ...``"""
-    edits = next((word for word in call.words if word[:1] == "-" != word[1:2] and "i" in word.partition("e")[0]), None)
-    for word in operands if edits is not None else ():
+    edits = next((word for word in call.words if word[:1] == "-" != word[1:2] and "i" in word.partition("e")[0]), "")
+    for word in operands if edits else ():
         call.write(word)
         if edits.startswith("-i."):
             call.write(word + edits[2:])
