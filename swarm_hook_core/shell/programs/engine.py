@@ -32,9 +32,7 @@ _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 def follow(call: Call, row: Case, functions) -> None:
     """Say what `call` does, as its `row` has it; `functions(name)` is the function for a ``do name``."""
     words = call.words[: call.words.index("--")] if "--" in call.words else call.words
-    if "--help" in words or "--version" in words or (len(words) == 1 and words[0] in _ONLY_ASKS):
-        return
-    if words[-1:] == ["-h"] and any(case.verbs for case in row.cases):
+    if _only_asks(words, row):
         return
     found = Reading(call, row, functions)
     if found.is_quiet:
@@ -56,6 +54,15 @@ def follow(call: Call, row: Case, functions) -> None:
         option = says_that_it_writes(words, found.declared)
         if option and call.walk.effects.size == before and not runs:
             call.guess(f"`{option[:20]}` may write")
+
+
+def _only_asks(words: list[str], row: Case) -> bool:
+    """Whether the program is only asked what it is, or how it is used."""
+    if "--help" in words or words[:1] == ["--version"] or words[-1:] == ["--version"]:
+        return True
+    if words[-1:] == ["-h"] and any(case.verbs for case in row.cases):
+        return True
+    return len(words) == 1 and words[0] in _ONLY_ASKS
 
 
 class Reading:
@@ -80,34 +87,38 @@ class Reading:
         self.added: list[Case] = []
         self.unknown = ""
         self.is_quiet = self.is_spared = self.replaced = False
-        used: list[str] = []
-        self.used = used
-        case = row
-        while True:
-            self._declare(case.parse())
-            self.options = self._parsed(used, case)
-            if case.words["unless"] and self._meets(case.words["unless"]):
-                self.is_quiet = True
-            if case.words["only"] and not self._meets(case.words["only"]):
-                self.is_spared = True
-            self.added += [one for one in case.cases if one.adds and self._meets(one.whens)]
-            chosen = self._chosen(case, used)
-            if chosen is None:
-                break
-            case = chosen
+        self.used: list[str] = []
+        self.case = row
+        below: Case | None = row
+        while below is not None:
+            self.case = below
+            self._take_up(below)
+            self.added += [one for one in below.cases if one.adds and self._meets(one.whens)]
+            below = self._chosen(below)
         for one in self.added:
             self._declare(one.parse())
         if self.added:
-            self.options = self._parsed(used, case)
-        self.case = case
-        operands = self.options.operands
-        del operands[: int((case.words["skip"] or ["0"])[0])]
-        if not operands:
-            operands += case.words["default"]
-        if len(operands) < int((case.words["needs"] or ["0"])[0]):
-            self.is_spared = True
+            self.options = self._parsed()
+        self._pass_over_operands()
         if "strict" in row.flags:
             self.unknown = next((one for one in self.options.given if self._is_strange(one)), "")
+
+    def _take_up(self, case: Case) -> None:
+        """The arguments are parsed with the options of `case` as well, and its conditions asked."""
+        self._declare(case.parse())
+        self.options = self._parsed()
+        if case.words["unless"] and self._meets(case.words["unless"]):
+            self.is_quiet = True
+        if case.words["only"] and not self._meets(case.words["only"]):
+            self.is_spared = True
+
+    def _pass_over_operands(self) -> None:
+        operands, words = self.options.operands, self.case.words
+        del operands[: int((words["skip"] or ["0"])[0])]
+        if not operands:
+            operands += words["default"]
+        if len(operands) < int((words["needs"] or ["0"])[0]):
+            self.is_spared = True
 
     def _declare(self, case: Case) -> None:
         for spelling, kind in case.options.items():
@@ -117,7 +128,7 @@ class Reading:
     def _is_strange(self, name: str) -> bool:
         return name[:2] == "--" and name not in self.declared and name[1:] not in self.declared
 
-    def _parsed(self, used: list[str], case: Case) -> Options:
+    def _parsed(self) -> Options:
         words = self.call.words
         valued = [name for name, kind in self.declared.items() if kind and kind[0] == "="]
         if "onedash" in self.flags:
@@ -138,15 +149,15 @@ class Reading:
             if equals and key in keys:
                 options.operands.remove(word)
                 options.given.setdefault(key, []).append(value)
-        for word in used:
+        for word in self.used:
             if word in options.operands:
                 options.operands.remove(word)
-        if options.operands and any(fits(options.operands[0], one) for one in case.words["drop"]):
+        if options.operands and any(fits(options.operands[0], one) for one in self.case.words["drop"]):
             del options.operands[0]
         return options
 
-    def _chosen(self, case: Case, used: list[str]) -> Case | None:
-        """The case below `case` that holds, or None. A subcommand that chose one is `used` up."""
+    def _chosen(self, case: Case) -> Case | None:
+        """The case below `case` that holds, or None. A subcommand that chose one is used up."""
         operands = self.options.operands
         verbs = operands[: 2 if self.call.words[:1] and self.call.words[0][:1] == "-" else 1]
         other, asks = None, False
@@ -163,10 +174,10 @@ class Reading:
                 # An option that stands first may have taken the first of them.
                 verb = next((one for one in verbs if fits(one, wanted)), None)
                 if verb is not None:
-                    used.append(verb)
+                    self.used.append(verb)
                     return below
         if other is not None and operands:
-            used.append(operands[0])
+            self.used.append(operands[0])
             return other
         if asks and operands and "--dry-run" not in self.call.words:
             self.unknown, self.is_spared = operands[0], True

@@ -57,8 +57,8 @@ LANGUAGES = {
     "patch": "patch gpatch",
     "editors": "ed red ex vi vim nvim view rvim gvim mvim emacs emacsclient",
     "archives": "tar bsdtar gtar unzip",
-    "interpreters": "python python3 python2 pypy pypy3 ipython node nodejs tsx ts-node deno bun ruby perl php lua luajit"
-    " osascript tclsh Rscript",
+    "interpreters": "python python3 python2 pypy pypy3 ipython node nodejs tsx ts-node deno bun ruby perl php lua"
+    " luajit osascript tclsh Rscript",
     "shells": "bash sh zsh dash ksh ash fish",
     "searches": "find gfind fd fdfind",
     "xargs": "xargs gxargs parallel entr",
@@ -632,8 +632,12 @@ yarn: -wF,--workspace,--filter,--registry= -C,--prefix,--cwd,--dir=IN unless --d
   test start build pack publish: project
   exec x dlx: do run_tool
   create: guess writes a project from a template
-  why list info outdated audit config licenses search help bin whoami login logout cache workspaces: nothing
-  workspace doctor explain query owner team access tag versions node server npm: nothing
+  workspace: project
+  workspaces:
+    list info: nothing
+    *: project
+  why list info outdated audit config licenses search help bin whoami login logout cache doctor explain: nothing
+  query owner team access tag versions node server npm: nothing
   *: do run_tool {verb}
 pnpm: -wF,--workspace,--filter,--registry= -C,--prefix,--cwd,--dir=IN unless --dry-run
   install i: tree node_modules write pnpm-lock.yaml

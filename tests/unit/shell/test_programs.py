@@ -370,6 +370,8 @@ ROWS = [
     ("mix format b.txt", "b.txt"),
     ("cmake -E copy a.txt b.txt", "b.txt"),
     ("coverage xml", "coverage.xml"),
+    ("dotnet add package x --version 1.0", "~"),
+    ("yarn workspace app add x", "@"),
     ("direnv exec . touch new.txt", "new.txt"),
     ("mise exec node@20 -- touch new.txt", "new.txt"),
     ("gh release download v1 -O out.txt", "out.txt"),
