@@ -33,10 +33,9 @@ def put(target: Path, wanted: dict[str, bytes], compiled: bool = False, force: b
     # counts as unfinished and is written again.
     for name in sorted(wanted, key=lambda item: (item == RECORD, (target / item).exists())):
         changed |= _replace(target / name, wanted[name])
-    for name in earlier:
-        if name not in wanted and (target / name).is_file():
-            (target / name).unlink()
-            changed = True
+    dropped = [name for name in earlier if name not in wanted and (target / name).is_file()]
+    _delete(target, dropped)
+    changed |= bool(dropped)
     if compiled:
         _compile(target, [name for name in wanted if name.endswith(".py")])
     return changed
@@ -47,20 +46,7 @@ def remove(target: Path) -> bool:
     files = read_record(target).get("files", [])
     if not files:
         return False
-    folders = set()
-    for name in [*files, RECORD]:
-        path = target / name
-        path.unlink(missing_ok=True)
-        if name.endswith(".py"):
-            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
-                compiled.unlink()
-            folders.add(path.parent / "__pycache__")
-        folders.update(parent for parent in path.parents if parent == target or target in parent.parents)
-    for folder in sorted(folders, key=lambda item: len(item.parts), reverse=True):
-        try:
-            folder.rmdir()
-        except OSError:
-            continue  # it holds something of somebody else's
+    _delete(target, [*files, RECORD])
     return True
 
 
@@ -101,6 +87,24 @@ def _holds(path: Path, content: bytes) -> bool:
         return path.read_bytes() == content
     except OSError:
         return False
+
+
+def _delete(target: Path, names: list[str]) -> None:
+    """Remove files with what they were compiled to, and the folders that are empty then."""
+    folders = set()
+    for name in names:
+        path = target / name
+        path.unlink(missing_ok=True)
+        if name.endswith(".py"):
+            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+                compiled.unlink()
+            folders.add(path.parent / "__pycache__")
+        folders.update(parent for parent in path.parents if parent == target or target in parent.parents)
+    for folder in sorted(folders, key=lambda item: len(item.parts), reverse=True):
+        try:
+            folder.rmdir()
+        except OSError:
+            continue  # it holds something else
 
 
 def _replace(path: Path, content: bytes) -> bool:

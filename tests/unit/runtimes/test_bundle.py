@@ -250,13 +250,16 @@ def test_an_upgrade_brings_what_is_new_and_drops_what_is_not_part_of_it(bundled:
     record = read_record(bundled)
     local = "python" in record
     (bundled / "swarm_hook_core/core.py").write_text("old")
-    (bundled / "swarm_hook_core/dropped.py").write_text("was part of an older one")
+    dropped = bundled / "swarm_hook_core/old/dropped.py"
+    (dropped.parent / "__pycache__").mkdir(parents=True)
+    dropped.write_text("was part of an older one")
+    (dropped.parent / "__pycache__" / "dropped.cpython-311.pyc").write_text("compiled")
     (bundled / "notes.txt").write_text("a person's own")
     (bundled / "LICENSE").unlink()
-    record["files"].append("swarm_hook_core/dropped.py")
+    record["files"].append("swarm_hook_core/old/dropped.py")
     (bundled / "install.json").write_text(json.dumps(record))
     assert bundle.write(bundled, local=local) is True
-    assert tree(bundled) == {**wanted, "notes.txt": b"a person's own"}
+    assert tree(bundled) == {**wanted, "notes.txt": b"a person's own"} and not dropped.parent.exists()
 
 
 def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypatch):
