@@ -8,9 +8,8 @@ those of sessions of another identity, but for their locks: that a file is held 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from swarm_hook_core.json_text import loads
+from swarm_mcp.domain.activity import Moment, News
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import onlooker
@@ -42,39 +41,6 @@ CHANGES = {
 }
 # What of a lock's event says who holds the file, and why.
 _OF_THE_HOLDER = ("content", "note", "holder", "holder_label")
-
-
-class Moment(NamedTuple):
-    """How far a session has seen: each field grows, or at least differs, with a change of its kind."""
-
-    event: int
-    message: int
-    task: int
-    instances: tuple[int, int]
-    kv: int
-
-
-class News(NamedTuple):
-    """What is new, and the moment up to which. `locks` as ``wait_for_activity`` shows them."""
-
-    moment: Moment
-    messages: bool = False
-    tasks: bool = False
-    instances: bool = False
-    kv: bool = False
-    locks: tuple[dict, ...] = ()
-
-    @property
-    def changes(self) -> list[str]:
-        """The contract's names of what is new."""
-        found = {
-            "new_messages": self.messages,
-            "task_updates": self.tasks,
-            "instance_changes": self.instances,
-            "kv_updates": self.kv,
-            "lock_updates": bool(self.locks),
-        }
-        return [name for name, is_new in found.items() if is_new]
 
 
 class Activity:
@@ -214,7 +180,10 @@ class Activity:
 
 
 class Feed:
-    """Events of `scope` after the one with id `last` (None: the newest), for a viewer of `identity` (empty for none)."""
+    """Events of `scope` after the one with id `last` (None: the newest).
+
+    `identity` is that of the viewer, empty for none.
+    """
 
     def __init__(self, db: Database, sessions: SessionTable, scope: str, identity: str, last: int | None):
         self._db = db
@@ -272,7 +241,7 @@ class Feed:
         return {"id": row["id"], "at": row["created_at"], "change": CHANGES.get(group), "type": row["type"], **facts}
 
 
-def payload_of(event: dict) -> dict:
+def payload_of(event: Event) -> dict:
     """An event's payload; empty where it has none, or none that can be read."""
     try:
         value = loads(event["payload"]) if isinstance(event["payload"], str) else None
@@ -289,7 +258,7 @@ class Acquaintance:
         self.label = label
         self._labels: dict[str, str | None] = {}
 
-    def learn(self, events: list[dict]) -> None:
+    def learn(self, events: list[Event]) -> None:
         """Remember the labels in these events, for when their sessions have gone."""
         for event in events:
             if event["type"].startswith("instance.") and event["subject"]:

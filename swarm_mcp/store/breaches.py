@@ -88,7 +88,8 @@ class Breaches:
                 if holder and not (restorer and restorer["id"] == holder["id"]):
                     undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this." if kept else ""
                     who = _name(restorer, holder) if restorer else "A person at a terminal"
-                    text = f"[auto] {who} has restored an earlier content of {untrusted_text.named(file)}, which you hold.{undo}"
+                    what = f"has restored an earlier content of {untrusted_text.named(file)}, which you hold."
+                    text = f"[auto] {who} {what}{undo}"
                     self._messages.post(holder["scope"], "system", holder["id"], text)
         return number
 
@@ -181,7 +182,8 @@ class Breaches:
         age = f"{duration(self._db.now() - first['at'])} ago"
         named = untrusted_text.named
         if len(rows) == 1:
-            text = f"[auto] {named(first['file'])}, which you hold, {_WHAT.get(first['kind'], 'changed')} {age}, {while_ran}."
+            what = _WHAT.get(first["kind"], "changed")
+            text = f"[auto] {named(first['file'])}, which you hold, {what} {age}, {while_ran}."
         else:
             text = f"[auto] {len(rows)} files that you hold changed {age}, {while_ran}:"
             text += "".join(f"\n- {named(row['file'])} {_WHAT.get(row['kind'], 'changed')}" for row in rows[:LISTED])

@@ -226,8 +226,8 @@ class Leases:
         holder, left = self._sessions.get(row["instance_id"]), self._finder.left(row) or 0.0
         if holder:
             text = (
-                f"[auto] Your lock on {named(plain(row['file']))} lapses in {left:.0f} s. Anything this session does renews"
-                " it; if you need it no longer, release it: others may be waiting."
+                f"[auto] Your lock on {named(plain(row['file']))} lapses in {left:.0f} s. Anything this session does"
+                " renews it; if you need it no longer, release it: others may be waiting."
             )
             self._messages.post(holder["scope"], "system", holder["id"], text)
 

@@ -25,7 +25,7 @@ class LockEndings:
         self._signals = signals
 
     def drop(self, locks: list[Lock], reason: str = "", **payload) -> None:
-        """Inside a transaction: delete `locks` (rows of ``LockTable.of``), each with its event, and tell who waits for them.
+        """Inside a transaction: delete `locks` (of ``LockTable.of``), each with its event, and tell who waits for them.
 
         `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``,
         ``deregistered``, ``moved``, ``reclaimed``, ``lapsed``, ``stolen``, ``agent_ended``; no reason for an

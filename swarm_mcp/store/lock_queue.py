@@ -72,7 +72,7 @@ class LockQueue:
         return self._db.row("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (ticket,)) is not None
 
     def lengths(self, locks: list[dict]) -> dict[str, int]:
-        """Return how many others wait for each of these locks (``id``, ``instance_id``, ``agent``), by id, if any do."""
+        """Return how many others wait for each of these locks (``id``, ``instance_id``, ``agent``), by id."""
         waiting = self.waiting()
         found = {}
         for row in locks if waiting else ():

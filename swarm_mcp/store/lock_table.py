@@ -159,7 +159,7 @@ class LockTable:
 
 
 def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:
-    """Return why `mine`, what `own` found, is not the one grant that is meant (`fence`, where given); None where it is."""
+    """Return why `mine`, what `own` found, is not the one grant that is meant (`fence`), None where it is."""
     if fence is not None and [row["fence"] for row in mine] != [fence]:
         held = f"; it is held with fence {mine[0]['fence']}" if mine else ""
         return Refused(f"fence {fence} is no longer good for {reach.file}{held}")

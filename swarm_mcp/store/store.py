@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_mcp.domain.lock import Lock
     from swarm_mcp.domain.session import Session
-    from swarm_mcp.store import api
     from swarm_mcp.store.activity import Activity
+    from swarm_mcp.store.api import Store as AnyStore
     from swarm_mcp.store.breaches import Breaches
     from swarm_mcp.store.changes import Changes
     from swarm_mcp.store.cleanup import Cleanup, CleanupParts
@@ -248,6 +248,7 @@ class Store:
     def activity(self) -> Activity:
         """What has happened since when."""
         from swarm_mcp.store.activity import Activity
+    from swarm_mcp.store.api import Store as AnyStore
 
         return Activity(self.database, self._finder, self._endings, self.leases, self.instances, self.denials)
 
@@ -357,4 +358,4 @@ class _Hearing(Signals):
 if TYPE_CHECKING:
     from swarm_hook_core.lookup.sqlite import StoreReader
 
-    _checked: type[api.Store] = Store
+    _kept_promise: type[AnyStore] = Store

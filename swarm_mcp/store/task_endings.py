@@ -56,8 +56,8 @@ def complete(parts: TaskParts, actor: dict, task_id: str, record: dict, status: 
 
 
 def report_progress(
-    parts: TaskParts, actor: dict, task_id: str, summary: str, blocked_reason=UNCHANGED, expected_next_update_at=UNCHANGED,
-    begun: bool = True,
+    parts: TaskParts, actor: dict, task_id: str, summary: str, blocked_reason=UNCHANGED,
+    expected_next_update_at=UNCHANGED, begun: bool = True,
 ) -> dict:  # fmt: skip
     """Say how far a task is: its progress columns. What is left out stays as it was, None clears it.
 

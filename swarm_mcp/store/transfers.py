@@ -108,8 +108,8 @@ class Transfers:
         words = f" It says: {quoted(note, LONGEST_NOTE)}." if note else ""
         self._notices.post(
             taker,
-            f"[auto] {_name(giver, taker)} has handed you the lock on {named(file)} (fence {fence}).{words} Read it before you"
-            " write, and release it when you are done.",
+            f"[auto] {_name(giver, taker)} has handed you the lock on {named(file)} (fence {fence}).{words} Read it before"
+            " you write, and release it when you are done.",
         )
         self._tell_waiting(reach, {giver["id"], taker["id"]}, giver, taker, file)
         self._sessions.dismiss({giver["id"]})
@@ -168,9 +168,9 @@ class Transfers:
         why = f": {quoted(reason, LONGEST_NOTE)}" if reason else ""
         self._notices.post(
             holder,
-            f"[auto] {_name(instance, holder)} asks for your lock on {named(held)}{wants}{why}. When you can spare it, hand it"
-            f" over (`swarm-mcp transfer {as_word(held)} --to {instance['id']}`, or transfer_lock) or release it; if not, tell"
-            " it until when you need it.",
+            f"[auto] {_name(instance, holder)} asks for your lock on {named(held)}{wants}{why}. When you can spare it,"
+            f" hand it over (`swarm-mcp transfer {as_word(held)} --to {instance['id']}`, or transfer_lock) or"
+            " release it; if not, tell it until when you need it.",
             held,
             sender=instance["id"],
         )

@@ -1,0 +1,38 @@
+"""What a session has seen of what happens, and what is new to it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Moment(NamedTuple):
+    """How far a session has seen: each field grows, or at least differs, with a change of its kind."""
+
+    event: int
+    message: int
+    task: int
+    instances: tuple[int, int]
+    kv: int
+
+
+class News(NamedTuple):
+    """What is new, and the moment up to which. `locks` as ``wait_for_activity`` shows them."""
+
+    moment: Moment
+    messages: bool = False
+    tasks: bool = False
+    instances: bool = False
+    kv: bool = False
+    locks: tuple[dict, ...] = ()
+
+    @property
+    def changes(self) -> list[str]:
+        """The contract's names of what is new."""
+        found = {
+            "new_messages": self.messages,
+            "task_updates": self.tasks,
+            "instance_changes": self.instances,
+            "kv_updates": self.kv,
+            "lock_updates": bool(self.locks),
+        }
+        return [name for name, is_new in found.items() if is_new]
