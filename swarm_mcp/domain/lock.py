@@ -7,6 +7,8 @@ from swarm_mcp.domain.record import Record
 EXCLUSIVE, SHARED = "exclusive", "shared"
 MODES = (EXCLUSIVE, SHARED)
 MUTEX_PREFIX = "/__swarm/"  # of names that are no files
+# Columns of `Lock` that are not the lock's own, but say of its session what it is called and whether it is there.
+OF_THE_HOLDER = ("owner_label", "owner_id", "heartbeat", "last_seen")
 
 
 class Lock(Record):

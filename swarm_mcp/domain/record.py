@@ -42,3 +42,21 @@ class Record(dict):
 
     __setitem__ = __delitem__ = __setattr__ = __delattr__ = __ior__ = _refuse
     update = setdefault = pop = popitem = clear = _refuse
+
+
+class _NamedValues(type):
+    """Makes each class below ``NamedValues`` a named tuple of its annotated fields, with their defaults."""
+
+    def __new__(mcs, name: str, bases: tuple, space: dict) -> type:
+        if not bases:
+            return super().__new__(mcs, name, bases, space)
+        from collections import namedtuple
+
+        fields = list(space.get("__annotations__", ()))
+        base = namedtuple(name, fields, defaults=[space[field] for field in fields if field in space])  # type: ignore[misc]
+        rest = {key: value for key, value in space.items() if key not in fields}
+        return type(name, (base,), {**rest, "__slots__": ()})
+
+
+class NamedValues(metaclass=_NamedValues):
+    """Stands for ``typing.NamedTuple`` at run time; type checkers are shown that one."""

@@ -12,7 +12,7 @@ from swarm_hook_core.json_text import loads
 from swarm_mcp.domain.activity import Moment, News
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.message import Event
-from swarm_mcp.domain.session import onlooker
+from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.store.task_reading import Sight, find
 from swarm_mcp.visibility import may_meet
 
@@ -62,7 +62,7 @@ class Activity:
         self._sessions = sessions
         self._denials = denials
 
-    def moment(self, instance: dict) -> Moment:
+    def moment(self, instance: Session) -> Moment:
         """Now, as this session sees it."""
         scope, instance_id = instance["scope"], instance["id"]
         row = self._db.row(
@@ -78,7 +78,7 @@ class Activity:
         instances = (known["here"], known["newest"])
         return Moment(known["event"], known["message"], known["task"], instances, known["kv"])
 
-    def since(self, instance: dict, before: Moment) -> News:
+    def since(self, instance: Session, before: Moment) -> News:
         """What is new to this session since `before`."""
         now = self.moment(instance)
         if now == before:
@@ -153,7 +153,7 @@ class Activity:
         )
         return rows[::-1]
 
-    def _concerns(self, instance: dict, event: dict, known: Acquaintance, sight: Sight) -> bool:
+    def _concerns(self, instance: Session, event: dict, known: Acquaintance, sight: Sight) -> bool:
         # What the system does to a session is that session's doing here: it joined, or is gone.
         doer = event["subject"] if event["type"].startswith("instance.") else event["actor"]
         if doer == instance["id"]:
@@ -163,9 +163,9 @@ class Activity:
             return not task or sight.sees(task[0])
         return known.may_meet(doer)
 
-    def _locks(self, instance: dict, events: list[Event], known: Acquaintance) -> tuple[dict, ...]:
+    def _locks(self, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict, ...]:
         """What became of which file in the end; files that only this session has touched not."""
-        last: dict[str, dict] = {}
+        last: dict[str, Event] = {}
         for event in events:
             file = event["subject"] or ""
             if event["type"] in _LOCK_CHANGES and not file.startswith(MUTEX_PREFIX):
@@ -173,9 +173,9 @@ class Activity:
                 if event["actor"] != instance["id"]:
                     last[file] = event
         told = []
-        for file, event in list(last.items())[-LOCKS_TOLD:]:
-            holder = event["actor"] if known.may_meet(event["actor"]) else None
-            told.append({"file": file, "change": _LOCK_CHANGES[event["type"]], "instance_id": holder})
+        for file, newest in list(last.items())[-LOCKS_TOLD:]:
+            holder = newest["actor"] if known.may_meet(newest["actor"]) else None
+            told.append({"file": file, "change": _LOCK_CHANGES[newest["type"]], "instance_id": holder})
         return tuple(told)
 
 

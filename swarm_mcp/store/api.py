@@ -9,7 +9,7 @@ and readers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.domain.activity import Moment, News
@@ -21,6 +21,8 @@ from swarm_mcp.domain.task import DONE, UNCHANGED, Task
 from swarm_mcp.store.lock_reach import Reach
 from swarm_mcp.store.lock_request import Attempt, LockRequest
 from swarm_mcp.store.registration import Registration
+
+S = TypeVar("S")
 
 
 class Sessions(Protocol):
@@ -180,7 +182,7 @@ class LockQueue(Protocol):
     def ahead_of(self, instance: Session, wanted: LockRequest) -> Waiter | None:
         """The live waiter that has a right to some of what is wanted before this request, None for none."""
 
-    def is_silent(self, row: Lock) -> bool:
+    def is_silent(self, row: Waiter) -> bool:
         """Whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
 
     def join(self, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
@@ -605,7 +607,7 @@ class Changes(Protocol):
     def close(self) -> None:
         """Let go of the store. Not while another thread still waits."""
 
-    def __enter__(self) -> Changes: ...
+    def __enter__(self: S) -> S: ...
 
     def __exit__(self, *_exception: object) -> None: ...
 
@@ -648,7 +650,7 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of it. Safe to call twice."""
 
-    def __enter__(self) -> Store: ...
+    def __enter__(self: S) -> S: ...
 
     def __exit__(self, *_exception: object) -> None: ...
 

@@ -13,7 +13,8 @@ from swarm_hook_core.paths import contains, key_of
 from swarm_hook_core.watching.kept import AGE_SECONDS
 from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.domain.lock import Breach
+from swarm_mcp.domain.lock import Breach, Lock
+from swarm_mcp.domain.session import Session
 from swarm_mcp.store import events
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
@@ -41,7 +42,7 @@ class Breaches:
         self._sessions = sessions
         self._messages = messages
 
-    def report(self, writer: dict | None, tool: str, command: str, changes: list[dict]) -> list[int]:
+    def report(self, writer: Session | None, tool: str, command: str, changes: list[dict]) -> list[int]:
         """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
 
         Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path
@@ -68,7 +69,7 @@ class Breaches:
                 self._post(self._sessions.get(holder_id), writer, rows)
         return added
 
-    def restored(self, restorer: dict | None, file: str, kept: str, source: str, scope: str) -> int:
+    def restored(self, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
         """Write down that absolute `file` was brought back from kept content `source`; the row's id.
 
         `kept` is where the content is that it replaced, empty where there was none. Who holds the file is told,
@@ -113,7 +114,7 @@ class Breaches:
 
     # -------------------------------------------------------------- innards
 
-    def _add(self, scope: str, writer: dict | None, row: dict) -> int:
+    def _add(self, scope: str, writer: Session | None, row: dict) -> int:
         self._db.change(
             "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
             " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -125,13 +126,14 @@ class Breaches:
         found = self._db.row("SELECT last_insert_rowid() AS id")
         return found["id"] if found else 0
 
-    def _lock_on(self, row: dict, holder: dict) -> dict | None:
+    def _lock_on(self, row: dict, holder: Session) -> Lock | None:
         """The lock that covers the file, or did when it changed: ``{id, scope, content}``; None where none did."""
         file, key = row["file"], row["path_key"]
         locks = self._db.rows(
             "SELECT id, scope, file, path_key, content, pattern, base FROM context"
             " WHERE type = 'lock' AND instance_id = ?",
             (holder["id"],),
+            Lock,
         )
         for lock in locks:
             if lock["pattern"]:
@@ -147,10 +149,10 @@ class Breaches:
             (int(row["at"]), holder["id"]),
         )
         if any(event["subject"] and contains(plain(event["subject"]), file) for event in released):
-            return {"id": None, "scope": holder["scope"], "content": ""}
+            return Lock(id=None, scope=holder["scope"], content="")
         return None
 
-    def _is_known(self, writer: dict | None, row: dict) -> bool:
+    def _is_known(self, writer: Session | None, row: dict) -> bool:
         found = self._db.row(
             "SELECT 1 FROM swarm_alterations WHERE path_key = ? AND writer_id IS ? AND kind = ? AND kept = ?"
             " AND abs(altered_at - ?) <= ?",
@@ -161,7 +163,7 @@ class Breaches:
         )  # fmt: skip
         return found is not None
 
-    def _say(self, lock: dict, writer: dict | None, row: dict) -> None:
+    def _say(self, lock: Lock, writer: Session | None, row: dict) -> None:
         payload = {
             "holder": row["holder_id"], "lock": lock["id"], "note": lock["content"], "key": row["path_key"],
             "writer_label": writer and writer["label"], "tool": row["tool"], "command": row["command"],
@@ -170,7 +172,7 @@ class Breaches:
         actor = writer["id"] if writer else "system"
         events.add(self._db, lock["scope"], "context.lock_breached", actor, row["file"], payload)
 
-    def _post(self, holder: dict | None, writer: dict | None, rows: list[dict]) -> None:
+    def _post(self, holder: Session | None, writer: Session | None, rows: list[dict]) -> None:
         if holder is None:
             return
         first = rows[0]
@@ -202,7 +204,7 @@ def _how_to_undo(row: dict) -> str:
     return f"The earlier content of {untrusted_text.named(row['file'])} was not kept."
 
 
-def _name(session: dict, reader: dict) -> str:
+def _name(session: Session, reader: Session) -> str:
     if not may_meet(session["label"], reader["label"]):
         return "a session of another identity"
     return known_as(session)

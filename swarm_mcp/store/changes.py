@@ -9,6 +9,10 @@ import time
 from swarm_mcp.store import driver as drivers
 from swarm_mcp.store.file_events import FileEvents, events_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SETTLE_SECONDS = 1.0  # how long after a write its commit may become visible
 FIRST_LOOK_SECONDS = 0.0005
 LONGEST_LOOK_SECONDS = 0.016
@@ -26,7 +30,7 @@ class Changes:
         self.driver = drivers.load()
         self._events: FileEvents = events(path)
         self._stopped = threading.Event()
-        self._connection = None
+        self._connection: Any = None
         self._file: tuple[int, int] | None = None
         self._answered = 0.0
         self._seen: tuple | None = None
@@ -110,7 +114,7 @@ class Changes:
                     self._connection = self._connect()
                 self._file = file
                 self._events.renew()
-            if self._connection is None:
+            if self._connection is None or file is None:
                 return None
             return (*file, *self._connection.execute("PRAGMA data_version").fetchone())
         except self.driver.Error:

@@ -9,6 +9,7 @@ take a `limit` (-1: all of it), a `scope` (None: all) and the `mode` that their 
 from __future__ import annotations
 
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
+from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import KEPT_SECONDS as DENIALS_KEPT_SECONDS
@@ -293,6 +294,7 @@ def spent_mutexes(parts: CleanupParts, limit: int, scope: str | None, mode: str)
         f" WHERE c.type = 'lock' AND c.file >= ? AND c.file < ? AND t.status IN {TERMINAL}"
         f" AND (? IS NULL OR c.scope = ?) LIMIT {limit}",
         (MUTEX_PREFIX, _after(MUTEX_PREFIX), scope, scope),
+        Lock,
     )
     for row in rows:
         parts.endings.drop([row], "dispatch_task_terminal", task_id=row["task_id"])
@@ -379,7 +381,7 @@ def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple]
     return (condition, (past,)) if scope is None else (f"scope = ? AND {condition}", (scope, past))
 
 
-def _told(parts: CleanupParts, kind: str, rows: list[dict], mode: str) -> dict[str, int]:
+def _told(parts: CleanupParts, kind: str, rows: list[Lock], mode: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for row in rows:
         found[row["scope"]] = found.get(row["scope"], 0) + 1
@@ -392,7 +394,7 @@ def _report(parts: CleanupParts, kind: str, found: dict[str, int], mode: str, **
         events.add(parts.db, scope, f"cleanup.{kind}_deleted", "system", None, {"count": count, "mode": mode, **more})
 
 
-def _last(rows: list[dict], limit: int, column: str) -> str:
+def _last(rows: list[Record], limit: int, column: str) -> str:
     return str(rows[-1][column]) if len(rows) == limit else ""
 
 

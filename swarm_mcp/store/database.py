@@ -17,7 +17,7 @@ from swarm_mcp.store.transaction import Transaction, is_busy, pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from typing import TypeVar, overload
 
     R = TypeVar("R", bound=Record)
 
@@ -50,7 +50,15 @@ class Database:
 
     # ------------------------------------------------------------------ access
 
-    def rows(self, sql: str, values: tuple | list = (), kind: type[R] = Record) -> list[R]:
+    if TYPE_CHECKING:
+
+        @overload
+        def rows(self, sql: str, values: tuple | list = ()) -> list[Record]: ...
+
+        @overload
+        def rows(self, sql: str, values: tuple | list, kind: type[R]) -> list[R]: ...
+
+    def rows(self, sql: str, values: tuple | list = (), kind: type[Record] = Record) -> list:
         """Return all rows of a query, as records of this kind."""
         cursor = self._execute(sql, values)
         names = [column[0] for column in cursor.description or ()]
@@ -63,7 +71,15 @@ class Database:
             found = [[_short(value) if at in labels else value for at, value in enumerate(row)] for row in found]
         return [kind(zip(names, row)) for row in found]
 
-    def row(self, sql: str, values: tuple | list = (), kind: type[R] = Record) -> R | None:
+    if TYPE_CHECKING:
+
+        @overload
+        def row(self, sql: str, values: tuple | list = ()) -> Record | None: ...
+
+        @overload
+        def row(self, sql: str, values: tuple | list, kind: type[R]) -> R | None: ...
+
+    def row(self, sql: str, values: tuple | list = (), kind: type[Record] = Record):
         """Return the first row of a query, or None."""
         found = self.rows(sql, values, kind)
         return found[0] if found else None

@@ -10,7 +10,8 @@ from __future__ import annotations
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
-from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial
+from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial, Lock, Waiter
+from swarm_mcp.domain.session import Session
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import reach_in
 from swarm_mcp.store.lock_request import Attempt, rule
@@ -63,7 +64,7 @@ class Denials:
         self._queue = queue
         self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
 
-    def is_known(self, instance: dict, lock: dict, path: str = "") -> bool:
+    def is_known(self, instance: Session, lock: Lock | Waiter, path: str = "") -> bool:
         """Whether this session's refusal of `path` by this lock's holder was written down just now."""
         row = self._db.row(
             "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
@@ -72,13 +73,13 @@ class Denials:
         )
         return row is not None and 0 <= self._db.now() - row["denied_at"] < KNOWN_SECONDS
 
-    def count(self, instance: dict, lock: dict) -> None:
+    def count(self, instance: Session, lock: Lock | Waiter) -> None:
         """A refusal that `is_known` is no second event, but counts."""
         from swarm_hook_core import repeated_denials
 
         repeated_denials.note(instance["id"], lock["instance_id"], key_of_lock(lock))
 
-    def record(self, instance: dict, lock: dict, tried: Attempt | str) -> None:
+    def record(self, instance: Session, lock: Lock | Waiter, tried: Attempt | str) -> None:
         """Inside a transaction: `instance` was kept from the file of `lock` (a row of `Locks`).
 
         `tried` says by what attempt of its own, or just by which tool.
@@ -103,7 +104,7 @@ class Denials:
         )
         self._say(instance, lock, attempt)
 
-    def report(self, instance: dict, file: str, holder_id: str, tried: Attempt | str) -> bool:
+    def report(self, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
         """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
 
         Whether somebody still holds the file; where not, the session is told so at once.
@@ -126,7 +127,7 @@ class Denials:
                 self._post(instance, [denial], self._sessions.get(holder_id), "freed")
         return bool(theirs)
 
-    def report_sibling(self, instance: dict, held: list[dict], attempt: Attempt) -> None:
+    def report_sibling(self, instance: Session, held: list[Lock | Waiter], attempt: Attempt) -> None:
         """Inside a transaction: one of the session's agents was kept from what another of them holds.
 
         That is for the record alone: whatever the session is told is told to all of them.
@@ -140,7 +141,7 @@ class Denials:
         )
         self.count(instance, others[0]) if same else self._say(instance, others[0], attempt)
 
-    def _say(self, instance: dict, lock: dict, attempt: Attempt) -> None:
+    def _say(self, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
         payload = {"holder": lock["instance_id"], "holder_label": lock["owner_label"], "key": key_of_lock(lock)}
         payload.update(tool=attempt.tool, lock=lock["id"], note=lock["content"], locked_at=lock["created_at"])
         payload.update(_facts(self._db, instance, lock, attempt))
@@ -154,7 +155,7 @@ class Denials:
             values += keys
         self._db.change(f"DELETE FROM swarm_denials WHERE {condition}", values)
 
-    def tell(self, locks: list[dict], reason: str) -> None:
+    def tell(self, locks: list[Lock], reason: str) -> None:
         """Inside a transaction that has just deleted `locks`: one message to each session they had kept out.
 
         Where a session is just taking the place of a dead holder (`taker`), the file is not free.
@@ -241,7 +242,7 @@ class Denials:
             (holder_id, denial["instance_id"], denial["path_key"]),
         )
 
-    def _post(self, instance: dict, denials: list[dict], holder: dict | None, reason: str) -> None:
+    def _post(self, instance: Session, denials: list[dict], holder: Session | None, reason: str) -> None:
         it = "it" if len(denials) == 1 else "them"
         if holder is None:
             who = f"the session that held {it}"
@@ -264,14 +265,14 @@ class Denials:
         self._messages.post(instance["scope"], "system", instance["id"], text)
 
 
-def key_of_lock(lock: dict) -> str:
+def key_of_lock(lock: Lock | Waiter) -> str:
     """What a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
     if lock.get("path_key"):
         return lock["path_key"]
     return lock["file"] if lock["file"].startswith(MUTEX_PREFIX) else key_of(lock["file"])
 
 
-def _facts(db: Database, instance: dict, lock: dict, attempt: Attempt) -> dict:
+def _facts(db: Database, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict:
     """What the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
 
     `lock` is a row of ``LockTable``, or a waiter that goes first.

@@ -11,6 +11,10 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 def load():
     """The C module to connect with: pysqlite3's where installed, else the interpreter's."""
@@ -52,6 +56,7 @@ def _bundled():
     spec = PathFinder.find_spec("pysqlite3._sqlite3", [package])
     if spec is None or spec.loader is None:
         return None
+    module: Any
     try:
         with without_functools():
             module = spec.loader.create_module(spec)

@@ -12,6 +12,11 @@ import os
 import select
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_kernel: Any = select  # not every system has `kqueue`
 POLL_SECONDS = 0.025  # between looks where the system cannot tell
 REST_SECONDS = 1.0  # between looks where it can: a file system may be written to from another machine
 
@@ -136,8 +141,8 @@ class Kqueue(FileEvents):
 
     def __init__(self, path: str):
         super().__init__(path)
-        self._queue = select.kqueue()
-        self._queue.control([self._event(self._wake_read, select.KQ_FILTER_READ, select.KQ_EV_ADD)], 0)
+        self._queue = _kernel.kqueue()
+        self._queue.control([self._event(self._wake_read, _kernel.KQ_FILTER_READ, _kernel.KQ_EV_ADD)], 0)
         self._watched: dict[str, tuple[int, int]] = {}  # path -> handle, inode
         self._watch()
 
@@ -182,14 +187,14 @@ class Kqueue(FileEvents):
             handle = os.open(path, getattr(os, "O_EVTONLY", os.O_RDONLY) | os.O_CLOEXEC)
         except OSError:
             return False  # gone again, or not ours to read; the next look tries anew
-        notes = select.KQ_NOTE_WRITE | select.KQ_NOTE_EXTEND | select.KQ_NOTE_DELETE | select.KQ_NOTE_RENAME
-        event = self._event(handle, select.KQ_FILTER_VNODE, select.KQ_EV_ADD | select.KQ_EV_CLEAR, notes)
+        notes = _kernel.KQ_NOTE_WRITE | _kernel.KQ_NOTE_EXTEND | _kernel.KQ_NOTE_DELETE | _kernel.KQ_NOTE_RENAME
+        event = self._event(handle, _kernel.KQ_FILTER_VNODE, _kernel.KQ_EV_ADD | _kernel.KQ_EV_CLEAR, notes)
         self._queue.control([event], 0)
         self._watched[path] = (handle, os.fstat(handle).st_ino)
         return True
 
     def _event(self, handle: int, kind: int, flags: int, notes: int = 0):
-        return select.kevent(handle, filter=kind, flags=flags, fflags=notes)
+        return _kernel.kevent(handle, filter=kind, flags=flags, fflags=notes)
 
 
 def events_of(path: str) -> FileEvents:

@@ -15,7 +15,8 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import label, named
 from swarm_hook_core.wording import duration
-from swarm_mcp.domain.lock import Lapse
+from swarm_mcp.domain.lock import Lapse, Lock
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import meet, reach_in, reach_of
@@ -86,7 +87,7 @@ class Leases:
         return left is not None and left <= 0
 
     def renew_lock(
-        self, instance: dict, file: str, agent: str = "", fence: int | None = None, ttl: float | None = None
+        self, instance: Session, file: str, agent: str = "", fence: int | None = None, ttl: float | None = None
     ) -> dict:
         """Renew this session's lock on `file`, from now on with a lease of `ttl` seconds where that is given; its row.
 
@@ -144,7 +145,7 @@ class Leases:
 
     # ------------------------------------------------------------------- lapsed
 
-    def note_lapse(self, locks: list[dict]) -> None:
+    def note_lapse(self, locks: list[Lock]) -> None:
         """Inside a transaction that has removed these locks: write them down, and tell each holder."""
         for lock in locks:
             left = self._finder.left(lock) or 0.0
@@ -155,13 +156,13 @@ class Leases:
             file = plain(lock["file"])
             row = {name: lock[name] for name in ("instance_id", "path_key", "pattern", "base", "fence")}
             row.update(file=file, agent=lock["agent"] or "", lapsed_at=lapsed_at)
-            row["message_id"] = self._notices.post(holder, _words({**lock, "file": file}, lapsed_at), file)
+            row["message_id"] = self._notices.post(holder, _words(lock.replace(file=file), lapsed_at), file)
             marks = ", ".join("?" * len(row))
             self._db.change(
                 f"INSERT OR REPLACE INTO swarm_lapses ({', '.join(row)}) VALUES ({marks})", list(row.values())
             )
 
-    def note_grant(self, instance: dict, locks: list[dict]) -> None:
+    def note_grant(self, instance: Session, locks: list[Lock]) -> None:
         """Inside a transaction that has granted these locks: whose they were before, if they lapsed."""
         if not locks or not self._db.row("SELECT 1 FROM swarm_lapses LIMIT 1"):
             return  # the common case
@@ -237,7 +238,7 @@ class Leases:
             (lapse["instance_id"], lapse["file"], lapse["agent"]),
         )
 
-    def _taken(self, lapse: dict, taker: dict, lock: dict) -> None:
+    def _taken(self, lapse: dict, taker: Session, lock: Lock) -> None:
         self._db.change(
             "UPDATE swarm_lapses SET taken_fence = ?, taken_by = ?, taken_label = ?"
             " WHERE instance_id = ? AND file = ? AND agent = ?",
@@ -253,12 +254,12 @@ class Leases:
         )
 
 
-def _same_place(lapse: dict, lock: dict) -> bool:
+def _same_place(lapse: dict, lock: Lock) -> bool:
     one, other = reach_in(lapse), reach_in(lock)
     return bool(one and other and meet(one, other))
 
 
-def _words(lock: dict, lapsed_at: int) -> str:
+def _words(lock: Lock, lapsed_at: int) -> str:
     moment = time.strftime("%H:%M:%S", time.localtime(lapsed_at))
     held = f" (agent {named(lock['agent'])})" if lock["agent"] else ""
     fence = f", fence {lock['fence']}" if lock["fence"] else ""

@@ -17,25 +17,28 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.lock import SHARED, Lock, Waiter, keeps_out
+from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
 from swarm_mcp.store.lock_reach import Reach, meet, reach_in
 from swarm_mcp.store.lock_request import LockRequest
-from swarm_mcp.store.record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NamedTuple
+
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.session_table import SessionTable
     from swarm_mcp.store.signals import Signals
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 SILENT_SECONDS = 30.0  # without a sign of life of somebody who shows one every ten seconds
 
 
-@record
-class Holder:
+class Holder(NamedTuple):
     """Who can hold and wait: a session, or one of its agents."""
 
     instance_id: str
@@ -71,7 +74,7 @@ class LockQueue:
         """Tell whether anybody has that place."""
         return self._db.row("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (ticket,)) is not None
 
-    def lengths(self, locks: list[dict]) -> dict[str, int]:
+    def lengths(self, locks: list[Lock]) -> dict[str, int]:
         """Return how many others wait for each of these locks (``id``, ``instance_id``, ``agent``), by id."""
         waiting = self.waiting()
         found = {}
@@ -85,7 +88,7 @@ class LockQueue:
                 found[row["id"]] = len(behind)
         return found
 
-    def ahead_of(self, instance: dict, wanted: LockRequest) -> Waiter | None:
+    def ahead_of(self, instance: Session, wanted: LockRequest) -> Waiter | None:
         """The live waiter that has a right to some of what is wanted before this request, None for none.
 
         As a lock's row would say it: ``file`` is what is wanted and waited for, ``ticket`` tells it from a lock.
@@ -112,7 +115,7 @@ class LockQueue:
 
     # --------------------------------------------------------------- change
 
-    def join(self, instance: dict, wanted: LockRequest, seconds: float | None) -> int:
+    def join(self, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
         """Take a place behind all who wait; the ticket. `seconds`: for how long, None for any time.
 
         Raises Deadlock where everybody in a circle would wait for the next.
@@ -138,19 +141,19 @@ class LockQueue:
             self.sweep()
             circle = self._circle(Holder(instance["id"], wanted.agent), wanted)
             if not circle:
-                values["fence"] = (self._db.row("SELECT last FROM swarm_fence") or {"last": 0})["last"]
+                values["fence"] = (self._db.row("SELECT last FROM swarm_fence") or Record(last=0))["last"]
                 marks = ", ".join("?" * len(values))
                 self._db.change(
                     f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values())
                 )
-                return int(self._db.row("SELECT last_insert_rowid() AS ticket")["ticket"])
+                return int(self._db.rows("SELECT last_insert_rowid() AS ticket")[0]["ticket"])
             events.add(
                 self._db, instance["scope"], "context.lock_deadlock", instance["id"], wanted.reaches[0].file,
                 {"circle": [list(holder) for holder in circle]},
             )  # fmt: skip
         raise Deadlock([self._named(holder) for holder in circle])
 
-    def require_end(self, instance: dict, wanted: LockRequest) -> None:
+    def require_end(self, instance: Session, wanted: LockRequest) -> None:
         """Raise Deadlock where a wait that goes on has no end any more, for the one that has come last.
 
         That can only be where a lock was handed over to somebody who waits.
@@ -184,7 +187,7 @@ class LockQueue:
             self._sessions.require(instance["id"])
             return bool(self._db.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
 
-    def pass_over(self, instance: dict, wanted: LockRequest) -> None:
+    def pass_over(self, instance: Session, wanted: LockRequest) -> None:
         """Inside a transaction that grants `wanted`: give up the places of silent waiters that came before it."""
         for row in self._before(Holder(instance["id"], wanted.agent), wanted):
             if self.is_silent(row):
@@ -286,13 +289,13 @@ class LockQueue:
         return self._sessions.live(row["owner_id"]) is None  # who has gone waits no more than it holds
 
 
-def _holder_of(lock: dict) -> Holder:
+def _holder_of(lock: Lock) -> Holder:
     return Holder(lock["instance_id"], lock["agent"] or "")
 
 
 def _reaches(row: dict) -> tuple[Reach, ...]:
     try:
         wants = loads(row["wants"])
-        return tuple(reach for want in wants if (reach := reach_in(want)))
+        return tuple(reach for want in wants if (reach := reach_in(want)))  # type: ignore[attr-defined]
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return ()  # nothing of ours stores such a row: it waits for nothing, and stops nobody

@@ -11,11 +11,15 @@ from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_and_keys, key_
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import file_of
-from swarm_mcp.store.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 
-@record
-class Reach:
+class Reach(NamedTuple):
     """What a request names.
 
     file      as listings show it: an absolute path, or the folder and the pattern in one

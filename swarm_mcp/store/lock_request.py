@@ -7,7 +7,12 @@ from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_mcp.domain.lock import EXCLUSIVE, MODES
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 SHORTEST, LONGEST = 1.0, 30 * 86400.0  # seconds of a lease
 LONGEST_NOTE = 2048  # bytes of a note or a reason, which every session that meets the lock is to read
@@ -15,8 +20,7 @@ MOST = 200  # locks in one request
 MOST_NAMED = 20  # of the files of one request, in the record of its refusal
 
 
-@record
-class LockRequest:
+class LockRequest(NamedTuple):
     """Locks that are wanted together: all of them, or none.
 
     mode          ``exclusive`` or ``shared``
@@ -75,8 +79,7 @@ def checked_ttl(ttl: float | None) -> float | None:
     return ttl
 
 
-@record
-class Attempt:
+class Attempt(NamedTuple):
     """A write, or a request for locks, that was refused.
 
     tool    what would have written, or asked

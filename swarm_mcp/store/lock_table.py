@@ -10,7 +10,7 @@ from swarm_hook_core.lookup import GLOB, ascii_lower, storable
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import LONGEST, NO_CASE, key_of
-from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
+from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock
 from swarm_mcp.errors import Refused
 from swarm_mcp.store.lock_reach import Reach, candidates, meet, reach_in
 
@@ -18,10 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
 
-OWN = (
-    "id", "scope", "instance_id", "file", "type", "content", "task_id", "created_at", "path_key", "mode", "agent",
-    "pattern", "base", "ttl", "renewed", "booted", "wall_until", "expected_end", "fence", "repository",
-)  # fmt: skip
+OWN = tuple(name for name in Lock.__annotations__ if name not in OF_THE_HOLDER)  # columns of ``context``
 # A note that another program or an earlier release stored may be of any length.
 _COLUMNS = ", ".join(f"c.{name}" for name in OWN).replace("c.content", "substr(c.content, 1, 2048) AS content")
 _SELECT = (
@@ -166,7 +163,7 @@ def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:
     return None if mine else Refused(f"this session holds no lock on {reach.file}")
 
 
-def facts(lock: Lock) -> dict:
+def facts(lock: dict) -> dict:
     """What an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
     named = ("fence", "mode", "agent", "pattern", "base", "repository")
     return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}

@@ -13,7 +13,8 @@ import time
 from swarm_hook_core import clock
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import plain
-from swarm_mcp.domain.lock import EXCLUSIVE, MUTEX_PREFIX, Lock, keeps_out
+from swarm_mcp.domain.lock import EXCLUSIVE, MUTEX_PREFIX, Lock, Waiter, keeps_out
+from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.scope import file_of
@@ -22,13 +23,13 @@ from swarm_mcp.store.lock_reach import Reach, checked, reach_of
 from swarm_mcp.store.lock_request import LockRequest, of_request, request
 from swarm_mcp.store.lock_table import facts, unfit
 from swarm_mcp.store.panes import PANE_COLUMNS
-from swarm_mcp.store.record import record
 from swarm_mcp.store.registration import new_id
 from swarm_mcp.views import seconds_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NamedTuple
 
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.denials import Denials
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.lock_queue import LockQueue
     from swarm_mcp.store.panes import Panes
     from swarm_mcp.store.session_table import SessionTable
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 # What most stores have none of, and nobody then need look for.
 _THERE = (
@@ -46,8 +49,7 @@ _THERE = (
 )
 
 
-@record
-class Look:
+class Look(NamedTuple):
     """What a request met when it was looked at.
 
     version  of the store then: another with every commit of somebody else, and with the file
@@ -57,8 +59,8 @@ class Look:
     """
 
     version: tuple[int, int]
-    met: list[list[dict]]
-    refusal: dict | None
+    met: list[list[Lock]]
+    refusal: Lock | Waiter | None
     is_good: bool
 
 
@@ -91,7 +93,7 @@ class Locks:
 
     def acquire(
         self,
-        instance: dict,
+        instance: Session,
         file: str,
         note: str = "",
         exclusive: bool = False,
@@ -102,10 +104,10 @@ class Locks:
 
         With `exclusive` one's own lock is refused like anybody's.
         """
-        given = {"note": note, "once": exclusive, "task_id": task_id, "tool": tool}
-        return self.acquire_all(instance, request(instance, [file], **given))[0]
+        wanted = request(instance, [file], note=note, once=exclusive, task_id=task_id, tool=tool)
+        return self.acquire_all(instance, wanted)[0]
 
-    def acquire_all(self, instance: dict, wanted: LockRequest) -> list[Lock]:
+    def acquire_all(self, instance: Session, wanted: LockRequest) -> list[Lock]:
         """Take all that is wanted, or nothing; the rows, in the request's order, each with its ``fence``.
 
         What the holder has already is renewed in place, so no peer can slip in between. Raises LockRefused;
@@ -133,6 +135,7 @@ class Locks:
             if look.is_good and self._is_as(look):
                 return self.grant(instance, wanted, look.met)
             self._denials().taker = (instance["id"], keys)
+            refusal: Lock | Waiter | None
             try:
                 refusal = self._first_other(instance, wanted, self._endings.reaped)
             finally:
@@ -144,7 +147,7 @@ class Locks:
                 self._denials().record(instance, refusal, of_request(instance, wanted))
         raise self._refusal(instance, refusal)
 
-    def grant(self, instance: dict, wanted: LockRequest, met: list[list[Lock]] | None = None) -> list[Lock]:
+    def grant(self, instance: Session, wanted: LockRequest, met: list[list[Lock]] | None = None) -> list[Lock]:
         """Inside a transaction that has seen that nothing is in the way: the locks' rows, as of `acquire_all`.
 
         `met`: what ``LockRows.meeting`` says now of each that is wanted, where that is known.
@@ -158,11 +161,11 @@ class Locks:
         self._leases().note_grant(instance, granted)
         return granted
 
-    def in_the_way(self, instance: dict, wanted: LockRequest) -> Lock | None:
+    def in_the_way(self, instance: Session, wanted: LockRequest) -> Lock | None:
         """The first lock that keeps this request from being granted, None for none. Only looks."""
         return self._first_other(instance, wanted, self._finder.live)
 
-    def release(self, instance: dict, file: str, agent: str = "", fence: int | None = None) -> int:
+    def release(self, instance: Session, file: str, agent: str = "", fence: int | None = None) -> int:
         """Give up this session's lock on `file`; how many rows went (none is no error).
 
         With `agent` only what that subagent holds. With `fence`, the number of a grant, only that very grant:
@@ -178,7 +181,7 @@ class Locks:
             raise refusal
         return len(mine)
 
-    def release_of_agent(self, instance: dict, agent: str) -> list[str]:
+    def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         """Give up whatever one of this session's agents holds, because it has ended; the files."""
         with self._db.writing():
             theirs = self._finder.select("AND c.instance_id = ? AND c.agent = ?", (instance["id"], agent))
@@ -232,7 +235,7 @@ class Locks:
         found = self._finder.live(self._finder.select(condition, (instance_id, *fences)))
         return {lock.fence for lock in found if lock.fence is not None}
 
-    def path_of(self, instance: dict, file: str) -> str:
+    def path_of(self, instance: Session, file: str) -> str:
         """The file that `file` means for a session. Raises SwarmError where it cannot name one."""
         return file_of(instance, checked(file))
 
@@ -246,7 +249,7 @@ class Locks:
         rows = self._finder.live(self._finder.select(visible, values))
         return [self._seen_by(row, viewer_identity) for row in rows]
 
-    def glance(self, instance: dict, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
+    def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
         """How many locks others hold in this session's scope (counted up to 1000), and a few of them.
 
         For right after a registration, which has just removed whatever belonged to sessions now gone.
@@ -263,11 +266,11 @@ class Locks:
         held = self._finder.on(file)
         return self._active(held[0], viewer_identity) if held else None
 
-    def describe(self, row: dict, viewer_identity: str) -> dict:
+    def describe(self, row: Lock, viewer_identity: str) -> dict:
         """A lock found by `on`, in the shape of a refusal's ``active``."""
         return self._active(row, viewer_identity)
 
-    def listed(self, row: dict, viewer_identity: str) -> dict:
+    def listed(self, row: Lock, viewer_identity: str) -> dict:
         """A lock found by `on`, in the shape of a listing (`held`)."""
         return self._seen_by(row, viewer_identity)
 
@@ -282,13 +285,13 @@ class Locks:
                 with self._db.writing():
                     self._finder.key_foreign_rows(2000)
 
-    def _look(self, instance: dict, wanted: LockRequest) -> Look:
+    def _look(self, instance: Session, wanted: LockRequest) -> Look:
         """What a request meets now, outside of a transaction."""
         version = (id(self._db.connection), self._db.rows("PRAGMA data_version")[0]["data_version"])
         there = self._db.rows(_THERE)[0]
         alone = not there["logical"] and not any(reach.names for reach in wanted.reaches)
         met = [self._finder.in_place(reach) if alone else self._finder.meeting(reach) for reach in wanted.reaches]
-        refusal = next(
+        refusal: Lock | Waiter | None = next(
             (row for reach, rows in zip(wanted.reaches, met) for row in self._finder.live(rows)
              if self._is_in_the_way(row, instance, wanted, reach)),
             None,
@@ -304,7 +307,7 @@ class Locks:
         connection = self._db.connection
         return look.version == (id(connection), connection.execute("PRAGMA data_version").fetchone()[0])
 
-    def _first_other(self, instance: dict, wanted: LockRequest, counted) -> dict | None:
+    def _first_other(self, instance: Session, wanted: LockRequest, counted) -> Lock | None:
         """The first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
         for reach in wanted.reaches:
             for row in counted(self._finder.meeting(reach)):
@@ -312,16 +315,16 @@ class Locks:
                     return row
         return None
 
-    def _is_in_the_way(self, row: dict, instance: dict, wanted: LockRequest, reach: Reach) -> bool:
+    def _is_in_the_way(self, row: Lock, instance: Session, wanted: LockRequest, reach: Reach) -> bool:
         own = wanted.once and row["instance_id"] == instance["id"] and self._finder.is_same(row, reach)
         return own or keeps_out(row, instance["id"], wanted.agent, wanted.mode)
 
-    def _refusal(self, instance: dict, refusal: dict) -> LockRefused:
+    def _refusal(self, instance: Session, refusal: Lock | Waiter) -> LockRefused:
         viewer = token(instance["label"] or "", "identity")
         active = self._queue().described(refusal, viewer) if "ticket" in refusal else self._active(refusal, viewer)
         return LockRefused(active)
 
-    def _grant(self, instance: dict, wanted: LockRequest, reach: Reach, met: list[dict]) -> dict:
+    def _grant(self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock]) -> Lock:
         """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""
         mine = [row for row in met if row["instance_id"] == instance["id"] and (row["agent"] or "") == wanted.agent]
         own = next((row for row in mine if self._finder.is_same(row, reach)), None)
@@ -361,19 +364,19 @@ class Locks:
             folder += "/."
             file = os.path.join(folder, name)
 
-    def _seen_by(self, row: dict, viewer: str) -> dict:
+    def _seen_by(self, row: Lock, viewer: str) -> dict:
         shown = self._shown(row)
         shown.update(owner_label=row["owner_label"], **self._beyond(row))
         if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
             shown.update(content="", owner_label=None, hidden=True)
         return shown
 
-    def _shown(self, row: dict) -> dict:
+    def _shown(self, row: Lock | Waiter) -> dict:
         """A lock in the contract's words, and whatever more there is to say of it."""
         shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
         return {**shown, "file": plain(row["file"])}
 
-    def _beyond(self, row: dict) -> dict:
+    def _beyond(self, row: Lock | Waiter) -> dict:
         """What there is to say of a lock beyond the contract's words."""
         more = {name: row.get(name) for name in ("mode", "agent", "pattern", "fence", "expected_end", "repository")}
         left = self._finder.left(row)
@@ -381,7 +384,7 @@ class Locks:
             more.update(ttl=row["ttl"], lapses_in=round(max(0.0, left), 1))
         return {name: value for name, value in more.items() if value or value == 0.0}
 
-    def _active(self, row: dict, viewer: str) -> dict:
+    def _active(self, row: Lock | Waiter, viewer: str) -> dict:
         if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
             return {"hidden": True, "reason": "cross_identity", "file": plain(row["file"])}
         age = seconds_since(row["heartbeat"], self._db.now())
@@ -395,16 +398,15 @@ class Locks:
             " ORDER BY priority DESC, created_at, id LIMIT 5",
             (row["scope"], row["instance_id"]),
         )
-        if tasks:
-            tasks = _shown_to(self._db, viewer, tasks)
+        active = _shown_to(self._db, viewer, tasks) if tasks else []
         shown = self._shown(row)
         place = self._panes.with_lock({"instance_id": row["instance_id"]})
         owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
         workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
-        return {**shown, "owner": owner, **workspace, "active_tasks": tasks, **self._beyond(row)}
+        return {**shown, "owner": owner, **workspace, "active_tasks": active, **self._beyond(row)}
 
 
-def _shown_to(db: Database, viewer: str, tasks: list[dict]) -> list[dict]:
+def _shown_to(db: Database, viewer: str, tasks: list[Record]) -> list[dict]:
     """``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
     from swarm_mcp.domain.session import onlooker
     from swarm_mcp.store.task_reading import Sight

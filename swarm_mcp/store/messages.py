@@ -50,7 +50,7 @@ class Messages:
         events.add(self._db, scope, "message.sent", sender, recipient, payload)
         return message_id
 
-    def send(self, sender: dict, recipient_id: str, content: str) -> int:
+    def send(self, sender: Session, recipient_id: str, content: str) -> int:
         """One message from session `sender`; its id.
 
         Raises UnknownInstance where the recipient is not (or no longer) in the sender's scope, Refused
@@ -69,14 +69,14 @@ class Messages:
                 )
             return self.post(sender["scope"], sender["id"], recipient_id, content)
 
-    def broadcast(self, sender: dict, content: str) -> list[str]:
+    def broadcast(self, sender: Session, content: str) -> list[str]:
         """One message to every other live session of the scope that `sender` may meet; their ids."""
         _require_words(content)
         with self._db.writing():
             self._sessions.require(sender["id"])
             return self.announce(sender, content)
 
-    def announce(self, sender: dict, content: str) -> list[str]:
+    def announce(self, sender: Session, content: str) -> list[str]:
         """Inside a transaction: the same, of what `sender` has just done."""
         peers = [
             row["id"]
@@ -116,7 +116,7 @@ class Messages:
 
     # --------------------------------------------------------------- deliver
 
-    def take(self, instance: dict, limit: int = 50, about: str = "") -> list[Message]:
+    def take(self, instance: Session, limit: int = 50, about: str = "") -> list[Message]:
         """Claim up to `limit` unread messages for this process: ``{id, sender, content, created_at}``, oldest first.
 
         Nobody else is given them until this process has gone, or 120 s have passed without `acknowledge`.
@@ -127,7 +127,7 @@ class Messages:
         with self._db.writing():
             return self._claimed(self._unread(instance, limit, about))
 
-    def claim(self, instance: dict, ids: list[int]) -> list[Message]:
+    def claim(self, instance: Session, ids: list[int]) -> list[Message]:
         """Inside a transaction: as `take`, of these messages alone; without those that are not there to be had."""
         wanted = ", ".join(str(int(message_id)) for message_id in ids)
         condition, values = self._waiting(instance)
@@ -151,11 +151,11 @@ class Messages:
             for message_id in ids:
                 self._db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
 
-    def peek(self, instance: dict, limit: int = 50) -> list[Message]:
+    def peek(self, instance: Session, limit: int = 50) -> list[Message]:
         """What `take` would give, left where it is."""
         return self._unread(instance, limit)
 
-    def unread_count(self, instance: dict) -> int:
+    def unread_count(self, instance: Session) -> int:
         """How many messages wait for this session, without those just being handed to it."""
         condition, values = self._waiting(instance)
         row = self._db.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
@@ -214,7 +214,7 @@ class Messages:
         row = self._db.row("SELECT last_insert_rowid() AS id")
         return row["id"] if row else 0
 
-    def _claimed(self, rows: list[dict]) -> list[Message]:
+    def _claimed(self, rows: list[Message]) -> list[Message]:
         """Those `rows`, which are now this process's to hand out."""
         now = self._db.now()
         self._db.change(
@@ -230,7 +230,7 @@ class Messages:
             )
         return rows
 
-    def _unread(self, instance: dict, limit: int, about: str = "") -> list[Message]:
+    def _unread(self, instance: Session, limit: int, about: str = "") -> list[Message]:
         condition, values = self._waiting(instance)
         if about:
             mark = f"[task:{about}]"
@@ -239,7 +239,7 @@ class Messages:
             f"SELECT {_COLUMNS} FROM messages WHERE {condition} ORDER BY id LIMIT ?", (*values, limit), Message
         )
 
-    def _waiting(self, instance: dict) -> tuple[str, tuple]:
+    def _waiting(self, instance: Session) -> tuple[str, tuple]:
         condition, values = "scope = ? AND recipient = ? AND read = 0", (instance["scope"], instance["id"])
         claimed = ", ".join(str(message_id) for message_id in self._on_their_way(instance))
         return (f"{condition} AND id NOT IN ({claimed})" if claimed else condition), values
@@ -249,7 +249,7 @@ class Messages:
         rows = self._db.rows("SELECT id, label FROM instances WHERE scope = ?", (scope,))
         return [row["id"] for row in rows if not may_meet(f"identity:{viewer}", row["label"])]
 
-    def _on_their_way(self, instance: dict) -> list[int]:
+    def _on_their_way(self, instance: Session) -> list[int]:
         """Ids of this session's messages under a claim that stands."""
         # From the claims to the messages, not the other way: claims are few, whatever the inbox holds.
         rows = self._db.rows(
@@ -281,7 +281,7 @@ class Notices:
         self._messages = messages
         self._finder = finder
 
-    def post(self, instance: dict, content: str, file: str = "", sender: str = SYSTEM) -> int:
+    def post(self, instance: Session, content: str, file: str = "", sender: str = SYSTEM) -> int:
         """Inside a transaction: a message to `instance`, which its next hook is to tell; the message's id.
 
         With absolute `file`, whoever holds that when the hook tells it is named besides.
@@ -293,7 +293,7 @@ class Notices:
         )
         return message_id
 
-    def unread(self, instance: dict, sender: str, file: str) -> bool:
+    def unread(self, instance: Session, sender: str, file: str) -> bool:
         """Whether a notice of this sender about this file still waits for `instance`."""
         sql = (
             "SELECT 1 FROM swarm_notices n JOIN messages m ON m.id = n.message_id"
@@ -301,7 +301,7 @@ class Notices:
         )
         return self._db.row(sql, (instance["id"], file, sender)) is not None
 
-    def take(self, instance: dict) -> list[Notice]:
+    def take(self, instance: Session) -> list[Notice]:
         """Claim what there is to tell, oldest first: ``{id, text}``; `Messages.acknowledge` once it has been told.
 
         Nobody else is given these messages meanwhile, as with `Messages.take`.
@@ -340,7 +340,7 @@ class Notices:
     def _still_unread(self, message_id: int) -> bool:
         return self._db.row("SELECT 1 FROM messages WHERE id = ? AND read = 0", (message_id,)) is not None
 
-    def _now(self, instance: dict, file: str | None) -> str:
+    def _now(self, instance: Session, file: str | None) -> str:
         if not file:
             return ""
         locks = [lock for lock in self._finder.on(file) if lock["instance_id"] != instance["id"]]

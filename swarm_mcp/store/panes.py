@@ -9,6 +9,7 @@ old one.
 from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps, loads
+from swarm_mcp.domain.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Panes:
         self._sessions = sessions
         self._values = values
 
-    def publish(self, row: dict, pane: dict[str, str]) -> None:
+    def publish(self, row: Session, pane: dict[str, str]) -> None:
         """Inside a transaction: make `pane` (from `pane_in`) known as this instance's, where it is news."""
         known = self.published(row["id"])
         if known and pane["pane_id"] in handles(known) and _same_server(known, pane):
@@ -47,7 +48,7 @@ class Panes:
         value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
         self._values.write(row, _key(row["id"]), dumps(value))
 
-    def republish(self, row: dict, environment, client_pid: int = 0) -> None:
+    def republish(self, row: Session, environment, client_pid: int = 0) -> None:
         """Make known the pane that `environment` names, where instance `row` has published another or none.
 
         `client_pid` is the client that the environment comes from: a client's shared background server has
@@ -60,7 +61,7 @@ class Panes:
             with self._db.writing():
                 self.publish(row, pane)
 
-    def repair(self, row: dict, known: dict, found: dict[str, str]) -> bool:
+    def repair(self, row: Session, known: dict, found: dict[str, str]) -> bool:
         """Write back what a pane is called now; whether that was news.
 
         `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``

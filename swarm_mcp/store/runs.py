@@ -43,7 +43,7 @@ class Runs:
                 f"INSERT OR REPLACE INTO swarm_runs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
                 list(values.values()),
             )
-        return self.get(values["id"]) or {}
+        return self.get(values["id"]) or Run()
 
     def update(self, run_id: str, **columns: object) -> Run | None:
         """Change columns of a run; its row, None where there is none."""
@@ -166,13 +166,13 @@ class Runs:
                 )
         before = self._db.now() - KEPT_SECONDS
         old = self._db.rows("SELECT id, record FROM swarm_runs WHERE ended_at < ? LIMIT ?", (before, limit))
-        for row in old:
-            folder = os.path.dirname(row["record"] or "")
-            if os.path.basename(folder) == row["id"]:  # nothing but a run's own folder
+        for ended in old:
+            folder = os.path.dirname(ended["record"] or "")
+            if os.path.basename(folder) == ended["id"]:  # nothing but a run's own folder
                 import shutil
 
                 shutil.rmtree(folder, ignore_errors=True)
-            self._db.change("DELETE FROM swarm_runs WHERE id = ?", (row["id"],))
+            self._db.change("DELETE FROM swarm_runs WHERE id = ?", (ended["id"],))
 
     # --------------------------------------------------------------- innards
 

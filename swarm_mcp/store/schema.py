@@ -101,55 +101,6 @@ TABLES = {
     "swarm_schema": "version INTEGER NOT NULL",
 }
 
-# Columns that files of older implementations lack: table -> column -> type, default.
-ADDED_COLUMNS = {
-    "instances": {
-        "scope": "TEXT NOT NULL DEFAULT ''",
-        "root": "TEXT NOT NULL DEFAULT ''",
-        "file_root": "TEXT NOT NULL DEFAULT ''",
-        "adopted": "INTEGER NOT NULL DEFAULT 1",
-        "lease_until": "INTEGER",
-    },
-    "messages": {"scope": "TEXT NOT NULL DEFAULT ''"},
-    "tasks": {
-        "scope": "TEXT NOT NULL DEFAULT ''",
-        "changed_at": "INTEGER NOT NULL DEFAULT 0",
-        "priority": "INTEGER NOT NULL DEFAULT 0",
-        "depends_on": "TEXT",
-        "idempotency_key": "TEXT",
-        "parent_task_id": "TEXT",
-        "review_of_task_id": "TEXT",
-        "fixes_task_id": "TEXT",
-        "progress_summary": "TEXT",
-        "progress_updated_at": "INTEGER",
-        "blocked_reason": "TEXT",
-        "expected_next_update_at": "INTEGER",
-        "tracker_required": "INTEGER NOT NULL DEFAULT 0",
-        "tracker_provider": "TEXT",
-    },
-    "context": {
-        "scope": "TEXT NOT NULL DEFAULT ''",
-        "task_id": "TEXT",
-        "path_key": "TEXT",
-        "mode": "TEXT",
-        "agent": "TEXT",
-        "pattern": "TEXT",
-        "base": "TEXT",
-        "ttl": "REAL",
-        "renewed": "REAL",
-        "booted": "TEXT",
-        "wall_until": "REAL",
-        "expected_end": "INTEGER",
-        "fence": "INTEGER",
-        "repository": "TEXT",
-        "warned": "INTEGER",
-    },
-    "kv": {"owner_identity": "TEXT"},
-    "swarm_denials": {"path": "TEXT"},
-    "swarm_sessions": {"other_clients": "TEXT"},
-    "swarm_waiters": {"seen": "REAL"},
-}
-
 INDEXES = {
     "messages_scope_recipient_read_idx": "messages(scope, recipient, read, id)",
     "messages_created_at_idx": "messages(created_at)",
@@ -254,13 +205,10 @@ def _set_journal(connection, driver) -> None:
 def _build(database) -> None:
     existing = set(database.table_names())
     for name, columns in TABLES.items():
-        if name not in existing:
+        if name in existing:
+            _add_columns(database[name], columns)
+        else:
             database.execute(f"CREATE TABLE {name} ({columns})")
-    for name, columns in ADDED_COLUMNS.items():
-        present = {column.name for column in database[name].columns}
-        for column, kind in columns.items():
-            if column not in present:
-                database.execute(f"ALTER TABLE {name} ADD COLUMN {column} {kind}")
     if "scope" not in {column.name for column in database["kv"].columns}:
         _key_by_scope(database)
     for name, target in INDEXES.items():
@@ -280,6 +228,29 @@ def _build(database) -> None:
     database.execute("DELETE FROM swarm_schema")
     database["swarm_schema"].insert({"version": OUR_VERSION})
     database.execute("PRAGMA user_version = 1")
+
+
+def _add_columns(table, columns: str) -> None:
+    """Give a table of an older or foreign file the columns that it lacks, as far as SQLite can add them."""
+    present = {column.name for column in table.columns}
+    for definition in _parts(columns):
+        column, _, kind = definition.partition(" ")
+        can_be_added = "NOT NULL" not in kind or ("DEFAULT" in kind and "unixepoch" not in kind)
+        of_key = "PRIMARY KEY" in kind or (table.name, column) == ("kv", "scope")  # see `_key_by_scope`
+        if can_be_added and not of_key and column not in (*present, "PRIMARY", "CHECK"):
+            table.db.execute(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
+
+
+def _parts(columns: str) -> list[str]:
+    """Return the definitions in the text of a table, each on one line: commas outside of brackets part them."""
+    parts, depth = [""], 0
+    for letter in " ".join(columns.split()):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
 
 
 def _part_rivals(database) -> None:

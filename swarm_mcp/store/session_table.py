@@ -5,6 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.liveness import clients_in, departed, living
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
+from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import SwarmError
 
@@ -153,7 +154,7 @@ class SessionTable:
         return [(row, departed(row, now, here)) for row in rows]
 
 
-def clients_of(session: Session) -> list:
+def clients_of(session: Record) -> list:
     """Pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
     own = (session["client_pid"], session["client_start"])
     return [*([own] if own[0] else []), *clients_in(session["other_clients"])]

@@ -6,6 +6,8 @@ import os
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
+from swarm_mcp.domain.record import Record
+from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, git_root, inside_any
@@ -53,7 +55,7 @@ class Sessions(SessionTable):
         self._signals.registered()  # whoever never runs a server has nothing else that cleans
         return row
 
-    def adopt(self, row: dict, instance_id: str) -> Session | None:
+    def adopt(self, row: Session, instance_id: str) -> Session | None:
         """Make the session of instance `row` instance `instance_id` instead; its row.
 
         What it held until now moves along. None where that instance is not there to be taken: it works in
@@ -107,7 +109,7 @@ class Sessions(SessionTable):
                 )
             )
 
-    def end_session(self, row: dict, client: tuple[int, str] = (0, "")) -> bool:
+    def end_session(self, row: Session, client: tuple[int, str] = (0, "")) -> bool:
         """The session that works as instance `row` has ended in `client`, or everywhere; whether the instance has gone.
 
         It stays where another client has the session open, and where it is a run's.
@@ -151,7 +153,7 @@ class Sessions(SessionTable):
             if roots and not inside_any(path, roots):
                 raise SwarmError(f"{path} is outside the folders this identity is confined to: {', '.join(roots)}")
 
-    def _register_session(self, request: Registration) -> dict:
+    def _register_session(self, request: Registration) -> Session:
         known = self._db.row(
             "SELECT instance_id, host, client_pid, client_start, other_clients FROM swarm_sessions"
             " WHERE runtime = ? AND session_id = ?",
@@ -216,7 +218,7 @@ class Sessions(SessionTable):
         self._settle_plan(renewed, row)
         return renewed
 
-    def _joined_by_server(self, request: Registration) -> dict | None:
+    def _joined_by_server(self, request: Registration) -> Record | None:
         """The registration of the MCP server of the same client, made before any hook ran: now the session's."""
         pid, started = request.client
         if not pid or request.runtime == SERVER_RUNTIME:
@@ -234,22 +236,22 @@ class Sessions(SessionTable):
         )
         return rows[0]
 
-    def _run_of(self, request: Registration) -> dict | None:
+    def _run_of(self, request: Registration) -> Run | None:
         """The run whose child this session is; None for every other session. Costs nothing where none is named."""
         if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
             return None
         return self._runs().admit(request.preassigned_id, request.client)
 
-    def _adopt_run(self, request: Registration, run: dict) -> dict | None:
+    def _adopt_run(self, request: Registration, run: dict) -> Record | None:
         """The run's registration, from now on in the name of the session that its child has reported."""
         values = (request.runtime, request.session_id, run["instance_id"])
         self._db.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
         if not self._db.change("UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values):
             return None
         client = {"client_pid": run["supervisor_pid"], "client_start": run["supervisor_start"], "other_clients": None}
-        return {"instance_id": run["instance_id"], "host": run["host"], **client}
+        return Record(instance_id=run["instance_id"], host=run["host"], **client)
 
-    def _others(self, known: dict | None, client: tuple[int, str]) -> list:
+    def _others(self, known: Record | None, client: tuple[int, str]) -> list:
         """The clients beside `client` that have a session open which is `known` already.
 
         Of clients that cannot be looked at from here, the one that spoke last is the session's.
@@ -259,7 +261,7 @@ class Sessions(SessionTable):
         others = [other for other in clients_of(known) if other != client and other[1]]
         return living(known["host"], others, self._db.here)
 
-    def _move(self, row: dict, request: Registration, known: dict) -> None:
+    def _move(self, row: Session, request: Registration, known: Record | None) -> None:
         """Session `row` works in another scope from now on. Its unread mail comes along.
 
         A client that lives has only changed its folder, and goes on with what it holds. Where the session was
@@ -269,7 +271,7 @@ class Sessions(SessionTable):
             "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
             (request.scope, row["scope"], row["id"]),
         )
-        same = known["host"] == self._db.here and request.client in clients_of(known)
+        same = known is not None and known["host"] == self._db.here and request.client in clients_of(known)
         if same or self._others(known, request.client):
             return
         self._signals.session_moved(row)
@@ -285,7 +287,7 @@ class Sessions(SessionTable):
         taken = wanted and (self.get(wanted) or self.is_session(wanted))
         return new_id() if taken or not wanted else wanted
 
-    def _register_instance(self, request: Registration) -> dict:
+    def _register_instance(self, request: Registration) -> Session:
         now = self._db.now()
         lease_until = now + request.lease_seconds if request.lease_seconds > 0 else None
         before = self._adoptable(request)
@@ -326,7 +328,7 @@ class Sessions(SessionTable):
             )
         return None
 
-    def _settle_plan(self, row: dict, before: dict | None) -> None:
+    def _settle_plan(self, row: Session, before: Session | None) -> None:
         # Most sessions never plan, and need not load what planning is.
         if "role:planner" in f"{row['label']} {before['label'] if before else ''}":
             self._signals.session_settled(row, before)

@@ -122,8 +122,10 @@ class SpawnLocks:
 
     def _is_gone(self, process: object) -> bool:
         """Whether a process ``[host, pid, start time]`` has provably ended."""
-        known = isinstance(process, list) and [type(part) for part in process] == [str, int, str]
-        return known and gone(*process, self._db.here)
+        if not isinstance(process, list) or [type(part) for part in process] != [str, int, str]:
+            return False
+        host, pid, started = process
+        return gone(host, pid, started, self._db.here)
 
 
 def name_of(role: str, key: str) -> str:

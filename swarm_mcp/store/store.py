@@ -10,6 +10,8 @@ from swarm_mcp.store.signals import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_mcp.domain.lock import Lock
     from swarm_mcp.domain.session import Session
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.ui_commands import UiCommands
     from swarm_mcp.store.values import KeyValues
 
+    S = TypeVar("S")
+
 
 class Store:
     """The store of ``api.Store`` in one SQLite file.
@@ -50,7 +54,7 @@ class Store:
         self.database = Database(path, read_only, busy_seconds)
         self._signals = _Hearing(self)
 
-    def __enter__(self) -> Store:
+    def __enter__(self: S) -> S:
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -95,7 +99,7 @@ class Store:
 
     def journal(self) -> str:
         """Return how commits are kept safe: ``wal``, or another journal mode of the file."""
-        return str((self.database.row("PRAGMA journal_mode") or {}).get("journal_mode", "")).lower()
+        return str(self.database.rows("PRAGMA journal_mode")[0]["journal_mode"]).lower()
 
     def as_hooks_read_it(self) -> StoreReader:
         """Return the hooks' own questions to this store."""
@@ -248,7 +252,6 @@ class Store:
     def activity(self) -> Activity:
         """What has happened since when."""
         from swarm_mcp.store.activity import Activity
-    from swarm_mcp.store.api import Store as AnyStore
 
         return Activity(self.database, self._finder, self._endings, self.leases, self.instances, self.denials)
 
@@ -356,6 +359,9 @@ class _Hearing(Signals):
 
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from swarm_hook_core.lookup.sqlite import StoreReader
 
-    _kept_promise: type[AnyStore] = Store
+    def _is_what_the_interface_says(store: Store) -> AnyStore:
+        return store

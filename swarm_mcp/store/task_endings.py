@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from swarm_mcp.domain.message import SYSTEM
-from swarm_mcp.domain.task import UNCHANGED
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import UNCHANGED, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import events
 from swarm_mcp.store import task_life as states
@@ -14,7 +15,7 @@ from swarm_mcp.store.task_requests import LARGEST, resolved
 from swarm_mcp.store.tracker_links import names_entry
 
 
-def end(parts: TaskParts, actor: dict, task_id: str, status: str, result: str | None = None) -> dict:
+def end(parts: TaskParts, actor: Session, task_id: str, status: str, result: str | None = None) -> dict:
     """Take a task to done, failed or cancelled: ``{task, notices, unblocked}``.
 
     `notices` are for the requester, `unblocked` for assignees whose tasks may begin now; both
@@ -23,7 +24,7 @@ def end(parts: TaskParts, actor: dict, task_id: str, status: str, result: str | 
     return _end(parts, actor, task_id, status, result, result, _no_complaint)
 
 
-def complete(parts: TaskParts, actor: dict, task_id: str, record: dict, status: str = states.DONE) -> dict:
+def complete(parts: TaskParts, actor: Session, task_id: str, record: dict, status: str = states.DONE) -> dict:
     """`end` with a structured result: ``{task, result, notices, unblocked}``.
 
     `record` has the arguments of ``complete_task``. A task that names an entry of a work tracker
@@ -56,7 +57,7 @@ def complete(parts: TaskParts, actor: dict, task_id: str, record: dict, status: 
 
 
 def report_progress(
-    parts: TaskParts, actor: dict, task_id: str, summary: str, blocked_reason=UNCHANGED,
+    parts: TaskParts, actor: Session, task_id: str, summary: str, blocked_reason=UNCHANGED,
     expected_next_update_at=UNCHANGED, begun: bool = True,
 ) -> dict:  # fmt: skip
     """Say how far a task is: its progress columns. What is left out stays as it was, None clears it.
@@ -91,13 +92,13 @@ def report_progress(
     return progress
 
 
-def approve(parts: TaskParts, actor: dict, task_id: str) -> dict:
+def approve(parts: TaskParts, actor: Session, task_id: str) -> dict:
     """Let a task that waits for approval begin, or wait for its dependencies: ``{task, notices}``."""
     with parts.db.writing():
         parts.sessions.require(actor["id"])
         task = _seen(parts, actor, task_id)
         standing = states.dependencies_of(parts, task)
-        columns = {}
+        columns: dict = {}
         if standing.failed:
             target, columns = states.CANCELLED, {"result": states.because_of(standing)}
         else:
@@ -114,7 +115,7 @@ def approve(parts: TaskParts, actor: dict, task_id: str) -> dict:
 def settle_vanished(parts: TaskParts, scope: str | None) -> list[tuple[str, str]]:
     """Inside a transaction: let go of tasks whose dependencies are done or deleted; the notices to assignees."""
     unblocked = states.settle_vanished(parts, scope)
-    return notices.unblocked(parts, {"id": SYSTEM}, unblocked)
+    return notices.unblocked(parts, Session(id=SYSTEM), unblocked)
 
 
 def needs_entry(task: dict) -> bool:
@@ -125,7 +126,7 @@ def needs_entry(task: dict) -> bool:
 
 
 def _end(
-    parts: TaskParts, actor: dict, task_id: str, status: str, result: str | None, summary: str | None, complaint
+    parts: TaskParts, actor: Session, task_id: str, status: str, result: str | None, summary: str | None, complaint
 ) -> dict:
     if status not in states.TERMINAL:
         raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
@@ -145,7 +146,7 @@ def _end(
         return {"task": ended, "notices": told, "unblocked": notices.unblocked(parts, actor, unblocked)}
 
 
-def _seen(parts: TaskParts, actor: dict, task_id: str) -> dict:
+def _seen(parts: TaskParts, actor: Session, task_id: str) -> Task:
     task = rows.seen(parts.db, actor, task_id)
     if task is None:
         raise Refused("Task not found")

@@ -9,6 +9,7 @@ indexes in the queue's own order; what has ended, and what others hold, is never
 from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import label, quoted
+from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import events
@@ -56,7 +57,7 @@ _NAMED_LIMIT = 5
 _AT_ONCE = 100
 
 
-def claim(parts: TaskParts, instance: dict, task_id: str, ignore_unread: bool = False) -> dict:
+def claim(parts: TaskParts, instance: Session, task_id: str, ignore_unread: bool = False) -> dict:
     """Begin a task: ``{task, prior_status}``. Raises Refused, and says which unread messages come first."""
     with parts.db.writing():
         parts.sessions.require(instance["id"])
@@ -70,7 +71,7 @@ def claim(parts: TaskParts, instance: dict, task_id: str, ignore_unread: bool = 
 
 def claim_next(
     parts: TaskParts,
-    instance: dict,
+    instance: Session,
     types: list[str] | None = None,
     files: list[str] | None = None,
     ignore_unread: bool = False,
@@ -95,7 +96,7 @@ def claim_next(
         # Somebody was faster: with every round another session has got on.
 
 
-def reserve(parts: TaskParts, task_id: str, worker: dict) -> dict:
+def reserve(parts: TaskParts, task_id: str, worker: Session) -> Task:
     """Keep an open task for a worker that a dispatch has found or started; the task. Raises Refused."""
     with parts.db.writing():
         task = rows.get(parts.db, worker["scope"], task_id)
@@ -105,7 +106,7 @@ def reserve(parts: TaskParts, task_id: str, worker: dict) -> dict:
         return states.move(parts, task, states.CLAIMED, "reserve", worker["id"], payload, assignee=worker["id"])
 
 
-def claimable(parts: TaskParts, instance: dict, limit: int) -> list[Task]:
+def claimable(parts: TaskParts, instance: Session, limit: int) -> list[Task]:
     """The next few tasks that `claim_next` would choose from, in its order."""
     return _Wanted(parts, instance, [], []).first(limit)
 
@@ -113,13 +114,14 @@ def claimable(parts: TaskParts, instance: dict, limit: int) -> list[Task]:
 class _Wanted:
     """What a session looks for in the queue."""
 
-    def __init__(self, parts: TaskParts, instance: dict, types: list[str], files: list[str]):
+    def __init__(self, parts: TaskParts, instance: Session, types: list[str], files: list[str]):
         self.parts = parts
         self.instance = instance
         # Nobody has an open task, so its requester alone decides who may see it.
         self.strangers = sorted(rows.Sight(parts.db, instance).strangers)
         self.types = list(dict.fromkeys(types))
         named = f"SELECT 1 FROM {rows.ITEMS.format('tasks.files')} named WHERE named.value IN {rows.AMONG}"
+        self.values: tuple[str, ...]
         self.narrow, self.values = (f" AND EXISTS ({named})", (states.as_json(files),)) if files else ("", ())
 
     def first(self, limit: int) -> list[Task]:
@@ -148,7 +150,7 @@ class _Wanted:
         return rows.find(self.parts.db, first, (states.as_json(heads), limit))
 
 
-def _begin(parts: TaskParts, instance: dict, task: Task, ignore_unread: bool, more: dict) -> dict:
+def _begin(parts: TaskParts, instance: Session, task: Task, ignore_unread: bool, more: dict) -> dict:
     if not ignore_unread:
         _refuse_while_unread(parts, instance, task["id"])
     payload = {"prior_status": task["status"], "status": states.IN_PROGRESS, **more}
@@ -156,7 +158,7 @@ def _begin(parts: TaskParts, instance: dict, task: Task, ignore_unread: bool, mo
     return {"task": begun, "prior_status": task["status"]}
 
 
-def _refuse_unless_possible(parts: TaskParts, task: Task, instance: dict) -> None:
+def _refuse_unless_possible(parts: TaskParts, task: Task, instance: Session) -> None:
     why = states.refusal(task, states.IN_PROGRESS, "claim", instance["id"])
     if not why and task["assignee"] not in (None, instance["id"]) and parts.sessions.live(task["assignee"]):
         why = "Task is assigned to another session"
@@ -164,7 +166,7 @@ def _refuse_unless_possible(parts: TaskParts, task: Task, instance: dict) -> Non
         raise Refused(why)
 
 
-def _refuse_while_unread(parts: TaskParts, instance: dict, task_id: str) -> None:
+def _refuse_while_unread(parts: TaskParts, instance: Session, task_id: str) -> None:
     """New work waits until the mail has been read, which may be about that work.
 
     The notice that one has been given this very task is no reason to wait.
@@ -189,7 +191,7 @@ def _refuse_while_unread(parts: TaskParts, instance: dict, task_id: str) -> None
     )
 
 
-def _without_dead_holder(parts: TaskParts, task: Task) -> dict:
+def _without_dead_holder(parts: TaskParts, task: Task) -> Task:
     """`task`, open again where the session that has it is gone and nobody has noticed yet, or there is none."""
     holder = task["assignee"]
     if task["status"] not in (states.CLAIMED, states.IN_PROGRESS) or (holder and parts.sessions.live(holder)):
@@ -201,7 +203,7 @@ def _without_dead_holder(parts: TaskParts, task: Task) -> dict:
     return rows.get(parts.db, task["scope"], task["id"]) or task
 
 
-def _reopen(parts: TaskParts, instance: dict) -> bool:
+def _reopen(parts: TaskParts, instance: Session) -> bool:
     """Make tasks of this scope claimable that nobody has any more; whether there were any."""
     if not _dead_holders(parts, instance) and not abandoned(parts, instance["scope"]):
         return False
@@ -214,7 +216,7 @@ def _reopen(parts: TaskParts, instance: dict) -> bool:
     return True
 
 
-def _dead_holders(parts: TaskParts, instance: dict) -> list[Task]:
+def _dead_holders(parts: TaskParts, instance: Session) -> list[Session]:
     """Sessions of this scope that have gone and still hold tasks, which would be free otherwise."""
     return [
         row
@@ -250,7 +252,7 @@ def vacate(parts: TaskParts, row: dict) -> None:
     _unassign(parts, row["scope"], row["id"])
 
 
-def release(parts: TaskParts, task: Task) -> dict:
+def release(parts: TaskParts, task: Task) -> Task:
     """Inside a transaction: a task whose session has gone is open to anyone again.
 
     How far it came is still worth knowing; that its session was stuck, and when it meant to report, is not.
@@ -288,7 +290,7 @@ def _unassign(parts: TaskParts, scope: str, instance_id: str) -> None:
         )
 
 
-def _tell(parts: TaskParts, row: dict, released: list[dict]) -> None:
+def _tell(parts: TaskParts, row: dict, released: list[Task]) -> None:
     """One message to each session that is still there and may know of the one that has gone."""
     peers = [
         peer["id"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import quote
 from swarm_hook_core.paths import key_of
+from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.task import (
     APPROVAL_REQUIRED,
@@ -120,7 +121,7 @@ def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
     return ""
 
 
-def create(parts: TaskParts, task: Task, actor: str, payload: dict) -> None:
+def create(parts: TaskParts, task: dict, actor: str, payload: dict) -> None:
     """Inside a transaction: add a row (`task` has every column, lists as lists) and its event."""
     if (NEW, task["status"], "request") not in _WHO:
         raise AssertionError(f"no task begins as {task['status']}")
@@ -161,8 +162,8 @@ def stamp(parts: TaskParts, scope: str) -> int:
     """
     now = parts.db.now_ms()
     condition, values = "scope = ? AND changed_at <= ?", (scope, now + AHEAD_MS)
-    row = parts.db.row(f"SELECT max(changed_at) AS latest FROM tasks WHERE {condition}", values) or {}
-    latest = row.get("latest")
+    row = parts.db.row(f"SELECT max(changed_at) AS latest FROM tasks WHERE {condition}", values)
+    latest = row and row.get("latest")
     return max(now, int(latest) + 1 if isinstance(latest, (int, float)) else 0)
 
 
@@ -210,6 +211,7 @@ def release_locks(parts: TaskParts, task: Task, keys: list[str] | None = None) -
         f"SELECT id, instance_id, scope, file, path_key, task_id {held}"
         f" AND (task_id = ? OR task_id IS NULL AND (file IN {rows.AMONG} OR path_key IN {rows.AMONG}))",
         (task["assignee"], task["id"], as_json(task["files"] or []), as_json(keys)),
+        Lock,
     )
     parts.locks.drop(found, "task_terminal", task_id=task["id"])
 
@@ -251,7 +253,7 @@ def statuses(parts: TaskParts, ids: list[str]) -> dict[str, str]:
     return {row["id"]: row["status"] for row in found}
 
 
-def dependencies_of(parts: TaskParts, task: Task) -> Dependencies:
+def dependencies_of(parts: TaskParts, task: dict) -> Dependencies:
     """How `task` stands now."""
     needed = task["depends_on"] or []
     known = statuses(parts, needed) if needed else {}
@@ -262,7 +264,7 @@ def dependencies_of(parts: TaskParts, task: Task) -> Dependencies:
     return Dependencies(all(known.get(task_id, DONE) == DONE for task_id in needed), gone=gone)
 
 
-def ready_status(task: Task) -> str:
+def ready_status(task: dict) -> str:
     """The status of a task that nothing keeps from being done."""
     return CLAIMED if task["assignee"] else OPEN
 
@@ -326,7 +328,8 @@ def _resume(parts: TaskParts, tasks: list[Task], trigger: str) -> list[Task]:
         now = dependencies_of(parts, task)
         if now.failed:
             # Another program let it fail and left its dependents alone; or it was cancelled just above.
-            if rows.get(parts.db, task["scope"], task["id"])["status"] not in TERMINAL:
+            found = rows.get(parts.db, task["scope"], task["id"])
+            if found and found.status not in TERMINAL:
                 cancel_dependents(parts, _cancel(parts, task, now))
         elif now.met and task["status"] == BLOCKED:
             target = ready_status(task)

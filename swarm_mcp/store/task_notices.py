@@ -9,6 +9,7 @@ that the unread gate knows that a notice is about the very task that is being cl
 from __future__ import annotations
 
 from swarm_hook_core.untrusted_text import named, quoted
+from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import APPROVAL_REQUIRED, BLOCKED, CANCELLED, CLAIMED, DONE, TERMINAL, Task
 from swarm_mcp.store.task_life import TaskParts
 
@@ -16,7 +17,7 @@ AUTO = "[auto] "
 LONGEST_QUOTE = 2000
 
 
-def assigned(parts: TaskParts, requester: dict, task: Task) -> list[tuple[str, str]]:
+def assigned(parts: TaskParts, requester: Session, task: Task) -> list[tuple[str, str]]:
     """Inside a transaction: tell the assignee of a new task."""
     if task["assignee"] in (None, requester["id"]) or task["status"] in TERMINAL:
         return []
@@ -29,9 +30,9 @@ def assigned(parts: TaskParts, requester: dict, task: Task) -> list[tuple[str, s
     )
 
 
-def assigned_together(parts: TaskParts, requester: dict, tasks: list[Task]) -> list[tuple[str, str]]:
+def assigned_together(parts: TaskParts, requester: Session, tasks: list[Task]) -> list[tuple[str, str]]:
     """Inside a transaction: tell each assignee of a batch, in one message each."""
-    mine: dict[str, list[dict]] = {}
+    mine: dict[str, list[Task]] = {}
     for task in tasks:
         if task["assignee"] not in (None, requester["id"]) and task["status"] not in TERMINAL:
             mine.setdefault(task["assignee"], []).append(task)
@@ -45,7 +46,7 @@ def assigned_together(parts: TaskParts, requester: dict, tasks: list[Task]) -> l
     return told
 
 
-def approved(parts: TaskParts, approver: dict, task: Task) -> list[tuple[str, str]]:
+def approved(parts: TaskParts, approver: Session, task: Task) -> list[tuple[str, str]]:
     """Inside a transaction: tell the assignee that an approved task may begin."""
     if task["status"] != CLAIMED or task["assignee"] == approver["id"]:
         return []
@@ -53,7 +54,7 @@ def approved(parts: TaskParts, approver: dict, task: Task) -> list[tuple[str, st
     return _post(parts, approver, task["assignee"], text, task)
 
 
-def ended(parts: TaskParts, actor: dict, task: Task, summary: str | None) -> list[tuple[str, str]]:
+def ended(parts: TaskParts, actor: Session, task: Task, summary: str | None) -> list[tuple[str, str]]:
     """Inside a transaction: tell the requester that a task is done or has failed. Cancelling is silent."""
     requester = task["requester"]
     if task["status"] == CANCELLED or requester == actor["id"]:
@@ -63,7 +64,7 @@ def ended(parts: TaskParts, actor: dict, task: Task, summary: str | None) -> lis
     return _post(parts, actor, requester, text, task)
 
 
-def unblocked(parts: TaskParts, actor: dict, tasks: list[Task]) -> list[tuple[str, str]]:
+def unblocked(parts: TaskParts, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
     """Inside a transaction: tell assignees that their tasks may begin now. `actor` may be the system itself."""
     told = []
     for task in tasks:
@@ -83,7 +84,7 @@ def _named(task: Task) -> str:
     return f"{quoted(task['title'])} (task_id: {task['id']})"
 
 
-def _post(parts: TaskParts, sender: dict, recipient: str, text: str, task: Task | None) -> list[tuple[str, str]]:
+def _post(parts: TaskParts, sender: Session, recipient: str, text: str, task: Task | None) -> list[tuple[str, str]]:
     row = parts.sessions.get(recipient)
     if row is None:
         return []

@@ -41,7 +41,7 @@ def get(db: Database, scope: str, task_id: str) -> Task | None:
     return found[0] if found else None
 
 
-def seen(db: Database, viewer: dict, task_id: str) -> Task | None:
+def seen(db: Database, viewer: Session, task_id: str) -> Task | None:
     """One task of the viewer's scope; None also where another identity hides it.
 
     What it asked for or works on a session can name from wherever it has moved to.
@@ -54,7 +54,7 @@ def seen(db: Database, viewer: dict, task_id: str) -> Task | None:
 
 
 def listed(
-    db: Database, viewer: dict, status: str = "", assignee: str = "", requester: str = "", order: str = ORDER
+    db: Database, viewer: Session, status: str = "", assignee: str = "", requester: str = "", order: str = ORDER
 ) -> list[Task]:
     """The tasks of the viewer's scope that it may see, most urgent first; empty filters do not filter."""
     condition, values = "scope = ?", [viewer["scope"]]
@@ -66,7 +66,7 @@ def listed(
     return [task for task in find(db, f"{condition} ORDER BY {order}", values) if sight.sees(task)]
 
 
-def current(db: Database, viewer: dict, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
+def current(db: Database, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
     """Tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
 
     Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each.
@@ -107,7 +107,7 @@ class Sight:
     both have gone nobody is left to hide it from anyone.
     """
 
-    def __init__(self, db: Database, viewer: dict):
+    def __init__(self, db: Database, viewer: Session):
         rows = db.rows("SELECT id, label FROM instances")
         self._viewer = viewer["id"]
         self._registered = {row["id"] for row in rows}
@@ -123,7 +123,7 @@ class Sight:
         return owner not in self.strangers
 
 
-def counts(db: Database, viewer: dict, sight: Sight) -> dict[str, int]:
+def counts(db: Database, viewer: Session, sight: Sight) -> dict[str, int]:
     """Number of tasks of each status, those left out that another identity hides."""
     whose = "requester, assignee" if sight.strangers else "'' AS requester, '' AS assignee"
     groups = "status, requester, assignee" if sight.strangers else "status"
@@ -137,7 +137,7 @@ def counts(db: Database, viewer: dict, sight: Sight) -> dict[str, int]:
     return found
 
 
-def glance(db: Database, viewer: dict, changed_after: int | None = None) -> dict:
+def glance(db: Database, viewer: Session, changed_after: int | None = None) -> dict:
     """Tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
 
     Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
@@ -163,7 +163,7 @@ def glance(db: Database, viewer: dict, changed_after: int | None = None) -> dict
     return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
 
 
-def _changed(db: Database, viewer: dict, after: int | None) -> list[Task]:
+def _changed(db: Database, viewer: Session, after: int | None) -> list[Task]:
     if after is None:
         return []
     # The same millisecond again: what it held then may have been seen without what came last in it.
@@ -171,7 +171,7 @@ def _changed(db: Database, viewer: dict, after: int | None) -> list[Task]:
     return find(db, condition, (viewer["scope"], after))
 
 
-def _first(db: Database, viewer: dict, status: str, count: int) -> list[Task]:
+def _first(db: Database, viewer: Session, status: str, count: int) -> list[Task]:
     # As a literal, so that the index on open tasks alone serves too. It is one of our own words.
     condition = f"scope = ? AND status = '{status}'"
     if status not in states.TERMINAL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.paths import LONGEST
+from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, TYPES, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import file_of
@@ -28,7 +29,7 @@ class _Wrong(Exception):
         self.field = field
 
 
-def request(parts: TaskParts, requester: dict, spec: dict, notify: bool = True) -> dict:
+def request(parts: TaskParts, requester: Session, spec: dict, notify: bool = True) -> dict:
     """Create a task: ``{task, existing, notices}``.
 
     `spec` has the arguments of ``request_task``. Where its idempotency key is taken, the task that has
@@ -47,13 +48,14 @@ def request(parts: TaskParts, requester: dict, spec: dict, notify: bool = True) 
             _check_assignee(parts, task)
             _check_links(parts, task, sight)
             _insert(parts, task)
-            told = notices.assigned(parts, requester, task) if notify else []
-            return {"task": Task(task), "existing": False, "notices": told}
+            made = Task(task)
+            told = notices.assigned(parts, requester, made) if notify else []
+            return {"task": made, "existing": False, "notices": told}
     except _Wrong as wrong:
         raise Refused(str(wrong)) from None
 
 
-def request_batch(parts: TaskParts, requester: dict, specs: list[dict]) -> dict:
+def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> dict:
     """Create several tasks or none: ``{tasks: [{id, status, [idempotency_key], new}], notices}``.
 
     ``$N`` in `depends_on` and links means the batch's Nth item, counted from 1, before the one that
@@ -87,7 +89,7 @@ def request_batch(parts: TaskParts, requester: dict, specs: list[dict]) -> dict:
         if details:
             details.sort(key=lambda detail: detail["task_index"])
             raise Refused("Validation failed", details=details)
-        told = notices.assigned_together(parts, requester, created)
+        told = notices.assigned_together(parts, requester, [Task(task) for task in created])
     new = {task["id"] for task in created}
     return {"tasks": [_brief(task, task["id"] in new) for task in made if task], "notices": told}
 
@@ -95,7 +97,7 @@ def request_batch(parts: TaskParts, requester: dict, specs: list[dict]) -> dict:
 # --------------------------------------------------------------------------------------- one task's parts
 
 
-def _composed(requester: dict, spec: dict) -> dict:
+def _composed(requester: Session, spec: dict) -> dict:
     """The row that `spec` asks for, as far as it can be told without the store. Raises _Wrong."""
     kind, title = spec.get("type") or "other", (spec.get("title") or "").strip()
     if kind not in TYPES:
@@ -125,7 +127,7 @@ def _composed(requester: dict, spec: dict) -> dict:
     return task
 
 
-def resolved(instance: dict, files: list[str], field: str) -> list[str]:
+def resolved(instance: Session, files: list[str], field: str) -> list[str]:
     """The files that a session means, absolute, without repeats. Raises Refused where one is no path."""
     found = []
     for file in files:
@@ -139,13 +141,13 @@ def _key(spec: dict) -> str:
     return (spec.get("idempotency_key") or "").strip()
 
 
-def _is_taken(parts: TaskParts, requester: dict, spec: dict) -> bool:
+def _is_taken(parts: TaskParts, requester: Session, spec: dict) -> bool:
     """Whether there is a task with this key already; then nothing else in `spec` matters."""
     sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
     return bool(_key(spec)) and parts.db.row(sql, (requester["scope"], _key(spec))) is not None
 
 
-def _existing(parts: TaskParts, requester: dict, spec: dict, sight: rows.Sight) -> dict | None:
+def _existing(parts: TaskParts, requester: Session, spec: dict, sight: rows.Sight) -> dict | None:
     """The task that has this key. Raises _Wrong where the requester may not know of it."""
     key = _key(spec)
     found = rows.find(parts.db, "scope = ? AND idempotency_key = ?", (requester["scope"], key)) if key else []
@@ -165,7 +167,7 @@ def _check_assignee(parts: TaskParts, task: dict) -> None:
     row, requester = parts.sessions.live(assignee), parts.sessions.get(task["requester"])
     if row is None or row["scope"] != task["scope"]:
         raise _Wrong("assignee", f"Instance {assignee} is not active in this scope")
-    if not may_meet(requester["label"], row["label"]):
+    if not may_meet(requester.label if requester else None, row["label"]):
         raise _Wrong(
             "assignee",
             f"Cross-identity coordination blocked: session {assignee} works under another identity;"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from swarm_hook_core.environment import is_word
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import token
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ class Tracker:
         self._db = db
         self._values = values
 
-    def of(self, instance: dict) -> dict | None:
+    def of(self, instance: Session) -> dict | None:
         """``{key, value, updated_at}`` of the tracker that this session's work is tracked in, or None.
 
         `value` is the parsed JSON, or the text itself where that is none. Whoever owns the key, its own
@@ -40,7 +41,7 @@ class Tracker:
                 return {"key": CONFIG + name, "value": _parsed(row["value"]), "updated_at": row["updated_at"]}
         return None
 
-    def link(self, instance: dict, provider: str, task_id: str, identifier: str, url: str = "") -> dict:
+    def link(self, instance: Session, provider: str, task_id: str, identifier: str, url: str = "") -> dict:
         """Remember that a task is entry `identifier` of the tracker; what was stored.
 
         ``{identifier, [url], linked_at}``, `linked_at` in ms. Raises SwarmError where the session has no
@@ -53,7 +54,7 @@ class Tracker:
         self._values.put(instance, self._key(instance, provider, task_id), dumps(entry))
         return entry
 
-    def entry(self, instance: dict, provider: str, task_id: str) -> dict | None:
+    def entry(self, instance: Session, provider: str, task_id: str) -> dict | None:
         """What `link` stored for a task, or None."""
         if not token(instance["label"] or "", "identity") or not is_word(provider):
             return None
@@ -61,7 +62,7 @@ class Tracker:
         value = _parsed(row["value"]) if row else None
         return value if isinstance(value, dict) and isinstance(value.get("identifier"), str) else None
 
-    def _key(self, instance: dict, provider: str, task_id: str) -> str:
+    def _key(self, instance: Session, provider: str, task_id: str) -> str:
         identity = token(instance["label"] or "", "identity")
         if not identity:
             raise SwarmError("a session without an identity has no tracker to link a task to")

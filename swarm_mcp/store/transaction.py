@@ -50,7 +50,7 @@ class Transaction:
 
     def __init__(self, database: Database):
         self.database = database
-        self.line = None
+        self.line: Line | None = None
         self.began = 0.0
 
     def __enter__(self):

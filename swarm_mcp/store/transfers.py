@@ -10,6 +10,7 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.watching.report import quoted as as_word
 from swarm_mcp.domain.lock import EXCLUSIVE, Lock, keeps_out
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
@@ -62,7 +63,7 @@ class Transfers:
     # --------------------------------------------------------------- transfer
 
     def transfer(
-        self, instance: dict, file: str, to_id: str, agent: str = "", fence: int | None = None, note: str = ""
+        self, instance: Session, file: str, to_id: str, agent: str = "", fence: int | None = None, note: str = ""
     ) -> Lock:
         """Give this session's lock on `file` to session `to_id`, past everybody who waits for it; its row.
 
@@ -85,7 +86,7 @@ class Transfers:
                 return self._give(instance, mine[0], reach, taker, note)
         raise refusal
 
-    def _give(self, giver: dict, lock: dict, reach: Reach, taker: dict, note: str) -> Lock:
+    def _give(self, giver: Session, lock: Lock, reach: Reach, taker: Session, note: str) -> Lock:
         file, mode = plain(lock["file"]), lock["mode"] or EXCLUSIVE
         self._clear_the_way(lock, reach, taker, mode)
         fence = self._locks.next_fence()
@@ -108,14 +109,14 @@ class Transfers:
         words = f" It says: {quoted(note, LONGEST_NOTE)}." if note else ""
         self._notices.post(
             taker,
-            f"[auto] {_name(giver, taker)} has handed you the lock on {named(file)} (fence {fence}).{words} Read it before"
-            " you write, and release it when you are done.",
+            f"[auto] {_name(giver, taker)} has handed you the lock on {named(file)} (fence {fence}).{words} Read it"
+            " before you write, and release it when you are done.",
         )
         self._tell_waiting(reach, {giver["id"], taker["id"]}, giver, taker, file)
         self._sessions.dismiss({giver["id"]})
         return row
 
-    def _clear_the_way(self, lock: dict, reach: Reach, taker: dict, mode: str) -> None:
+    def _clear_the_way(self, lock: Lock, reach: Reach, taker: Session, mode: str) -> None:
         """See that nothing but `lock` itself would keep `taker` from it. What the taker has there becomes this one."""
         rows = self._finder
         for other in self._endings.reaped(rows.meeting(reach)):
@@ -130,7 +131,7 @@ class Transfers:
 
     # ---------------------------------------------------------------- request
 
-    def request(self, instance: dict, file: str, reason: str = "") -> list[Lock]:
+    def request(self, instance: Session, file: str, reason: str = "") -> list[Lock]:
         """Ask whoever keeps `file` from this session to hand it over or let it go; the locks in the way.
 
         Each holder gets one message, which its next hook tells; asking again before it has been read says nothing
@@ -156,7 +157,7 @@ class Transfers:
             raise refusal
         return [row.replace(file=plain(row["file"])) for row in known]
 
-    def _ask(self, instance: dict, lock: dict, file: str, reason: str) -> None:
+    def _ask(self, instance: Session, lock: Lock, file: str, reason: str) -> None:
         holder, held = self._sessions.get(lock["instance_id"]), plain(lock["file"])
         if holder is None or holder["id"] == instance["id"]:
             return
@@ -177,7 +178,9 @@ class Transfers:
 
     # ------------------------------------------------------------------ steal
 
-    def steal(self, instance: dict, file: str, reason: str = "", force: bool = False, ttl: float | None = None) -> dict:
+    def steal(
+        self, instance: Session, file: str, reason: str = "", force: bool = False, ttl: float | None = None
+    ) -> dict:
         """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``.
 
         `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on
@@ -227,7 +230,7 @@ class Transfers:
                 return {"lock": lock, "taken": [row.replace(file=plain(row["file"])) for row in taken]}
         raise LockRefused(self._locks.describe(left[0], token(instance["label"] or "", "identity")))
 
-    def _note_theft(self, thief: dict, lock: dict, reason: str, forced: bool) -> None:
+    def _note_theft(self, thief: Session, lock: Lock, reason: str, forced: bool) -> None:
         file = plain(lock["file"])
         payload = {"holder": lock["instance_id"], "why": reason, "forced": forced, **facts(lock)}
         events.add(self._db, lock["scope"], "context.lock_stolen", thief["id"], file, payload)
@@ -243,7 +246,7 @@ class Transfers:
 
     # ---------------------------------------------------------------- innards
 
-    def _partner(self, instance: dict, to_id: str) -> dict:
+    def _partner(self, instance: Session, to_id: str) -> Session:
         taker = self._sessions.live(to_id)
         if taker is None or taker["scope"] != instance["scope"]:
             raise UnknownInstance(f"Instance {to_id} is not active in this scope")
@@ -251,14 +254,14 @@ class Transfers:
             raise Refused(f"session {to_id} works under another identity; locks are not handed across")
         return taker
 
-    def _settle(self, lock: dict, taker: dict) -> None:
+    def _settle(self, lock: Lock, taker: Session) -> None:
         """Who was denied by the old holder now waits for the new one. A circle of waiters is found by their waits."""
         key = key_of_lock(lock)
         self._denials.forget(taker["id"], [key])
         self._denials.follow(key, taker["id"])
         self._leases.note_grant(taker, [lock])
 
-    def _tell_waiting(self, reach: Reach, spared: set, giver: dict | None, taker: dict, file: str) -> None:
+    def _tell_waiting(self, reach: Reach, spared: set, giver: Session | None, taker: Session, file: str) -> None:
         """One message to each session that waits for it: it has changed hands, and their place is kept."""
         told = set(spared)
         for waiter in self._queue.waiting_for(reach):
@@ -274,7 +277,7 @@ class Transfers:
             )  # fmt: skip
 
 
-def _name(whose: dict, viewer: dict) -> str:
+def _name(whose: Session, viewer: Session) -> str:
     """What a session is called to another one, with the id to write to."""
     if not same_circle(token(viewer["label"] or "", "identity"), token(whose["label"] or "", "identity")):
         return "a session of another identity"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_mcp.domain.message import KeyValue
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
 from swarm_mcp.visibility import without_walls
@@ -54,14 +55,14 @@ class KeyValues:
         )
         return row if row and _open_to(row, viewer) else None
 
-    def put(self, instance: dict, key: str, value: str) -> None:
+    def put(self, instance: Session, key: str, value: str) -> None:
         """Set a value. Raises Refused where another identity owns the key."""
         _require_key(key)
         with self._db.writing():
             self._owned(instance, key)
             self.write(instance, key, value)
 
-    def append(self, instance: dict, key: str, value: str) -> int:
+    def append(self, instance: Session, key: str, value: str) -> int:
         """Add one JSON value to the list under `key`; the list's new length.
 
         What was there and is no list becomes its first item; text that is no JSON becomes a string. Numbers
@@ -83,7 +84,7 @@ class KeyValues:
             events.add(self._db, instance["scope"], "kv.appended", instance["id"], key, payload)
         return length
 
-    def delete(self, instance: dict, key: str) -> bool:
+    def delete(self, instance: Session, key: str) -> bool:
         """Remove a key; whether it was there. Raises Refused where another identity owns it."""
         with self._db.writing():
             row = self._owned(instance, key)
@@ -91,7 +92,7 @@ class KeyValues:
                 self._delete(instance["scope"], key, row["value"], instance["id"])
         return row is not None
 
-    def write(self, instance: dict, key: str, value: str) -> None:
+    def write(self, instance: Session, key: str, value: str) -> None:
         """Inside a transaction: set a value for a session, with its event."""
         self._store(instance["scope"], key, value, identity_of(instance))
         self._set_event(instance["scope"], key, value, instance["id"])
@@ -122,7 +123,7 @@ class KeyValues:
             (scope, self._db.now_ms()),
         )
 
-    def _owned(self, instance: dict, key: str) -> dict | None:
+    def _owned(self, instance: Session, key: str) -> dict | None:
         """What is under `key`. Raises Refused where this session may not change it."""
         row = self.get(instance["scope"], key)
         if row and not _open_to(row, identity_of(instance) or ""):
@@ -148,7 +149,7 @@ class KeyValues:
         events.add(self._db, scope, "kv.set", actor, key, {"value": value, "length": events.length(value)})
 
 
-def identity_of(instance: dict) -> str | None:
+def identity_of(instance: Session) -> str | None:
     """The owner that keys of this session get: ``identity:NAME``, or None."""
     name = token(instance["label"] or "", "identity")
     return f"identity:{name}" if name else None
