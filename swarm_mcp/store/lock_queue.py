@@ -74,7 +74,7 @@ class LockQueue:
         """Tell whether anybody has that place."""
         return self._db.row("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (ticket,)) is not None
 
-    def lengths(self, locks: list[Lock]) -> dict[str, int]:
+    def lengths(self, locks: list[dict]) -> dict[str, int]:
         """Return how many others wait for each of these locks (``id``, ``instance_id``, ``agent``), by id."""
         waiting = self.waiting()
         found = {}

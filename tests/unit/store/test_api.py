@@ -16,7 +16,7 @@ from swarm_mcp.domain.lock import SHARED
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.run import CANCEL, ENDED, RUNNING
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, SwarmError, UnknownInstance
-from swarm_mcp.lock_wait import LockWait
+from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.store import Store, api
 from swarm_mcp.store.lock_reach import reach_of
 from swarm_mcp.store.lock_request import request
