@@ -71,7 +71,7 @@ def test_the_command_says_when_the_worker_has_ended(ground: Ground, lead: dict, 
     assert (done.code, done.json) == (1, {"error": "Task is already cancelled"})
 
 
-def test_only_who_has_to_do_with_it_may(ground: Ground, lead: dict, running: dict) -> None:
+def test_only_requester_and_worker_may_cancel_or_pause(ground: Ground, lead: dict, running: dict) -> None:
     other = ground.session("other", GATEWAY)
     stranger = ground.session("stranger", "identity:q mode:gateway")
     with ground.store() as store:
@@ -88,7 +88,7 @@ def test_only_who_has_to_do_with_it_may(ground: Ground, lead: dict, running: dic
     reaches(ground, running, "cancelled")
 
 
-def test_what_nobody_of_ours_works_on(ground: Ground, lead: dict) -> None:
+def test_a_task_without_a_worker_of_ours_cannot_be_paused(ground: Ground, lead: dict) -> None:
     worker = ground.session("w", "identity:p role:implementer")
     answer = dispatch(ground, lead, spawn=False)
     assert answer["recipient"] == worker["id"]
@@ -182,7 +182,7 @@ def assignment(ground: Ground, lead: dict, task_id: str, script: str, **given) -
     )  # fmt: skip
 
 
-def test_a_task_is_gone_on_with_in_its_session(ground: Ground, lead: dict, talker: None) -> None:
+def test_a_resumed_task_continues_its_session(ground: Ground, lead: dict, talker: None) -> None:
     init = json.dumps({"type": "session_init", "session_id": "s7"})
     with ground.store() as store:
         made = store.tasks.request(lead, {"type": "implement", "title": "T"})["task"]
@@ -252,7 +252,7 @@ def test_progress_takes_whatever_a_harness_says() -> None:
     assert len(progress.summary()) <= 300 and "\n" not in progress.summary()
 
 
-def test_what_a_task_is_told_of_a_run() -> None:
+def test_the_result_text_of_a_task() -> None:
     made = RunResult("r", "codex", is_error=True, error_category="rate_limited", error_message="try\nlater")
     assert result_text(made) == "rate_limited: try later; it passes, and the same work may be dispatched again"
     assert result_text(made._replace(retry_not_before=0.5)).endswith("after 1970-01-01T00:00:00Z")
@@ -261,7 +261,7 @@ def test_what_a_task_is_told_of_a_run() -> None:
     assert len(result_text(RunResult("r", "codex", output="x" * 40000))) == 30000
 
 
-def test_what_a_harness_is_asked(ground: Ground, lead: dict) -> None:
+def test_the_query_for_a_task(ground: Ground, lead: dict) -> None:
     given = assignment(ground, lead, "t1", "true", run={"model": "m", "mode": "read-only", "timeout_seconds": 5.0})
     row = Task(id="t1", type="fix", title="T", depends_on=["t0"])
     query = query_of(given, Process(), row, None, "half")
@@ -343,7 +343,7 @@ def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, l
         ("yolo", {"mode": "yolo", "command": "true"}, ""),
     ],
 )
-def test_a_worker_starts_none_that_may_more(
+def test_a_worker_starts_none_with_a_wider_mode(
     ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch, mode: str, given: dict, words: str
 ) -> None:
     """It need only call itself a gateway to dispatch; what its workers may is held to what it may."""

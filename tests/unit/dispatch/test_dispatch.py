@@ -80,7 +80,7 @@ def test_only_a_gateway_dispatches(ground: Ground, monkeypatch: pytest.MonkeyPat
         ({"files": ("",)}, "path"),
     ],
 )
-def test_what_cannot_be_meant_makes_no_task(ground: Ground, lead: dict, given: dict, words: str) -> None:
+def test_a_senseless_request_makes_no_task(ground: Ground, lead: dict, given: dict, words: str) -> None:
     with pytest.raises(Refused, match=words):
         dispatch(ground, lead, **{"title": "Do it", **given})
     assert tasks(ground) == []
@@ -204,7 +204,7 @@ def test_a_worker_that_leaves_at_that_moment_is_not_waited_for(ground: Ground, l
 # ---------------------------------------------------- one task, however often
 
 
-def test_the_key_is_the_contracts(ground: Ground, lead: dict) -> None:
+def test_the_idempotency_key(ground: Ground, lead: dict) -> None:
     task = dispatch(ground, lead, " Do it ", type="fix", role="role:Reviewer")["task"]
     text = "\0".join([ground.scope, "identity:p", "fix", "Do it", "reviewer"])
     assert task["idempotency_key"] == "dispatch:" + hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -77,7 +77,7 @@ def test_a_dispatched_task_is_done_by_a_process_that_outlives_the_dispatch(groun
     assert sorted(path.name for path in ground.repo.iterdir()) == [".git", "go", "told"]
 
 
-def test_who_says_what_to_start_has_it_started(ground: Ground, lead: dict) -> None:
+def test_naming_a_harness_starts_a_worker(ground: Ground, lead: dict) -> None:
     """A live session of the role was not started like that; one that has the task already is said to have it."""
     idle = ground.session("idle", "identity:p role:implementer")
     answer = dispatch(ground, lead, "Mine", "echo did it", completion_wait_seconds=20)
@@ -124,7 +124,7 @@ print("theirs")"""
     assert task(ground, answer)["result"] == "mine"
 
 
-def test_one_that_is_through_before_anybody_looks(ground: Ground, lead: dict) -> None:
+def test_a_worker_that_ends_before_the_dispatch_looks(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         under_way = Dispatch(lead, DispatchRequest("Do it", harness="process", command="echo quick", spawner="process"))
         assert under_way.advance(store) is None
@@ -302,7 +302,7 @@ def test_a_store_that_is_lost_ends_no_worker(ground: Ground, lead: dict, how: st
         file.unlink(missing_ok=True)
 
 
-def test_what_no_worker_could_be_started_with(ground: Ground, lead: dict) -> None:
+def test_options_that_no_worker_can_be_started_with(ground: Ground, lead: dict) -> None:
     for given, words in (
         ({"harness": "process"}, "needs a command"),
         ({"harness": "nope"}, "Supported: claude, codex"),

@@ -47,7 +47,7 @@ def test_no_more_than_the_cap(cap) -> None:
     assert three.take() and not one.take()
 
 
-def test_who_came_first_is_first(cap) -> None:
+def test_the_oldest_ticket_is_served_first(cap) -> None:
     holder, *waiting = cap(1, 4)
     assert holder.take()
     assert [slot.take() for slot in waiting] == [False, False, False]
@@ -58,7 +58,7 @@ def test_who_came_first_is_first(cap) -> None:
     assert waiting[2].take()
 
 
-def test_who_is_stopped_keeps_nobody_off_a_free_place(cap, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_waiter_blocks_nobody(cap, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks no more is passed over, and is first again once it asks."""
     holder, stopped, waiting, late = cap(1, 4)
     assert [slot.take() for slot in (holder, stopped, waiting)] == [True, False, False]
@@ -97,7 +97,7 @@ def test_a_worker_has_a_place_for_one_of_its_own(cap) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["1", "line", "within-w2"]
 
 
-def test_who_is_killed_leaves_neither_a_place_nor_a_ticket(cap) -> None:
+def test_a_killed_worker_leaves_neither_slot_nor_ticket(cap) -> None:
     cap(1, 1)
     program = [sys.executable, "-c", HOLDER.format(path=sys.path)]
     processes = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(1)]

@@ -55,7 +55,7 @@ def codes(found: list[Check]) -> dict[str, str]:
     return {check.code: check.level for check in found}
 
 
-def test_where_all_is_well(toy: Toy, tmp_path: Path) -> None:
+def test_a_healthy_installation_passes(toy: Toy, tmp_path: Path) -> None:
     report = environment_test(toy, {"cwd": str(tmp_path)})
     assert report["adapter_type"] == "toy" and report["status"] == "pass"
     assert [check["code"] for check in report["checks"]] == ["cwd_ok", "command_ok", "version"]

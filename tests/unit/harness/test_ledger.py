@@ -69,7 +69,7 @@ def test_a_session_that_is_named_late_is_known_all_the_same():
     assert told[0].data["session_id"] is None and told[2].data["name"] == "test.session" and ledger.session_id == "s1"
 
 
-def test_what_stands_in_for_an_answer():
+def test_the_last_words_stand_in_for_an_answer():
     ledger = Ledger("test")
     for event in (
         events.message("assistant", "first"), events.message("user", "no"), events.message("assistant", "  "),
@@ -193,7 +193,7 @@ def told(calls) -> list[tuple[int, str]]:
     return [(number, answer[0]) for number, answer in found if answer][:2]
 
 
-def test_when_a_loop_is_one():
+def test_when_repeated_calls_count_as_a_loop():
     same, other = ("Read", {"a": 1, "b": {"c": 1, "d": 2}}), ("Read", {"b": {"d": 2, "c": 1}, "a": 1})
     assert told([same, other] * 10) == [(8, "warn"), (15, "stop")], "the order of keys makes no difference"
     assert told([("Read", {"a": 1}), ("Bash", {"a": 1})] * 10) == [(6, "warn"), (12, "stop")]
@@ -256,7 +256,7 @@ def test_dollars():
     assert usage.priced(tokens._replace(total_cost_usd=0.0), PRICES, "m-1").total_cost_usd == 0.0
 
 
-def test_own_part():
+def test_the_runs_own_part_of_the_costs():
     counted, before = Cost(1.5, 30, 20, None, 5), Cost(1.0, 10, 25, 1, None)
     assert usage.own_part(counted, before, frozenset({"cost"})) == counted._replace(total_cost_usd=0.5)
     assert usage.own_part(counted, before, frozenset({"tokens"})) == Cost(1.5, 20, 20, None, 5)

@@ -113,7 +113,7 @@ class Quiet(HarnessAdapter):
         return []
 
 
-def test_it_goes_only_where_there_is_a_place_for_it() -> None:
+def test_the_system_prompt_goes_only_to_harnesses_that_take_one() -> None:
     adapter = Quiet()
     assert prompting.with_system_prompt(QUERY, adapter) == QUERY
     adapter.capabilities = Capabilities(append_system_prompt=True)

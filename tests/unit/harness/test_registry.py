@@ -11,7 +11,7 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness import registry
 
 
-def test_an_unknown_one_is_told_with_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_harness_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused) as refusal:
         registry.get("x")
     assert str(refusal.value) == f'Unknown HARNESS_PROVIDER: "x". Supported: {", ".join(registry.ADAPTERS)}'
@@ -29,7 +29,7 @@ def test_the_environment_chooses_and_claude_is_the_default(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("name", sorted(registry.ADAPTERS))
-def test_each_goes_by_its_name_and_says_when_to_use_it(name: str) -> None:
+def test_each_harness_says_when_to_use_it(name: str) -> None:
     adapter = registry.get(name)
     assert adapter.name == name and adapter.label and adapter.instructions
     lines = adapter.doc.splitlines()

@@ -217,7 +217,7 @@ def test_failures_as_exceptions(tmp_path):
         assert caught.value.instructions == "Install scripted."
 
 
-def test_a_query_that_cannot_be_meant_is_refused_before_anything(tmp_path):
+def test_a_senseless_query_is_refused_before_anything_starts(tmp_path):
     for query in ({"mode": "wild"}, {"effort": "much"}, {"timeout_seconds": -1}):
         with pytest.raises(Refused):
             run_of(Scripted(GOOD), tmp_path, **query).start()
@@ -284,7 +284,7 @@ def test_only_the_last_result_counts_and_it_comes_last(tmp_path):
     assert kinds(seen) == ["session_init", "message", "result"] and result.output == "two"
 
 
-def test_a_membership_that_cannot_be_had_keeps_the_child_from_starting(tmp_path):
+def test_without_a_membership_the_child_does_not_start(tmp_path):
     class Refusing:
         instance_id = "i"
 
@@ -439,7 +439,7 @@ def test_a_session_is_continued_and_costs_its_own_part(tmp_path):
         (params(".", session="../../x"), True),
     ],
 )
-def test_what_must_not_be_continued_is_not_and_that_is_told(tmp_path, before, forget):
+def test_a_session_that_must_not_be_continued_begins_anew(tmp_path, before, forget):
     adapter = Scripted(GOOD)
     before = {**before, "cwd": before["cwd"].replace(".", str(tmp_path))}
     result, seen = seen_of(run_of(adapter, tmp_path, previous=before))
@@ -602,7 +602,7 @@ def _with_deep_parts(told: dict) -> list[str]:
     return lines
 
 
-def test_one_that_prints_without_end_is_survived(tmp_path):
+def test_endless_output_is_survived(tmp_path):
     script = "import os\nfor _ in range(300): os.write(1, b'x' * 65536)\nos.write(1, b'\\nlast\\nyyyyyyyyyy\\r\\n')"
     adapter = registry.get("process")
     run = run_of(adapter, tmp_path, command=("python3", "-c", script))

@@ -45,7 +45,7 @@ def test_launch(folder: Path, tmp_path: Path) -> None:
     config = json.loads(path.read_text())
     assert config["mode"] == "read-only" and config["fork"] is True and config["max_turns"] == 3
     assert config["mcp_servers"]["far"]["headers"] == {"Authorization": f"Bearer {SECRET}"}
-    assert SECRET not in json.dumps({k: v for k, v in launch.env.items()})
+    assert SECRET not in json.dumps(dict(launch.env))
 
 
 def test_the_variable_that_means_two_things(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
