@@ -1,5 +1,7 @@
 """What a command does to files, as far as that can be known without running it."""
 
+from __future__ import annotations
+
 import os
 
 MOST = 2000  # writes, trees or guesses that are kept; a command that has more is a guess
@@ -107,7 +109,8 @@ class Guess:
 
 
 class Stream:
-    """What a command prints, for what reads it: its `text` where that is known, or names that `found` describes.
+    """What a command prints, for what reads it: its `text` where that is known, or names that `found`, a list of
+    Founds, describes.
 
     `file`: the absolute path of the file on the disk that it is the whole of, bytes that are no text included.
     `packed`: of an archive that is being made, ``(path within) -> whether it holds that``, as `Tree` admits.
@@ -117,7 +120,7 @@ class Stream:
 
     def __init__(self, text=None, found=None, file=None, packed=None):
         self.text = text
-        self.found = found
+        self.found: list | None = found if found is None or isinstance(found, list) else [found]
         self.file = file
         self.packed = packed
 

@@ -20,7 +20,7 @@ def joined(streams: list):
     for one in streams:
         if one.found is None:
             return None
-        founds += one.found if isinstance(one.found, list) else [one.found]
+        founds += one.found
     return Stream(None, founds)
 
 

@@ -158,7 +158,7 @@ def _head(call) -> None:
         return
     if stream.text is None:
         if stream.found is not None:
-            founds = listed(stream.found)
+            founds = stream.found
             whole = _all_of(founds[0], options.value("-n", "--lines") or "10") if len(founds) == 1 else None
             call.says(None, [Found(one.root, _perhaps(one.admits), whole) for one in founds])
         return
@@ -184,10 +184,6 @@ def _all_of(found, count: str):
         return held if held is not None and len(held) <= int(count) else None
 
     return names
-
-
-def listed(found) -> list:
-    return found if isinstance(found, list) else [found]
 
 
 def _perhaps(admits):

@@ -58,7 +58,7 @@ def text_of(stream):
     if stream is None or stream.text is not None or stream.found is None:
         return None if stream is None else stream.text
     names: list[str] = []
-    for one in stream.found if isinstance(stream.found, list) else [stream.found]:
+    for one in stream.found:
         more = one.names() if one.names is not None else None
         if more is None:
             return None

@@ -4,7 +4,6 @@ import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.programs.listers import listed
 
 _GREP_TAKES = (
     "--regexp --file --max-count --label --after-context --before-context --context --binary-files --devices"
@@ -137,7 +136,7 @@ def _filter(call, options, pattern) -> None:
             answers = {keeps(form) for form in forms}
             return answers.pop() if len(answers) == 1 else None
 
-        founds = listed(call.stdin.found)
+        founds = call.stdin.found
         call.says(None, [Found(one.root, _both(one.admits, named), _kept_names(one, keeps)) for one in founds])
 
 

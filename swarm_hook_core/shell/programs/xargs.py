@@ -69,8 +69,7 @@ def _names(call, stream, by_line: bool, delimiter=None) -> list[str]:
     if stream is None or (stream.text is None and stream.found is None):
         return [UNKNOWN]
     if text_of(stream) is None:
-        founds = stream.found if isinstance(stream.found, list) else [stream.found]
-        return [call.walk.mark(founds if by_line else [_whole(call, one) for one in founds])]
+        return [call.walk.mark(stream.found if by_line else [_whole(call, one) for one in stream.found])]
     if delimiter and delimiter not in ("\\n", "\n", "\\0"):
         names = stream.text.rstrip("\n").split(delimiter)
     elif by_line:
