@@ -170,6 +170,8 @@ class RunRow:
             cost_usd=result.cost.total_cost_usd, usage=shown["usage"], result=shown,
             **({"model": result.model} if result.model else {}), **({"record": result.record} if result.record else {}),
         )  # fmt: skip
+        if self._unwritten:
+            faults.record(RUN_RUNTIME, "run_row", f"the result of run {self.run_id} could not be written")
 
     def write(self, **columns: object) -> None:
         """Write columns of the row, and those that could not be written before."""

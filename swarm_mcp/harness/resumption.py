@@ -12,7 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from swarm_hook_core import faults
 from swarm_mcp.harness.adapter import HarnessAdapter
+from swarm_mcp.harness.event_sink import RUNTIME
 from swarm_mcp.harness.outcome import Cost
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.usage import cost_of
@@ -106,7 +108,8 @@ def _can(adapter: HarnessAdapter, session_id: str, query: HarnessQuery) -> bool 
         return None  # the child may keep its sessions elsewhere than this process would look
     try:
         return adapter.can_resume(session_id, query.cwd)
-    except Exception:
+    except Exception as error:
+        faults.record(RUNTIME, adapter.name, faults.describe(error))
         return None  # only trying tells
 
 
