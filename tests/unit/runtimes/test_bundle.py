@@ -21,7 +21,7 @@ import swarm_hook_core
 import swarm_mcp
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes import bundle, owned_folder
+from swarm_mcp.runtimes import bundle, owned_folder, transport
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 
 HS = "integrations/hs"
@@ -73,27 +73,17 @@ def bundled(request, tmp_path: Path, compiled_once: None) -> Path:
 
 
 def test_a_bundle_is_whole(bundled: Path):
-    files = set(tree(bundled))
-    source = Path(swarm_hook_core.__file__).parent
-    core = {f"swarm_hook_core/{path.relative_to(source).as_posix()}" for path in source.rglob("*.py")}
-    scripts = {
-        f"integrations/{runtime}/{name}.py" for runtime in RUNTIMES for name in ("runtime", "hooks/pre_tool_use")
-    }
-    rest = {f"integrations/{runtime}/{name}.json" for runtime in RUNTIMES for name in ("hooks", "mcp")}
-    manifests = {
-        ".claude-plugin/marketplace.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json",
-        ".agents/plugins/marketplace.json", "package.json",
-    }  # fmt: skip
-    manifests |= {f"integrations/pi/{name}.ts" for name in ("index", "hooks", "servers", "wire")}
-    harness = [path for path in (CHECKOUT / HS).rglob("*") if path.is_file()]
-    manifests |= {path.relative_to(CHECKOUT).as_posix() for path in harness if "__pycache__" not in path.parts}
-    manifests |= {name.replace(HS, "integrations/harness") for name in manifests if HS in name}
-    skills = {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "skills").rglob("*") if path.is_file()}
-    assert any(name.endswith("/SKILL.md") for name in skills)
-    record = read_record(bundled)
+    """Every runtime's files, whatever they are, with what earlier releases' sessions go on starting."""
+    files, record = set(tree(bundled)), read_record(bundled)
+    parts = (".claude-plugin", ".codex-plugin", ".agents", "integrations", "skills")
+    whole = {f"{part}/{name}" for part in parts for name in tree(CHECKOUT / part)}
+    whole -= {"integrations/git/guard.sh", transport.STAND_IN, "integrations/pi/package.json"}
+    whole |= {f"swarm_hook_core/{name}" for name in tree(Path(swarm_hook_core.__file__).parent) if name.endswith(".py")}
+    earlier = {f"integrations/{runtime}/hooks/pre_tool_use.py" for runtime in RUNTIMES}
+    earlier |= {name.replace(HS, "integrations/harness") for name in whole if name.startswith(f"{HS}/")}
     launcher = {"bin/swarm-mcp"} if "python" in record else set()
-    launcher |= {bundle.HOOK, bundle.ENTRY, bundle.STATE, bundle.COORDINATOR}
-    assert files == core | scripts | rest | manifests | skills | launcher | {"LICENSE", "install.json"}
+    assert files == whole | earlier | launcher | {"LICENSE", "install.json", "package.json"}
+    assert any(name.endswith("/SKILL.md") for name in files)
     assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)
     assert sorted([*record["files"], "install.json"]) == sorted(files)
 
