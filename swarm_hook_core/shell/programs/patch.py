@@ -18,8 +18,9 @@ def _patch(call) -> None:
     if options.has("--dry-run", "-C", "--check", "-v", "--version", "--help"):
         return
     folder = call.folder
-    if options.value("-d", "--directory"):
-        folder = absolute(folder, options.value("-d", "--directory"))
+    inside = options.value("-d", "--directory")
+    if inside:
+        folder = absolute(folder, inside)
     operands = options.operands
     written = options.value("-o", "--output") or (operands[0] if operands else None)
     if written is not None:
@@ -32,12 +33,12 @@ def _patch(call) -> None:
     stream = call.walk.files.text_of(source, folder) if source and source != "-" else call.stdin
     text = stream.text if stream else None
     if text is None:
-        call.guess("a diff that cannot be read yet", options.value("-d", "--directory"))
+        call.guess("a diff that cannot be read yet", inside)
         return
     strip = options.value("-p", "--strip")
     named = targets(text, folder, int(strip) if strip and strip.isdigit() else None, options.has("-R", "--reverse"))
     if len(named) == MOST:
-        call.guess("a diff of more files than are looked at", options.value("-d", "--directory"))
+        call.guess("a diff of more files than are looked at", inside)
     for name in named:
         _write(call, folder, name)
         _back_up(call, folder, options, name)

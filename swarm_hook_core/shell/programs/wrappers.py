@@ -109,7 +109,7 @@ def _script(call) -> None:
     """script: writes what the terminal shows into a file."""
     options = split(call.words, "cEmoTtIOB", ("--command", "--log-out", "--log-in", "--log-io"), stop_early=True)
     file, *rest = options.operands or [""]
-    texts = [options.value("-c", "--command")]
+    texts = options.values("-c", "--command")[-1:]
     if "-c" in rest:  # `script out -c cmd`
         texts, rest = rest[rest.index("-c") + 1 :][:1], rest[: rest.index("-c")]
     call.write(file or options.value("--log-out", "-O") or "typescript")

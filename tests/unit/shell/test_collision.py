@@ -81,7 +81,8 @@ def test_the_client_s_own_write_tools_are_kept_off_a_locked_folder(runtime: str,
 
 @pytest.mark.parametrize(
     ("root", "locked", "met"),
-    [("src", "src/a.py", True), ("src", "src/deep/b.py", True), ("docs", "src/a.py", False), ("src/a.py", "src/a.py", True),
+    [("src", "src/a.py", True), ("src", "src/deep/b.py", True), ("docs", "src/a.py", False),
+     ("src/a.py", "src/a.py", True),
      ("sr", "src/a.py", False), ("src/deep", "src", True), ("", "docs/c.md", True)],
 )  # fmt: skip
 def test_a_tree_meets_what_lies_under_it(ground: Ground, repo: Path, root: str, locked: str, met: bool) -> None:
