@@ -53,6 +53,8 @@ def test_words(usages, line: str, words: list[str], behind: int | None):
         (KEYS, "gt", "unknown verb subcommand 'gt' (did you mean get?); choose from list, get, move"),
         (KEYS, "get", "missing the key: swarm-mcp verb get KEY"),
         (KEYS, "get k more", "'more' is one word too many; verb takes 2"),
+        (KEYS, "get k -prefx", "'-prefx' is one word too many; verb takes 2"),
+        ((Usage(JSON),), "-json", "'-json' is one word too many (did you mean --json?); verb takes none"),
         (KEYS, "get k --prefix x", "--prefix is not for `swarm-mcp verb get KEY`"),
         (KEYS, "move", "missing to where: swarm-mcp verb move --x N"),
         (KEYS, "move --x 1 --how dwn", "unknown how 'dwn' (did you mean down?); choose from up, down"),
@@ -71,6 +73,8 @@ def test_values():
     assert arguments.all("--at") == ["1", "2"] and arguments.value("--at") == "2" and arguments.number("--at") == 2
     assert arguments.value("--note") == "" and arguments.seconds_if_given("--note") is None
     assert arguments.seconds("--note", 5.0) == 5.0 and not arguments.given("--note") and not arguments.json
+    assert parse("verb", FILES, ["f", "--note", "--json"]).value("--note") == "--json"
+    assert parse("verb", FILES, ["f", "--note=--json=1"]).value("--note") == "--json=1"
     for text in ("1.5", "x", "9" * 30):
         wrong = parse("verb", (Usage(NOTE),), ["--note", text])
         with pytest.raises(UsageError):

@@ -269,12 +269,6 @@ def test_a_wrong_command_line_is_one_line_and_exit_1(ground: Ground, argv: list[
     assert not os.path.exists(ground.database) or ground.sql("SELECT count(*) AS n FROM instances")[0]["n"] == 0
 
 
-def test_typos_are_answered_with_what_was_meant(ground: Ground):
-    assert "did you mean locks" in ground.swarm("lokcs").err
-    assert "did you mean --json" in ground.swarm("locks", "--jsno").err
-    assert "did you mean" not in ground.swarm("qqqqqq").err
-
-
 @pytest.mark.parametrize("verb", [*VERBS, *ALIASES])
 def test_help_of_every_command_has_an_example_and_opens_no_store(ground: Ground, verb: str):
     for argv in ([verb, "--help"], [verb, "word", "-h"], ["help", verb]):

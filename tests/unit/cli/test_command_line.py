@@ -218,12 +218,6 @@ def test_a_word_too_many_is_named(ground: Ground, verb: str):
     assert not os.path.exists(ground.database)
 
 
-def test_a_surplus_word_that_looks_like_a_flag_is_understood(ground: Ground):
-    assert "did you mean --json?" in ground.swarm("locks", "-json").err
-    assert ground.swarm("renew", "a", "b").err == "swarm-mcp renew: 'b' is one word too many; renew takes 1\n"
-    assert ground.swarm("lock", "a", "-h").out.startswith("lock: ")
-
-
 def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
     ground.session("s", "me")
     assert ground.swarm("kv", "set", "k", "v", "surplus").code == 0
@@ -280,14 +274,6 @@ def test_numbers_are_numbers(ground: Ground, argv: list[str]):
         assert done.code == 0
     else:
         assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and argv[-1] in done.err + "0", done
-
-
-def test_values_that_look_like_flags_can_be_given(ground: Ground):
-    ground.session("s", "me")
-    assert ground.swarm("lock", "--", "--note").out.endswith("/--note\n")
-    ground.swarm("lock", "g", "--note=--json")
-    ground.swarm("lock", "h", "--note", "--force")
-    assert [lock["content"] for lock in ground.swarm("locks", "--json").json] == ["", "--json", "--force"]
 
 
 # -- exit codes -------------------------------------------------------------------------------------
