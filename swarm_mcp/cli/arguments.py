@@ -273,7 +273,7 @@ def _split(verb: str, usages: Sequence[Usage], items: list[str]) -> Arguments:
 def _problems(verb: str, usage: Usage, usages: Sequence[Usage], arguments: Arguments) -> list[str]:
     """What is wrong with `arguments` as this `usage`, what matters most first; empty where they fit."""
     first = arguments.words[0] if arguments.words else ""
-    if first and not usage.begins_with(first):
+    if arguments.words and not usage.begins_with(first):
         firsts = [word for one in usages if one.words and not one.hidden for word in one.words[0].choices]
         # As this usage nothing else can be said of them.
         return [unknown(first, firsts, f"{verb} {usage.words[0].about}")] * (len(arguments.words) + 9)

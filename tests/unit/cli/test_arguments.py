@@ -66,6 +66,11 @@ def test_what_is_refused(usages, line: str, said: str):
     assert str(error.value) == said
 
 
+def test_a_blank_word_is_no_subcommand():
+    with pytest.raises(UsageError, match="unknown verb subcommand ''; choose from list, get, move"):
+        parse("verb", KEYS, [""])
+
+
 def test_values():
     arguments = parse(
         "verb", (Usage(NOTE, Option("--at N", repeatable=True, also="--when")),), "--at 1 --when=2".split()

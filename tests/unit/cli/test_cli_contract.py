@@ -308,6 +308,7 @@ WORD = st.one_of(
 @example(verb="kv", words=["append", "k", '"\\ud800"', "--as", "me"])
 @example(verb="kv", words=["append", "k", "[" * 100_000, "--as", "me"])
 @example(verb="cleanup", words=["--scope", "\udcff"])
+@example(verb="kv", words=[""])
 @example(verb="register", words=["--lease-seconds", "9" * 25])
 @example(verb="register", words=["--client", "²:2", "--runtime", "r", "--session-id", "s"])
 def test_no_command_line_at_all_ends_in_a_bug_report(ground: Ground, verb: str, words: list[str]):
