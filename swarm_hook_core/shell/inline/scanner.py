@@ -30,14 +30,16 @@ _ARGUMENTS = {"process.argv": 1, "Bun.argv": 1, "ARGV": 0, "$ARGV": 0, "$argv": 
 _JOIN = ("path.join", "path.resolve", "path.posix.join", "join", "resolve", "File.join", "Path.join")
 _SAME_PATH = ("File.expand_path", "Pathname.new", "Pathname", "String", "realpath")
 _FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "__DIR__")
-_NODE_MODULE = re.compile(r"['\"`](?:node:)?(?:fs|fs/promises|child_process)['\"`]")
-_NODE_IMPORT = re.compile(
-    r"(?:(?P<name>[\w$]+)\s*,\s*)?(?P<names>\*\s*as\s+[\w$]+|[\w$]+|\{[^{}]*\})\s*"
-    r"(?:=\s*(?:await\s+)?(?:require|import|process\.getBuiltinModule)\s*\(\s*|from\s*)"
-    r"['\"](?:node:)?(?P<module>fs/promises|fs-extra|graceful-fs|fs|child_process)['\"]\s*\)?(?P<part>\.promises)?"
+# Patterns over code that anybody wrote: blanks are counted, so that no pattern takes long.
+_NODE_MODULE = r"['\"`](?:node:)?(?:fs|fs/promises|child_process)['\"`]"
+_NODE_IMPORT = (
+    r"(?<![\w$])(?:(?P<name>[\w$]+)\s{0,99},\s{0,99})?(?P<names>\*\s{0,99}as\s{1,99}[\w$]+|[\w$]+|\{[^{}]*\})\s{0,99}"
+    r"(?:=\s{0,99}(?:await\s{1,99})?(?:require|import|process\.getBuiltinModule)\s{0,99}\(\s{0,99}|from\s{0,99})"
+    r"['\"](?:node:)?(?P<module>fs/promises|fs-extra|graceful-fs|fs|child_process)['\"]\s{0,99}\)?(?P<part>\.promises)?"
 )
-_OWN_FILE = re.compile(
-    r"(?P<alone>(?:^|[;\n{}])\s*(?:await\s+)?)?(?:require|import|from)\s*\(?\s*['\"](?P<path>[./][^'\"]*)['\"]"
+_OWN_FILE = (
+    r"(?P<alone>(?:^|[;\n{}])[ \t]*(?:await[ \t]+)?)?"
+    r"(?:require|import|from)\s{0,9}(?:\(\s{0,9})?['\"](?P<path>[./][^'\"]*)['\"]"
 )
 
 
@@ -54,7 +56,7 @@ def scan(call, name: str, code: str, argv=()) -> None:
     # The walk has its own time; late in it there is little left for code.
     until = time.thread_time() + (SECONDS / 10 if time.thread_time() > call.walk.end else SECONDS)
     try:
-        reader = Scan(effects, LANGUAGES[name], argv, until)
+        reader = Scan(effects, LANGUAGES[name].prepare(), argv, until)
         if name == "javascript":
             reader.bind_node_modules(code)
         reader.read(tokens(code, reader.language, until))
@@ -134,9 +136,9 @@ class Scan:
 
     def bind_node_modules(self, code: str) -> None:
         """Names for what ``require`` and ``import`` give; in code of ``node -e`` the modules have names without."""
-        self.may_compute_names = _NODE_MODULE.search(code) is not None
+        self.may_compute_names = re.search(_NODE_MODULE, code) is not None
         bound = [(module, module) for module in NODE_MODULES]
-        for match in _NODE_IMPORT.finditer(code):
+        for match in re.finditer(_NODE_IMPORT, code):
             module = "child_process" if match.group("module") == "child_process" else "fs"
             names = match.group("names").strip()
             bound += [(match.group("name"), module)] if match.group("name") else []
@@ -155,10 +157,11 @@ class Scan:
                 self.calls[f"{name}.{function}"] = self.calls[f"{name}.promises.{function}"] = action
         for function, action in NODE_MODULES["fs"].items():
             self.calls[f".promises.{function}"] = action  # require("fs").promises.rm(..)
-        for match in _OWN_FILE.finditer(code):
+        ends = re.compile(r"[ \t]*(?:\)[ \t]*)?(?:[;\n}]|$)")
+        for match in re.finditer(_OWN_FILE, code):
             if not match.group("path").endswith(".json"):
                 self.effects.runs_project()
-                is_script = match.group("alone") is not None and re.match(r"\s*\)?\s*(?:[;\n}]|$)", code[match.end() :])
+                is_script = match.group("alone") is not None and ends.match(code, match.end())
                 if is_script or self.effects.call.walk.files.contents:
                     self.effects.guess_code()
 

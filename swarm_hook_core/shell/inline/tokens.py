@@ -62,15 +62,22 @@ class Language:
         self.cooked = cooked
         self.interpolated = interpolated
         self.holes = holes
-        self.names = re.compile(names)
+        self.names = names
         self.joins = joins
         self.calls = calls
         self.shell_quote = more.get("shell_quote", "")
         self.has_regex = more.get("has_regex", False)
         self.bare_calls = more.get("bare_calls", False)
         self.newline_ends = more.get("newline_ends", False)
-        self.heredoc = re.compile(more["heredoc"]) if "heredoc" in more else None
-        self.own_quotes = re.compile(more["own_quotes"]) if "own_quotes" in more else None
+        self.heredoc = more.get("heredoc")
+        self.own_quotes = more.get("own_quotes")
+
+    def prepare(self):
+        """The language itself, with its patterns compiled: only of those that are met, since that takes its time."""
+        for name in ("names", "heredoc", "own_quotes"):
+            pattern = getattr(self, name)
+            setattr(self, name, re.compile(pattern) if isinstance(pattern, str) else pattern)
+        return self
 
 
 class TooLong(Exception):
