@@ -1,7 +1,10 @@
 """Programs that print names or text which another command may then use."""
 
+from __future__ import annotations
+
 import os
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.quoting import ansi
@@ -12,11 +15,11 @@ LONGEST_TEXT = 64 * 1024  # characters
 LONGEST_FLAGS = 5  # characters of a number's form in printf
 
 
-def _silent(call) -> None:
+def _silent(call: Call) -> None:
     call.says("")
 
 
-def _echo(call) -> None:
+def _echo(call: Call) -> None:
     words, end, escapes = call.words, "\n", False
     while words and len(words[0]) > 1 and words[0][0] == "-" and not words[0][1:].strip("neE"):
         end = "" if "n" in words[0] else end
@@ -26,7 +29,7 @@ def _echo(call) -> None:
     call.says((ansi(text) if escapes else text) + end)
 
 
-def _printf(call) -> None:
+def _printf(call: Call) -> None:
     words, name = call.words, None
     if words[:1] == ["-v"] and len(words) > 1:
         name, words = words[1], words[2:]
@@ -92,62 +95,53 @@ def _padded(text: str, flags: str) -> str:
     return text.ljust(width) if flags.startswith("-") else text.rjust(width)
 
 
-def _pwd(call) -> None:
+def _pwd(call: Call) -> None:
     if call.folder is not None:
         call.says(call.folder + "\n")
 
 
-def _ls(call) -> None:
+def _ls(call: Call) -> None:
     options = split(call.words, "IwT", ("--ignore", "--width", "--tabsize"))
+    operands = options.operands
     if set(options.given) - {"-1", "-a", "-A", "-d", "-r", "-t", "-S", "-U", "-p", "--color"}:
         return
-    operands = options.operands
     if len(operands) == 1 and call.found(operands[0]):
         call.says(None, call.found(operands[0]))
         return
     if not all(map(is_known, operands)) or call.folder is None:
         return
-    paths = [absolute(call.folder, word) for word in operands]
-    folders = [path for path in paths or [call.folder] if os.path.isdir(path)]
-    if not folders or options.has("-d"):
-        names = operands or ["."]
-    elif len(operands) < 2:
+    folders = [path for path in (absolute(call.folder, word) for word in operands or ["."]) if os.path.isdir(path)]
+    where = folders[0] if folders else call.folder
+    names = operands or ["."]
+    if folders and not options.has("-d"):
+        if len(operands) > 1:
+            return
         try:
-            names = sorted(os.listdir(folders[0]))
+            names = sorted(name for name in os.listdir(where) if name[0] != "." or options.has("-a", "-A"))
         except OSError:
             return
-        hidden = options.has("-a", "-A")
-        names = [name for name in names if hidden or not name.startswith(".")]
-    else:
-        return
     if len(names) > MOST_NAMES:
-        where = folders[0] if folders else call.folder
         call.says(None, Found(where, lambda path: os.path.dirname(path) == where))
     else:
         call.says("".join(name + "\n" for name in names))
 
 
-def _cat(call) -> None:
+def _cat(call: Call) -> None:
     options = split(call.words)
-    operands = options.operands
-    texts: list = []
-    if len(operands) < 2 and not options.given:
-        call.output = (
-            call.walk.files.text_of(operands[0], call.folder) if operands and operands[0] != "-" else call.stdin
-        )
+    streams = [
+        call.stdin if word == "-" else call.walk.files.text_of(word, call.folder) for word in options.operands or ["-"]
+    ]
+    if len(streams) == 1 and not options.given:
+        call.output = streams[0]
         return
-    for word in operands or ["-"]:
-        stream = call.stdin if word == "-" else call.walk.files.text_of(word, call.folder)
-        if stream is None or stream.text is None:
-            call.output = stream if len(operands) < 2 else None
-            return
-        texts.append(stream.text)
-    text = "".join(texts)
-    if len(text) <= 4 * LONGEST_TEXT:
-        call.says(text)
+    unread = [stream for stream in streams if stream is None or stream.text is None]
+    if unread:
+        call.output = unread[0] if len(streams) == 1 else None
+    elif sum(len(stream.text) for stream in streams) <= 4 * LONGEST_TEXT:
+        call.says("".join(stream.text for stream in streams))
 
 
-def _head(call) -> None:
+def _head(call: Call) -> None:
     """head and tail: some of what comes in."""
     words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
@@ -190,7 +184,7 @@ def _perhaps(admits):
     return lambda path: False if admits(path) is False else None
 
 
-def _basename(call) -> None:
+def _basename(call: Call) -> None:
     options = split(call.words, "s", ("--suffix",))
     operands, end = options.operands, options.value("-s", "--suffix") or ""
     if not options.has("-a", "--multiple", "-s", "--suffix") and len(operands) == 2:
@@ -203,18 +197,18 @@ def _basename(call) -> None:
     call.says("".join(_of_name(call, word, last) + "\n" for word in operands))
 
 
-def _dirname(call) -> None:
+def _dirname(call: Call) -> None:
     def above(text: str) -> str:
         return os.path.dirname(text.rstrip("/")) or ("/" if text.startswith("/") else ".")
 
     call.says("".join(_of_name(call, word, above) + "\n" for word in split(call.words).operands))
 
 
-def _of_name(call, word: str, change) -> str:
+def _of_name(call: Call, word: str, change) -> str:
     return call.walk.renamed(word, change, "", "") if call.walk.has_found(word) else change(word)
 
 
-def _realpath(call) -> None:
+def _realpath(call: Call) -> None:
     """realpath, readlink."""
     options = split(call.words, "", ("--relative-to", "--relative-base"))
     if options.has("--relative-to", "--relative-base"):
@@ -235,28 +229,19 @@ def _realpath(call) -> None:
     call.says("".join(line + "\n" for line in lines))
 
 
-def _seq(call) -> None:
+def _seq(call: Call) -> None:
     words, separator, wide = list(call.words), "\n", False
-    while words and words[0][:1] == "-" and not words[0][1:2].isdecimal():
-        word = words.pop(0)
-        if word == "-w":
-            wide = True
-        elif word == "-s" and words:
-            separator = words.pop(0)
-        else:
-            return
+    while words[:1] in (["-w"], ["-s"]):
+        wide = wide or words[0] == "-w"
+        if words.pop(0) == "-s":
+            separator = words.pop(0) if words else separator
     if not 1 <= len(words) <= 3 or not all(word.lstrip("-").isdecimal() and len(word) < 10 for word in words):
         return
-    numbers = [int(word) for word in words]
-    first = numbers[0] if len(numbers) > 1 else 1
-    step = numbers[1] if len(numbers) == 3 else 1
-    if not step:
-        return
-    counted = range(first, numbers[-1] + (1 if step > 0 else -1), step)
-    if len(counted) > MOST_NUMBERS:
-        return
-    width = max((len(str(number)) for number in counted), default=0) if wide else 0
-    call.says(separator.join(str(number).zfill(width) for number in counted) + "\n")
+    first, step, last = {1: [1, 1], 2: [int(words[0]), 1]}.get(len(words), list(map(int, words[:2]))) + [int(words[-1])]
+    counted = range(first, last + (1 if step > 0 else -1), step) if step else range(MOST_NUMBERS + 1)
+    if len(counted) <= MOST_NUMBERS:
+        width = max((len(str(number)) for number in counted), default=0) if wide else 0
+        call.says(separator.join(str(number).zfill(width) for number in counted) + "\n" * bool(counted))
 
 
 RUN = {
