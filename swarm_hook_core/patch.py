@@ -93,11 +93,6 @@ def _leads_line(text: str, at: int, line_end: int, mode: int) -> bool:
     return not text[start:at].strip(_BLANKS)
 
 
-def patch_texts(tool_input: object) -> list[str]:
-    """The texts of `patches_in`, each once."""
-    return list(dict.fromkeys(text for _, text in patches_in(tool_input)))
-
-
 def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
     """`(directory, text)` for each apply_patch envelope in a tool input of any JSON shape. Never raises.
 

@@ -13,10 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fixtures import time_limit
 
-from swarm_hook_core.patch import PatchUnreadable, patch_paths, patch_texts, shell_patches
+from swarm_hook_core.patch import PatchUnreadable, patch_paths, patches_in, shell_patches
 
 ADD = "*** Add File: n\n+hi\n"
 UPDATE = "*** Update File: f\n@@\n-x\n+z\n"
+
+
+def patch_texts(tool_input: object) -> list[str]:
+    return list(dict.fromkeys(text for _directory, text in patches_in(tool_input)))
 
 
 def envelope(*hunks: str) -> str:
