@@ -156,7 +156,7 @@ class StoreReader(LockReader):
 
     def locks_on(self, keys: list[str]) -> list[Held]:
         found: list[Held] = []
-        for some in _batches([key for key in keys if storable(key)]):
+        for some in _batches(_storable(keys)):
             marks = _marks(some)
             rows = self._locks(f"c.path_key IN ({marks})", some) + self._locks(f"c.file IN ({marks})", some)
             found += [_held(row, row["file"], row["path_key"]) for row in rows]
@@ -168,7 +168,7 @@ class StoreReader(LockReader):
         expression = NAME_OF_FILE.replace("file", "c.file")
         rows: list = []
         # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
-        for name in {ascii_lower(os.path.basename(key)) for key in keys}:
+        for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
             rows += self._locks(f"c.path_key IS NULL AND {expression} = ?", [name], ALIAS_LIMIT - len(rows))
             if len(rows) == ALIAS_LIMIT:
                 from swarm_hook_core import faults
@@ -220,7 +220,7 @@ class StoreReader(LockReader):
             return []
         from swarm_hook_core.lookup.pattern_locks import covering, stored_under
 
-        found = covering(self._patterns_under(stored_under([key for key in keys if storable(key)])), keys)
+        found = covering(self._patterns_under(stored_under(_storable(keys))), keys)
         return [_held(row, *found[row["rowid"]], row["path_key"]) for row in self._by_rowid(list(found))]
 
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
@@ -229,7 +229,7 @@ class StoreReader(LockReader):
         from swarm_hook_core.lookup.pattern_locks import stored_under
         from swarm_hook_core.pattern_match import Cover
 
-        folders = [folder for folder in folders if storable(folder)]
+        folders = _storable(folders)
         found = self._patterns_under([*stored_under(folders), *(GLOB + folder for folder in folders)])
         for folder in folders:
             low = GLOB + folder.rstrip("/")
@@ -270,8 +270,11 @@ class StoreReader(LockReader):
 
     def named_in_repositories(self, names: list[str]) -> list[Held]:
         """Locks that hold in every work tree, on what has one of these names (see ``repository``) in a repository."""
-        names = [name for name in names if storable(name)]
-        return [held for some in _batches(names) for held in self._shared(f"c.repository IN ({_marks(some)})", some)]
+        return [
+            held
+            for some in _batches(_storable(names))
+            for held in self._shared(f"c.repository IN ({_marks(some)})", some)
+        ]
 
     def named_between(self, low: str, high: str, others_than: str = "", limit: int = -1) -> list[Held]:
         """Locks that hold in every work tree, with names in this range; with `others_than` not those of that session."""
@@ -340,6 +343,10 @@ def _held(row, *names, repository=None) -> Held:
         lease=(row["ttl"], row["renewed"], row["booted"], row["wall_until"]),
         evidence=row, path_key=row["path_key"], repository=repository,
     )  # fmt: skip
+
+
+def _storable(texts: list[str]) -> list[str]:
+    return [text for text in texts if text.isascii() or storable(text)]
 
 
 def _batches(values: list) -> list:
