@@ -115,7 +115,13 @@ class Live:
             self._error = data.get("message") or ""
         elif event.kind == events.RESULT:
             cost = data.get("cost")
-            cost = cost._asdict() if hasattr(cost, "_asdict") else cost if isinstance(cost, dict) else {}
+            cost = (
+                cost._asdict()
+                if cost is not None and hasattr(cost, "_asdict")
+                else cost
+                if isinstance(cost, dict)
+                else {}
+            )
             if isinstance(cost.get("total_cost_usd"), (int, float)):
                 self.cost = cost["total_cost_usd"]
             counts = [cost.get(name) for name in ("input_tokens", "output_tokens", "cache_read_tokens")]

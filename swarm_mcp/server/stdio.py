@@ -259,12 +259,10 @@ class ClientProcess:
         if hasattr(os, "pidfd_open"):
             self._handle = os.pidfd_open(self._pid)
         elif hasattr(select, "kqueue"):
-            queue = select.kqueue()
-            event = select.kevent(
-                self._pid, filter=select.KQ_FILTER_PROC, flags=select.KQ_EV_ADD, fflags=select.KQ_NOTE_EXIT
-            )
-            queue.control([event], 0)
-            self._queue = queue
+            bsd: Any = select
+            self._queue = bsd.kqueue()
+            event = bsd.kevent(self._pid, filter=bsd.KQ_FILTER_PROC, flags=bsd.KQ_EV_ADD, fflags=bsd.KQ_NOTE_EXIT)
+            self._queue.control([event], 0)
         if start_time(self._pid) != self._started:
             self._handle = self._queue = None  # another process of that number by now
 

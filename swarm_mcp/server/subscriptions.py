@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import asynccontextmanager
+from typing import Any
 
 from mcp.shared.subscriptions import ResourceUpdated
 
@@ -24,7 +25,7 @@ class Subscriptions:
     def __init__(self, calls: Calls, bus):
         self._calls = calls
         self._bus = bus
-        self._sessions: dict[str, object] = {}
+        self._sessions: dict[str, Any] = {}
         self._published: dict[str, int] = {}
         self._seen: dict[str, str] = {}
         self._meta: dict = {}

@@ -88,7 +88,7 @@ class Leases:
 
     def renew_lock(
         self, instance: Session, file: str, agent: str = "", fence: int | None = None, ttl: float | None = None
-    ) -> dict:
+    ) -> Lock:
         """Renew this session's lock on `file`, from now on with a lease of `ttl` seconds where that is given; its row.
 
         Refused where it is not held any more, or not by that grant (`fence`): it is for the holder to notice.

@@ -54,7 +54,7 @@ def run(args: Arguments) -> int:
         )
         return 0
     say(f"scope: {scope}")
-    cells = [(short(row["id"]), row["label"] or "-", presence(row, now)) for row in instances]
+    cells: list[tuple] = [(short(row["id"]), row["label"] or "-", presence(row, now)) for row in instances]
     _section(f"instances ({len(cells)}):", ("id", "label", "state"), cells, "  {}  {}  {}")
     cells = [(short(row["id"]), row["status"], row["type"], row["title"]) for row in tasks]
     _section(f"tasks ({len(cells)}):", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")

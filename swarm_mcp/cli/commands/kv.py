@@ -16,6 +16,7 @@ from __future__ import annotations
 from swarm_mcp.acting_session import acting_session, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, KEYS, Arguments, Option, Usage, Word, choice
 from swarm_mcp.cli.output import listing, moment, refused, say, say_text, show
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
@@ -90,9 +91,9 @@ def _viewer(store, args) -> str | None:
     return f"identity:{name}" if name else None
 
 
-def _placed(instance: dict, args) -> dict:
-    """The actor, writing into the scope that was asked for."""
-    return {**instance, "scope": current_scope(args.value("--scope"))} if args.value("--scope") else instance
+def _placed(instance: Session, args: Arguments) -> Session:
+    """Return the acting session, writing into the scope that was asked for."""
+    return instance.replace(scope=current_scope(args.value("--scope"))) if args.value("--scope") else instance
 
 
 def _done(args, answer: dict, text: str) -> int:

@@ -76,7 +76,7 @@ def _list(states: list[tuple[str, Choice]], args, now: int, of_all: bool = False
         return 0
     cells, plain = [], []
     for file, choice in states:
-        size = "no file" if choice.removes else f"{choice.version.seen.size} bytes"
+        size = f"{choice.version.seen.size} bytes" if choice.version else "no file"
         at = moment(choice.at)
         own = [file] if of_all else []
         cells.append((choice.name, *own, at, duration(seconds_since(choice.at, now)), size, choice.by))

@@ -39,7 +39,7 @@ def run(args: Arguments) -> int:
             row = find_acting_session(store, args)
         except UnknownInstance:
             row = None
-    label = (row or {}).get("label") or ""
+    label = (row.label if row else "") or ""
     current = {
         "instance_id": row and row["id"],
         "label": label or None,

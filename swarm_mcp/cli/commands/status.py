@@ -71,12 +71,12 @@ def run(args: Arguments) -> int:
         plain.append(f"  {short(row['id'])}  {state:<8} seen {seen} ago  {row['label'] or '-'}{ending}")
     listing(("id", "state", "seen", "", "label"), cells, plain)
     cells, plain = [], []
-    for row in locks:
-        who = "another identity" if row.get("hidden") else row["owner_label"] or short(row["instance_id"])
-        note = f" ({quoted(row['content'])})" if row["content"] else ""
-        file, age = _near(row["file"], scope), duration(seconds_since(row["created_at"], now))
-        cells.append((file, who, age, *lock_columns.cells(row, now), row["content"]))
-        plain.append(f"  locked  {file}  by {who}, {age} ago{note}{lock_columns.suffix(row, now)}")
+    for lock in locks:
+        who = "another identity" if lock.get("hidden") else lock["owner_label"] or short(lock["instance_id"])
+        note = f" ({quoted(lock['content'])})" if lock["content"] else ""
+        file, age = _near(lock["file"], scope), duration(seconds_since(lock["created_at"], now))
+        cells.append((file, who, age, *lock_columns.cells(lock, now), lock["content"]))
+        plain.append(f"  locked  {file}  by {who}, {age} ago{note}{lock_columns.suffix(lock, now)}")
     listing(("file", "who", "age", *lock_columns.HEADERS, "note"), cells, plain)
     if faults:
         say(f"  {_count(faults, 'fault')} in the last day: swarm-mcp doctor")

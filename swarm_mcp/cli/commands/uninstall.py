@@ -59,15 +59,15 @@ def run(args: Arguments) -> int:
         if everything:
             say(f"would remove {folder}")
         return 0
-    results = []
+    results: list[dict] = []
     for found in clients:
         try:
             results.append({"client": found.name, "ok": True, "steps": found.uninstall(), "error": None})
         except ClientFailed as error:
             results.append({"client": found.name, "ok": False, "steps": [], "error": str(error)})
     for found in unreachable:
-        error = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
-        results.append({"client": found.name, "ok": False, "steps": [], "error": error})
+        why = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
+        results.append({"client": found.name, "ok": False, "steps": [], "error": why})
     fine = all(result["ok"] for result in results)
     removed = everything and fine and remove(folder)
     working = everything and fine and _workers_run()
