@@ -71,14 +71,14 @@ class Locks:
         self,
         db: Database,
         finder: LockFinder,
-        endings: LockEndings,
+        endings: Callable[[], LockEndings],
         sessions: SessionTable,
         panes: Panes,
         queue: Callable[[], LockQueue],
         denials: Callable[[], Denials],
         leases: Callable[[], Leases],
     ):
-        # Those that only list locks, as hooks do, need not load what granting them takes: hence the three functions.
+        # Those that only list locks, as hooks do, need not load what granting them takes: hence the functions.
         self._db = db
         self._finder = finder
         self._endings = endings
@@ -137,7 +137,7 @@ class Locks:
             self._denials().taker = (instance["id"], keys)
             refusal: Lock | Waiter | None
             try:
-                refusal = self._first_other(instance, wanted, self._endings.reaped)
+                refusal = self._first_other(instance, wanted, self._endings().reaped)
             finally:
                 self._denials().taker = ("", [])
             refusal = refusal or self._queue().ahead_of(instance, wanted)
@@ -173,10 +173,10 @@ class Locks:
         """
         reach = reach_of(instance, file)
         with self._db.writing():
-            mine = self._finder.own(instance, reach, agent, self._endings.reaped)
+            mine = self._finder.own(instance, reach, agent, self._endings().reaped)
             refusal = unfit(reach, mine, fence) if fence is not None else None
             if refusal is None:
-                self._endings.drop(mine)
+                self._endings().drop(mine)
         if refusal:  # raised out here, so that what has lapsed stays told
             raise refusal
         return len(mine)
@@ -185,7 +185,7 @@ class Locks:
         """Give up whatever one of this session's agents holds, because it has ended; the files."""
         with self._db.writing():
             theirs = self._finder.select("AND c.instance_id = ? AND c.agent = ?", (instance["id"], agent))
-            self._endings.drop(theirs, "agent_ended", agent=agent)
+            self._endings().drop(theirs, "agent_ended", agent=agent)
         return [plain(row["file"]) for row in theirs]
 
     def on(self, file: str) -> list[Lock]:

@@ -7,7 +7,6 @@ import os
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
 from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import allowed_roots, git_root, inside_any
@@ -19,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from swarm_mcp.domain.run import Run
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.runs import Runs

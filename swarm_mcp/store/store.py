@@ -130,7 +130,7 @@ class Store:
         return Locks(
             self.database,
             self._finder,
-            self._endings,
+            lambda: self._endings,
             self.instances,
             self.panes,
             lambda: self.queue,

@@ -286,7 +286,7 @@ class Locks(Part):
         return shown
 
     def left(self, lock: Lock) -> float | None:
-        return clock.left(lock.ttl, lock.renewed, lock.booted, lock.wall_until, self.store.here, time.time())
+        return clock.left((lock.ttl, lock.renewed, lock.booted, lock.wall_until), self.store.here, time.time())
 
     def is_held(self, lock_id: str, instance_id: str) -> bool:
         return any(lock.id == lock_id and lock.instance_id == instance_id for lock, _ in self.memory.locks.values())
