@@ -16,6 +16,7 @@ from pathlib import Path
 FILES = {
     "a.txt": "alpha\nbeta\n",
     "b.txt": "bravo\n",
+    ".dot.txt": "hidden\n",
     "list.txt": "a.txt\nb.txt\n",
     "c.json": '{"name": "c", "n": 1}\n',
     "data.csv": "x,y\n1,2\n",

@@ -512,7 +512,7 @@ def _of_unknown(code, owner, name: str, a):
         _write_named(code, a.given[place] if len(a.given) > place else values[0])
     elif kind == "extracts":
         _unpacked(code, a, place, "path")
-    elif name in ("rename", "replace") and len(values) == 1:
+    elif name in ("rename", "replace") and len(values) == 1 and isinstance(values[0], (str, Path, Unknown)):
         code.effects.guess_path()
     elif name == "open" and any(_is_writing_mode(one) for one in values):
         code.effects.guess_path()
