@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import threading
+from pathlib import Path
 
 import pytest
 from support.fixtures import Sleeper
 from support.memory_store import MemoryStore
 
+import swarm_mcp
 from swarm_hook_core import clock
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.lock import SHARED
@@ -508,3 +511,11 @@ def test_a_change_wakes_who_waits_for_one(store, pair):
         changes.stop()
         waiter.join(30)
         assert not waiter.is_alive() and changes.stopped
+
+
+def test_nobody_but_the_store_knows_what_it_is_kept_in():
+    """No SQL, and no way around the interface, in the coordinator outside of the store's own package."""
+    package = Path(swarm_mcp.__file__).parent
+    words = re.compile(r"\bSELECT .* FROM\b|\bPRAGMA\b|INSERT INTO|DELETE FROM|\bstore\.(database|_\w+)")
+    others = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] != "store"]
+    assert [f"{path.name}: {found[0]}" for path in others if (found := words.search(path.read_text()))] == []
