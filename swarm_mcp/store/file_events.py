@@ -200,7 +200,8 @@ class Kqueue(FileEvents):
 def events_of(path: str) -> FileEvents:
     """The best kind of events that this system has for the store at `path`."""
     try:
-        if sys.platform.startswith("linux"):
+        system: str = sys.platform  # type checkers would take it for the one they run on
+        if system.startswith("linux"):
             return Inotify(path)
         if hasattr(select, "kqueue"):
             return Kqueue(path)
