@@ -30,8 +30,9 @@ def boot(host: str) -> str:
 def left(lease, host: str, wall_now: float):
     """Seconds until a lease lapses, negative once it has; None for a lock without one.
 
-    `lease`: ``(ttl, renewed, booted, wall_until)``, of `ttl` seconds. `renewed` is when its holder last showed a sign of life, by this clock, in the start `booted`; `wall_until`
-    (Unix seconds) counts instead once the machine has been started anew.
+    `lease`: ``(ttl, renewed, booted, wall_until)``, of `ttl` seconds. `renewed` is when its holder last showed a sign
+    of life, by this clock, in the start `booted`; `wall_until` (Unix seconds) counts instead once the machine has
+    been started anew.
     """
     ttl, renewed, booted, wall_until = lease
     if not isinstance(ttl, (int, float)):

@@ -5,7 +5,7 @@ import re
 try:
     from _json import scanstring
 except ImportError:  # an interpreter other than CPython
-    from json.decoder import scanstring
+    from json.decoder import scanstring  # type: ignore[attr-defined,no-redef]
 
 CHUNK = 65536  # characters that are looked at together
 
@@ -25,17 +25,17 @@ def shallow(text: str, levels: int) -> str:
         if depth > levels and at >= looked:
             at, depth = _deep(text, at, depth, levels)
             looked = at + CHUNK
-        at = _flat(text, at).end()
+        at = _flat(text, at).end()  # type: ignore[union-attr]
         sign = text[at : at + 1]
         if sign == '"':
             at = scanstring(text, at + 1, False)[1]
         elif sign in ("[", "{"):
-            end = _opening(text, at).end()
+            end = _opening(text, at).end()  # type: ignore[union-attr]
             if depth <= levels < depth + end - at:
                 kept += (text[begin : at + levels - depth], "null")
             depth, at = depth + end - at, end
         elif sign in ("]", "}"):
-            end = _closing(text, at).end()
+            end = _closing(text, at).end()  # type: ignore[union-attr]
             if depth > levels >= depth - (end - at):
                 begin = at + depth - levels
             depth, at = depth - (end - at), end

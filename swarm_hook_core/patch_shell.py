@@ -51,8 +51,8 @@ _FIRST_LITERAL = re.compile(r'"(?:\$(?:\w+\b|\{[^}"]*\}|\([^)"]*\)|[^\w({])|`[^`
 
 
 def commands(
-    script: str, directories: "tuple[str | None, ...]"
-) -> "list[tuple[list[str], list[str], tuple[str | None, ...]]]":
+    script: str, directories: tuple[str | None, ...]
+) -> list[tuple[list[str], list[str], tuple[str | None, ...]]]:
     """Every simple command as (words, here-documents, directories it may run in).
 
     Commands in a substitution come before the one they are part of. `directories` are where the
@@ -72,15 +72,17 @@ class _Frame:
     def __init__(self, closer: str, directories: tuple, arithmetic: bool = False) -> None:
         self.closer, self.directories, self.arithmetic = closer, directories, arithmetic
         self.previous = directories  # where `cd -` leads
-        self.after_next = None  # of `cd x || y`: holds once y is over
+        self.after_next: tuple | None = None  # of `cd x || y`: holds once y is over
         self.pending: list = []  # here-documents whose bodies start at the next newline
-        self.pieces = None  # of the word being read
+        self.pieces: list | None = None  # of the word being read
         self.start, self.quoted, self.role = 0, False, ""
         self.operator = ""  # before the command being read
         self.begin()
 
     def begin(self) -> None:
-        self.words, self.raws, self.documents = [], [], []
+        self.words: list = []
+        self.raws: list = []
+        self.documents: list = []
         self.role = ""  # of the next word: "" argument, or the redirection that takes it
 
 
@@ -130,7 +132,7 @@ class _Scan:
             elif char in "<>" and not frame.arithmetic:
                 self.redirection(frame)
             elif char in ";&|" and not frame.arithmetic:
-                operator = "&" if script.startswith("&>", self.at) else _OPERATOR(script, self.at).group()
+                operator = "&" if script.startswith("&>", self.at) else _OPERATOR(script, self.at).group()  # type: ignore[union-attr]
                 if operator != "&" or not script.startswith(">", self.at + 1):
                     self.end_command(operator)
                 self.at += len(operator)
@@ -165,7 +167,7 @@ class _Scan:
             self.put("$()", 0)  # keeps the word recognisable as one whose text we do not know
             self.open(")", 2)
         elif following == "'" and not frame.quoted:
-            body = _ANSI(self.script, self.at + 2).group()
+            body = _ANSI(self.script, self.at + 2).group()  # type: ignore[union-attr]
             self.put(_ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[0]), body), len(body) + 3)
         else:
             self.put("$", 1)
@@ -204,7 +206,7 @@ class _Scan:
         if frame.pieces is not None and self.script[frame.start : self.at].isdigit():
             frame.pieces = None
         self.end_word()
-        operator = _REDIRECTION(self.script, self.at).group()
+        operator = _REDIRECTION(self.script, self.at).group()  # type: ignore[union-attr]
         if operator.endswith("("):
             self.put("$()", 1)
             self.open(")", 1)
@@ -272,7 +274,7 @@ class _Scan:
         return script[first:]
 
 
-def program(words: list[str]) -> "int | None":
+def program(words: list[str]) -> int | None:
     """Where the name of the program stands, behind assignments, keywords and the likes of `sudo -u x`."""
     wrapped = False
     for at, word in enumerate(words):
@@ -291,7 +293,7 @@ def base_name(word: str) -> str:
     return word[-_MAX_PATH:].rpartition("/")[2]
 
 
-def _led(frame: _Frame, literally: bool) -> "tuple | None":
+def _led(frame: _Frame, literally: bool) -> tuple | None:
     """Directories that a `cd` may lead to; None where the command is none, or leads where we cannot know.
 
     `literally`: it may be a `cd DIR && apply_patch` that Codex runs itself.
@@ -319,7 +321,7 @@ def _either(some: tuple, others: tuple) -> tuple:
     return tuple(dict.fromkeys(some + others))[:_MAX_DIRECTORIES]
 
 
-def _as_codex(raw: str) -> "str | None":
+def _as_codex(raw: str) -> str | None:
     """What Codex itself takes a `cd` argument for: no escapes, no `~`, of "$x/y" its first literal part."""
     if raw[:1] == "'":
         literal = raw[1:-1] if raw.count("'") == 2 and raw.endswith("'") else None
@@ -331,7 +333,7 @@ def _as_codex(raw: str) -> "str | None":
     return literal and literal.replace("\t", "").replace("\r", "")
 
 
-def _as_shell(word: str, raw: str) -> "str | None":
+def _as_shell(word: str, raw: str) -> str | None:
     if raw[:1] == "~":
         return os.path.expanduser(word)
     if raw[:1] != "'" and ("$" in word or "`" in word):

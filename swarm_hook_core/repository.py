@@ -175,7 +175,7 @@ def _birth(tree) -> str:
 
 
 def _line(path: str) -> str:
-    """What is in a small file of one line, empty where there is none to read. A folder's name may have newlines itself."""
+    """What is in a small file of one line, empty where there is none. A folder's name may have newlines itself."""
     return _text(path).rstrip("\r\n")
 
 

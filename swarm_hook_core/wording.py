@@ -27,7 +27,8 @@ def reason(
     which = f" ({command(by)})" if by and not tool.endswith(f"__{by}") else ""
     without = "leave it out of the command, " if which else ""
     return (
-        f"swarm lock blocked {tool}{which} for {named(path)}{through}: held by {who}{still} ({why}{age}, {until(held, now)})."
+        f"swarm lock blocked {tool}{which} for {named(path)}{through}: held by {who}{still}"
+        f" ({why}{age}, {until(held, now)})."
         f" Do not write this file another way: {without}work on something else, {ask}, or {joining(waiting)}"
         f" and then try again."
     )

@@ -83,7 +83,7 @@ def _roll_back(driver, uri: str, busy_seconds: float) -> None:
 class StoreReader(LockReader):
     """The answers of the store's file, by `driver` (default: the interpreter's). Raises the driver's errors.
 
-    In a file that another program has made, or that is only being made, what it has no table or column for is not there.
+    What a file has no table or column for, since another program made it or it is only being made, is not there.
     """
 
     def __init__(self, path: str, driver=None):
@@ -277,7 +277,7 @@ class StoreReader(LockReader):
         ]
 
     def named_between(self, low: str, high: str, others_than: str = "", limit: int = -1) -> list[Held]:
-        """Locks that hold in every work tree, with names in this range; with `others_than` not those of that session."""
+        """Locks that hold in every work tree, with names in this range; not those of the session `others_than`."""
         if not storable(low):
             return []
         between = "c.repository >= ? AND c.repository < ?"

@@ -26,7 +26,10 @@ from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
 
 
 class ToolEffects:
-    """What one call does, by the kind of its tool: fills `effects`. Each ``as_<kind>`` returns them, or None where the call writes nothing here."""
+    """What one call does, by the kind of its tool: fills `effects`.
+
+    Each ``as_<kind>`` returns them, or None where the call writes nothing here.
+    """
 
     def __init__(self, effects, tool: str, given: dict, folder: str):
         self.effects = effects

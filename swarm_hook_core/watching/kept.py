@@ -56,7 +56,8 @@ class Kept:
     def __init__(self, now: float):
         self.base = folder()
         self.now = int(now)
-        self._aging: "list | None" = None  # what was there when room was first needed, newest first
+        # What was there when room was first needed, newest first.
+        self._aging: "list | None" = None  # noqa: UP037 - Python 3.9
         self._total = self._count = 0
         try:
             names = os.listdir(self.base)
