@@ -24,6 +24,20 @@ def joined(streams: list):
     return Stream(None, founds)
 
 
+def text_of(stream):
+    """The text of `stream`, with the names that stand in it where it is what a search has found; else None."""
+    if stream is None or stream.text is not None or stream.found is None:
+        return None if stream is None else stream.text
+    names: list[str] = []
+    for one in stream.found:
+        more = one.names() if one.names is not None else None
+        if more is None:
+            return None
+        names += more
+    stream.text = "".join(name + "\n" for name in names)
+    return stream.text
+
+
 class Input:
     """What a command reads, line by line where the shell itself reads it (`read`)."""
 
@@ -45,8 +59,6 @@ class Input:
         if self.stream is None or (self._rest is None and self.stream.found is None):
             return UNKNOWN, None
         if self._rest is None and not self._was_read:
-            from swarm_hook_core.shell.programs.listing import text_of
-
             text = text_of(self.stream)
             if text is not None and text.count("\n") <= MOST_LINES:
                 self._rest = text

@@ -4,6 +4,7 @@ from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.parser import words_in
 from swarm_hook_core.shell.quoting import NAME_LETTERS
+from swarm_hook_core.shell.streams import text_of
 from swarm_hook_core.shell.words import fields, value
 
 DECLARERS = ("export", "local", "declare", "typeset", "readonly")
@@ -174,8 +175,6 @@ def map_file(walk, scope, words):
     name = given.operands[0] if given.operands else "MAPFILE"
     stream = scope.stdin.rest()
     if stream is not None and stream.found is not None:
-        from swarm_hook_core.shell.programs.listing import text_of
-
         text_of(stream)
     if stream is None or (stream.text is None and stream.found is None):
         scope.variables[name] = [UNKNOWN]

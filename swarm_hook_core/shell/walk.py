@@ -17,7 +17,7 @@ from swarm_hook_core.shell.running import only_reads, run
 from swarm_hook_core.shell.scope import Scope, options_of
 from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.shell.statements import sequence
-from swarm_hook_core.shell.streams import MOST_TEXT, Input
+from swarm_hook_core.shell.streams import MOST_TEXT, Input, text_of
 from swarm_hook_core.shell.unknowns import Unknowns
 from swarm_hook_core.shell.words import value
 
@@ -181,8 +181,6 @@ class Walk(Unknowns):
         if stream is None:
             return UNKNOWN
         if stream.found is not None:
-            from swarm_hook_core.shell.programs.listing import text_of
-
             text_of(stream)
         if stream.text is not None:
             return stream.text.rstrip("\n") if len(stream.text) <= MOST_TEXT else UNKNOWN

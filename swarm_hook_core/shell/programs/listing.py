@@ -51,17 +51,3 @@ def _names(root: str, spelled: str, look, end: float):
                 return None
             waiting += below
     return found
-
-
-def text_of(stream):
-    """The text of `stream`, with the names that stand in it where it is what a search has found; else None."""
-    if stream is None or stream.text is not None or stream.found is None:
-        return None if stream is None else stream.text
-    names: list[str] = []
-    for one in stream.found:
-        more = one.names() if one.names is not None else None
-        if more is None:
-            return None
-        names += more
-    stream.text = "".join(name + "\n" for name in names)
-    return stream.text

@@ -138,7 +138,7 @@ def test_the_commands_answer_is_json_either_way(ground: Ground, sides):
     assert [message["content"] for message in text.json["unread_messages"]] == ["hello"]
     again = ground.swarm("bootstrap", "--as", mine.row["id"], "--json")
     assert again.json == {**text.json, "unread_messages": [], "instance": again.json["instance"]}
-    assert [name for name in text.json["tasks"]] == [*OPEN[:3], *ENDED, *OPEN[3:], "terminal_counts"]
+    assert list(text.json["tasks"]) == [*OPEN[:3], *ENDED, *OPEN[3:], "terminal_counts"]
     assert [row["id"] for row in text.json["tasks"]["done"]] == ["t1"]
     assert [(row["id"], row["label"]) for row in text.json["peers"]] == [
         (peer.row["id"], "identity:p two"), (stranger.row["id"], None),

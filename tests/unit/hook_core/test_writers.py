@@ -198,7 +198,6 @@ def test_relative_paths_count_from_the_folder_and_from_the_git_root(top: Path):
 
 
 def test_shell_servers(top: Path):
-    pytest.importorskip("tree_sitter_bash", reason="pip install tree-sitter tree-sitter-bash")
     for tool, arguments in [
         ("mcp__dc__start_process", {"command": "echo x > a.txt", "timeout_ms": 1}),
         ("mcp__sh__execute_command", {"command": "tee", "args": ["a.txt"], "cwd": str(top)}),
@@ -250,7 +249,6 @@ def test_a_person_adds_tools(config, top: Path):
 
 
 def test_a_person_s_shell_tool(config, top: Path):
-    pytest.importorskip("tree_sitter_bash", reason="pip install tree-sitter tree-sitter-bash")
     config({"writers": [{"tool": "mcp__box__go", "command": "line", "folder": "where"}]})
     assert written("mcp__box__go", {"line": "touch a.txt", "where": "sub"}, top) == ["sub/a.txt"]
 

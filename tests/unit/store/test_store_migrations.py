@@ -75,7 +75,7 @@ def test_nothing_is_lost_and_everything_works(ground: Ground, shape: str):
     ground.store().close()
     has_the_contract(ground)
     kept(before, contents(ground.database))
-    assert {name for name in columns(ground, "swarm_upkeep")} == {"what", "done_at", "place"}
+    assert set(columns(ground, "swarm_upkeep")) == {"what", "done_at", "place"}
     assert {"id", "file", "holder_id", "kept", "altered_at"} <= set(columns(ground, "swarm_alterations"))
     row, peer = ground.session("new", "new"), ground.session("peer", "peer")
     with ground.store() as store:

@@ -54,7 +54,7 @@ def test_every_transition_is_in_the_table_and_in_one_place() -> None:
     assert writers == {"task_life.py", "task_endings.py"}
     # The other one writes progress, not status.
     assert "status" not in re.search(r"progress = \{.*?UPDATE tasks", (folder / "task_endings.py").read_text(), re.S)[0]
-    assert len(set((a, b, how) for a, b, _, how in TRANSITIONS)) == len(TRANSITIONS)
+    assert len({(a, b, how) for a, b, _, how in TRANSITIONS}) == len(TRANSITIONS)
     assert {after for _, after, *_ in TRANSITIONS} == set(STATUSES)
     assert not {before for before, *_ in TRANSITIONS} & set(TERMINAL), "what has ended stays ended"
 
