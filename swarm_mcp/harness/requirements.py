@@ -85,7 +85,7 @@ def mismatch(found: object, wanted: dict) -> str:
     if found is None:
         return "it is no JSON"
     try:
-        from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+        from jsonschema import Draft202012Validator
     except ImportError:
         missing = [name for name in wanted.get("required", []) if not isinstance(found, dict) or name not in found]
         return f"it lacks {', '.join(map(str, missing))}" if missing else ""

@@ -115,10 +115,10 @@ def build(calls: Calls, open_requests: OpenRequests) -> Server:
         return _result(answer)
 
     async def list_resources(ctx, params):
-        return types.ListResourcesResult(resources=[types.Resource(**item) for item in resources.LISTED])
+        return types.ListResourcesResult(resources=[types.Resource.model_validate(item) for item in resources.LISTED])
 
     async def list_templates(ctx, params):
-        templates = [types.ResourceTemplate(**item) for item in resources.TEMPLATES]
+        templates = [types.ResourceTemplate.model_validate(item) for item in resources.TEMPLATES]
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(ctx, params):
@@ -127,8 +127,8 @@ def build(calls: Calls, open_requests: OpenRequests) -> Server:
             text = await calls.run(lambda call: resources.read(call, uri), dict(ctx.meta or {}))
         except resources.UnknownResource as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
-        contents = [types.TextResourceContents(uri=uri, mime_type="application/json", text=text)]
-        return types.ReadResourceResult(contents=contents)
+        content = types.TextResourceContents(uri=uri, mime_type="application/json", text=text)
+        return types.ReadResourceResult(contents=[content])
 
     async def subscribe(ctx, params):
         uri = str(params.uri)
@@ -189,7 +189,7 @@ class _Swarm(Server):
 
 
 def _result(answer: Answer):
-    content = [types.TextContent(type="text", text=text) for text in texts_of(answer)]
+    content: list[types.ContentBlock] = [types.TextContent(type="text", text=text) for text in texts_of(answer)]
     more: dict = {"is_error": True} if answer.is_error else {}
     if answer.value is not None:
         more["structured_content"] = answer.value if isinstance(answer.value, dict) else {"items": answer.value}
