@@ -30,6 +30,11 @@ def task(ground: Ground, answer: dict) -> dict:
     return ground.sql("SELECT * FROM tasks WHERE id = ?", answer["task_id"])[0]
 
 
+def mutexes(ground: Ground) -> list[dict]:
+    """The spawn locks that are held."""
+    return ground.sql("SELECT * FROM context WHERE file LIKE '/\\_\\_swarm/%' ESCAPE '\\'")
+
+
 def run_of(ground: Ground, answer: dict) -> dict:
     """The newest run of a dispatch's task, with the result decoded."""
     row = ground.sql("SELECT * FROM swarm_runs WHERE task_id = ? ORDER BY rowid DESC", answer["task_id"])[0]

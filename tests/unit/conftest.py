@@ -106,6 +106,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def herdr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The command ``herdr``, scripted."""
+    from support.scripted_herdr import Herdr
+
+    made = Herdr(tmp_path / "herdr")
+    monkeypatch.setenv("SWARM_HERDR_BIN", str(made.program))
+    return made
+
+
+@pytest.fixture
 def model(project: Path, monkeypatch: pytest.MonkeyPatch):
     """A scripted model that the loop asks, both as anthropic and as openai; no MCP servers."""
     from support.loop_fixtures import Model, settings

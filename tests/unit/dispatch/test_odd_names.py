@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support import supervised
 from support.fixtures import Ground, wait_for
+from support.scripted_herdr import Herdr
 from support.supervised import GATEWAY, dispatch, over, reaches
-from unit.dispatch.test_spawners import Herdr
 
 from swarm_mcp.dispatch.herdr_panes import command_line
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
@@ -89,11 +89,7 @@ def test_a_line_that_is_typed_into_a_shell_is_one_command(odd: str, trap: Path) 
     assert not trap.exists()
 
 
-def test_a_pane_of_herdr(
-    ground: Ground, lead: dict, trap: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    herdr = Herdr(tmp_path / "herdr")
-    monkeypatch.setenv("SWARM_HERDR_BIN", str(herdr.program))
+def test_a_pane_of_herdr(ground: Ground, lead: dict, trap: Path, herdr: Herdr) -> None:
     folder = ground.repo / ALL
     folder.mkdir()
     place = {"tab": "new"}

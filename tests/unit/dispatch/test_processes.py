@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import supervised
 from support.fixtures import Ground, Sleeper, wait_for
-from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, run_of, task
+from support.supervised import GATEWAY, alive, child_of, dispatch, mutexes, over, reaches, run_of, task
 
 from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.dispatch.processes import Processes
@@ -34,10 +34,6 @@ def lead(ground: Ground):
 def mail(ground: Ground, row: dict) -> list[str]:
     found = ground.sql("SELECT content FROM messages WHERE recipient = ? ORDER BY id", row["id"])
     return [each["content"] for each in found]
-
-
-def mutexes(ground: Ground) -> list[dict]:
-    return ground.sql("SELECT * FROM context WHERE file LIKE '/\\_\\_swarm/%' ESCAPE '\\'")
 
 
 def events(ground: Ground, answer: dict) -> list[str]:
@@ -137,7 +133,7 @@ def test_a_worker_that_ends_before_the_dispatch_looks(ground: Ground, lead: dict
 
 
 def test_a_task_that_waits_for_another_begins_after_it(ground: Ground, lead: dict) -> None:
-    first = dispatch(ground, lead, "first", "while [ ! -e go ]; do sleep 0.05; done; echo one")
+    first = dispatch(ground, lead, "first", f"{WAIT}; echo one")
     second = dispatch(ground, lead, "second", "echo two", depends_on=(first["task_id"],))
     assert (second["status"], task(ground, second)["status"]) == ("spawned", "blocked")
     ground.repo.joinpath("go").touch()
@@ -146,7 +142,7 @@ def test_a_task_that_waits_for_another_begins_after_it(ground: Ground, lead: dic
 
 def test_workers_beyond_the_cap_wait_and_say_so(ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MAX_WORKERS", "1")
-    answers = [dispatch(ground, lead, name, "while [ ! -e go ]; do sleep 0.05; done; echo ok") for name in "ab"]
+    answers = [dispatch(ground, lead, name, f"{WAIT}; echo ok") for name in "ab"]
     assert len({answer["instance_id"] for answer in answers}) == 2, "a worker that has a task is given no other"
     reaches(ground, answers[0], "in_progress")
     wait_for(lambda: task(ground, answers[1])["progress_summary"] == "waits for a free slot")

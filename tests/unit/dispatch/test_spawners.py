@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from support import many_processes as crowd
-from support.fixtures import BARE_PYTHON, Ground, Sleeper, time_limit, wait_for
+from support.fixtures import Ground, Sleeper, time_limit, wait_for
+from support.scripted_herdr import Herdr
+from support.supervised import mutexes
 
 from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
@@ -20,56 +22,6 @@ from swarm_mcp.dispatch.ui_shells import UiShells
 from swarm_mcp.store import spawn_locks
 
 GATEWAY = "identity:p mode:gateway role:planner origin:codex"
-
-# Answers as the real command does (0.7 to 0.9).
-HERDR = """
-import json, os, sys
-folder = {folder!r}
-words = sys.argv[1:]
-with open(os.path.join(folder, "calls.jsonl"), "a") as log:
-    print(json.dumps([words, os.environ.get("HERDR_SOCKET_PATH", "")]), file=log)
-trouble = json.load(open(os.path.join(folder, "trouble.json"))).get(" ".join(words[:2]))
-if trouble is not None:
-    print(trouble, file=sys.stderr)
-    sys.exit(1)
-if words[:2] == ["pane", "split"]:
-    print(json.dumps({{"id": "x", "result": {{"pane": {{"pane_id": "w1:p7"}}, "type": "pane_info"}}}}))
-elif words[1:2] == ["create"]:
-    print(json.dumps({{"id": "x", "result": {{"root_pane": {{"pane_id": "w2:p1"}}, "tab": {{}}}}}}))
-"""
-
-
-class Herdr:
-    """The scripted command: how it was called."""
-
-    def __init__(self, folder: Path):
-        folder.mkdir()
-        self.folder = folder
-        self.program = folder / "herdr"
-        words = shlex.join(BARE_PYTHON)
-        (folder / "herdr.py").write_text(HERDR.format(folder=str(folder)))
-        self.program.write_text(f"#!/bin/sh\nexec {words} '{folder}/herdr.py' \"$@\"\n")
-        self.program.chmod(0o755)
-        self.trouble()
-
-    def trouble(self, **verbs: str) -> None:
-        """Let these fail: ``pane_split="why"``."""
-        named = {verb.replace("_", " "): why for verb, why in verbs.items()}
-        (self.folder / "trouble.json").write_text(json.dumps(named))
-
-    def calls(self) -> list[list[str]]:
-        path = self.folder / "calls.jsonl"
-        return [json.loads(line)[0] for line in path.read_text().splitlines()] if path.exists() else []
-
-    def sockets(self) -> set[str]:
-        return {json.loads(line)[1] for line in (self.folder / "calls.jsonl").read_text().splitlines()}
-
-
-@pytest.fixture
-def herdr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Herdr:
-    made = Herdr(tmp_path / "herdr")
-    monkeypatch.setenv("SWARM_HERDR_BIN", str(made.program))
-    return made
 
 
 @pytest.fixture
@@ -88,10 +40,6 @@ def orders(ground: Ground) -> list[dict]:
     return ground.sql("SELECT * FROM ui_commands ORDER BY id")
 
 
-def mutexes(ground: Ground) -> list[dict]:
-    return ground.sql("SELECT * FROM context WHERE file LIKE '/\\_\\_swarm/%' ESCAPE '\\'")
-
-
 def settle(ground: Ground, status: str, result: dict | None = None, error: str | None = None) -> None:
     """What a user interface does with the last request."""
     ground.sql(
@@ -99,6 +47,16 @@ def settle(ground: Ground, status: str, result: dict | None = None, error: str |
         " completed_at = CASE WHEN ? IN ('done', 'failed') THEN 2 END WHERE id = (SELECT max(id) FROM ui_commands)",
         status, json.dumps(result) if result else None, error, status,
     )  # fmt: skip
+
+
+def dispatch_settled(ground: Ground, lead: dict, *how, **given) -> dict:
+    """The answer to a dispatch whose order the user interface settles meanwhile."""
+    thread = threading.Thread(target=lambda: wait_for(lambda: orders(ground)) and settle(ground, *how))
+    thread.start()
+    try:
+        return dispatch(ground, lead, wait_seconds=20, **given)
+    finally:
+        thread.join()
 
 
 def arrive(ground: Ground, instance_id: str, label: str = "identity:p role:implementer") -> dict:
@@ -156,15 +114,18 @@ def test_the_same_key_elsewhere_is_another_spawn(ground: Ground, lead: dict) -> 
     assert len({lock["file"] for lock in mutexes(ground)}) == 1 and len(mutexes(ground)) == 2
 
 
-def test_eight_dispatches_at_once_start_one_worker(ground: Ground, lead: dict) -> None:
-    body = """
+@pytest.mark.parametrize(("spawner", "seconds"), [("ui", 0), ("herdr", 0.1)])
+def test_eight_dispatches_at_once_start_one_worker(
+    ground: Ground, lead: dict, herdr: Herdr, spawner: str, seconds: float
+) -> None:
+    body = f"""
 from swarm_mcp.dispatch.dispatch import carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()
-    answer = carry_out(store, lead, DispatchRequest("Do it", spawner="ui", wait_seconds=0))
-    report([answer["status"], answer["task_id"], "ui_command_id" in answer])
+    answer = carry_out(store, lead, DispatchRequest("Do it", spawner={spawner!r}, wait_seconds={seconds}))
+    report([answer["status"], answer["task_id"], "spawner" in answer])
 """
     members = crowd.run(body, [lead["id"]] * 8)
     assert [member.err for member in members if member.code] == []
@@ -172,22 +133,9 @@ with Store() as store:
     assert {status for status, *_ in found} == {"spawn_in_flight"}
     assert len({task_id for _, task_id, _ in found}) == 1
     assert sum(own for *_, own in found) == 1
-    assert len(orders(ground)) == len(mutexes(ground)) == len(ground.sql("SELECT 1 FROM tasks")) == 1
-
-
-def test_eight_dispatches_at_once_open_one_pane(ground: Ground, lead: dict, herdr: Herdr) -> None:
-    body = """
-from swarm_mcp.dispatch.dispatch import carry_out
-from swarm_mcp.dispatch.request import DispatchRequest
-with Store() as store:
-    lead = store.instances.live(arguments)
-    gate()
-    report(carry_out(store, lead, DispatchRequest("Do it", spawner="herdr", wait_seconds=0.1))["status"])
-"""
-    members = crowd.run(body, [lead["id"]] * 8)
-    assert [member.err for member in members if member.code] == []
-    assert {member.reports[0] for member in members} == {"spawn_in_flight"}
-    assert [words[:2] for words in herdr.calls()] == [["pane", "split"], ["pane", "run"]]
+    assert len(mutexes(ground)) == len(ground.sql("SELECT 1 FROM tasks")) == 1
+    assert len(orders(ground)) == (spawner == "ui")
+    assert [words[:2] for words in herdr.calls()] == [["pane", "split"], ["pane", "run"]] * (spawner == "herdr")
 
 
 # --------------------------------------------------------------- how it ends
@@ -217,10 +165,7 @@ def test_a_worker_that_comes_up_gets_the_task(ground: Ground, lead: dict) -> Non
 
 
 def test_an_interface_that_is_done_but_names_nobody(ground: Ground, lead: dict) -> None:
-    thread = threading.Thread(target=lambda: wait_for(lambda: orders(ground)) and settle(ground, "done", {"pty": 3}))
-    thread.start()
-    answer = dispatch(ground, lead, wait_seconds=20)
-    thread.join()
+    answer = dispatch_settled(ground, lead, "done", {"pty": 3})
     assert (answer["status"], answer["task"]["status"]) == ("spawned", "open")
     assert answer["ui_command"]["result"] == {"pty": 3}
     assert len(mutexes(ground)) == 1, "until the task ends, or the worker does not come"
@@ -229,24 +174,14 @@ def test_an_interface_that_is_done_but_names_nobody(ground: Ground, lead: dict) 
 
 def test_an_interface_that_names_another_worker(ground: Ground, lead: dict) -> None:
     worker = ground.session("w", "identity:p role:other")
-    thread = threading.Thread(
-        target=lambda: wait_for(lambda: orders(ground)) and settle(ground, "done", {"instance_id": worker["id"]})
-    )
-    thread.start()
-    answer = dispatch(ground, lead, wait_seconds=20)
-    thread.join()
+    answer = dispatch_settled(ground, lead, "done", {"instance_id": worker["id"]})
     assert (answer["status"], answer["instance_id"]) == ("spawned", worker["id"])
     assert answer["task"]["assignee"] == worker["id"]
 
 
 def test_a_failed_spawn_can_be_tried_again(ground: Ground, lead: dict) -> None:
-    thread = threading.Thread(
-        target=lambda: wait_for(lambda: orders(ground)) and settle(ground, "failed", error="no space left")
-    )
-    thread.start()
     begun = time.monotonic()
-    answer = dispatch(ground, lead, wait_seconds=20, completion_wait_seconds=20)
-    thread.join()
+    answer = dispatch_settled(ground, lead, "failed", None, "no space left", completion_wait_seconds=20)
     assert time.monotonic() - begun < time_limit(10), "nobody is coming, so nothing is waited for"
     assert (answer["status"], answer["error"], answer["task"]["status"]) == ("spawn_failed", "no space left", "open")
     assert mutexes(ground) == []
@@ -436,20 +371,20 @@ def test_without_herdr_the_task_is_there_and_the_command_says_why(
 
 @pytest.mark.parametrize("verb", ["pane_split", "pane_run"])
 def test_what_herdr_refuses_is_passed_on(ground: Ground, lead: dict, herdr: Herdr, verb: str) -> None:
-    herdr.trouble(**{verb: "no such pane\nmore"})
+    herdr.fails(**{verb: "no such pane\nmore"})
     answer = dispatch(ground, lead, spawner="herdr")
     name = verb.replace("_", " ")
     assert (answer["status"], answer["error"]) == ("spawn_failed", f"herdr {name} failed: no such pane")
     closed = [words for words in herdr.calls() if words[:2] == ["pane", "close"]]
     assert closed == ([["pane", "close", "w1:p7"]] if verb == "pane_run" else [])
     assert mutexes(ground) == []
-    herdr.trouble()
+    herdr.fails()
     assert dispatch(ground, lead, spawner="herdr")["status"] == "spawn_in_flight"
 
 
-@pytest.mark.parametrize("said", ["print('nonsense')", "print('{\"result\": {}}')", "pass"])
+@pytest.mark.parametrize("said", ["nonsense", '{"result": {}}', ""])
 def test_herdr_that_names_no_pane(ground: Ground, lead: dict, herdr: Herdr, said: str) -> None:
-    (herdr.folder / "herdr.py").write_text(said)
+    herdr.says("split", said)
     answer = dispatch(ground, lead, spawner="herdr")
     assert (answer["status"], answer["error"]) == ("spawn_failed", "herdr pane split did not say which pane it opened")
 

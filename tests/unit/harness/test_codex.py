@@ -7,9 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.replay import replay
 
 from swarm_mcp.harness import events, registry
 from swarm_mcp.harness.codex import errors as codex_errors
@@ -84,68 +81,6 @@ def test_how_long_the_api_wants_to_be_left_alone_is_in_its_log() -> None:
     assert 25 < again.data["data"]["retry_not_before"] - time.time() <= 30
     *_, ended = codex.parse(json.dumps({"type": "turn.failed", "error": {"message": text}}), state)
     assert 25 < ended.data["retry_not_before"] - time.time() <= 30
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_recorded_runs_come_to_one_result(case: str) -> None:
-    meta = json.loads((GOLDEN / f"{case}.meta.json").read_text(encoding="utf-8"))
-    found = replay(codex, (GOLDEN / f"{case}.jsonl").read_bytes(), meta["stderr"].encode(), meta["rc"])
-    kinds = [event.kind for event in found.events]
-    assert kinds.count(events.RESULT) == 1 and kinds[-1] == events.RESULT
-    assert kinds.count(events.TOOL_START) == kinds.count(events.TOOL_END)
-    assert kinds.count(events.SESSION_INIT) <= 1
-    code = (EXPECTED[case]["error"] or [None])[0]
-    assert (found.result.is_error, found.result.error_category) == (code is not None, code)
-    assert bool(found.result.error_message) is found.result.is_error
-
-
-LINES = [line for case in CASES for line in (GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-TYPES = ("thread.started", "turn.completed", "turn.failed", "error", "item.started", "item.updated", "item.completed")
-ITEMS = ("command_execution", "file_change", "mcp_tool_call", "web_search", "agent_message", "todo_list", "error", "x")
-FIELDS = ("message", "usage", "error", "thread_id", "text", "changes", "result", "arguments", "id", "status", "query")
-
-
-@st.composite
-def mangled(draw: st.DrawFn) -> str:
-    line = draw(st.sampled_from(LINES))
-    at, to = sorted((draw(st.integers(0, len(line))), draw(st.integers(0, len(line)))))
-    return line[:at] + draw(st.text(max_size=4)) + line[to:]
-
-
-@st.composite
-def strange(draw: st.DrawFn) -> str:
-    item = {"type": draw(st.sampled_from(ITEMS)), **draw(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=6))}
-    native = {"item": item, **draw(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4))}
-    return json.dumps({**native, "type": draw(st.sampled_from(TYPES))})
-
-
-@settings(max_examples=60)
-@given(st.lists(st.sampled_from(LINES) | mangled() | strange() | st.text(), max_size=12))
-def test_no_line_makes_the_parser_raise(lines: list[str]) -> None:
-    state: dict = {}
-    found = [event for line in lines for event in (*codex.parse(line, state), *codex.parse_stderr(line, state))]
-    begun: set = set()
-    for event in found + codex.finish(state):
-        assert event.kind in events.KINDS
-        json.dumps(event.to_dict())
-        if event.kind == events.TOOL_START:
-            begun.add(event.data["tool_call_id"])
-        if event.kind == events.TOOL_END:
-            assert event.data["tool_call_id"] in begun
-    assert sum(event.kind == events.SESSION_INIT for event in found) <= 1
-
-
-@settings(max_examples=30)
-@given(st.lists(st.sampled_from(LINES) | mangled() | strange(), max_size=12), st.sampled_from([0, 1, -15]))
-def test_whatever_was_written_there_is_one_result(lines: list[str], code: int) -> None:
-    kinds = [event.kind for event in replay(codex, "\n".join(lines).encode("utf-8", "replace"), b"", code).events]
-    assert kinds.count(events.RESULT) == 1 and kinds[-1] == events.RESULT
-    assert kinds.count(events.TOOL_START) == kinds.count(events.TOOL_END)
 
 
 def test_what_is_new_becomes_custom() -> None:

@@ -140,38 +140,59 @@ ODD_TEXTS = (
 ODD = st.sampled_from(ODD_TEXTS).map(json.loads)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(0, len(STREAMS) - 1), st.randoms(use_true_random=False), st.binary())
-def test_mangled_lines_never_make_a_parser_raise(number, chance, noise):
-    name, stream, _ = STREAMS[number]
-    lines = stream.splitlines()
-    mangled = []
-    for line in chance.sample(lines, min(len(lines), 12)):
-        mangled.append(_mangled(line, chance))
-        if chance.random() < 0.2:
-            mangled += [noise, line[: chance.randrange(len(line) + 1)], line]
-    lasting(replay(registry.get(name), b"\n".join(mangled), noise, chance.choice([0, 1, -15])))
+LINES = {
+    name: sorted(
+        {line for own, stream, _ in STREAMS if own == name for line in stream.decode().splitlines() if len(line) < 3000}
+    )
+    for name in {name for name, _, _ in STREAMS}
+}
+WORDS = (
+    "type",
+    "subtype",
+    "message",
+    "content",
+    "usage",
+    "session_id",
+    "tool_use_id",
+    "text",
+    "id",
+    "errors",
+    "item",
+    "result",
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=6,
+)
 
 
-def _mangled(line: bytes, chance) -> bytes:
-    """The same object with some of its values changed, or left out."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return line
-    for _ in range(chance.randrange(4)):
-        place = found
-        while isinstance(place, (dict, list)) and place:
-            key = chance.choice(list(place)) if isinstance(place, dict) else chance.randrange(len(place))
-            inner = place[key]
-            if not isinstance(inner, (dict, list)) or not inner or chance.random() < 0.4:
-                if isinstance(place, dict) and chance.random() < 0.3:
-                    del place[key]
-                else:
-                    place[key] = json.loads(chance.choice(ODD_TEXTS))
-                break
-            place = inner
-    return json.dumps(found).encode()
+@st.composite
+def mangled(draw: st.DrawFn, name: str) -> str:
+    """A recorded line, cut, or with a member replaced or taken out somewhere."""
+    line = draw(st.sampled_from(LINES[name]))
+    if not line.startswith("{") or draw(st.booleans()):
+        at = draw(st.integers(0, len(line)))
+        return line[:at] + draw(st.text(max_size=3)) + line[at + draw(st.integers(0, 9)) :]
+    tree = place = json.loads(line)
+    for _ in range(draw(st.integers(0, 4))):
+        inner = [v for v in (place.values() if isinstance(place, dict) else place) if isinstance(v, (dict, list)) and v]
+        place = draw(st.sampled_from(inner)) if inner else place
+    key = draw(st.sampled_from(sorted(place))) if isinstance(place, dict) else draw(st.integers(0, len(place) - 1))
+    if draw(st.integers(0, 3)):
+        place[key] = draw(VALUES)
+    else:
+        del place[key]
+    return json.dumps(tree)
+
+
+@pytest.mark.parametrize("name", sorted(LINES))
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_mangled_lines_never_make_a_parser_raise(name, data):
+    lines = data.draw(st.lists(mangled(name) | st.sampled_from(LINES[name]) | st.text(max_size=20), max_size=10))
+    noise, code = data.draw(st.binary()), data.draw(st.sampled_from([0, 1, -15]))
+    lasting(replay(registry.get(name), "\n".join(lines).encode("utf-8", "replace"), noise, code))
 
 
 @settings(max_examples=40)

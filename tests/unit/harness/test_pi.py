@@ -11,8 +11,6 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.replay import replay
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
@@ -126,43 +124,6 @@ def test_a_model_without_a_price_costs_an_unknown_sum() -> None:
     for costs, total in (((0.5, 0.25), 0.75), ((0.5, 0), None), ((0,), None), ((), None)):
         cost = parsed([*map(answer, costs), end])[-1].data["cost"]
         assert cost["total_cost_usd"] == total and cost["input_tokens"] == (5 * len(costs) or None), costs
-
-
-LINES = [line for case in CASES for line in (GOLDEN / f"{case}.jsonl").read_text(encoding="utf-8").splitlines()]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-TYPES = ("session", "message_update", "message_end", "tool_execution_start", "tool_execution_end", "agent_end",
-         "compaction_end", "auto_retry_start", "new_in_pi")  # fmt: skip
-FIELDS = ("message", "assistantMessageEvent", "toolCallId", "toolName", "result", "id", "reason", "isError", "messages")
-
-
-@st.composite
-def mangled(draw) -> str:
-    """A recorded line with a piece cut out or put in, or a line of a known type with anything in its fields."""
-    if draw(st.booleans()):
-        odd = draw(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4))
-        if draw(st.booleans()):
-            role = draw(st.sampled_from(("assistant", "user", "toolResult", "new")))
-            keys = st.sampled_from(("content", "usage", "stopReason", "errorMessage", "model", "provider"))
-            odd["message"] = {"role": role, **draw(st.dictionaries(keys, JSON, max_size=4))}
-        return json.dumps({"type": draw(st.sampled_from(TYPES)), **odd})
-    line = draw(st.sampled_from(LINES))
-    start = draw(st.integers(0, len(line)))
-    return line[:start] + draw(st.text(max_size=6)) + line[start + draw(st.integers(0, 30)) :]
-
-
-@given(st.lists(mangled() | st.text(max_size=20), max_size=8))
-def test_no_line_raises_and_every_event_can_be_written(lines: list[str]) -> None:
-    found = parsed(lines)
-    for event in found:
-        assert event.kind in events.KINDS
-        json.dumps(event.to_dict())
-    results = [event.data for event in found if event.kind == "result"]
-    failure = pi.error_of(Ending(0, 0, results[-1] if results else None))
-    assert failure is None if results and not results[-1]["is_error"] else failure and failure[1]
 
 
 # ------------------------------------------------------------------------------------------------ launching

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
+from support.scripted_herdr import Herdr
 from support.task_fixtures import As, begun, events, mail, read_mail, request, status
-from unit.workspace.test_workspace import Herdr
 
 from swarm_mcp.cli.completion import candidates
 from swarm_mcp.domain.task import COLUMNS
@@ -291,11 +290,7 @@ def test_a_task_is_claimed_and_ended_from_the_command_line(ground: Ground) -> No
         assert (ended["actor"], ended["payload"]["result"]) == (worker["id"], "as asked")
 
 
-def test_commands_wake_the_panes_of_those_they_tell(
-    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    herdr = Herdr(tmp_path / "herdr")
-    monkeypatch.setenv("SWARM_HERDR_BIN", str(herdr.program))
+def test_commands_wake_the_panes_of_those_they_tell(ground: Ground, herdr: Herdr) -> None:
     planner, worker, third = (
         ground.session(name, f"{name} origin:claude-code", pane={"pane_id": f"w1:{name}"})
         for name in ("planner", "worker", "third")
@@ -304,7 +299,7 @@ def test_commands_wake_the_panes_of_those_they_tell(
         herdr.pane(f"w1:{name}")
 
     def woken() -> list[str]:
-        sent = [words[1] for words in herdr.calls() if words[0] == "send-text"]
+        sent = [words[1] for words in herdr.pane_calls() if words[0] == "send-text"]
         (herdr.folder / "calls.jsonl").unlink(missing_ok=True)
         return sent
 

@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from support.fixtures import BARE_PYTHON, Ground, time_limit
+from support.scripted_herdr import Herdr
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.tools.messages import TOOLS as MESSAGE_TOOLS
@@ -19,90 +19,6 @@ from swarm_mcp.workspace import backend, prompting
 from swarm_mcp.workspace.interface import PaneUnavailable
 
 TOOL = {tool.name: tool for tool in (*MESSAGE_TOOLS, *WORKSPACE_TOOLS)}
-
-# Answers as the real command does (0.7 to 0.9): JSON from `get`, an error as JSON on standard error, text from `read`.
-SCRIPT = """
-import json, os, sys, time
-folder = {folder!r}
-state = json.load(open(os.path.join(folder, "state.json")))
-with open(os.path.join(folder, "calls.jsonl"), "a") as log:
-    print(json.dumps([sys.argv[1:], os.environ.get("HERDR_SOCKET_PATH", "")]), file=log)
-group, verb, handle = sys.argv[1:4]
-assert group == "pane"
-how = state["trouble"].get(verb)
-if how == "hang":
-    if os.fork() == 0:  # a child that keeps our pipes, as wrappers leave them
-        time.sleep(60)
-        os._exit(0)
-    time.sleep(60)
-elif how is not None:
-    sys.stdout.write(how)
-    sys.exit(0)
-pane = state["panes"].get(state["moved"].get(handle, handle))
-if pane is None:
-    error = {{"code": "pane_not_found", "message": f"pane {{handle}} not found"}}
-    print(json.dumps({{"error": error, "id": f"cli:pane:{{verb}}"}}), file=sys.stderr)
-    sys.exit(1)
-if verb == "get":
-    print(json.dumps({{"id": "cli:pane:get", "result": {{"pane": pane, "type": "pane_info"}}}}))
-elif verb == "read":
-    assert sys.argv[4:] == ["--source", sys.argv[5], "--lines", sys.argv[7], "--format", "text"]
-    sys.stdout.write(f"{{sys.argv[5]}} {{sys.argv[7]}} of {{pane['pane_id']}}\\n$ \\n")
-"""
-
-
-class Herdr:
-    """The scripted command: what it answers, and how it has been called."""
-
-    def __init__(self, folder: Path):
-        folder.mkdir()
-        self.folder = folder
-        self.state: dict = {"panes": {}, "moved": {}, "trouble": {}}
-        self.program = folder / "herdr"
-        words = " ".join(f"'{word}'" for word in BARE_PYTHON)
-        (folder / "herdr.py").write_text(SCRIPT.format(folder=str(folder)))
-        self.program.write_text(f"#!/bin/sh\nexec {words} '{folder}/herdr.py' \"$@\"\n")
-        self.program.chmod(0o755)
-        self._save()
-
-    def pane(self, handle: str, agent: str = "claude", status: str = "idle", **more) -> None:
-        """Let there be a pane."""
-        place = {"workspace_id": handle.partition(":")[0], "tab_id": "w1:t1"}
-        self.state["panes"][handle] = {"pane_id": handle, "agent": agent, "agent_status": status, **place, **more}
-        self._save()
-
-    def move(self, old: str, new: str) -> None:
-        """Move a pane, which still answers to its old name."""
-        self.pane(new, **{key: self.state["panes"].pop(old)[key] for key in ("agent",)})
-        self.state["moved"][old] = new
-        self._save()
-
-    def trouble(self, verb: str, how: str) -> None:
-        """Let `verb` hang (``hang``), or print `how` and succeed."""
-        self.state["trouble"][verb] = how
-        self._save()
-
-    def calls(self) -> list[list[str]]:
-        """The words of every call so far, without ``pane``."""
-        return [words[1:] for words, _ in self._log()]
-
-    def sockets(self) -> set[str]:
-        """Every ``HERDR_SOCKET_PATH`` it was called with."""
-        return {socket for _, socket in self._log()}
-
-    def _log(self) -> list:
-        path = self.folder / "calls.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def _save(self) -> None:
-        (self.folder / "state.json").write_text(json.dumps(self.state))
-
-
-@pytest.fixture
-def herdr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Herdr:
-    made = Herdr(tmp_path / "herdr")
-    monkeypatch.setenv("SWARM_HERDR_BIN", str(made.program))
-    return made
 
 
 def join(ground: Ground, name: str, label: str = "", pane: str = "", **more) -> dict:
@@ -150,7 +66,7 @@ def test_a_prompt_is_stored_and_wakes_an_idle_pane(ground: Ground, herdr: Herdr)
         "workspace_backend": "herdr", "workspace_handle": "w1:p2", "handle_kind": "pane", "pane_id": "w1:p2",
         "agent_status": "idle",
     }  # fmt: skip
-    get, text, keys = herdr.calls()
+    get, text, keys = herdr.pane_calls()
     assert (get, text[:2], keys) == (["get", "w1:p2"], ["send-text", "w1:p2"], ["send-keys", "w1:p2", "enter"])
     assert "poll_messages" in text[2] and "T1" in text[2]
     with ground.store() as store:
@@ -163,47 +79,38 @@ def test_nothing_is_typed_that_another_session_wrote(ground: Ground, herdr: Herd
     herdr.pane("w1:p2")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
     assert nudge(ground, ann, bob, message=message, task_id=task_id)["nudged"]
-    typed = herdr.calls()[1][2]
+    typed = herdr.pane_calls()[1][2]
     assert typed.isprintable() and not set(typed) & set(";&|$`'\"\\<>(){}*!#~")
     assert typed.startswith("Swarm message from session") and typed.endswith("Call poll_messages to read it.")
 
 
-@pytest.mark.parametrize("status", ["idle", "done", "unknown"])
-def test_a_free_agent_is_woken(ground: Ground, herdr: Herdr, status: str):
-    herdr.pane("w1:p2", status=status)
-    answer = nudge(ground, join(ground, "1"), join(ground, "2", pane="w1:p2"))
-    assert answer["nudged"] and answer["agent_status"] == status
-
-
-@pytest.mark.parametrize("status", ["working", "blocked"])
-def test_a_busy_agent_is_left_alone_unless_forced(ground: Ground, herdr: Herdr, status: str):
+@pytest.mark.parametrize(
+    ("status", "free"), [("idle", True), ("done", True), ("unknown", True), ("working", False), ("blocked", False)]
+)
+def test_a_busy_agent_is_left_alone_unless_forced(ground: Ground, herdr: Herdr, status: str, free: bool):
     herdr.pane("w1:p2", status=status)
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
     answer = nudge(ground, ann, bob)
-    assert not answer["nudged"] and "force=true" in answer["nudge_skipped"] and answer["agent_status"] == status
-    assert [words[0] for words in herdr.calls()] == ["get"]
-    assert nudge(ground, ann, bob, force=True)["nudged"]
+    assert (answer["nudged"], answer["agent_status"]) == (free, status)
+    if not free:
+        assert "force=true" in answer["nudge_skipped"] and [words[0] for words in herdr.pane_calls()] == ["get"]
+        assert nudge(ground, ann, bob, force=True)["nudged"]
 
 
-def test_without_a_nudge_nobody_is_asked(ground: Ground, herdr: Herdr):
+@pytest.mark.parametrize(
+    ("pane", "how", "why"),
+    [
+        ("w1:p2", {"nudge": False}, "nudge=false"),
+        ("", {}, "no workspace identity is published for that instance"),
+    ],
+)
+def test_where_nobody_can_or_shall_be_woken_there_is_just_mail(ground: Ground, herdr: Herdr, pane, how, why):
     herdr.pane("w1:p2")
-    ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
-    answer = nudge(ground, ann, bob, nudge=False)
-    assert answer == {
-        "message_sent": True, "sender": ann["id"], "recipient": bob["id"], "nudged": False,
-        "nudge_skipped": "nudge=false",
+    ann, bob = join(ground, "1"), join(ground, "2", pane=pane)
+    assert nudge(ground, ann, bob, **how) == {
+        "message_sent": True, "sender": ann["id"], "recipient": bob["id"], "nudged": False, "nudge_skipped": why,
     }  # fmt: skip
-    assert herdr.calls() == []
-
-
-def test_a_session_without_a_pane_just_has_mail(ground: Ground, herdr: Herdr):
-    ann, bob = join(ground, "1"), join(ground, "2")
-    answer = nudge(ground, ann, bob)
-    assert answer == {
-        "message_sent": True, "sender": ann["id"], "recipient": bob["id"], "nudged": False,
-        "nudge_skipped": "no workspace identity is published for that instance",
-    }  # fmt: skip
-    assert herdr.calls() == []
+    assert herdr.pane_calls() == []
 
 
 def test_delivering_to_a_session_that_has_left_says_so(ground: Ground, herdr: Herdr):
@@ -228,7 +135,7 @@ def test_a_pane_that_is_somebody_elses_by_now_is_refused(ground: Ground, herdr: 
     herdr.pane("w1:p2", agent, **json.loads(json.dumps(more).replace("SELF", bob["id"])))
     answer = nudge(ground, ann, bob)
     assert answer["nudged"] is fits and ("nudge_error" in answer) is not fits
-    assert len(herdr.calls()) == (3 if fits else 1)
+    assert len(herdr.pane_calls()) == (3 if fits else 1)
     peeked = call(ground, ann, "peek_peer", recipient=bob["id"])
     assert peeked["peeked"] is fits and ("peek_error" in peeked) is not fits
 
@@ -254,7 +161,7 @@ def test_an_unknown_pane_is_named(ground: Ground, herdr: Herdr):
              '{"error": {"code": "pane_not_found"}}'],
 )  # fmt: skip
 def test_a_strange_answer_is_an_error_and_no_crash(ground: Ground, herdr: Herdr, said: str):
-    herdr.trouble("get", said)
+    herdr.says("get", said)
     answer = nudge(ground, join(ground, "1"), join(ground, "2", pane="w1:p2"))
     assert not answer["nudged"] and len(answer["nudge_error"]) < 300 and "\n" not in answer["nudge_error"]
 
@@ -263,7 +170,7 @@ def test_a_strange_answer_is_an_error_and_no_crash(ground: Ground, herdr: Herdr,
 def test_a_failure_between_text_and_enter_is_reported(ground: Ground, herdr: Herdr, verb: str, monkeypatch):
     herdr.pane("w1:p2")
     monkeypatch.setattr("swarm_mcp.workspace.herdr.SECONDS", 0.5)
-    herdr.trouble(verb, "hang")
+    herdr.says(verb, "hang")
     answer = nudge(ground, join(ground, "1"), join(ground, "2", pane="w1:p2"))
     assert not answer["nudged"] and f"herdr pane {verb} failed" in answer["nudge_error"]
 
@@ -271,7 +178,7 @@ def test_a_failure_between_text_and_enter_is_reported(ground: Ground, herdr: Her
 def test_a_hanging_command_is_ended_in_time_with_its_children(ground: Ground, herdr: Herdr, monkeypatch):
     monkeypatch.setattr("swarm_mcp.workspace.herdr.SECONDS", 0.5)
     herdr.pane("w1:p2")
-    herdr.trouble("get", "hang")
+    herdr.says("get", "hang")
     begun = time.monotonic()
     answer = nudge(ground, join(ground, "1"), join(ground, "2", pane="w1:p2"))
     assert "no answer" in answer["nudge_error"] and time.monotonic() - begun < time_limit(3)
@@ -287,7 +194,7 @@ def test_a_handle_is_one_word_and_no_flag(herdr: Herdr, handle: str):
         assert str(error.value).isprintable()
     with pytest.raises(PaneUnavailable):
         backend("herdr").wake(handle, "text")
-    assert herdr.calls() == []
+    assert herdr.pane_calls() == []
 
 
 # ------------------------------------------------------------------------------------------ the socket
@@ -320,7 +227,7 @@ def test_a_pane_that_was_moved_is_found_and_published_anew(ground: Ground, herdr
     answer = nudge(ground, ann, bob)
     assert answer["nudged"] and answer["identity_repaired"] is True
     assert answer["workspace_handle"] == answer["pane_id"] == "w2:p7"
-    assert herdr.calls()[1][:2] == ["send-text", "w2:p7"]
+    assert herdr.pane_calls()[1][:2] == ["send-text", "w2:p7"]
     value = published(ground, bob)
     assert (value["handle"], value["pane_id"], value["workspace_id"]) == ("w2:p7", "w2:p7", "w2")
     assert value["handle_aliases"] == value["pane_aliases"] == ["w1:p2"] and value["socket_path"] == "/s"
@@ -422,7 +329,7 @@ def test_peeking_reads_the_pane_and_sends_nothing(ground: Ground, herdr: Herdr):
         "text": "visible 5 of w1:p2\n$ \n", "workspace_backend": "herdr", "workspace_handle": "w1:p2",
         "handle_kind": "pane", "pane_id": "w1:p2", "agent_status": "working",
     }  # fmt: skip
-    assert [words[0] for words in herdr.calls()] == ["get", "read"]
+    assert [words[0] for words in herdr.pane_calls()] == ["get", "read"]
     assert ground.sql("SELECT * FROM messages") == []
 
 
@@ -435,7 +342,7 @@ def test_peeking_is_refused_in_words(ground: Ground, herdr: Herdr):
     }  # fmt: skip
     for recipient in (ann["id"], "nope", eve["id"]):
         assert list(call(ground, ann, "peek_peer", recipient=recipient)) == ["error"]
-    assert herdr.calls() == []
+    assert herdr.pane_calls() == []
 
 
 # -------------------------------------------------------------------------------------------- resolving
@@ -459,7 +366,7 @@ def test_a_handle_leads_to_its_session(ground: Ground, herdr: Herdr):
         ],
     }  # fmt: skip
     assert resolved(ground, ann, "w1:p9", validate=False) == ("w1:p9", None, False, 0)
-    assert len(herdr.calls()) == 1
+    assert len(herdr.pane_calls()) == 1
 
 
 def test_both_names_of_a_moved_pane_lead_to_its_session(ground: Ground, herdr: Herdr):
