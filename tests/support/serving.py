@@ -6,11 +6,45 @@ import json
 import os
 import select
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 from support.fixtures import SWARM, Ground, time_limit
 
 ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": ABOUT}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+# A client between the test and its server, which is on the test's own pipes; it says the server's pid, and can be killed.
+CLIENT_BETWEEN = [
+    sys.executable, "-c",
+    f"import subprocess, sys; print(subprocess.Popen({[*SWARM, 'serve']!r}).pid, file=sys.stderr, flush=True);"
+    " sys.stdin = None; import time; time.sleep(600)",
+]  # fmt: skip
+
+
+def ask(number, method: str, **params) -> dict:
+    """A request as a message."""
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def call(number, tool: str, **arguments) -> dict:
+    """A tool call as a message."""
+    return ask(number, "tools/call", name=tool, arguments=arguments)
+
+
+def lines(*messages) -> bytes:
+    """These messages as a client writes them."""
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+def one_shot(ground: Ground, data: bytes, program: list[str] = SWARM, **options) -> list[dict]:
+    """All that a server says to a client that writes `data` and closes its end, in the order of the ids."""
+    done = subprocess.run([*program, "serve"], cwd=ground.repo, input=data, capture_output=True, timeout=60, **options)
+    assert done.returncode == 0 and b"Traceback" not in done.stderr, done.stderr.decode()
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    return sorted(answers, key=lambda answer: str(answer["id"]))
 
 
 class Server:
@@ -103,3 +137,9 @@ class Server:
     def ended_within(self, seconds: float) -> int:
         """The exit code."""
         return self.process.wait(time_limit(seconds))
+
+
+def loads_the_sdk(server: Server) -> bool:
+    """Told by what the process has mapped, which only Linux shows; elsewhere it is taken for granted."""
+    maps = Path(f"/proc/{server.process.pid}/maps")
+    return "pydantic_core" in maps.read_text() if maps.exists() else True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 from support.fixtures import Ground, wait_for
@@ -54,6 +55,12 @@ def over(ground: Ground, answer: dict, seconds: float = 15) -> dict:
         return row if not alive(row["supervisor_pid"], row["supervisor_start"]) else None
 
     return wait_for(ended, seconds)
+
+
+def tmux(*words: str) -> list[str]:
+    """What the command ``tmux`` prints, by lines."""
+    done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
 
 
 def alive(pid: int, started: str = "") -> bool:

@@ -11,7 +11,7 @@ import pytest
 from support import supervised
 from support.fixtures import Ground, wait_for
 from support.scripted_herdr import Herdr
-from support.supervised import GATEWAY, dispatch, over, reaches
+from support.supervised import GATEWAY, dispatch, over, reaches, tmux
 
 from swarm_mcp.dispatch.herdr_panes import command_line
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
@@ -40,11 +40,6 @@ def lead(ground: Ground, trap: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_f
     yield ground.session("lead", GATEWAY, pane={"pane_id": "w1:p1", "workspace_id": "w1"})
     supervised.end_all(ground)
     subprocess.run(["tmux", "kill-server"], capture_output=True, check=False)
-
-
-def tmux(*words: str) -> list[str]:
-    done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", ODD)

@@ -9,18 +9,13 @@ from pathlib import Path
 import pytest
 from support import supervised
 from support.fixtures import Ground, wait_for
-from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task
+from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task, tmux
 
 from swarm_mcp.dispatch.tmux_windows import _Tmux
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed (apt-get install tmux)")
 
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
-
-
-def tmux(*words: str) -> list[str]:
-    done = subprocess.run(["tmux", *words], capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout.splitlines()
 
 
 def panes() -> list[str]:

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wait_for
+from support.harness_fixtures import is_alive
 
 from swarm_mcp.cli.output import show, show_with_list
 from swarm_mcp.harness import registry
@@ -71,16 +71,8 @@ def test_a_failure_is_one_line_with_its_code(
 
 
 def test_words_from_standard_input_and_json(ground: Ground) -> None:
-    argv = [
-        "run",
-        "--harness",
-        "process",
-        "--command",
-        command("import sys; print(sys.stdin.read()[::-1])"),
-        "--json",
-        "-",
-    ]
-    done = ground.process(*argv, input=b"olleh")
+    backwards = command("import sys; print(sys.stdin.read()[::-1])")
+    done = ground.process("run", "--harness", "process", "--command", backwards, "--json", "-", input=b"olleh")
     result = json.loads(done.out)
     assert (done.code, result["output"], result["exit_code"]) == (0, "hello", 0)
     assert set(result) >= {
@@ -127,18 +119,9 @@ def test_a_signal_ends_the_agent_with_all_it_has_started(ground: Ground, number:
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number and err.startswith(f"swarm-mcp run: aborted: ended by {number.name}")
-    wait_for(lambda: not _alive(pid))
-    assert not _alive(pid) and rows(ground)[0]["result"]["error_category"] == "aborted"
+    wait_for(lambda: not is_alive(pid))
+    assert rows(ground)[0]["result"]["error_category"] == "aborted"
     assert ground.swarm("instances", "--json").json == []
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{pid}/stat")
-    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def test_whoever_asks_for_it_cancels_it(ground: Ground) -> None:

@@ -301,7 +301,3 @@ def test_hooks_that_would_not_run_are_a_warning(tmp_path: Path, monkeypatch: pyt
     program.write_text(f"#!{sys.executable} -S\n")
     found = {check.code: check for check in codex.checks({"cwd": str(tmp_path), "command": [str(program)]})}
     assert found["codex_hooks_unknown"].level == "warn"
-
-
-def test_the_doc_says_when() -> None:
-    assert "\nUse when " in codex.doc and "\nDo not use when " in codex.doc

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.serving import INITIALIZE, INITIALIZED, call, lines
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.client_tools import NAME, ToolServer, with_tools
@@ -41,15 +42,9 @@ def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatc
     assert server.args[-1] == "serve" and os.path.isabs(server.command)
     assert server.env["SWARM_MCP_INSTANCE_ID"] == ME and server.env["SWARM_MCP_DIRECTORY"] == str(tmp_path)
     assert server.env["SWARM_TASK_ID"] == "t1" and server.env["SWARM_DB_PATH"] == str(tmp_path / "swarm.db")
-    opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
-    asked = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "whoami", "arguments": {}}},
-    ]
     # As Codex starts servers: with next to nothing in their environment but what is said here.
     done = subprocess.run(
-        [server.command, *server.args], input="".join(json.dumps(one) + "\n" for one in asked), text=True, timeout=30,
+        [server.command, *server.args], input=lines(INITIALIZE, INITIALIZED, call(2, "whoami")), timeout=30,
         capture_output=True, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **server.env}, cwd="/",
     )  # fmt: skip
     answers = [json.loads(line) for line in done.stdout.splitlines()]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
-from support.serving import Server
-from unit.server.test_server import loads_the_sdk
+from support.serving import Server, loads_the_sdk
 
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.transport import MCP_TOOL

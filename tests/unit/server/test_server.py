@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from support.fixtures import SWARM, Ground, Sleeper, time_limit, wait_for
-from support.serving import Server
+from support.fixtures import Ground, Sleeper, time_limit
+from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, loads_the_sdk, one_shot
 
 from swarm_hook_core.process import start_time
 
@@ -185,19 +183,18 @@ def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_th
 ):
     """Such hooks leave a leased row with a session in its label, and nothing that says whose it is."""
     ground.store().close()
-    ground.add("instances", id="other", scope=ground.scope, directory=ground.scope, root=ground.scope, pid=1,
-               label="codex session:abc", adopted=0, lease_until=int(time.time()) + 600)  # fmt: skip
-    assert server.value("whoami")["id"] == "other"
-    assert server.value("lock_file", {"file": "f"})["ok"] is True
-    assert server.value("register", {"directory": "/else", "label": "x"})["label"] == "codex session:abc"
 
-
-def test_which_of_two_such_rows_is_meant_is_not_guessed(ground: Ground, server: Server):
-    ground.store().close()
-    for name in ("third", "fourth"):
+    def left_by_hooks(name: str) -> None:
         ground.add("instances", id=name, scope=ground.scope, directory=ground.scope, root=ground.scope, pid=1,
                    label=f"codex session:{name}", adopted=0, lease_until=int(time.time()) + 600)  # fmt: skip
-    assert server.text("whoami") == NOT_REGISTERED
+
+    left_by_hooks("other")
+    left_by_hooks("another")
+    assert server.text("whoami") == NOT_REGISTERED, "which of two is meant is not guessed"
+    ground.sql("DELETE FROM instances WHERE id = 'another'")
+    assert server.value("whoami")["id"] == "other"
+    assert server.value("lock_file", {"file": "f"})["ok"] is True
+    assert server.value("register", {"directory": "/else", "label": "x"})["label"] == "codex session:other"
 
 
 # -- its end ----------------------------------------------------------------------------------------
@@ -231,49 +228,14 @@ def test_it_ends_when_told_and_takes_its_registration_along(ground: Ground, serv
     assert b"Traceback" not in server.process.stderr.read()
 
 
-def test_it_ends_with_its_client_though_a_sibling_keeps_the_pipe_open(ground: Ground):
-    # The client between us starts the server on our pipes, which we keep open, and then is killed.
-    client = f"import subprocess, sys; print(subprocess.Popen({[*SWARM, 'serve']!r}).pid, file=sys.stderr, flush=True); sys.stdin = None; import time; time.sleep(600)"
-    with Server(ground, [sys.executable, "-c", client]) as server:
-        pid = int(server.process.stderr.readline())
-        registered(ground, server)
-        begun = time.monotonic()
-        server.process.kill()
-        server.process.wait()
-        wait_for(lambda: start_time(pid) in ("", "-"), 10)
-        took = time.monotonic() - begun
-        left_nothing(ground)
-        assert took < time_limit(2), f"it took {took:.1f} s"
-
-
 def test_it_ends_while_a_call_waits_for_the_store(ground: Ground, server: Server):
     registered(ground, server)
     with ground.store() as store, store.database.writing():
-        server.send(
-            {
-                "jsonrpc": "2.0",
-                "id": 99,
-                "method": "tools/call",
-                "params": {"name": "lock_file", "arguments": {"file": "g"}},
-            }
-        )
+        server.send(call(99, "lock_file", file="g"))
         time.sleep(0.3)
     server.process.send_signal(signal.SIGTERM)
     assert server.ended_within(5) == 0
     left_nothing(ground)
-
-
-def test_one_that_was_killed_leaves_what_anybody_can_reclaim(ground: Ground):
-    with Server(ground) as server:
-        registered(ground, server)
-        ground.sql(
-            "UPDATE swarm_sessions SET client_pid = ?, client_start = ?",
-            server.process.pid,
-            start_time(server.process.pid),
-        )
-        server.process.kill()
-    assert ground.swarm("instances", "--json").json == []
-    ground.lock(ground.session("next"), "f")
 
 
 def test_it_survives_a_store_that_cannot_be_opened(ground: Ground, server: Server):
@@ -400,12 +362,6 @@ def first_opening(ground: Ground) -> list[dict]:
     return spoken
 
 
-def loads_the_sdk(server: Server) -> bool:
-    """Told by what the process has mapped, which only Linux shows; elsewhere it is taken for granted."""
-    maps = Path(f"/proc/{server.process.pid}/maps")
-    return "pydantic_core" in maps.read_text() if maps.exists() else True
-
-
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="tells what a process has loaded by /proc (Linux)")
 def test_the_first_answers_are_the_sdks_own_and_later_servers_give_them_without_it(ground: Ground):
     spoken = first_opening(ground)
@@ -444,44 +400,15 @@ def test_a_spoilt_record_is_done_without(ground: Ground):
 
 
 def test_a_client_that_sends_everything_at_once_is_answered_in_full(ground: Ground):
-    about = {
-        "jsonrpc": "2.0",
-        "id": 0,
-        "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
-    }
-    lines = [about, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
-    lines += [{"jsonrpc": "2.0", "id": n, "method": "tools/list"} for n in range(1, 4)]
-    lines += [
-        {
-            "jsonrpc": "2.0",
-            "id": 4,
-            "method": "tools/call",
-            "params": {"name": "register", "arguments": {"directory": ground.scope}},
-        }
+    asked = [{**INITIALIZE, "id": 0}, INITIALIZED, *(ask(number, "tools/list") for number in range(1, 4))]
+    asked += [
+        call(4, "register", directory=ground.scope),
+        *(call(n, "lock_file", file="f" * 3000) for n in range(5, 40)),
     ]
-    lines += [
-        {
-            "jsonrpc": "2.0",
-            "id": n,
-            "method": "tools/call",
-            "params": {"name": "lock_file", "arguments": {"file": "f" * 3000}},
-        }
-        for n in range(5, 40)
-    ]
-    done = subprocess.run(
-        [*SWARM, "serve"],
-        cwd=ground.repo,
-        input="".join(json.dumps(line) + "\n" for line in lines),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 0 and sorted(answer["id"] for answer in answers) == list(range(40)), done.stderr
+    assert sorted(answer["id"] for answer in one_shot(ground, lines(*asked))) == list(range(40))
 
 
 def test_an_empty_or_absent_client_is_no_trouble(ground: Ground):
-    for data in (b"", b"\n\n", b"nonsense\n"):
-        done = subprocess.run([*SWARM, "serve"], cwd=ground.repo, input=data, capture_output=True, timeout=60)
-        assert done.returncode == 0 and b"Traceback" not in done.stderr
+    for data in (b"", b"\n\n"):
+        assert one_shot(ground, data) == []
+    assert "error" in one_shot(ground, b"nonsense\n")[0]

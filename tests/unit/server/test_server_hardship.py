@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import SWARM, Ground, Sleeper, time_limit, wait_for, without_privileges
-from support.serving import ABOUT, Server
+from support.serving import ABOUT, CLIENT_BETWEEN, INITIALIZE, INITIALIZED, Server, ask, call, lines, one_shot
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.server import handshake_cache
@@ -26,34 +25,11 @@ MODERN = {
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": ABOUT}
-INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-
-
-def ask(number, method: str, **params) -> dict:
-    """A request as a message."""
-    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-
-
-def call(number, tool: str, **arguments) -> dict:
-    return ask(number, "tools/call", name=tool, arguments=arguments)
 
 
 def modern(message: dict) -> dict:
     """The same request in the envelope of 2026-07-28."""
     return {**message, "params": {**message["params"], "_meta": MODERN}}
-
-
-def lines(*messages) -> bytes:
-    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
-
-
-def one_shot(ground: Ground, data: bytes, program: list[str] = SWARM, **options) -> list[dict]:
-    """All that a server says to a client that writes `data` and closes its end, in the order of the ids."""
-    done = subprocess.run([*program, "serve"], cwd=ground.repo, input=data, capture_output=True, timeout=60, **options)
-    assert done.returncode == 0 and b"Traceback" not in done.stderr, done.stderr.decode()
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    return sorted(answers, key=lambda answer: str(answer["id"]))
 
 
 def raw(server: Server, *data: bytes) -> None:
@@ -475,20 +451,21 @@ def test_it_ends_at_once_where_its_client_leaves_or_hears_no_more(ground: Ground
             server.process.stdout = None
 
 
-def test_it_ends_with_a_client_that_is_killed_while_a_call_waits(ground: Ground):
-    client = f"import subprocess, sys; print(subprocess.Popen({[*SWARM, 'serve']!r}).pid, file=sys.stderr, flush=True); sys.stdin = None; import time; time.sleep(600)"
-    with Server(ground, [sys.executable, "-c", client]) as server:
+@pytest.mark.parametrize("call_waits", [False, True])
+def test_it_ends_with_a_client_that_is_killed_though_a_sibling_keeps_the_pipe_open(ground: Ground, call_waits: bool):
+    with Server(ground, CLIENT_BETWEEN) as server:
         pid = int(server.process.stderr.readline())
         server.value("register", {"directory": ground.scope})
         server.value("lock_file", {"file": "f"})
-        server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
-        time.sleep(0.3)
+        if call_waits:
+            server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
+            time.sleep(0.3)
         begun = time.monotonic()
         server.process.kill()
         server.process.wait()
         wait_for(lambda: start_time(pid) in ("", "-"), 10)
         assert time.monotonic() - begun < time_limit(1.5)
-        assert left(ground) and ground.sql("SELECT id FROM context") == []
+        assert left(ground) and ground.sql("SELECT id FROM context") == ground.sql("SELECT * FROM swarm_sessions") == []
 
 
 def test_locks_of_a_killed_server_stay_with_its_client_and_go_to_its_next_server(ground: Ground):
@@ -502,6 +479,8 @@ def test_locks_of_a_killed_server_stay_with_its_client_and_go_to_its_next_server
         assert following.value("whoami")["id"] == row["id"]
         assert following.value("lock_file", {"file": "f"})["ok"] is True
         assert "Unlocked" in following.text("unlock_file", {"file": "f"})
+        assert following.value("lock_file", {"file": "f"})["ok"] is True
+        following.process.kill()
     with Sleeper() as client:
         ground.sql(
             "UPDATE swarm_sessions SET client_pid = ?, client_start = ? WHERE instance_id = ?",
@@ -510,6 +489,7 @@ def test_locks_of_a_killed_server_stay_with_its_client_and_go_to_its_next_server
             row["id"],
         )
     assert [found["id"] for found in ground.swarm("instances", "--json").json] == [peer["id"]]
+    ground.lock(peer, "f")
 
 
 # -- the store underneath -----------------------------------------------------------------------------

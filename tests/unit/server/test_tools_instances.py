@@ -14,19 +14,7 @@ from swarm_mcp.server.calling_session import register_preassigned
 from swarm_mcp.server.guidance import ROLES
 
 ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
-PEER = [
-    "id",
-    "scope",
-    "directory",
-    "root",
-    "file_root",
-    "pid",
-    "label",
-    "registered_at",
-    "heartbeat",
-    "adopted",
-    "lease_until",
-]
+PEER = [*ROW[:7], "registered_at", "heartbeat", *ROW[7:]]
 ME = (os.getpid(), start_time(os.getpid()))
 
 
