@@ -4,8 +4,6 @@ Inside of a session such a process holds as one of its agents, whose name says w
 is a session of its own, of the runtime `RUNTIME`. What it runs may write what it holds.
 """
 
-from binascii import crc32
-
 from swarm_hook_core.process import ancestors, gone, start_time
 
 PREFIX = "hold:"
@@ -41,4 +39,6 @@ def _parts(agent) -> tuple:
 
 
 def _place(here: str) -> str:
+    from binascii import crc32  # a file of its own, for what few sessions have
+
     return f"{crc32(here.encode('utf-8', 'replace')):08x}"

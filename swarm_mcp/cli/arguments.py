@@ -10,10 +10,12 @@ command's time).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-
 from swarm_mcp.errors import UsageError
 from swarm_mcp.store import BUSY_SECONDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 LARGEST = 10**12
 # What completion offers for a word or a value: one of these, or a tuple of words.

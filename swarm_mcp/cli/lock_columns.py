@@ -10,7 +10,7 @@ HEADERS = ("mode", "left", "agent", "fence", "waits")
 
 def counted(store, rows: list[dict]) -> list[dict]:
     """`rows` of a listing, each with the number that wait for it (``waiting``) where somebody does."""
-    waiting = store.queue.lengths(rows)
+    waiting = store.queue.lengths(rows) if rows else {}
     return [{**row, "waiting": waiting[row["id"]]} if row["id"] in waiting else row for row in rows]
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
 from swarm_mcp.domain.session import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.views import seconds_since
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def say(line: str = "") -> None:

@@ -7,7 +7,10 @@ what the verb does, in a line that begins with its name, then what there is to k
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
 
 # In the order of the help page.
 VERBS = (

@@ -6,11 +6,14 @@ does; and a row goes into JSON as it is.
 
 from __future__ import annotations
 
+from _operator import itemgetter  # what `operator` shows, without the rest of it
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn, TypeVar
 
     R = TypeVar("R", bound="Record")
+    N = TypeVar("N", bound="NamedValues")
 
 
 class Record(dict):
@@ -44,19 +47,35 @@ class Record(dict):
     update = setdefault = pop = popitem = clear = _refuse
 
 
-class _NamedValues(type):
-    """Makes each class below ``NamedValues`` a named tuple of its annotated fields, with their defaults."""
+class NamedValues(tuple):
+    """Stands for ``typing.NamedTuple`` at run time; type checkers are shown that one.
 
-    def __new__(mcs, name: str, bases: tuple, space: dict) -> type:
-        if not bases:
-            return super().__new__(mcs, name, bases, space)
-        from collections import namedtuple
+    Subclasses annotate their fields, and may give them defaults. ``collections.namedtuple`` would do as much, but
+    loading it and compiling a constructor for each class is a tenth of what a command started by a hook does.
+    """
 
-        fields = list(space.get("__annotations__", ()))
-        base = namedtuple(name, fields, defaults=[space[field] for field in fields if field in space])  # type: ignore[misc]
-        rest = {key: value for key, value in space.items() if key not in fields}
-        return type(name, (base,), {**rest, "__slots__": ()})
+    _fields: tuple[str, ...] = ()
+    _defaults: dict[str, object] = {}
 
+    def __init_subclass__(cls) -> None:
+        cls._fields = tuple(cls.__annotations__)
+        cls._defaults = {name: vars(cls)[name] for name in cls._fields if name in vars(cls)}
+        for place, name in enumerate(cls._fields):
+            setattr(cls, name, property(itemgetter(place)))
 
-class NamedValues(metaclass=_NamedValues):
-    """Stands for ``typing.NamedTuple`` at run time; type checkers are shown that one."""
+    def __new__(cls: type[N], *values: object, **named: object) -> N:
+        """Make one of the values in the order of the fields, and the `named` ones. Raises TypeError where some lack."""
+        given = {**cls._defaults, **dict(zip(cls._fields, values)), **named}
+        if given.keys() != set(cls._fields) or len(values) > len(cls._fields):
+            wrong = given.keys() ^ set(cls._fields)
+            raise TypeError(f"a {cls.__name__} has the fields {', '.join(cls._fields)}; wrong: {wrong or values}")
+        return tuple.__new__(cls, [given[name] for name in cls._fields])
+
+    def __getnewargs__(self) -> tuple:
+        return tuple(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map('{}={!r}'.format, self._fields, self))})"
+
+    def _replace(self: N, **changes: object) -> N:
+        return type(self)(**{**dict(zip(self._fields, self)), **changes})

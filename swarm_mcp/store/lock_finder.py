@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from swarm_hook_core.lookup import GLOB, above
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import anywhere
 from swarm_mcp.store.lock_reach import Reach, meet, reach_in, reach_of
 from swarm_mcp.store.lock_table import LockTable
+from swarm_mcp.store.made_once import made_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 class LockFinder(LockTable):
     """Finding locks by what they reach, in their own work tree and through others of the same repository."""
 
-    @cached_property
+    @made_once
     def worktrees(self) -> WorktreeLocks:
         """Locks that hold in every work tree: loaded where one is asked for, not by those that only list."""
         from swarm_mcp.store.worktree_locks import WorktreeLocks

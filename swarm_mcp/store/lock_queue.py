@@ -9,7 +9,6 @@ do so for as long only as it keeps that hold, so nobody waits for ever.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps, loads
@@ -25,6 +24,7 @@ from swarm_mcp.store.lock_request import LockRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import NamedTuple
 
     from swarm_mcp.domain.session import Session

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 
 from swarm_hook_core import wildmatch
 from swarm_hook_core.lookup import GLOB, above, plain, storable
@@ -176,7 +175,16 @@ def _of_pattern(file: str, base: str, pattern: str) -> Reach:
     return Reach(file, GLOB + key, (), pattern, base, (*_of_key(base), *own))
 
 
-_parsed = lru_cache(1000)(wildmatch.parsed)  # the same few, whatever is asked for
+_known: dict[tuple[str, bool], list] = {}  # parsed patterns: the same few, whatever is asked for
+
+
+def _parsed(pattern: str, fold: bool) -> list:
+    found = _known.get((pattern, fold))
+    if found is None:
+        if len(_known) >= 1000:
+            _known.clear()
+        found = _known[pattern, fold] = wildmatch.parsed(pattern, fold)
+    return found
 
 
 def _of_key(key: str, deep: bool = False) -> list:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
 
 from swarm_mcp.store.database import BUSY_SECONDS, Database
+from swarm_mcp.store.made_once import made_once
 from swarm_mcp.store.signals import Signals
 
 TYPE_CHECKING = False
@@ -115,14 +115,14 @@ class Store:
 
     # ---------------------------------------------------- parts that callers ask
 
-    @cached_property
+    @made_once
     def instances(self) -> Sessions:
         """Sessions: register, renew, find, remove."""
         from swarm_mcp.store.sessions import Sessions
 
         return Sessions(self.database, self._finder, self._signals, lambda: self.runs)
 
-    @cached_property
+    @made_once
     def locks(self) -> Locks:
         """Locks: take, give up, list."""
         from swarm_mcp.store.locks import Locks
@@ -138,21 +138,21 @@ class Store:
             lambda: self.leases,
         )
 
-    @cached_property
+    @made_once
     def queue(self) -> LockQueue:
         """Who waits for which locks."""
         from swarm_mcp.store.lock_queue import LockQueue
 
         return LockQueue(self.database, self._finder, self.instances, self._signals)
 
-    @cached_property
+    @made_once
     def leases(self) -> Leases:
         """Locks that lapse: renewing them, warning, what lapsed under its holder."""
         from swarm_mcp.store.leases import Leases
 
         return Leases(self.database, self._finder, self._endings, self.instances, self.messages, self.notices)
 
-    @cached_property
+    @made_once
     def transfers(self) -> Transfers:
         """A lock's way to another holder: handed over, asked for, stolen."""
         from swarm_mcp.store.transfers import Transfers
@@ -170,35 +170,35 @@ class Store:
             self.denials,
         )
 
-    @cached_property
+    @made_once
     def denials(self) -> Denials:
         """Who was kept from a file, to be told when it is free."""
         from swarm_mcp.store.denials import Denials
 
         return Denials(self.database, self._finder, self.instances, self.messages, self.queue)
 
-    @cached_property
+    @made_once
     def breaches(self) -> Breaches:
         """Locked files that changed under their holders."""
         from swarm_mcp.store.breaches import Breaches
 
         return Breaches(self.database, self._finder, self.instances, self.messages)
 
-    @cached_property
+    @made_once
     def messages(self) -> Messages:
         """Mail between sessions."""
         from swarm_mcp.store.messages import Messages
 
         return Messages(self.database, self.instances)
 
-    @cached_property
+    @made_once
     def notices(self) -> Notices:
         """What a session's next hook tells its model."""
         from swarm_mcp.store.messages import Notices
 
         return Notices(self.database, self.messages, self._finder)
 
-    @cached_property
+    @made_once
     def tasks(self) -> Tasks:
         """Work that sessions hand to each other."""
         from swarm_mcp.store.task_life import TaskParts
@@ -206,63 +206,63 @@ class Store:
 
         return Tasks(TaskParts(self.database, self.instances, self.messages, self._endings, self._signals))
 
-    @cached_property
+    @made_once
     def runs(self) -> Runs:
         """Children that agent command lines were started as."""
         from swarm_mcp.store.runs import Runs
 
         return Runs(self.database)
 
-    @cached_property
+    @made_once
     def spawn_locks(self) -> SpawnLocks:
         """Who is starting a worker for which task."""
         from swarm_mcp.store.spawn_locks import SpawnLocks
 
         return SpawnLocks(self.database, self._finder, self.instances)
 
-    @cached_property
+    @made_once
     def kv(self) -> KeyValues:
         """Shared values."""
         from swarm_mcp.store.values import KeyValues
 
         return KeyValues(self.database)
 
-    @cached_property
+    @made_once
     def panes(self) -> Panes:
         """Where sessions can be seen."""
         from swarm_mcp.store.panes import Panes
 
         return Panes(self.database, self.instances, self.kv)
 
-    @cached_property
+    @made_once
     def planner(self) -> Planner:
         """Which planner owns a scope's plan."""
         from swarm_mcp.store.planner import Planner
 
         return Planner(self.database, self.instances, self.kv)
 
-    @cached_property
+    @made_once
     def tracker(self) -> Tracker:
         """The work tracker of an identity, and a task's entry in it."""
         from swarm_mcp.store.tracker import Tracker
 
         return Tracker(self.database, self.kv)
 
-    @cached_property
+    @made_once
     def activity(self) -> Activity:
         """What has happened since when."""
         from swarm_mcp.store.activity import Activity
 
         return Activity(self.database, self._finder, self._endings, self.leases, self.instances, self.denials)
 
-    @cached_property
+    @made_once
     def ui_commands(self) -> UiCommands:
         """Orders to an external user interface."""
         from swarm_mcp.store.ui_commands import UiCommands
 
         return UiCommands(self.database)
 
-    @cached_property
+    @made_once
     def cleanup(self) -> Cleanup:
         """What falls due with time."""
         from swarm_mcp.store.cleanup import Cleanup
@@ -271,19 +271,19 @@ class Store:
 
     # ------------------------------------------- parts that only other parts ask
 
-    @cached_property
+    @made_once
     def _finder(self) -> LockFinder:
         from swarm_mcp.store.lock_finder import LockFinder
 
         return LockFinder(self.database)
 
-    @cached_property
+    @made_once
     def _endings(self) -> LockEndings:
         from swarm_mcp.store.lock_endings import LockEndings
 
         return LockEndings(self.database, self._finder, self.instances, self._signals)
 
-    @cached_property
+    @made_once
     def _departures(self) -> Departures:
         from swarm_mcp.store.departures import Departures
 
