@@ -149,7 +149,7 @@ xxd: onedash -c,-cols,-g,-groupsize,-l,-len,-n,-name,-o,-s,-seek,-R= write {2}
 iconv: -ft,--from-code,--to-code= -o,--output=FILE
 shuf gshuf: -in,--input-range,--head-count,--random-source= -o,--output=FILE
 base64 base32: -bi,--wrap,--input,--break= -w? -o,--output=FILE
-uuencode: nothing
+uuencode: -o,--output-file=FILE
 uudecode: -o,--output-file=INSTEAD guess a name that stands in the file
 ptx: -AFMSWbgiowx=
   -G --traditional: write {2}
@@ -201,8 +201,11 @@ screen: onedash guess may type into a terminal
   -ls -list -wipe -v -r -x -rd -d -D: nothing
 
 # ---- macOS
-plutil: onedash -o=INSTEAD unless -lint -p -type -help write {last}
-  -extract: nothing
+plutil: onedash -o=INSTEAD nothing
+  -convert -create -insert -replace -remove: write {last}
+  -extract:
+    raw: nothing
+    *: write {last}
 defaults: nothing
   read read-type domains find help: nothing
   export: write {2}
@@ -308,7 +311,13 @@ gsutil: -oh=
   rsync: -x= unless -n maybe {2}
   *: nothing
 gh: -Rtbn,--repo,--title,--body,--name=
-  api auth alias browse cache codespace config extension gpg-key help: nothing
+  api auth alias browse cache config gpg-key help: nothing
+  codespace cs:
+    cp: maybe {last}
+    *: nothing
+  extension extensions ext:
+    create: maybe {1} gh-{1}
+    *: nothing
   attestation:
     download: guess downloads
     *: nothing
@@ -435,7 +444,11 @@ pint: --preset,--config= unless --test default . over .php
 terraform tofu: onedash -out=FILE -chdir=IN
   fmt: unless -check -write=false default . flat TERRAFORM
     -recursive -recursive=true: default . over TERRAFORM
-  init get providers: write .terraform.lock.hcl tree .terraform
+  init get: write .terraform.lock.hcl tree .terraform
+  providers:
+    lock: write .terraform.lock.hcl
+    mirror: maybe {1}
+    *: nothing
   apply destroy import refresh taint untaint: maybe terraform.tfstate
   state:
     mv rm push: maybe terraform.tfstate
@@ -469,7 +482,10 @@ cmake-format: -cl,--config-files= -o,--outfile-path=INSTEAD unless --check only 
 dart: -l,--line-length= -o,--output= nothing
   format: unless --output=none --output=show --output=json -o=none -o=show -o=json over .dart
   fix: only --apply default . over .dart
-  run test compile build *.dart: project
+  compile: -o,--output=FILE project
+  doc: -o,--output=DIR maybe doc
+  create: -t,--template= maybe {1}
+  run test build *.dart: project
   pub:
     deps outdated publish: nothing
     add remove upgrade: write pubspec.lock pubspec.yaml
@@ -541,7 +557,7 @@ magick: nothing
 convert composite montage: unless -version -list info: null: needs 2 write {last}
 mogrify: existing {}
 pdflatex xelatex lualatex latexmk latex: onedash -output-directory,-outdir=IN -jobname,-interaction=
-    write {/.}.pdf {/.}.log {/.}.aux project
+    write {-jobname}.pdf or {/.}.pdf {-jobname}.log or {/.}.log {-jobname}.aux or {/.}.aux project
 ffmpeg: onedash valued -y,-n,-hide_banner,-nostdin,-vn,-an,-sn,-dn,-shortest,-nostats,-stats,-re unless -version -h
     -formats -codecs -encoders -decoders -filters write {}
 protoc: -I,--proto_path,--plugin= -o,--descriptor_set_out,--dependency_out=FILE --*_out= maybe {--*_out:} or {--*_out}
@@ -558,35 +574,43 @@ strip ranlib: -FIOKNRT,--input-target,--output-target,--remove-section,--strip-s
 objcopy: -FIOBKNRjGWL,--input-target,--output-target,--remove-section,--strip-symbol,--keep-symbol,--add-section=
     unless -V --info write {last}
 pandoc: -frtVMFLHBA,--from,--to,--read,--write,--template,--metadata,--variable,--css,--filter= -o,--output=FILE
-dot neato fdp sfdp twopi circo: -TKGNE= -o=FILE
+dot neato fdp sfdp twopi circo: -TKGNElns= -o=FILE
+  + -O: write {}.{-T} or {}.dot
 mmdc: -itCbwHcs,--input,--theme,--configFile,--cssFile= -o,--output=FILE
 plantuml: -o= guess names of files come from the diagrams
+  -p -pipe -syntax -checkonly -testdot -language: nothing
 sass: -I,--load-path,--style= write {:} or {2}
 lessc: write {2}
 terser uglifyjs: -cm,--compress,--mangle= -o,--output=FILE
 swc babel: -cf,--config-file,--filename,--presets,--plugins= -o,--out-file=FILE -d,--out-dir=DIR drop compile
 csso svgo: -ifrp,--input,--folder= -o,--output=FILE
-ld: -LlmT= -o=INSTEAD write a.out
+ld: -LlmT= -o=INSTEAD needs 1 write a.out
 as: -I= -o=INSTEAD write a.out
 nasm: -fIl= -o=INSTEAD maybe {/.} {/.}.o
+  -E -e -M -v: nothing
 pngquant: --quality,--speed,--ext,--strip= -o,--output=FILE
 cwebp: -qm= -o=FILE
 rsvg-convert inkscape: -whfdpxyzbu,--width,--height,--format,--export-type= -o,--output,--export-filename=FILE
-wkhtmltopdf weasyprint qpdf pdf2svg: -es,--stylesheet,--pages,--password= needs 2 write {last}
+wkhtmltopdf weasyprint pdf2svg: -es,--stylesheet= needs 2 write {last}
+qpdf: needs 2 write {last}
+  --replace-input: write {}
+  + --split-pages: maybe {last//}
 cbindgen: -clx,--config,--lang,--crate= -o,--output=FILE
 openapi-generator swagger-codegen openapi-generator-cli: -igct= -o,--output=DIR guess generates files
   list validate config-help meta author version help: nothing
   *: guess generates files
-pip-compile: --extra,--resolver= -o,--output-file=INSTEAD write requirements.txt
+pip-compile: --extra,--resolver= -o,--output-file=INSTEAD unless -n --dry-run
+    write {*.in.}.txt or requirements.txt
 cyclonedx: -o,--output=FILE
-bison yacc: -b,--file-prefix= -o,--output=INSTEAD --defines=FILE maybe {/.}.tab.c {/.}.tab.h y.tab.c y.tab.h
+bison yacc: -b,--file-prefix= -o,--output=INSTEAD --defines=FILE needs 1 maybe {/.}.tab.c {/.}.tab.h y.tab.c y.tab.h
 flex: --header-file=FILE -o,--outfile=INSTEAD write lex.yy.c
+  -t --stdout: nothing
 gperf: --output-file=FILE
 
 # ---- databases: servers keep what they change to themselves
 sqlite3 sqlite duckdb: onedash -cmd,-separator,-init,-newline,-nullvalue,-vfs,-mmap,-maxsize,-lookaside,-pagecache=
     -o unless -readonly -version -help do sqlite
-psql: -fdhpUvFPTRc,--file,--command,--dbname,--host,--port= do psql
+psql: -fdhpUvFPTRcLo,--file,--command,--dbname,--host,--port,--log-file,--output= do psql
 pg_dump pg_dumpall mysqldump mongodump: -hpUdFntjBuP,--format,--host,--db= -fr,--file,--result-file,--archive=FILE
     -o,--out=DIR
 mysql mariadb redis-cli mongosh: -o
@@ -644,9 +668,10 @@ pnpm: -wF,--workspace,--filter,--registry= -C,--prefix,--cwd,--dir=IN unless --d
     -g --global: nothing
     --frozen-lockfile: tree node_modules
     *: tree node_modules write package.json pnpm-lock.yaml
-  add remove rm un uninstall up update upgrade dedupe link ln: tree node_modules write package.json pnpm-lock.yaml
+  add remove rm un uninstall up update upgrade dedupe: tree node_modules write package.json pnpm-lock.yaml
     -g --global: nothing
-  rebuild prune fetch: tree node_modules
+  link ln: tree node_modules write package.json pnpm-lock.yaml
+  ci clean-install ic rebuild prune fetch: tree node_modules
   init: write package.json
   version: needs 1 write package.json
   pkg set: nothing
@@ -656,7 +681,11 @@ pnpm: -wF,--workspace,--filter,--registry= -C,--prefix,--cwd,--dir=IN unless --d
   test t tst start stop restart build pack publish: project
   exec x dlx: do run_tool
   create: guess writes a project from a template
-  why list ls ll la info view outdated audit config licenses search help root bin prefix whoami login logout: nothing
+  audit: nothing
+    fix: write package.json pnpm-lock.yaml tree node_modules
+    --fix: maybe package.json pnpm-workspace.yaml pnpm-lock.yaml node_modules
+    *: nothing
+  why list ls ll la info view outdated config licenses search help root bin prefix whoami login logout: nothing
   store cache doctor env server owner access: nothing
   *: do run_tool {verb}
 pip pip3: --python,--log,--proxy=
@@ -665,7 +694,7 @@ pip pip3: --python,--log,--proxy=
     -e --editable . ./* /*: project
     *: nothing
   download wheel: -rc,--requirement,--constraint,--index-url= -dw,--dest,--wheel-dir=IN tree ./*.whl ./*.gz ./*.zip
-  list show freeze check search help config cache debug index inspect uninstall hash completion: nothing
+  list show freeze check search help config cache debug index inspect uninstall hash completion: -o nothing
 bundle bundler: --gemfile,--jobs,--retry= --path=DIR write Gemfile.lock
   install i update lock: write Gemfile.lock
   add remove: write Gemfile Gemfile.lock
@@ -683,7 +712,9 @@ composer: -d,--working-dir=IN unless --dry-run
   dump-autoload dumpautoload: tree vendor
   run run-script test exec: project
   init: write composer.json
-  config: needs 1 write composer.json
+  config: needs 2 write composer.json
+    -g --global -l --list: nothing
+    --unset: write composer.json
   show info list outdated why depends why-not prohibits validate diagnose search status licenses about: nothing
   help global audit check-platform-reqs clear-cache self-update fund suggests home browse: nothing
 cargo: -pFjZ,--package,--features,--target,--bin,--example,--profile,--branch,--tag,--rev,--git,--path,--rename=
@@ -747,7 +778,10 @@ rpm: -qliafpVKeUFi nothing
 direnv: nothing
   exec: do run_rest 2
   allow deny grant permit revoke status version hook export stdlib reload prune help: nothing
-mise asdf devbox: nothing
+devbox: nothing
+  run: project
+  shell shellenv list info search version help completion: nothing
+mise asdf: nothing
   exec x: do run_rest
   run r: project
   ls list install i current which env activate doctor version upgrade uninstall prune reshim where tool: nothing
@@ -836,8 +870,8 @@ svelte-check vue-tsc msbuild rebar3 dune lake: project
 nano pico micro hx joe kak mcedit code subl zed cursor: unless -h -V --list-extensions --install-extension maybe {}
 
 # ---- readers: they write nothing, whatever their arguments
-agrep cal cmp cksum cloc colordiff comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff diff3: reads
-diffstat difft envsubst expand fmt fold gron hexyl icdiff jless jo jp jq lolcat look nl paste pcregrep pr: reads
+agrep cmp cksum cloc colordiff comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff diff3: reads
+diffstat difft envsubst expand fmt fold gron hexyl icdiff jless jo jp jq lolcat look nl paste pcregrep: reads
 ripgrep rev scc shellcheck sift sum tac tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zless: reads
 zmore zstdcat zstdgrep zstdless bzcat bzdiff bzgrep bzless bzmore xzcat xzcmp xzdiff xzgrep xzless xzmore: reads
 lz4cat gzcat bat batcat glow mdcat most more gcat gwc gcut gtr zipinfo identify yamllint actionlint vale: reads
@@ -857,7 +891,7 @@ pahole pkg-config pkgconf tldr cheat whatis info lsb_release which hostname whoa
 swarm-mcp type: reads
 # What their -o is, is no file.
 az column dwdiff eksctl exa eza findmnt fswatch getfacl hexdump infocmp ip join lsattr lsblk lsd lsof namei: reads -o
-netstat nm od otool pgrep pkill ps readelf size ss strings tokei top uname who wl-paste xclip xsel: reads -o
+cal netstat nm od otool pgrep pkill pr ps readelf size ss strings tokei top uname who wl-paste xclip xsel: reads -o
 # What changes or shows the machine alone: its devices, users, networks, services.
 atq atrm auditctl aureport ausearch bmon bridge busctl chage chcpu chpasswd chsh conntrack cpupower ethtool: reads
 faillog finger firewall-cmd fping fstrim getenforce getsebool gpasswd groupadd groupdel groupmod hdparm hostid: reads
