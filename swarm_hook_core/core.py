@@ -3,8 +3,7 @@
 import os
 import time
 
-from swarm_hook_core import hooks
-from swarm_hook_core.call import session_event, tool_call
+from swarm_hook_core.hooks import answer, run, session_event, tool_call
 
 NOTED_SECONDS = 60  # a denial noted this lately is not noted again
 
@@ -14,7 +13,7 @@ class HookCore:
 
     Standard input is the client's JSON payload. A process that is not a hook says what it has already: `coordinator`,
     the argv prefix of the command, and `driver`, its SQLite module. Two copies of SQLite on one file in one process
-    undo each other's locks. It asks with a ``call.ToolCall`` of its own making.
+    undo each other's locks. It asks with a ``hooks.ToolCall`` of its own making.
     """
 
     def __init__(self, config, coordinator=None, driver=None):
@@ -24,27 +23,27 @@ class HookCore:
 
     def run_session_start_hook(self, stdin) -> int:
         """Register the session and print its context."""
-        return hooks.run(self.config, "session_start", stdin, session_event, self._session_start)
+        return run(self.config, "session_start", stdin, session_event, self._session_start)
 
     def run_session_end_hook(self, stdin) -> int:
         """Deregister the session and remove what it left."""
-        return hooks.run(self.config, "session_end", stdin, session_event, self._session_end)
+        return run(self.config, "session_end", stdin, session_event, self._session_end)
 
     def run_turn_hook(self, stdin) -> int:
         """Renew the session at the beginning or end of a turn."""
-        return hooks.run(self.config, "turn", stdin, session_event, self._turn)
+        return run(self.config, "turn", stdin, session_event, self._turn)
 
     def run_pre_tool_use_hook(self, stdin) -> int:
         """Deny a write to a file that another live session has locked."""
-        return hooks.run(self.config, "pre_tool_use", stdin, tool_call, self._pre_tool_use)
+        return run(self.config, "pre_tool_use", stdin, tool_call, self._pre_tool_use)
 
     def run_post_tool_use_hook(self, stdin) -> int:
         """Tell who needs to know where a call that was watched has changed a file that a peer has locked."""
-        return hooks.run(self.config, "post_tool_use", stdin, tool_call, self._post_tool_use)
+        return run(self.config, "post_tool_use", stdin, tool_call, self._post_tool_use)
 
     def run_subagent_hook(self, stdin) -> int:
         """Tell a subagent who it is, or release what one held that has ended."""
-        return hooks.run(self.config, "subagent", stdin, session_event, self._subagent)
+        return run(self.config, "subagent", stdin, session_event, self._subagent)
 
     # ------------------------------------------------------------------------------------ a call, beforehand
 
@@ -80,7 +79,7 @@ class HookCore:
         if denial is None:
             self._tell("PreToolUse", self.words_beside(verdict, call))
             return 0
-        hooks.answer(dialect.denial("PreToolUse", denial.reason))
+        answer(dialect.denial("PreToolUse", denial.reason))
         try:
             self._note_refusal(call, denial, peers)
         except Exception as error:  # the answer is out
@@ -256,7 +255,7 @@ class HookCore:
 
     def _tell(self, event: str, text: str, for_user: str = "") -> None:
         if text:
-            hooks.answer(self.config.dialect.words(event, text, for_user))
+            answer(self.config.dialect.words(event, text, for_user))
 
     def _record_fault(self, hook: str, error: BaseException) -> None:
         from swarm_hook_core import faults

@@ -1,7 +1,6 @@
 """The decision that every runtime shares: may this session make this call now?"""
 
-from swarm_hook_core.lookup import above
-from swarm_hook_core.paths import keys_for, spellings, translated
+from swarm_hook_core.paths import above, keys_for, spellings, translated
 
 
 class Denial:

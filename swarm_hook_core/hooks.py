@@ -1,13 +1,81 @@
-"""The edge of a hook process: read a payload, have it dealt with, and whatever goes wrong, let the call pass.
+"""The edge of a hook process: what a client tells is read and parsed once; what it is told is printed.
 
-Faults are recorded for `swarm-mcp doctor`, never shown. Standard output stays empty but for the one object that
-clients honour.
+Everything below works on the values made here. Whatever goes wrong, the call passes: faults are recorded for
+`swarm-mcp doctor`, never shown. Standard output stays empty but for the one object that clients honour.
 """
 
 import os
 import sys
 
 from swarm_hook_core.json_text import dumps, loads_object
+
+
+class SessionEvent:
+    """Something that happens to a session: it begins, takes a turn, ends, or one of its subagents does.
+
+    name        the client's word for it: ``SessionStart``, ``UserPromptSubmit``, ``SubagentStop``
+    session_id  the client's id of the session, empty where none was told
+    cwd         the folder that the session works in, empty where none was told
+    agent       the id of the subagent that it is about, empty for the session itself
+    source      why a session begins: ``startup``, ``resume``, ``compact``
+    """
+
+    __slots__ = ("name", "session_id", "cwd", "agent", "source")
+
+    def __init__(self, session_id: str = "", cwd: str = "", name: str = "", agent: str = "", source: str = ""):
+        self.name = name
+        self.session_id = session_id
+        self.cwd = cwd
+        self.agent = agent
+        self.source = source
+
+
+class ToolCall(SessionEvent):
+    """One call of a tool, before or after it is made.
+
+    tool     the tool's name; `input` what it was given, as JSON has it
+    id       the client's own id of the call, empty where it has none
+    goes_on  whether the call goes on in the background although its end is told
+    """
+
+    __slots__ = ("tool", "input", "id", "goes_on")
+
+    def __init__(
+        self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
+        agent: str = "", id: str = "", goes_on: bool = False,
+    ):  # fmt: skip
+        SessionEvent.__init__(self, session_id, cwd, name, agent)
+        self.tool = tool
+        self.input = input
+        self.id = id
+        self.goes_on = goes_on
+
+    @property
+    def folder(self) -> str:
+        """The folder that relative paths of the call count from."""
+        return self.cwd or os.environ.get("PWD", "/")
+
+
+def session_event(payload: dict) -> SessionEvent:
+    """The event that a hook's payload tells of; a field that is missing or of another type is empty."""
+    words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", "source")]
+    return SessionEvent(*words)
+
+
+def tool_call(payload: dict) -> ToolCall:
+    """The call that a hook's payload tells of; a text that is missing or of another type is empty."""
+    tool, session_id, cwd, name, agent, call_id = [
+        _text(payload.get(key))
+        for key in ("tool_name", "session_id", "cwd", "hook_event_name", "agent_id", "tool_use_id")
+    ]
+    # Claude Code tells the end of a command in the background as soon as it has been started.
+    response = payload.get("tool_response")
+    goes_on = tool == "Monitor" or (isinstance(response, dict) and bool(response.get("backgroundTaskId")))
+    return ToolCall(tool, payload.get("tool_input"), session_id, cwd, name, agent, call_id, goes_on)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def run(config, hook: str, stdin, parsed, body) -> int:

@@ -163,6 +163,23 @@ def contains(folder: str, path: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
+def above(key: str) -> list[str]:
+    """The keys of the folders over the path with this key: a lock on one of them covers it."""
+    mark = NO_CASE if key.startswith(NO_CASE) else ""
+    path = key[len(mark) :]
+    found: list[str] = []
+    while True:
+        path = path.rpartition("/")[0]
+        if not path:
+            return found
+        found.append(mark + path)
+
+
+def below(key: str, root: str) -> "str | None":
+    """What `key` adds to `root`, the key of a folder over it: ``/a.py``; empty where they are one, None where not."""
+    return key[len(root) :] if contains(root, key) else None
+
+
 def translated(path: str, directory: str, root: str, file_root: str) -> str:
     """Absolute `path` of a session, moved to where its `file_root` says such files really are.
 

@@ -6,9 +6,9 @@ import os
 import time
 
 from swarm_hook_core import clock
-from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup import Peers, Session, plain

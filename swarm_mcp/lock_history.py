@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from swarm_hook_core import repository
-from swarm_hook_core.lookup import GLOB, above, plain
+from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup.pattern_locks import covered
+from swarm_hook_core.paths import above
 from swarm_hook_core.wildmatch import literal_prefix
 from swarm_mcp.store.activity import Acquaintance, payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS

@@ -6,8 +6,6 @@
 `Peers` puts the questions for one session, and leaves out the locks of sessions that have gone.
 """
 
-from swarm_hook_core.paths import NO_CASE, contains
-
 GLOB = "glob:"  # before the key of the folder that all a pattern covers is in: what such a lock is stored under
 BATCH = 400  # keys in one question; old releases of SQLite take 999 values
 NEAR = 200  # locks near a call that are watched or named at most
@@ -173,6 +171,8 @@ class Peers:
 
     def over(self, roots) -> list:
         """The Held locks on any of these, and on the folders over them."""
+        from swarm_hook_core.paths import above
+
         return self.on(roots, list(dict.fromkeys(key for root in roots for key in above(root))))
 
     def around(self, roots, limit: int = NEAR) -> list:
@@ -228,23 +228,6 @@ class Peers:
                 gone = served_by(held.evidence, here, *client_process())
             self._gone[held.instance_id] = gone
         return self._gone[held.instance_id]
-
-
-def above(key: str) -> list[str]:
-    """The keys of the folders over the path with this key: a lock on one of them covers it."""
-    mark = NO_CASE if key.startswith(NO_CASE) else ""
-    path = key[len(mark) :]
-    found: list[str] = []
-    while True:
-        path = path.rpartition("/")[0]
-        if not path:
-            return found
-        found.append(mark + path)
-
-
-def below(key: str, root: str) -> "str | None":
-    """What `key` adds to `root`, the key of a folder over it: ``/a.py``; empty where they are one, None where not."""
-    return key[len(root) :] if contains(root, key) else None
 
 
 def storable(text: str) -> bool:

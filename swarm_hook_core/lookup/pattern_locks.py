@@ -1,7 +1,7 @@
 """Locks on patterns, as a check meets them: found by the folder that all they cover is in, and looked at one by one."""
 
-from swarm_hook_core.lookup import GLOB, above
-from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.lookup import GLOB
+from swarm_hook_core.paths import NO_CASE, above
 
 
 def stored_under(keys) -> list:

@@ -4,9 +4,10 @@ The interpreter's own ``_sqlite3`` serves: it only reads here, and a reader neit
 checkpoints, so the write-ahead-log defect of releases before 3.51.3 cannot bite.
 """
 
+import _thread
 import os
+import sys
 
-from swarm_hook_core.fastimport import without_functools
 from swarm_hook_core.lookup import BATCH, GLOB, Held, LockReader, Session, ascii_lower, plain, storable
 
 # What tells whether a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
@@ -25,6 +26,35 @@ ALIAS_LIMIT = 64
 
 # The last component of a lock's path, lower-cased; the schema has an index on exactly this text.
 NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
+
+
+class without_functools:
+    """While SQLite's C module loads, stand in for ``functools``, which it wants one name of.
+
+    Saves 5 ms of the 6 that ``import _sqlite3`` costs. The stand-in is withdrawn at once, so that later imports get the
+    real module. A hook is a process of one thread, and so is a command. Where another thread runs, which could import
+    ``functools`` at the same moment, nothing is put into ``sys.modules``, and the import takes its time.
+    """
+
+    def __enter__(self):
+        self.installed = None
+        if "functools" in sys.modules or _thread._count():
+            return
+        try:
+            from _functools import _lru_cache_wrapper  # type: ignore[import-not-found]
+        except ImportError:
+            return
+
+        class StandIn:
+            @staticmethod
+            def lru_cache(size):
+                return lambda function: _lru_cache_wrapper(function, size, False, tuple)
+
+        self.installed = sys.modules["functools"] = StandIn  # type: ignore[assignment]
+
+    def __exit__(self, *_exception):
+        if self.installed is not None and sys.modules.get("functools") is self.installed:
+            del sys.modules["functools"]
 
 
 def sqlite_driver():

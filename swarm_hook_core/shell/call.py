@@ -1,7 +1,5 @@
 """One simple command, as the programs see it."""
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.shell.model import UNKNOWN, Guess, Stream, Tree, Write, absolute, is_known
@@ -73,7 +71,7 @@ class Call:
         if len(self.walk.effects.writes) + len(self.walk.effects.trees) > MANY:
             self.walk.spend(0)
 
-    def guess(self, why: str, folder: str | None = None) -> None:
+    def guess(self, why: str, folder: "str | None" = None) -> None:
         """It may write what it does not name: `why` in a few words, under `folder` (default: where it runs)."""
         where = self.folder if folder is None else absolute(self.folder, folder)
         self.walk.effects.add(Guess(why, where or "", self.by))
@@ -86,15 +84,15 @@ class Call:
         """The list of Founds that `word` as a whole stands for, or None."""
         return self.walk.found(word)
 
-    def says(self, text: str | None = None, found=None) -> None:
+    def says(self, text: "str | None" = None, found=None) -> None:
         """What it prints."""
         self.output = Stream(text, found)
 
-    def run(self, words: list[str], stdin=None, folder: str | None = None) -> None:
+    def run(self, words: "list[str]", stdin=None, folder: "str | None" = None) -> None:
         """It runs the command `words` (name first), in `folder` (a word; default: where itself runs)."""
         self.output = self.walk.run(words, stdin, self.folder if folder is None else absolute(self.folder, folder))
 
-    def script(self, text: str, words: list[str] | tuple[str, ...] = (), stdin=None) -> None:
+    def script(self, text: str, words: "list[str] | tuple[str, ...]" = (), stdin=None) -> None:
         """It runs shell text with positional parameters `words` (``$0`` first)."""
         if is_known(text):
             self.output = self.walk.nested(text, self.folder, list(words), stdin)

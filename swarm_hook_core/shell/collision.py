@@ -5,8 +5,7 @@ import time
 
 from swarm_hook_core.decision import Denial, Verdict, all_keys, first_collision
 from swarm_hook_core.labels import token
-from swarm_hook_core.lookup import below
-from swarm_hook_core.paths import git_root, keys_for
+from swarm_hook_core.paths import below, git_root, keys_for
 from swarm_hook_core.wording import holder, reason
 
 GIT_SECONDS = 0.5  # for all git commands of a call together

@@ -1,7 +1,5 @@
 """What a command does to files, as far as that can be known without running it."""
 
-from __future__ import annotations
-
 import os
 
 MOST = 2000  # writes, trees or guesses that are kept; a command that has more is a guess

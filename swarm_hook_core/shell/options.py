@@ -1,7 +1,5 @@
 """Splitting a program's arguments into options and operands, as getopt does."""
 
-from __future__ import annotations
-
 TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +13,7 @@ class Options:
 
     __slots__ = ("operands", "given")
 
-    def __init__(self, operands: list[str], given: dict[str, list[str | None]]) -> None:
+    def __init__(self, operands: "list[str]", given: "dict[str, list[str | None]]") -> None:
         self.operands = operands
         self.given = given
 
@@ -23,23 +21,23 @@ class Options:
         """Whether one of these options was given."""
         return any(name in self.given for name in names)
 
-    def values(self, *names: str) -> list[str]:
+    def values(self, *names: str) -> "list[str]":
         """The values given to these options, in the order of `names`."""
         return [value for name in names for value in self.given.get(name, ()) if value is not None]
 
-    def value(self, *names: str) -> str | None:
+    def value(self, *names: str) -> "str | None":
         """The last value given to one of these options, or None."""
         found = self.values(*names)
         return found[-1] if found else None
 
 
 def split(
-    words: Iterable[str],
+    words: "Iterable[str]",
     short: str = "",
-    long: Iterable[str] = (),
+    long: "Iterable[str]" = (),
     optional: str = "",
     stop_early: bool = False,
-) -> Options:
+) -> "Options":
     """Split `words` (without the program's name).
 
     `short`: letters of short options that take a value (``-o x``, ``-ox``); `optional`: those whose value, if any, is
@@ -86,11 +84,11 @@ def split(
 
 
 def split_one_dash(
-    words: Iterable[str],
-    valued: Iterable[str],
-    known: Iterable[str] = (),
+    words: "Iterable[str]",
+    valued: "Iterable[str]",
+    known: "Iterable[str]" = (),
     most_take: bool = False,
-) -> Options:
+) -> "Options":
     """Split `words` of a program whose long options have one dash, so that letters are not put together (gcc, go).
 
     `valued`: options that take a value, from the next word or behind ``=``; those of one letter also right behind it.

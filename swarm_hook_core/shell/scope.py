@@ -1,7 +1,5 @@
 """What a shell knows at one point of a script: its folder, variables, functions, standard input."""
 
-from __future__ import annotations
-
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.streams import Input
 
@@ -114,7 +112,7 @@ class Scope:
         held = self.variables.get("IFS")
         return held if isinstance(held, str) and is_known(held) else " \t\n"
 
-    def fork(self) -> Scope:
+    def fork(self) -> "Scope":
         """A shell that starts from this one's state and does not change it."""
         other = Scope(self.folder, self.words, self.environment)
         other.previous, other.stack, other.stdin = self.previous, list(self.stack), self.stdin
@@ -125,7 +123,7 @@ class Scope:
         other.if_failed, other.elsewhere = self.if_failed, self.elsewhere
         return other
 
-    def failed(self) -> Scope:
+    def failed(self) -> "Scope":
         """A shell as this one is if its last command failed."""
         other = self.fork()
         if self.if_failed:
@@ -138,7 +136,7 @@ class Scope:
         new = dict.fromkeys([*self.elsewhere, *folders])
         self.elsewhere = tuple(one for one in new if one is not None and one != self.folder)[:MOST_FOLDERS]
 
-    def adopt(self, other: Scope) -> None:
+    def adopt(self, other: "Scope") -> None:
         """Go on from the state of `other`."""
         for name in self.__slots__:
             setattr(self, name, getattr(other, name))

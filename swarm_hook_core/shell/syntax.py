@@ -3,8 +3,6 @@
 Words stay as they were written, quotes and expansions included: what they stand for only the walk can tell.
 """
 
-from __future__ import annotations
-
 
 class Node:
     """A part of a script; made of the values of its fields, in order."""
@@ -37,7 +35,7 @@ class Redirect(Node):
     fd: str
     operator: str
     word: str
-    body: str | None
+    body: "str | None"
 
 
 class Command(Node):
@@ -66,7 +64,7 @@ class Redirected(Node):
     """A compound command, a test or a calculation with redirections of its own."""
 
     __slots__ = ("inner", "redirects")
-    inner: Node
+    inner: "Node"
     redirects: list
 
 
@@ -74,14 +72,14 @@ class Background(Node):
     """``inner &``."""
 
     __slots__ = ("inner",)
-    inner: Node
+    inner: "Node"
 
 
 class Negated(Node):
     """``! inner``."""
 
     __slots__ = ("inner",)
-    inner: Node
+    inner: "Node"
 
 
 class Pipeline(Node):
@@ -95,7 +93,7 @@ class Chain(Node):
     """``first && a || b``; `rest`: pairs of an operator and what follows it."""
 
     __slots__ = ("first", "rest")
-    first: Node
+    first: "Node"
     rest: list
 
 
@@ -118,7 +116,7 @@ class If(Node):
 
     __slots__ = ("clauses", "otherwise")
     clauses: list
-    otherwise: list | None
+    otherwise: "list | None"
 
 
 class Case(Node):
@@ -153,4 +151,4 @@ class Function(Node):
 
     __slots__ = ("name", "body")
     name: str
-    body: Node
+    body: "Node"

@@ -13,8 +13,8 @@ import threading
 from functools import cache
 
 from swarm_hook_core import faults, scratch
-from swarm_hook_core.call import ToolCall, tool_call
 from swarm_hook_core.core import HookCore
+from swarm_hook_core.hooks import ToolCall, tool_call
 from swarm_hook_core.json_text import dumps, loads_outer, pruned
 from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.process import start_time

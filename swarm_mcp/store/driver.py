@@ -43,7 +43,7 @@ def wal_is_safe(release: tuple[int, int, int]) -> bool:
 
 def _bundled():
     """pysqlite3's C module without its Python layer, whose imports cost 5 ms on every command."""
-    from swarm_hook_core.fastimport import without_functools
+    from swarm_hook_core.lookup.sqlite import without_functools
 
     for folder in sys.path:
         package = os.path.join(folder, "pysqlite3")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.lookup import GLOB, above
+from swarm_hook_core.lookup import GLOB
+from swarm_hook_core.paths import above
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import anywhere
 from swarm_mcp.store.lock_reach import Reach, meet, reach_in, reach_of

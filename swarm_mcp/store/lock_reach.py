@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import wildmatch
-from swarm_hook_core.lookup import GLOB, above, plain, storable
-from swarm_hook_core.paths import LONGEST, NO_CASE, contains, key_and_keys, key_of
+from swarm_hook_core.lookup import GLOB, plain, storable
+from swarm_hook_core.paths import LONGEST, NO_CASE, above, contains, key_and_keys, key_of
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import file_of

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import repository, wildmatch
-from swarm_hook_core.lookup import above
 from swarm_hook_core.lookup.worktree_locks import below, is_in, takes_part
-from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.paths import NO_CASE, above
 from swarm_hook_core.repository import Tree
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import anywhere

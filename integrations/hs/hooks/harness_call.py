@@ -12,8 +12,8 @@ for _root in (_PLUGIN, os.path.dirname(os.path.dirname(_PLUGIN))):
 
 from runtime import RUNTIME  # noqa: E402
 
-from swarm_hook_core.call import ToolCall, tool_call  # noqa: E402
 from swarm_hook_core.core import HookCore  # noqa: E402
+from swarm_hook_core.hooks import ToolCall, tool_call  # noqa: E402
 
 SHELL_TOOL = "bash"
 core = HookCore(RUNTIME)

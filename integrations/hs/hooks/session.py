@@ -14,7 +14,7 @@ def start() -> None:
     from harness_call import core, is_sub_agent, payload
 
     from swarm_hook_core import lifecycle
-    from swarm_hook_core.call import session_event
+    from swarm_hook_core.hooks import session_event
     from swarm_hook_core.state import write_private
 
     if is_sub_agent():
@@ -33,8 +33,7 @@ def assemble() -> None:
     """Print the request in the making with the greeting, and news that cannot wait, behind its system prompt."""
     from harness_call import core, payload
 
-    from swarm_hook_core.call import session_event
-    from swarm_hook_core.hooks import read
+    from swarm_hook_core.hooks import read, session_event
     from swarm_hook_core.json_text import dumps, loads
 
     given = loads(read(sys.stdin))  # all of it: it is handed on

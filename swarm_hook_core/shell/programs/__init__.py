@@ -3,8 +3,6 @@
 A program that is in neither is a guess.
 """
 
-from __future__ import annotations
-
 from swarm_hook_core.shell.programs.table import MODULE_OF
 
 
@@ -24,17 +22,17 @@ class Program:
         self.reads = reads
 
 
-_met: dict[str, Program | None] = {}
+_met: "dict[str, Program | None]" = {}
 
 
-def program(name: str) -> Program | None:
+def program(name: str) -> "Program | None":
     """The Program `name` (a base name), or None where nothing is known of it."""
     if name not in _met:
         _met[name] = _found(name) or _found(name.rstrip("0123456789.-"))  # python3.12, gcc-13
     return _met[name]
 
 
-def _found(name: str) -> Program | None:
+def _found(name: str) -> "Program | None":
     module = MODULE_OF.get(name)
     if module is not None:
         run = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=["RUN"]).RUN

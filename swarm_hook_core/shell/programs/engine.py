@@ -3,8 +3,6 @@
 The language of the rows is described at the top of the table.
 """
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.shell.call import Call
@@ -29,7 +27,7 @@ from swarm_hook_core.shell.programs.table import KINDS
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
-def follow(call: Call, row: Case, functions) -> None:
+def follow(call: "Call", row: "Case", functions) -> None:
     """Say what `call` does, as its `row` has it; `functions(name)` is the function for a ``do name``."""
     words = call.words[: call.words.index("--")] if "--" in call.words else call.words
     if _only_asks(words, row):
@@ -56,7 +54,7 @@ def follow(call: Call, row: Case, functions) -> None:
             call.guess(f"`{option[:20]}` may write")
 
 
-def _only_asks(words: list[str], row: Case) -> bool:
+def _only_asks(words: "list[str]", row: "Case") -> bool:
     """Whether the program is only asked what it is, or how it is used."""
     if "--help" in words or words[:1] == ["--version"] or words[-1:] == ["--version"]:
         return True
@@ -79,7 +77,7 @@ class Reading:
     replaced  whether an option names what is written in place of all else
     """
 
-    def __init__(self, call: Call, row: Case, functions) -> None:
+    def __init__(self, call: "Call", row: "Case", functions) -> None:
         self.call = call
         self.functions = functions
         self.declared: dict[str, str] = {}
@@ -103,7 +101,7 @@ class Reading:
         if "strict" in row.flags:
             self.unknown = next((one for one in self.options.given if self._is_strange(one)), "")
 
-    def _take_up(self, case: Case) -> None:
+    def _take_up(self, case: "Case") -> None:
         """The arguments are parsed with the options of `case` as well, and its conditions asked."""
         self._declare(case.parse())
         self.options = self._parsed()
@@ -120,7 +118,7 @@ class Reading:
         if len(operands) < int((words["needs"] or ["0"])[0]):
             self.is_spared = True
 
-    def _declare(self, case: Case) -> None:
+    def _declare(self, case: "Case") -> None:
         for spelling, kind in case.options.items():
             if kind or spelling not in self.declared:
                 self.declared[spelling] = kind
@@ -128,7 +126,7 @@ class Reading:
     def _is_strange(self, name: str) -> bool:
         return name[:2] == "--" and name not in self.declared and name[1:] not in self.declared
 
-    def _parsed(self) -> Options:
+    def _parsed(self) -> "Options":
         words = self.call.words
         valued = [name for name, kind in self.declared.items() if kind and kind[0] == "="]
         if "onedash" in self.flags:
@@ -156,7 +154,7 @@ class Reading:
             del options.operands[0]
         return options
 
-    def _chosen(self, case: Case) -> Case | None:
+    def _chosen(self, case: "Case") -> "Case | None":
         """The case below `case` that holds, or None. A subcommand that chose one is used up."""
         operands = self.options.operands
         verbs = operands[: 2 if self.call.words[:1] and self.call.words[0][:1] == "-" else 1]
@@ -183,7 +181,7 @@ class Reading:
             self.unknown, self.is_spared = operands[0], True
         return None
 
-    def _meets(self, conditions: list[str]) -> bool:
+    def _meets(self, conditions: "list[str]") -> bool:
         """Whether one of these options was given: by its name, with its value, or as a word of its own."""
         given, words = self.options.given, self.call.words
         for one in conditions:
@@ -218,7 +216,7 @@ class Reading:
         """`word`, seen from the folder that an option names."""
         return os.path.join(self.folder, word) if self.folder and word != "-" else word
 
-    def do(self, case: Case) -> None:
+    def do(self, case: "Case") -> None:
         """All effects of `case`."""
         for verb, targets in case.effects:
             if verb == "guess":
@@ -246,7 +244,7 @@ class Reading:
             else:
                 self.targets(verb, targets)
 
-    def targets(self, verb: str, targets: list[str]) -> None:
+    def targets(self, verb: str, targets: "list[str]") -> None:
         """`verb` for each of `targets`; of those with ``or`` between them the first that there is."""
         had, alternative = True, False
         for target in targets:
@@ -284,7 +282,7 @@ class Reading:
         elif not is_known(word) or exists(call, word) or seen(call, word) in call.walk.files.contents:
             call.write(word)
 
-    def over(self, operands: list[str], endings: tuple[str, ...], flat: bool) -> None:
+    def over(self, operands: "list[str]", endings: "tuple[str, ...]", flat: bool) -> None:
         """Go over `operands`: files as they are, in folders names with `endings`, patterns as the tool expands them."""
         call = self.call
         for word in operands:
@@ -312,7 +310,7 @@ class Reading:
 
     # Words for targets
 
-    def words_of(self, target: str) -> list[str]:
+    def words_of(self, target: str) -> "list[str]":
         """The words that a target of the table stands for."""
         before, opened, rest = target.partition("{")
         if not opened:
@@ -320,7 +318,7 @@ class Reading:
         field, _, after = rest.partition("}")
         return [before + word + end for word in self.field(field) for end in self.words_of(after)]
 
-    def field(self, text: str) -> list[str]:
+    def field(self, text: str) -> "list[str]":
         """What ``{text}`` stands for."""
         if text == "url":
             return self.addresses()
@@ -357,7 +355,7 @@ class Reading:
             word = os.path.basename(word.rstrip("/"))
         return os.path.splitext(word)[0] if change[-1:] == "." else word
 
-    def addresses(self) -> list[str]:
+    def addresses(self) -> "list[str]":
         """The file names that the operands, addresses, end in."""
         names = []
         for address in self.options.operands + self.options.values("--url"):

@@ -3,8 +3,6 @@
 Words go in and come out as a `Call` has them, marks and all; predicates are those of ``model.Tree``.
 """
 
-from __future__ import annotations
-
 import os
 
 from swarm_hook_core.shell.braces import braces
@@ -45,7 +43,7 @@ def is_file(call, word: str) -> bool:
     return path is not None and os.path.lexists(path) and not os.path.isdir(path)
 
 
-def targets(call, source: str, dest: str, inside=None) -> list[str]:
+def targets(call, source: str, dest: str, inside=None) -> "list[str]":
     """What a program that puts `source` at or into `dest` would write, as words.
 
     `inside`: True where `dest` is a folder that it goes into, False where `dest` is the name it gets, None where
@@ -64,7 +62,7 @@ def targets(call, source: str, dest: str, inside=None) -> list[str]:
     return [within if inside else dest]
 
 
-def put(call, source: str, dest: str, inside=None, spared=False) -> list[str]:
+def put(call, source: str, dest: str, inside=None, spared=False) -> "list[str]":
     """Write `source`, a file, at or into `dest`; `spared`: what exists is left alone. The targets that were named."""
     if call.found(dest) is not None:
         call.write(dest)
@@ -104,7 +102,7 @@ def _beside(call, source: str, dest: str):
     return admits
 
 
-def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=None) -> list[str]:
+def lay_over(call, source: str, dest: str, inside=None, spared=False, allowed=None) -> "list[str]":
     """Lay the folder `source` over what is at, or in, `dest`: only what has a counterpart is written.
 
     `spared`: what exists is left alone. `allowed(rest)`: whether the path `rest` within the folder takes part: True,

@@ -1,7 +1,5 @@
 """Finds the row of a program in the `table`, and reads it."""
 
-from __future__ import annotations
-
 from swarm_hook_core.shell.programs.table import TABLE
 
 _CONDITIONS = ("unless", "only")
@@ -33,7 +31,7 @@ class Case:
 
     __slots__ = ("whens", "adds", "options", "words", "flags", "effects", "cases", "spec")
 
-    def __init__(self, whens: list[str], spec: str, cases: list[Case]) -> None:
+    def __init__(self, whens: "list[str]", spec: str, cases: "list[Case]") -> None:
         self.adds = whens[0] == "+"
         self.whens = whens[self.adds :]
         self.cases = cases
@@ -43,7 +41,7 @@ class Case:
         self.flags: set[str] = set()
         self.effects: list[tuple[str, list[str]]] = []
 
-    def parse(self) -> Case:
+    def parse(self) -> "Case":
         """Itself, once what stands behind its colon is read: of most cases nobody asks."""
         if self.words:
             return self
@@ -84,18 +82,18 @@ class Case:
                 self.options[spelling] = kind
 
     @property
-    def verbs(self) -> list[str]:
+    def verbs(self) -> "list[str]":
         """Its whens that are subcommands."""
         return [one for one in self.whens if one[0] not in "-<"]
 
 
-def row_of(name: str) -> Case | None:
+def row_of(name: str) -> "Case | None":
     """The row of program `name`, or None where it has none."""
     start = row_at(name)
     return None if start < 0 else _read(lines_of(start))
 
 
-def _read(lines: list[tuple[int, str, str]]) -> Case:
+def _read(lines: "list[tuple[int, str, str]]") -> "Case":
     """The Case of the row that `lines` are, the first of them the row itself."""
     cases: list[Case] = []
     at = 1
@@ -130,7 +128,7 @@ def row_at(name: str) -> int:
     return -1
 
 
-def lines_of(start: int) -> list[tuple[int, str, str]]:
+def lines_of(start: int) -> "list[tuple[int, str, str]]":
     """The lines of the row that begins at `start`, each as (indentation, whens, words); lines that go on are one."""
     found: list[tuple[int, str, str]] = []
     while True:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
 from swarm_hook_core.decision import Denial, decide
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Held, Session
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.wording import duration

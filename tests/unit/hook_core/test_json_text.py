@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core.call import session_event, tool_call
 from swarm_hook_core.config import plain_denial
-from swarm_hook_core.hooks import answer, read
+from swarm_hook_core.hooks import answer, read, session_event, tool_call
 from swarm_hook_core.json_text import NotJson, dumps, loads, loads_object, quote
 
 texts = st.text(st.characters(exclude_categories=[]))  # lone surrogates too

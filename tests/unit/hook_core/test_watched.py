@@ -31,7 +31,7 @@ from support.sessions import (
     write,
 )
 
-from swarm_hook_core.call import SessionEvent, ToolCall, tool_call
+from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.watching import kept, records, snapshot, watch, watched_files
 from swarm_mcp.store import Store

@@ -10,8 +10,9 @@ import pytest
 from support.fixtures import Ground
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
-from swarm_hook_core.lookup import NEAR, Peers, Session, above, below
+from swarm_hook_core.lookup import NEAR, Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.paths import above, below
 from swarm_hook_core.shell.collision import judge
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.state import store_path

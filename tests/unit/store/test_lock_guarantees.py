@@ -17,9 +17,9 @@ from support.lock_model import FOLDERS as WORLD
 from support.lock_model import NAMES, PATHS, SHARED, overlap, reach
 
 from swarm_hook_core import clock
-from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import Deadlock, LockRefused, Refused

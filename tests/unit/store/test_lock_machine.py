@@ -24,9 +24,9 @@ from support.fixtures import Ground
 from support.lock_model import FOLDERS, NAMES, PATHS, SHARED, SILENT, Circle, Holder, Model, No, Wait, reach
 
 from swarm_hook_core import clock, paths
-from swarm_hook_core.call import ToolCall
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.decision import decide
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
