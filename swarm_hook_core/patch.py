@@ -24,10 +24,10 @@ _MARKERS = (_BEGIN, _END, *_HEADERS, _MOVE_TO, _MOVE_FILE)
 _OUTSIDE, _BETWEEN, _UPDATING = range(3)
 
 _KEYS = ("command", "input", "patch", "text", "arguments")
-_MAX_NESTING = 6  # of inputs in inputs and scripts in scripts: each level reads its text once more
-_MAX_STARVED = 16
+_MAX_NESTING = 6  # of inputs in inputs: each level reads its text once more
 
 _NAMES = ("apply_patch", "applypatch")
+_SPECIAL = " \t\r\n\\'\"$`;&|<>()"
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 
 
@@ -120,7 +120,7 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
             name = value[0].rpartition("/")[2]
             words = [word for word in value[1:] if isinstance(word, str) and _BEGIN in word]
             if name in _SHELLS:
-                found.update((pair, None) for word in words for pair in shell_patches(word))
+                found.update((pair, None) for pair in map(codex_patch, words) if pair)
             elif name in _NAMES:
                 found.update(((None, word), None) for word in words)
             elif len(value) == 1:
@@ -138,56 +138,44 @@ def _unwrap_json(text: str) -> object:
         return None
 
 
-def shell_patches(command: str) -> "list[tuple[str | None, str]]":
-    """`(directory, text)` for every patch that a shell command line hands to apply_patch; [] where it hands none.
+def codex_patch(command: str) -> "tuple[str | None, str] | None":
+    """`(directory, text)` of a shell command that is nothing but ``[cd DIR &&] apply_patch <<EOF``; else None.
 
-    The directory is where preceding `cd`s lead, as written and joined, None for the call's own. A
-    patch comes once for each directory it may go to: Codex runs `cd DIR && apply_patch <<EOF` itself
-    and takes DIR literally (`~`, `a\\ b`, the first literal part of "$x/y"), a shell would not. Where
-    a shell would fill in home or a variable, that is done already: join, do not expand again.
+    Codex runs such a command itself and takes DIR as it is written (`~`, `a\\ b`, the first literal part of
+    "$x/y"), where a shell would not; the directory is None where there is no `cd`. All other patches in a shell are
+    found by ``shell.programs.patch``.
     """
-    if "Begin Patch" not in command or not any(name in command for name in (*_NAMES, "-apply-patch")):
-        return []
-    from swarm_hook_core.patch_shell import PATCHERS, SHELLS, base_name, commands, program
-
-    found: dict = {}
-    loose: list[str] = []  # what other commands were given: a patch that comes by file, pipe or variable is among it
-    starved: dict = {}  # directories of runs whose patch is not in sight
-    scripts: list = [(command, (None,), 0)]
-    for script, outer, depth in scripts:  # grows while shells within the shell turn up
-        for words, documents, directories in commands(script, outer):
-            at = program(words)
-            name = "" if at is None else base_name(words[at])
-            given = words + documents if at is None else words[at + 1 :] + documents
-            loose += words[:at] if at else []
-            if name in PATCHERS:
-                own = [_real_lines(text[text.index(_BEGIN) :]) for text in given if _BEGIN in text]
-                found.update(((directory, text), None) for text in own for directory in directories)
-                if not own:
-                    starved.update(dict.fromkeys(directories))
-            elif name in SHELLS and depth < _MAX_NESTING:
-                for text in [" ".join(given)] if name == "eval" else given:
-                    if "apply" in text:
-                        scripts.append((text, directories, depth + 1))
-                    else:
-                        loose.append(text)
-            else:
-                loose += given
-    if starved and any(_BEGIN in text for text in loose):
-        text = _real_lines("\n".join(text[max(text.find(_BEGIN), 0) :] for text in loose))
-        if _is_readable(text):
-            found.update(((directory, text), None) for directory in list(starved)[:_MAX_STARVED])
-    return [pair for pair in found if _is_readable(pair[1])] or list(found)
+    at = command.find(_BEGIN)
+    before, _, delimiter = command[: max(at, 0)].rpartition("<<")
+    if "\n" not in delimiter:
+        return None
+    body = command[at:]
+    if delimiter.startswith("-"):
+        delimiter, body = delimiter[1:], body.replace("\n\t", "\n")
+    _text, end, after = (body + "\n").partition("\n" + delimiter.strip().strip("\\'\"") + "\n")
+    if end and after.strip():
+        return None
+    moved, _, name = before.strip().rpartition("&&")
+    if name.strip() not in _NAMES:
+        return None
+    if not moved:
+        return None, body
+    verb, _, argument = moved.strip().partition(" ")
+    directory = _as_codex(argument.strip()) if verb == "cd" else None
+    return (directory, body) if directory else None
 
 
-def _real_lines(text: str) -> str:
-    """`text` with printf's and echo's `\\n` made real, where it has the whole envelope on one line."""
-    return text.replace("\\n", "\n") if _BEGIN + "\\n" in text else text
+def _as_codex(raw: str) -> "str | None":
+    """What Codex takes the one argument of `cd`, as it is written, for: no escapes, no `~`; None where it is none."""
+    if not any(char in raw for char in _SPECIAL):
+        return raw or None
+    import re
 
-
-def _is_readable(text: str) -> bool:
-    try:
-        patch_paths(text)
-    except PatchUnreadable:
-        return False
-    return True
+    if raw[0] == "'":
+        found = re.fullmatch("'([^']*)'", raw)
+    elif raw[0] == '"' and raw.endswith('"'):
+        unknown = r"""\$(?:\w+\b|\{[^}"]*\}|\([^)"]*\)|[^\w({])|`[^`"]*`|\n"""
+        found = re.match(rf"""\"(?:{unknown})*((?:[^"\\$`\n]|\\.)+)""", raw)
+    else:
+        found = re.fullmatch(r"""((?:[^\\'"$`\s;&|<>()]|\\.)+)""", raw)
+    return found[1].replace("\t", "").replace("\r", "") if found else None

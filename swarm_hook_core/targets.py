@@ -28,9 +28,8 @@ def write_targets(config, tool: str, tool_input, cwd: str) -> list[tuple[str, st
     """
     if tool in config.write_tools:
         return [(cwd, path) for path in config.extract_paths(tool_input)]
-    if tool in SHELL_TOOLS:
-        return _patched_by_shell(tool_input, cwd)
-    return []
+    command = shell_text(tool, tool_input)
+    return _patched_by_codex(command, cwd) if PATCH_MARKER in command else []
 
 
 def absolute_paths(config, tool: str, tool_input, cwd: str) -> list[str]:
@@ -54,18 +53,14 @@ def _command_in(tool_input):
     return tool_input
 
 
-def _patched_by_shell(tool_input, cwd: str) -> list[tuple[str, str]]:
-    """Both clients' shells run ``apply_patch <<EOF``: to the file it is a patch like any other."""
-    from swarm_hook_core.patch import patch_paths, patches_in, shell_patches
+def _patched_by_codex(command: str, cwd: str) -> list[tuple[str, str]]:
+    """What Codex's shell tool does itself, without a shell. All else that a command writes, ``shell`` finds."""
+    from swarm_hook_core.patch import codex_patch, patch_paths
 
-    command = _command_in(tool_input)
-    if isinstance(command, str):
-        patches = shell_patches(command) if PATCH_MARKER in command else []
-    else:
-        patches = patches_in(command)
-    targets = []
-    for folder, text in patches:
-        # Codex takes the folder as it stands: `~` and `$` are not expanded here either.
-        base = os.path.join(cwd, folder) if folder else cwd
-        targets += [(base, path) for path in patch_paths(text)]
-    return targets
+    patch = codex_patch(command)
+    if patch is None:
+        return []
+    folder, text = patch
+    # Codex takes the folder as it stands: `~` and `$` are not expanded here either.
+    base = os.path.join(cwd, folder) if folder else cwd
+    return [(base, path) for path in patch_paths(text)]

@@ -19,7 +19,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from swarm_hook_core.patch import PatchUnreadable, patch_paths, shell_patches
+from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_paths
+from swarm_hook_core.shell import effects_of
 
 FILES = {"f": "x\n", "g": "y\n*** Add File: t\n", "a b": "x\n", "d/h": "x\n"}
 PATIENCE = 30.0  # seconds for one run of the binary, which takes 10 ms
@@ -295,7 +296,9 @@ PREFIXES = [
 )
 def test_what_a_shell_hands_to_apply_patch_is_found(codex: Codex, form: str) -> None:
     with codex.scratch() as folder:
-        assert shell_touched(codex, form, folder), f"nothing was applied by {form!r}"
+        touched, in_doubt = shell_touched(codex, form, folder)
+    assert touched, f"nothing was applied by {form!r}"
+    assert not in_doubt
 
 
 @given(st.sampled_from(PREFIXES), st.sampled_from(FORMS), st.sampled_from(["", "\necho done", "\n# note"]))
@@ -305,15 +308,15 @@ def test_what_a_shell_applies_elsewhere_is_found_there(codex: Codex, prefix: str
         shell_touched(codex, prefix + form + suffix, folder)
 
 
-def shell_touched(codex: Codex, command: str, folder: Path) -> set[str]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("HOME", str(codex.home))
-        patched.setenv("PWD", str(folder))
-        named = {
-            _absolute(folder / (directory or ""), path)
-            for directory, text in shell_patches(command)
-            for path in patch_paths(text)
-        }
+def shell_touched(codex: Codex, command: str, folder: Path) -> tuple[set[str], set[str]]:
+    """What `command` writes; and what of that is possible only, as we see it beforehand."""
+    effects = effects_of(command, str(folder), {"HOME": str(codex.home), "PWD": str(folder), "SHELL": "/bin/bash"})
+    named = {_absolute(Path(write.folder), write.path) for write in effects.writes}
+    patch = codex_patch(command)
+    if patch:
+        named |= {_absolute(folder / (patch[0] or ""), path) for path in patch_paths(patch[1])}
     touched = codex.run(["bash", "-c", command], "", folder).touched - {str(folder / "p"), str(folder / "d/p")}
-    assert touched <= named, f"written but not named: {touched - named}; named {named}\n{command}"
-    return touched
+    in_doubt = touched - named
+    possible = effects.guesses or in_doubt <= {tree.root for tree in effects.trees}
+    assert possible, f"written but not named: {in_doubt}; named {named}\n{command}"
+    return touched, in_doubt

@@ -1,12 +1,14 @@
-"""patch: the files that a diff names, as GNU patch chooses them."""
+"""patch: the files that a diff names, as GNU patch chooses them; apply_patch: those that its envelopes name."""
 
 import os
 
-from swarm_hook_core.shell.model import absolute
+from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.streams import text_of
 
 LONGEST = 256 * 1024  # characters of a diff that are read
 MOST = 300  # files that it names
+ENVELOPE = "*** Begin Patch"
 _LONG = (
     "--strip --input --output --directory --fuzz --ifdef --prefix --basename-prefix --suffix --reject-file --get"
     " --version-control --quoting-style --read-only --reject-format"
@@ -114,4 +116,34 @@ def _chosen(names, folder) -> str:
     return names[1] if len(names) > 1 else names[0] if names else ""
 
 
-RUN = {"patch": _patch, "gpatch": _patch}
+def _apply_patch(call) -> None:
+    """Codex's apply_patch: the patch is its argument or, without one, its standard input."""
+    from swarm_hook_core.patch import PatchUnreadable, patch_paths
+
+    texts = [word for word in call.words if ENVELOPE in word]
+    if not texts:
+        text = None if any(not is_known(word) for word in call.words) else text_of(call.stdin)
+        texts = [] if text is None else [text]
+    unread = not texts
+    for text in texts:
+        # `echo` and `printf` of some shells make line ends of these.
+        text = text.replace("\\n", "\n") if ENVELOPE + "\\n" in text else text
+        try:
+            paths = patch_paths(text)
+        except PatchUnreadable:
+            paths = []
+        unread = unread or not paths or not is_known(text)
+        for path in paths:
+            call.write(path)
+    if unread:
+        call.guess("a patch that cannot be read yet")
+
+
+def _codex(call) -> None:
+    if call.words[:1] == ["--codex-run-as-apply-patch"]:
+        _apply_patch(call)
+    else:
+        call.guess("codex is not known")
+
+
+RUN = {"patch": _patch, "gpatch": _patch, "apply_patch": _apply_patch, "applypatch": _apply_patch, "codex": _codex}

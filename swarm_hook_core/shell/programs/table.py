@@ -54,7 +54,7 @@ LANGUAGES = {
     "renaming": "rename prename rename.ul file-rename perl-rename",
     "sed": "sed gsed",
     "awk": "awk gawk mawk nawk goawk",
-    "patch": "patch gpatch",
+    "patch": "patch gpatch apply_patch applypatch codex",
     "editors": "ed red ex vi vim nvim view rvim gvim mvim emacs emacsclient",
     "archives": "tar bsdtar gtar unzip",
     "interpreters": "python python3 python2 pypy pypy3 ipython node nodejs tsx ts-node deno bun ruby perl php lua"
@@ -875,7 +875,7 @@ diffstat difft envsubst expand fmt fold gron hexyl icdiff jless jo jp jq lolcat 
 ripgrep rev scc shellcheck sift sum tac tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zless: reads
 zmore zstdcat zstdgrep zstdless bzcat bzdiff bzgrep bzless bzmore xzcat xzcmp xzdiff xzgrep xzless xzmore: reads
 lz4cat gzcat bat batcat glow mdcat most more gcat gwc gcut gtr zipinfo identify yamllint actionlint vale: reads
-proselint write-good alex commitlint checkmake tflint checkov apply_patch applypatch: reads
+proselint write-good alex commitlint checkmake tflint checkov: reads
 b2sum b3sum crc32 md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum shasum xxhsum basenc: reads
 df dircolors du duf dust erd fuser getfattr mdfind mdls mountpoint ncdu pathchk stat vdir dir whereis locate: reads
 mlocate plocate bc cowsay dc expr factor figlet fortune gcal getopt locale ncal numfmt sleep tput units uuidgen: reads

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
+import os.path
 import shlex
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fixtures import time_limit
 
-from swarm_hook_core.patch import PatchUnreadable, patch_paths, patches_in, shell_patches
+from swarm_hook_core.config import RuntimeConfig, paths_in_patch
+from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_paths, patches_in
+from swarm_hook_core.shell import effects_of
+from swarm_hook_core.targets import write_targets
 
 ADD = "*** Add File: n\n+hi\n"
 UPDATE = "*** Update File: f\n@@\n-x\n+z\n"
@@ -205,8 +209,22 @@ def test_input_nested_without_end_is_let_go() -> None:
 HERE = "<<'EOF'\n" + PATCH + "EOF\n"
 
 
-def applied(command: str) -> list[tuple[str | None, list[str]]]:
-    return [(directory, patch_paths(text)) for directory, text in shell_patches(command)]
+CODEX = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, paths_in_patch)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Path:
+    for name in ("sub", "a/b", "a/c", "a b", "home/x"):
+        (tmp_path / name).mkdir(parents=True)
+    return tmp_path
+
+
+def applied(command: str, folder: Path) -> set[str]:
+    """What `command` certainly writes, as Codex itself reads it or as a shell does; seen from `folder`."""
+    found = write_targets(CODEX, "Bash", {"command": command}, str(folder))
+    effects = effects_of(command, str(folder), {"HOME": str(folder / "home")})
+    found += [(write.folder, write.path) for write in effects.writes]
+    return {os.path.relpath(os.path.join(*one), folder) for one in found}
 
 
 @pytest.mark.parametrize(
@@ -235,7 +253,7 @@ def applied(command: str) -> list[tuple[str | None, list[str]]]:
         "cat <<'EOF' | apply_patch\n" + PATCH + "EOF\n",
         'apply_patch "$(cat ' + HERE + ')"',
         "P='" + PATCH + '\'; apply_patch "$P"',
-        "cat > /tmp/p " + HERE + "apply_patch < /tmp/p",
+        "cat > p " + HERE + "apply_patch < p",
         'bash -lc "apply_patch ' + HERE + '"',
         "sh <<'X'\napply_patch " + HERE + "X\n",
         'bash -c \'eval "$1"\' _ "apply_patch ' + HERE + '"',
@@ -253,8 +271,8 @@ def applied(command: str) -> list[tuple[str | None, list[str]]]:
         "cd elsewhere | apply_patch " + HERE,
     ],
 )
-def test_a_patch_that_a_command_applies_in_its_own_folder(command: str) -> None:
-    assert applied(command) == [(None, ["n"])]
+def test_a_patch_that_a_command_applies_in_its_own_folder(command: str, ground: Path) -> None:
+    assert applied(command, ground) - {"p"} == {"n"}
 
 
 @pytest.mark.parametrize(
@@ -267,53 +285,79 @@ def test_a_patch_that_a_command_applies_in_its_own_folder(command: str) -> None:
         ("cd 'a b' && ", "a b"),
         ('cd "a b" && ', "a b"),
         ("cd -- sub && ", "sub"),
-        ("cd /abs/../x && ", "/abs/../x"),
-        ("cd ln/.. && ", "ln/.."),
-        ("cd a && cd b; cd ../c\n", "a/b/../c"),
-        ("cd a && cd /b && ", "/b"),
+        ("cd /abs/../x && ", "/x"),
+        ("cd ln/.. && ", "."),
+        ("cd a && cd b; cd ../c\n", "a/c"),
         ("cd a || exit 1\n", "a"),
         ("pushd a > /dev/null && ", "a"),
         ("X=1 cd a && Y=2 ", "a"),
+        ("cd new && ", "new"),  # Codex makes folders
         ('cd "~/x" && ', "~/x"),
+        ("true || cd a; ", "."),
+        ("cd a || echo no; ", "a"),
+        ("cd nowhere || echo no; ", "."),
+        ("cd a || { echo no; exit 1; }; ", "a"),
+        ("cd a || x | y\n", "a"),
+        ("(cd a); ", "."),
+        ("cd $HOME/x; ", "home/x"),
     ],
 )
-def test_a_patch_lands_where_the_cds_before_it_lead(before: str, directory: str) -> None:
-    assert applied(before + "apply_patch " + HERE) == [(directory, ["n"])]
+def test_a_patch_lands_where_the_cds_before_it_lead(before: str, directory: str, ground: Path) -> None:
+    there = os.path.relpath(os.path.join(ground, directory, "n"), ground)
+    assert applied(before + "apply_patch " + HERE, ground) == {there}
 
 
-@pytest.mark.parametrize(
-    ("argument", "directories"),
-    [
-        ("~", ["~", "/home/me"]),
-        ("~/x", ["~/x", "/home/me/x"]),
-        ("a\\ b", ["a\\ b", "a b"]),
-        ('"$HOME/x"', ["/x", "/home/me/x"]),
-        ('"sub$UNKNOWN/deep"', ["sub", None]),
-        ('"$UNKNOWN/x${Y}z"', ["/x", None]),
-        ('"$(git rev-parse)/x"', ["/x", None]),
-        ('"$UNKNOWN"', [None]),
-        ("$UNKNOWN", [None]),
-    ],
-)
+@pytest.mark.parametrize(("argument", "directories"), [("~/x", {"~/x", "home/x"}), ("a\\ b", {"a\\ b", "a b"})])
 def test_a_directory_that_codex_and_a_shell_read_differently_counts_both_ways(
-    argument: str, directories: list[str | None], monkeypatch: pytest.MonkeyPatch
+    argument: str, directories: set[str], ground: Path
 ) -> None:
-    monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.delenv("UNKNOWN", raising=False)
-    found = shell_patches(f"cd {argument} && apply_patch " + HERE)
-    assert [directory for directory, _ in found] == directories
+    found = applied(f"cd {argument} && apply_patch " + HERE, ground)
+    assert found == {directory + "/n" for directory in directories}
 
 
 @pytest.mark.parametrize(
-    "before", ["true || cd a; ", "cd a || echo no; ", "cd a || { echo no; exit 1; }; ", "cd a || x | y\n"]
+    ("before", "directory"),
+    [
+        ("", None),
+        ("cd sub && ", "sub"),
+        ("\n cd sub&&\n", "sub"),
+        ("cd 'a && b' && ", "a && b"),
+        ('cd "a b" && ', "a b"),
+        ("cd ~ && ", "~"),
+        ("cd a\\ b && ", "a\\ b"),
+        ('cd "$HOME/x" && ', "/x"),
+        ('cd "sub$UNKNOWN/deep" && ', "sub"),
+        ('cd "$UNKNOWN/x${Y}z" && ', "/x"),
+        ('cd "$(git rev-parse)/x" && ', "/x"),
+    ],
 )
-def test_a_cd_that_may_not_have_happened_counts_both_ways(before: str) -> None:
-    assert applied(before + "apply_patch " + HERE) == [("a", ["n"]), (None, ["n"])]
+@pytest.mark.parametrize("here", [HERE, HERE.rstrip(), "<<EOF\n" + PATCH, "<<-EOF\n\t" + PATCH + "\tEOF\n"])
+def test_what_codex_runs_without_a_shell(before: str, directory: str | None, here: str) -> None:
+    found = codex_patch(before + "apply_patch " + here)
+    assert found is not None and (found[0], patch_paths(found[1])) == (directory, ["n"])
 
 
-def test_each_of_several_patches_keeps_its_own_folder() -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        'cd "$UNKNOWN" && apply_patch ' + HERE,
+        "cd $UNKNOWN && apply_patch " + HERE,
+        "cd -- sub && apply_patch " + HERE,
+        "cd a b && apply_patch " + HERE,
+        "cd sub; apply_patch " + HERE,
+        "apply_patch " + HERE + "echo done",
+        "x=1 apply_patch " + HERE,
+        "cat " + HERE,
+        "apply_patch '" + PATCH + "'",
+    ],
+)
+def test_what_codex_gives_to_a_shell(command: str) -> None:
+    assert codex_patch(command) is None
+
+
+def test_each_of_several_patches_keeps_its_own_folder(ground: Path) -> None:
     other = "applypatch <<X\n" + envelope(UPDATE) + "X\n"
-    assert applied("(cd a; apply_patch " + HERE + ")\n" + other) == [("a", ["n"]), (None, ["f"])]
+    assert applied("(cd a; apply_patch " + HERE + ")\n" + other, ground) == {"a/n", "f"}
 
 
 @pytest.mark.parametrize(
@@ -330,22 +374,33 @@ def test_each_of_several_patches_keeps_its_own_folder() -> None:
         "git commit -m 'apply_patch " + PATCH + "'",
         "# apply_patch " + PATCH.replace("\n", "\n# "),
         "which apply_patch",
-        "apply_patch < patch.txt",
     ],
 )
-def test_a_patch_that_is_only_talked_about_is_none(command: str) -> None:
-    assert shell_patches(command) == []
+def test_a_patch_that_is_only_talked_about_is_none(command: str, ground: Path) -> None:
+    assert applied(command, ground) <= {"x", "y", "t.sh"}
 
 
-def test_an_unreadable_patch_does_not_hide_its_neighbour() -> None:
-    command = "apply_patch <<A\n*** Begin Patch\nnonsense\n*** End Patch\nA\napply_patch " + HERE
-    assert applied(command) == [(None, ["n"])]
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("apply_patch < patch.txt", set()),
+        ("apply_patch", set()),
+        ("make_patch | apply_patch", set()),
+        ("read -r -d '' P " + HERE + 'apply_patch "$P"', set()),
+        ('apply_patch "$(make_patch)" ' + HERE, set()),
+        ("apply_patch <<A\n*** Begin Patch\nnonsense\n*** End Patch\nA\ntrue", set()),
+        ("apply_patch <<A\n*** Begin Patch\nnonsense\n*** End Patch\nA\napply_patch " + HERE, {"n"}),
+        ("apply_patch <<A\n*** Begin Patch\n" + ADD + "+$(make_lines)\n*** End Patch\nA\ntrue", {"n"}),
+    ],
+)
+def test_what_cannot_be_read_of_a_patch_is_a_guess(command: str, names: set[str], ground: Path) -> None:
+    assert applied(command, ground) == names
+    assert "a patch that cannot be read yet" in [guess.why for guess in effects_of(command, str(ground), {}).guesses]
 
 
-def test_a_command_whose_only_patch_is_unreadable_is_handed_on_to_be_reported() -> None:
-    ((_, text),) = shell_patches("apply_patch <<A\n*** Begin Patch\nnonsense\n*** End Patch\nA\n")
+def test_an_unreadable_patch_of_codex_s_own_is_an_error(ground: Path) -> None:
     with pytest.raises(PatchUnreadable):
-        patch_paths(text)
+        applied("apply_patch <<A\n*** Begin Patch\nnonsense\n*** End Patch\nA\n", ground)
 
 
 # -- any text at all --------------------------------------------------------------------------------
@@ -484,21 +539,14 @@ def test_no_tool_input_makes_the_search_fail(tool_input: object) -> None:
 
 @given(TEXTS)
 @settings(deadline=None, max_examples=500)
-def test_no_command_makes_the_scan_fail(command: str) -> None:
-    for directory, text in shell_patches(command):
-        assert directory is None or isinstance(directory, str)
-        assert "*** Begin Patch" in text
+def test_no_command_makes_the_search_for_codex_s_own_fail(command: str) -> None:
+    found = codex_patch(command)
+    assert found is None or "*** Begin Patch" in found[1]
 
 
-@given(
-    st.lists(hunks(), min_size=1, max_size=3),
-    st.lists(NAMES, max_size=3),
-    st.sampled_from(["argument", "here", "shell", "pipe"]),
-)
+@given(st.lists(hunks(), min_size=1, max_size=3), st.sampled_from(["argument", "here", "shell", "pipe"]))
 @settings(deadline=None)
-def test_any_patch_is_found_in_any_quoting(
-    parts: list[tuple[str, list[str], bool]], folders: list[str], form: str
-) -> None:
+def test_any_patch_is_found_in_any_quoting(parts: list[tuple[str, list[str], bool]], form: str) -> None:
     text = envelope(*(hunk for hunk, _, _ in parts))
     command = {
         "argument": "apply_patch " + shlex.quote(text),
@@ -506,10 +554,8 @@ def test_any_patch_is_found_in_any_quoting(
         "shell": "bash -lc " + shlex.quote("apply_patch <<'_END_'\n" + text + "_END_\n"),
         "pipe": "cat <<'_END_' | apply_patch\n" + text + "_END_\n",
     }[form]
-    command = "".join(f"cd -- {shlex.quote(folder)}; " for folder in folders) + command
-    folders = [folder for folder in folders if not folder.startswith("-")]
     expected = list(dict.fromkeys(path for _, paths, _ in parts for path in paths))
-    assert applied(command) == [(os.path.join(*folders) if folders else None, expected)]
+    assert [write.path for write in effects_of(command, "/nowhere", {}).writes] == expected
 
 
 # -- time -------------------------------------------------------------------------------------------
@@ -536,28 +582,11 @@ def test_time_grows_with_the_size_and_no_faster(text: str) -> None:
     assert time.perf_counter() - started < time_limit(SLOWEST)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "a ",
-        "$( ",
-        "`",
-        "(",
-        "<<A ",
-        "'",
-        '"$(',
-        "cd a;",
-        "cd ~ &&",
-        "cat<<A\nA\n",
-        "\tEOF ",
-        "bash -c 'apply_patch';",
-        "\\",
-        "$'",
-    ],
-)
+@pytest.mark.parametrize("piece", ["a ", "$( ", "`", "'", '"$(', "$a", "cd ~ &&", "<<A\n", "\\", "\n"])
 def test_a_hostile_command_takes_no_longer_than_its_size_allows(piece: str) -> None:
     started = time.perf_counter()
-    shell_patches(piece * MANY + "\napply_patch " + HERE)
+    for argument in (piece * MANY, '"' + piece * MANY + '"'):
+        codex_patch(f"cd {argument} && apply_patch " + HERE)
     assert time.perf_counter() - started < time_limit(SLOWEST)
 
 
