@@ -186,6 +186,33 @@ def mangled(draw: st.DrawFn, name: str) -> str:
     return json.dumps(tree)
 
 
+def _replaced(value: object, odd: object) -> list:
+    """What `value` becomes with `odd` in the place of each of its members in turn, at any depth."""
+    members = (
+        list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    )
+    found = []
+    for key, member in members:
+        for made in (odd, *_replaced(member, odd)):
+            copy = value.copy()
+            copy[key] = made
+            found.append(copy)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(LINES))
+@pytest.mark.parametrize("odd", [7, "x", [7], {}, None, True], ids=repr)
+def test_no_member_of_another_type_makes_a_parser_raise(name, odd):
+    seen, given = set(), []
+    for line in LINES[name]:
+        told = json.loads(line) if line.startswith("{") else {}
+        kind = repr((told.get("type"), told.get("subtype"), *(told.get("item") or {}), told.get("error") is None))
+        if told and kind not in seen:
+            seen.add(kind)
+            given += [json.dumps(made) for made in _replaced(told, odd)]
+    lasting(replay(registry.get(name), "\n".join(given).encode()))
+
+
 @pytest.mark.parametrize("name", sorted(LINES))
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
