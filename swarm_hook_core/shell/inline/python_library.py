@@ -41,6 +41,8 @@ _SAME = {
     "glob.iglob": "glob.glob",
     "sqlite3.dbapi2.connect": "sqlite3.connect",
     "tarfile.TarFile.open": "tarfile.open",
+    "asyncio.subprocess.create_subprocess_exec": "asyncio.create_subprocess_exec",
+    "asyncio.subprocess.create_subprocess_shell": "asyncio.create_subprocess_shell",
     "builtins.exec": "exec",
     "builtins.eval": "eval",
 }

@@ -31,11 +31,15 @@ _JOIN = ("path.join", "path.resolve", "path.posix.join", "join", "resolve", "Fil
 _SAME_PATH = ("File.expand_path", "Pathname.new", "Pathname", "String", "realpath")
 _FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "__DIR__")
 # Patterns over code that anybody wrote: blanks are counted, so that no pattern takes long.
-_NODE_MODULE = r"['\"`](?:node:)?(?:fs|fs/promises|child_process)['\"`]"
+_NODE_MODULE = r"['\"`](?:node:)?(?:fs|fs/promises|fs-extra|graceful-fs|child_process)['\"`]"
 _NODE_IMPORT = (
     r"(?<![\w$])(?:(?P<name>[\w$]+)\s{0,99},\s{0,99})?(?P<names>\*\s{0,99}as\s{1,99}[\w$]+|[\w$]+|\{[^{}]*\})\s{0,99}"
     r"(?:=\s{0,99}(?:await\s{1,99})?(?:require|import|process\.getBuiltinModule)\s{0,99}\(\s{0,99}|from\s{0,99})"
     r"['\"](?:node:)?(?P<module>fs/promises|fs-extra|graceful-fs|fs|child_process)['\"]\s{0,99}\)?(?P<part>\.promises)?"
+)
+_NODE_CALL = (  # of what a module gives, without a name for it: require("fs").rm(..), (await import("fs")).rm(..)
+    r"['\"](?:node:)?(?P<module>fs/promises|fs-extra|graceful-fs|fs|child_process)['\"]\s{0,99}\)\s{0,99}\)?\s{0,99}"
+    r"\??\.(?P<function>[\w$]+)"
 )
 _OWN_FILE = (
     r"(?P<alone>(?:^|[;\n{}])[ \t]*(?:await[ \t]+)?)?"
@@ -157,6 +161,11 @@ class Scan:
                 self.calls[f"{name}.{function}"] = self.calls[f"{name}.promises.{function}"] = action
         for function, action in NODE_MODULES["fs"].items():
             self.calls[f".promises.{function}"] = action  # require("fs").promises.rm(..)
+        for match in re.finditer(_NODE_CALL, code):
+            module = "child_process" if match.group("module") == "child_process" else "fs"
+            function = match.group("function")
+            if function in NODE_MODULES[module]:
+                self.calls[f".{function}"] = NODE_MODULES[module][function]
         ends = re.compile(r"[ \t]*(?:\)[ \t]*)?(?:[;\n}]|$)")
         for match in re.finditer(_OWN_FILE, code):
             if not match.group("path").endswith(".json"):

@@ -128,3 +128,21 @@ def test_a_scanned_writer_of_an_unknown_path_is_never_silent(language, tmp_path)
             if not (effects.guesses or effects.writes or effects.trees or effects.runs):
                 silent.append(code)
     assert not silent
+
+
+@pytest.mark.parametrize("module", ["fs", "node:fs", "fs/promises", "fs-extra", "graceful-fs"])
+@pytest.mark.parametrize("given", ["require('%s')", "(await import('%s'))", "require('%s').promises"])
+@pytest.mark.parametrize("path", ["'a.txt'", "x"])
+def test_a_writer_of_a_module_without_a_name_is_never_silent(module, given, path, tmp_path) -> None:
+    for function in ("rm", "unlinkSync", "chmod", "writeFile"):
+        code = f"{given % module}.{function}({path}, 1)"
+        effects = effects_of(shlex.join(["node", "-e", code]), str(tmp_path), {})
+        assert effects.guesses or effects.writes or effects.trees, code
+
+
+def test_a_command_run_by_a_module_without_a_name_is_read(tmp_path) -> None:
+    for code in (
+        "require('child_process').exec('rm a.txt')",
+        "require('node:child_process').execFile('rm', ['a.txt'])",
+    ):
+        assert [one.path for one in effects_of(shlex.join(["node", "-e", code]), str(tmp_path), {}).writes] == ["a.txt"]
