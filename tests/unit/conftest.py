@@ -5,51 +5,36 @@ from __future__ import annotations
 import importlib.util
 import os
 import py_compile
+import re
 import signal
 from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
 
-# Long tests of which a shorter one is run each time: with SWARM_THOROUGH=1 only; pytest says how many it deselected.
-LONG = (
-    "test_crashes.py::test_killed_before_each_statement[2]",
-    "test_crashes.py::test_killed_before_each_statement[3]",
-    "test_store_migrations.py::test_a_migration_that_is_killed_leaves_the_old_file_or_the_new_one[version-1]",
-    "test_load.py::test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice[rollback journal]",
-    "test_many_servers.py::test_twenty_servers_commands_and_hooks",
-    "test_bundle.py::test_there_is_no_moment_without_a_script",
-    "test_deep_payloads.py::test_a_huge_input_is_read_in_time[100 MB]",
-    "test_sibling_servers.py::test_killed_at_random_no_file_is_held_twice[long]",
-    "test_locks.py::test_many_processes_for_some_seconds[32]",
-)
-
-
-# With SWARM_FAST=1 these are left out: they start programs by the dozen, or wait. Nearly each file here takes 1.5 s of
-# the processor or more.
-SLOW = (
-    "activity", "agent_locks", "bundle", "changes", "command_line", "conformance_mcp", "crashes", "deep_payloads",
-    "denials", "dispatch", "dispatch_tmux", "doctor", "effects_git", "effects_interpreters", "fail_open", "guard",
-    "harness_child", "harness_cli", "harness_run", "harness_servers", "hold", "hook_launcher", "hook_tracker",
-    "hooks", "hs_plugin", "layers", "leases", "load", "lock_machine", "lock_stress", "lock_waiting", "locks",
-    "loop_plugins", "many_servers", "odd_rows", "others_words", "output", "patch", "pattern_locks", "priming",
-    "sdk_client", "server", "server_hardship", "shell_corpus", "shell_hostile", "shell_programs", "sibling_servers",
-    "spawning", "store_machine", "store_migrations", "store_schema", "store_turns", "task_claims", "terminals",
-    "transport", "two_implementations", "unseen_trouble", "upkeep", "watch", "watched", "workspace",
-)  # fmt: skip
+# Two marks say, where a test stands, that it is not run each time:
+#
+#     pytestmark = pytest.mark.slow   a file that starts programs by the dozen, or waits; SWARM_FAST=1 leaves it out
+#     @pytest.mark.thorough           a long test of which a shorter one is run each time; SWARM_THOROUGH=1 runs it
+#
+# Nearly each slow file takes 1.5 s of the processor or more.
+LEFT_OUT = {
+    *(() if os.environ.get("SWARM_THOROUGH") else ("thorough",)),
+    *(("slow",) if os.environ.get("SWARM_FAST") else ()),
+}
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    slow = collection_path.stem.removeprefix("test_") in SLOW
-    return True if slow and os.environ.get("SWARM_FAST") else None
+    """Leave slow files out before they are imported, which takes as long as the quick ones' tests."""
+    if "slow" not in LEFT_OUT or not collection_path.name.startswith("test_"):
+        return None
+    return True if re.search(r"^pytestmark = [^=]*mark\.slow", collection_path.read_text(), re.MULTILINE) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if os.environ.get("SWARM_THOROUGH"):
-        return
-    long = [item for item in items if item.nodeid.endswith(LONG)]
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item not in long]
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in LEFT_OUT)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ from support.sessions import (
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 CORE = ROOT / "swarm_hook_core"
 MODULES = sorted(path.relative_to(CORE).with_suffix("").as_posix() for path in CORE.rglob("*.py"))
 COSTLY = {

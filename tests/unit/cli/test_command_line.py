@@ -17,6 +17,8 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.cli.verbs import VERBS, module_of
 
+pytestmark = pytest.mark.slow
+
 WORDLESS = [verb for verb in VERBS if not any(usage.words for usage in module_of(verb).USAGES)]
 TASK = "6ff1c928-7a25-430a-b3ff-3033125a34f5"
 # As much of Claude Code as it takes to be asked something, and to be looked at.

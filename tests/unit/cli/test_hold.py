@@ -15,6 +15,8 @@ from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.hold_command import Hold
 
+pytestmark = pytest.mark.slow
+
 # Says that it has begun, and which signal ended it.
 WAITING = "while :; do sleep 0.05; done"
 PATIENT = f"trap 'echo TERM >> said; exit 9' TERM; echo begun >> said; {WAITING}"

@@ -20,6 +20,8 @@ from support.fixtures import SWARM, Ground
 from swarm_mcp.cli import table
 from swarm_mcp.cli.output import one_line, safe
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\nlocked \u202egnp.exe\u202c \x9b31m\u2028\x00\x7f\u200e\U000e0041"
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")

@@ -15,6 +15,8 @@ from support.fixtures import SWARM, Ground, time_limit
 
 from swarm_mcp.errors import LockRefused
 
+pytestmark = pytest.mark.slow
+
 FIELDS = ["id", "at", "change", "type", "actor", "actor_label", "subject", "payload"]
 
 

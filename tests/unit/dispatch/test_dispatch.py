@@ -23,6 +23,8 @@ from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.domain.task import COLUMNS
 from swarm_mcp.errors import Refused
 
+pytestmark = pytest.mark.slow
+
 GATEWAY = "identity:p mode:gateway role:planner"
 ANSWER = ["status", "task_id", "task"]
 

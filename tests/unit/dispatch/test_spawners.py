@@ -21,6 +21,8 @@ from swarm_mcp.dispatch.spawners import SPAWNERS, SpawnFailed, spawner
 from swarm_mcp.dispatch.ui_shells import UiShells
 from swarm_mcp.store import spawn_locks
 
+pytestmark = pytest.mark.slow
+
 GATEWAY = "identity:p mode:gateway role:planner origin:codex"
 
 

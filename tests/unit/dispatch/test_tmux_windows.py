@@ -13,7 +13,10 @@ from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches
 
 from swarm_mcp.dispatch.tmux_windows import _Tmux
 
-pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed (apt-get install tmux)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux (apt-get install tmux)"),
+]
 
 WAIT = "while [ ! -e go ]; do sleep 0.05; done"
 

@@ -17,6 +17,8 @@ from support.sessions import ROOT
 from swarm_hook_core.repository import tree_over
 from swarm_mcp.guard import hooks, scripts
 
+pytestmark = pytest.mark.slow
+
 RECORDS = '#!/bin/sh\necho "$(basename "$0") $*" >> "{log}"\ncat >> "{log}"\n{then}\n'
 
 

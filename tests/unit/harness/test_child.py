@@ -21,6 +21,8 @@ from swarm_mcp.harness.child import Child, found
 from swarm_mcp.harness.child_output import LineSplitter
 from swarm_mcp.harness.private_folder import place, sweep
 
+pytestmark = pytest.mark.slow
+
 # A run whose child ignores TERM, has a member of its group, and one that has left it. Prints their pids.
 SUPERVISOR = (
     f"import sys; sys.path[:0] = {FOLDERS!r}"

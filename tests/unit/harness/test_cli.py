@@ -18,6 +18,8 @@ from swarm_mcp.cli.output import show, show_with_list
 from swarm_mcp.harness import registry
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 PYTHON = shlex.quote(sys.executable)
 SAY = f"{PYTHON} -S -c"
 

@@ -26,6 +26,8 @@ from swarm_mcp.harness.outcome import Cost
 from swarm_mcp.harness.query import HarnessQuery, McpServer
 from swarm_mcp.harness.run import answer
 
+pytestmark = pytest.mark.slow
+
 GOOD = f"""
 tell("init", {SESSION!r})
 tell("start", "c1", "Read", {{"path": "a"}})

@@ -17,6 +17,8 @@ from swarm_mcp.harness.plugin import described, plugin_folder, skill_folders
 from swarm_mcp.harness.query import HarnessQuery, McpServer
 from swarm_mcp.harness.servers import own_server, project_file, project_servers, servers_for
 
+pytestmark = pytest.mark.slow
+
 ME = "11111111-1111-4111-8111-111111111111"
 
 

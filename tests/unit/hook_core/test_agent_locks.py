@@ -31,6 +31,8 @@ from swarm_mcp.server.write_check import Check
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 SUBAGENTS = {"claude-code": "PreToolUse.Write.subagent", "codex": "PreToolUse.apply_patch.subagent"}
 
 

@@ -21,6 +21,8 @@ from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
 from swarm_hook_core.watching.records import call_key
 from swarm_mcp.server.write_check import Check
 
+pytestmark = pytest.mark.slow
+
 DEPTHS = (LEVELS + 1, 450, 990, 1200, 100_000)  # too deep for what follows, for Python's parser, for any
 SECONDS_PER_MEGABYTE = 3  # of processor time, at the worst; 0.01 to 0.3 where nothing else runs
 
@@ -246,7 +248,11 @@ SHAPES = {
 
 
 @pytest.mark.parametrize(
-    ("megabytes", "shapes"), [(0.2, list(SHAPES)), (100, ["deep", "escapes"])], ids=["all", "100 MB"]
+    ("megabytes", "shapes"),
+    [
+        pytest.param(0.2, list(SHAPES), id="all"),
+        pytest.param(100, ["deep", "escapes"], id="100 MB", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_huge_input_is_read_in_time(megabytes: float, shapes: list[str]) -> None:
     for shape in map(SHAPES.__getitem__, shapes):  # those that are wide would take gigabytes once they are read

@@ -38,6 +38,8 @@ from support.sessions import (
 
 from swarm_hook_core.coordinator import MODULE
 
+pytestmark = pytest.mark.slow
+
 HOOKS = ("session_start", "turn", "pre_tool_use", "session_end")
 SOON = 1.5  # seconds; the hook allows itself 0.25 beside the interpreter's start, the rest is for a busy machine
 

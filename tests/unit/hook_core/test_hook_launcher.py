@@ -25,6 +25,8 @@ from support.sessions import (
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
 
+pytestmark = pytest.mark.slow
+
 REAL = interpreter()
 TOOLS = ("sh", "cat", "mkdir", "mv", "dd")  # what the launcher itself needs
 

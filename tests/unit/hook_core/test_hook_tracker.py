@@ -13,6 +13,8 @@ from support.sessions import RUNTIMES, fault_lines, mistakes, new_session, start
 from swarm_hook_core.work_tracker import configured, parsed
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 LINEAR = {"provider": "linear", "mcp": "linear-server"}
 
 

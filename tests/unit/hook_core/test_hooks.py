@@ -40,6 +40,8 @@ from support.sessions import (
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 SOURCES = ("startup", "resume", "clear", "compact", "fork")
 
 

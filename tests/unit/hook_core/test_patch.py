@@ -19,6 +19,8 @@ from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_paths, pat
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.targets import write_targets
 
+pytestmark = pytest.mark.slow
+
 ADD = "*** Add File: n\n+hi\n"
 UPDATE = "*** Update File: f\n@@\n-x\n+z\n"
 

@@ -27,6 +27,8 @@ from swarm_hook_core.watching import watched_files
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 
 def take(store: Store, holder: dict, *files: str, **given) -> list[dict]:
     return store.locks.acquire_all(holder, request(holder, files, note="surgery", **given))

@@ -14,6 +14,8 @@ from support.fixtures import BARE_PYTHON, SWARM, Done, Ground, wait_for
 
 from swarm_hook_core.process import start_time
 
+pytestmark = pytest.mark.slow
+
 # The terminal becomes the one that controls the shell, as it does where somebody logs in.
 LOGIN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp('sh', ['sh'])"
 

@@ -36,6 +36,8 @@ from swarm_hook_core.watching import records
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 WRITES = "sed -i s/x/y/ f"
 
 

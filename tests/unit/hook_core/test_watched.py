@@ -36,6 +36,8 @@ from swarm_hook_core.lookup import Held
 from swarm_hook_core.watching import kept, records, snapshot, watch, watched_files
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 class Config:
     """All that watching wants to know of a runtime."""

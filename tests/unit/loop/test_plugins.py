@@ -15,6 +15,8 @@ from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executabl
 
 from swarm_mcp.loop import sources
 
+pytestmark = pytest.mark.slow
+
 ECHO = "#!/bin/sh\ncat\n"
 STATES = "start assemble send receive tool_exec tool_done assemble send receive done".split()
 

@@ -24,6 +24,8 @@ from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle, owned_folder, transport
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 
+pytestmark = pytest.mark.slow
+
 HS = "integrations/hs"
 CHECKOUT = Path(__file__).resolve().parents[3]
 RUNTIMES = ("claude-code", "codex", "pi")
@@ -272,6 +274,7 @@ def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypat
     assert tree(bundled) == wanted
 
 
+@pytest.mark.thorough
 def test_there_is_no_moment_without_a_script(tmp_path: Path):
     folder = tmp_path / "running"
     bundle.write(folder, local=True)

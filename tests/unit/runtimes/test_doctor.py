@@ -18,6 +18,8 @@ from swarm_hook_core import faults
 from swarm_mcp.installation import interpreter, marketplace_folder
 from swarm_mcp.runtimes import bundle
 
+pytestmark = pytest.mark.slow
+
 CONTRACT = [
     "binary", "database", "scope", "live_instances", "stale_instances", "skill_discovery", "plugin_discovery", "env",
 ]  # fmt: skip

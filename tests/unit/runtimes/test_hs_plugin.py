@@ -19,6 +19,8 @@ from swarm_mcp.runtimes.hs import plugin_files
 from swarm_mcp.runtimes.owned_folder import put, remove
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = ROOT / "integrations" / "hs"
 CORE_TOOL = '#!/bin/sh\necho "pid $$"\necho "flags $*"\ncat\n'
 CONTENTS = plugin_files(bundle.contents(local=True))

@@ -38,6 +38,8 @@ from swarm_mcp.server.tools import all_tools
 from swarm_mcp.server.write_check import Check
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 SCRATCH = {"claude-code": "swarm-cc", "codex": "swarm-codex"}
 SERVE = [*SWARM, "serve", "--transport", "mcp_tool"]
 

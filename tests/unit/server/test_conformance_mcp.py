@@ -8,10 +8,13 @@ import os
 import sys
 import time
 
+import pytest
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import SWARM, Ground
 from support.serving import Server
+
+pytestmark = pytest.mark.slow
 
 RECORD = captures.load("mcp")
 # Each session has a client of its own between it and this test.

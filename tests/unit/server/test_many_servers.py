@@ -11,9 +11,12 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from support import sessions
 from support.fixtures import BARE_PYTHON, SWARM, Ground
 from support.serving import Server
+
+pytestmark = pytest.mark.slow
 
 SERVERS = 20
 ROUNDS = 3
@@ -143,6 +146,7 @@ def hooks(ground: Ground, runtime: str, ledger: Ledger) -> int:
     return count
 
 
+@pytest.mark.thorough
 def test_twenty_servers_commands_and_hooks(ground: Ground, monkeypatch):
     monkeypatch.chdir(ground.repo)
     ground.lock(ground.session("holder", "holder", client=(0, "")), "theirs")

@@ -14,6 +14,8 @@ from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.transport import MCP_TOOL
 from swarm_mcp.server import handshake_cache, priming
 
+pytestmark = pytest.mark.slow
+
 # As the real clients wrote them, one line each (Claude Code 2.1.330 in two modes, Codex 0.169.0).
 ABOUT_CLAUDE = {
     "name": "claude-code", "title": "Claude Code", "version": "2.1.330",

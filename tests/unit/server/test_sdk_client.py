@@ -14,6 +14,8 @@ from support.fixtures import SWARM, Ground
 
 from swarm_mcp.server.tools import all_tools
 
+pytestmark = pytest.mark.slow
+
 MODES = ["legacy", "2026-07-28", "auto"]
 
 

@@ -14,6 +14,8 @@ from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, l
 
 from swarm_hook_core.process import start_time
 
+pytestmark = pytest.mark.slow
+
 ME = (os.getpid(), start_time(os.getpid()))
 TOOLS = {
     "register", "list_instances", "whoami", "bootstrap", "remove_instance", "deregister", "send_message", "prompt_peer",

@@ -20,6 +20,8 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.server import handshake_cache
 from swarm_mcp.server.stdio import ClientProcess
 
+pytestmark = pytest.mark.slow
+
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},

@@ -17,6 +17,8 @@ from support.toolbox import Hands
 from swarm_hook_core.process import start_time
 from swarm_mcp.server.heartbeat import Heartbeat
 
+pytestmark = pytest.mark.slow
+
 ME = (os.getpid(), start_time(os.getpid()))
 FILES = "abcdefgh"
 NOT_REGISTERED = "Not registered. Call register first."
@@ -229,7 +231,10 @@ class Agent:
         self.server.call("unlock_file", {"file": file})
 
 
-@pytest.mark.parametrize(("agents", "seconds", "pause"), [(4, 0.5, 0.1), (32, 30.0, 0.5)], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("agents", "seconds", "pause"),
+    [pytest.param(4, 0.5, 0.1, id="short"), pytest.param(32, 30.0, 0.5, id="long", marks=pytest.mark.thorough)],
+)
 def test_killed_at_random_no_file_is_held_twice(ground: Ground, agents: int, seconds: float, pause: float):
     work = ground.folder / "at work"
     work.mkdir()

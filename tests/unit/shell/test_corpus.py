@@ -12,6 +12,8 @@ import zlib
 import pytest
 from corpora import blocks, report, truth
 
+pytestmark = pytest.mark.slow
+
 GOAL = 0.98
 WRITING, READING = 250, 300  # commands that the corpus holds at least
 ONE_IN = 50  # commands that are run again, to see that the record still holds

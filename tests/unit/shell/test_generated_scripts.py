@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from swarm_hook_core.shell import effects_of
 
+pytestmark = pytest.mark.slow
+
 FOLDERS = ["a", "a/b", "c d", "é"]
 NAMES = [
     "x.txt",

@@ -17,6 +17,8 @@ from swarm_hook_core.shell.git.pathspec import Pathspec
 from swarm_hook_core.shell.git.touched_files import touched
 from swarm_hook_core.shell.model import UNKNOWN, Found, GitCall
 
+pytestmark = pytest.mark.slow
+
 AMPLE = 20.0  # seconds for a question; how quick they are is not what is tested here
 ALONE = {
     "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",

@@ -20,6 +20,8 @@ from support.fixtures import time_limit
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import absolute
 
+pytestmark = pytest.mark.slow
+
 HOWS = {
     "python": ["python3", "-c"],
     "node": ["node", "-e"],

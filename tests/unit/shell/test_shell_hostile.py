@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 0.05
 SLACK = 3  # a busy machine's
 MEMORY = 1 << 30  # bytes of address space

@@ -21,6 +21,8 @@ from swarm_mcp.store.activity import EVENTS_AT_ONCE, LOCKS_TOLD
 from swarm_mcp.store.messages import Messages
 from swarm_mcp.store.task_reading import ENDED_SHOWN, SHOWN
 
+pytestmark = pytest.mark.slow
+
 
 class Onlooker:
     """A session in the midst of others, and what is new to it since the last look."""

@@ -17,6 +17,8 @@ from swarm_mcp.store import Store, driver
 from swarm_mcp.store.changes import GAP_SECONDS, Changes
 from swarm_mcp.store.file_events import POLL_SECONDS, FileEvents, events_of
 
+pytestmark = pytest.mark.slow
+
 WATCHED = sys.platform.startswith("linux") or sys.platform == "darwin"
 KINDS = {"watched": events_of, "polled": FileEvents}
 COMMITS = 20

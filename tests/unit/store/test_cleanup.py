@@ -15,6 +15,8 @@ from swarm_mcp.cli.commands.cleanup import COUNTERS
 from swarm_mcp.store import cleanup
 from swarm_mcp.store.database import Database
 
+pytestmark = pytest.mark.slow
+
 HOUR, DAY = 3600, 86400
 TABLES = ("instances", "swarm_sessions", "messages", "tasks", "context", "events", "kv", "kv_scope_updates")
 

@@ -10,11 +10,13 @@ from support.fixtures import Ground
 
 from swarm_mcp.store import driver
 
+pytestmark = pytest.mark.slow
+
 PARTS = 3
 RANDOM_KILLS = 40
 
 
-@pytest.mark.parametrize("part", range(1, PARTS + 1))
+@pytest.mark.parametrize("part", [1, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(2, PARTS + 1))])
 def test_killed_before_each_statement(ground: Ground, part: int):
     assert _kill_at_each(ground, part, PARTS)["kills"] > 50
 

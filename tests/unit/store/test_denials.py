@@ -19,6 +19,8 @@ from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.denials import KNOWN_SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 def mail_of(ground: Ground, instance: dict) -> list[str]:
     """The system's messages to this session."""

@@ -18,6 +18,8 @@ from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.server.heartbeat import Heartbeat
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 RUNTIME = "claude-code"
 
 

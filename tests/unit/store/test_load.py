@@ -17,6 +17,8 @@ from support.fixtures import Ground
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import driver
 
+pytestmark = pytest.mark.slow
+
 SECONDS = float(os.environ.get("SWARM_LOAD_SECONDS", "3"))
 PROCESSES = int(os.environ.get("SWARM_LOAD_PROCESSES", "8"))
 
@@ -86,7 +88,7 @@ report(account)
 """
 
 
-@pytest.fixture(params=["write-ahead log", "rollback journal"])
+@pytest.fixture(params=["write-ahead log", pytest.param("rollback journal", marks=pytest.mark.thorough)])
 def journal(request, monkeypatch) -> str:
     """Which journal the store gets: an affected SQLite uses the second one."""
     if request.param == "rollback journal":

@@ -36,6 +36,8 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.registration import Registration
 
+pytestmark = pytest.mark.slow
+
 CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write"}, paths_under_keys("file_path"))
 LEASE = 600
 SESSIONS = ("ann", "bob", "cid")

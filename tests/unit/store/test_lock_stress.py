@@ -17,9 +17,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from support.fixtures import BARE_PYTHON, Ground
 from support.lock_model import FOLDERS, NAMES
 from support.many_processes import PRELUDE
+
+pytestmark = pytest.mark.slow
 
 ACQUISITIONS = int(os.environ.get("SWARM_STRESS_ACQUISITIONS", "40"))
 PROCESSES = int(os.environ.get("SWARM_STRESS_PROCESSES", "5"))

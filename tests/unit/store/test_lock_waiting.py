@@ -20,6 +20,8 @@ from swarm_mcp.lock_acquisition import LockWait, acquire
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 WAITER = """
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.store.lock_queue import SILENT_SECONDS

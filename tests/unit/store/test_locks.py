@@ -17,6 +17,8 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 
 def holders(ground: Ground, path: str) -> list[str]:
     with ground.store(read_only=True) as store:
@@ -150,7 +152,7 @@ report([counts, appended, twice])
 """
 
 
-@pytest.mark.parametrize("processes", [12, 32])
+@pytest.mark.parametrize("processes", [12, pytest.param(32, marks=pytest.mark.thorough)])
 def test_many_processes_for_some_seconds(ground: Ground, processes: int):
     (ground.repo / "sub").mkdir()
     (ground.repo / "link").symlink_to(ground.repo)

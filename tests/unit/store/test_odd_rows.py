@@ -9,6 +9,8 @@ from support.toolbox import Hands
 
 from swarm_mcp.errors import LockRefused
 
+pytestmark = pytest.mark.slow
+
 FAR, BLOB = 9 * 10**18, b"\xff\xfe"
 TASK = {"type": "fix", "title": "T", "requester": "{me}"}
 LOCK = {"instance_id": "{me}", "type": "lock", "content": ""}

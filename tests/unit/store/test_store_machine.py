@@ -8,6 +8,7 @@ import shutil
 import time
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -26,6 +27,8 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.store.registration import Registration
+
+pytestmark = pytest.mark.slow
 
 NAMES = st.sampled_from(("ann", "bob", "ann", "bob", "cid"))
 FILES = st.sampled_from(("a", "b"))

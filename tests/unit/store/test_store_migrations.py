@@ -12,6 +12,8 @@ from unit.store.test_store_schema import SCHEMAS, columns, has_the_contract, mak
 
 from swarm_mcp.store import Store, schema
 
+pytestmark = pytest.mark.slow
+
 SHAPES = sorted(path.stem for path in SCHEMAS.glob("*.sql"))
 BACKFILLED = {("instances", "scope"), ("instances", "root"), ("instances", "file_root"), ("tasks", "changed_at")}
 
@@ -155,7 +157,7 @@ report("done")
 """
 
 
-@pytest.mark.parametrize("shape", ["first-days", "version-1"])
+@pytest.mark.parametrize("shape", ["first-days", pytest.param("version-1", marks=pytest.mark.thorough)])
 def test_a_migration_that_is_killed_leaves_the_old_file_or_the_new_one(ground: Ground, shape: str):
     old = str(ground.folder / "old.db")
     sqlite3.connect(old).executescript(text_of(shape)).connection.close()

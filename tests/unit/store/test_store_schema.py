@@ -18,6 +18,8 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wi
 from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.store import Store, driver, schema
 
+pytestmark = pytest.mark.slow
+
 # The contract's tables: column -> type, default, whether it must not be NULL, part of the key. "now" is unixepoch().
 CONTRACT: dict[str, dict[str, tuple]] = {
     "instances": {

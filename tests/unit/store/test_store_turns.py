@@ -15,6 +15,8 @@ from support.fixtures import Ground, time_limit
 from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.store import Store, database, driver, transaction
 
+pytestmark = pytest.mark.slow
+
 fcntl = pytest.importorskip("fcntl", reason="there is no line of waiting processes without POSIX locks")
 
 

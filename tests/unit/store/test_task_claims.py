@@ -16,6 +16,8 @@ from swarm_mcp.store.database import Database
 from swarm_mcp.store.task_holders import MINE, QUEUE
 from swarm_mcp.store.task_reading import AMONG, SELECT
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_claimed_task_is_in_progress_and_ones_own(ground: Ground) -> None:
     planner, worker, other = ground.session("p"), ground.session("w"), ground.session("o")

@@ -19,6 +19,8 @@ from support.toolbox import Hands
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.store.changes import Changes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def other(ground: Ground):

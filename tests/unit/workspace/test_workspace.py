@@ -18,6 +18,8 @@ from swarm_mcp.server.tools.workspace import TOOLS as WORKSPACE_TOOLS
 from swarm_mcp.workspace import backend, prompting
 from swarm_mcp.workspace.interface import PaneUnavailable
 
+pytestmark = pytest.mark.slow
+
 TOOL = {tool.name: tool for tool in (*MESSAGE_TOOLS, *WORKSPACE_TOOLS)}
 
 
