@@ -13,6 +13,7 @@ import time
 RUN_ID = "SWARM_RUN_ID"
 # In the environment of what a run starts to live longer than itself, such as the supervisor of another run.
 OUTLIVES = "SWARM_OUTLIVES_RUN"
+LOOKS, LOOK_SECONDS = 50, 0.005  # at a process whose program is just being started
 PIECE = 32768
 
 
@@ -37,14 +38,27 @@ def living(group: int, run_id: str = "", keeper: int = 0) -> set[int]:
 
 def _below(keeper: int, children: dict[int, list[int]]) -> set[int]:
     """The descendants of `keeper`, without those that are to outlive the run, and theirs."""
-    mark = f"{OUTLIVES}=1".encode()
     found, rest = set(), [keeper]
     while rest:
         for pid in children.get(rest.pop(), ()):
-            if mark not in _environ(str(pid)).split(b"\0"):
+            if not _outlives(str(pid)):
                 found.add(pid)
                 rest.append(pid)
     return found
+
+
+def _outlives(name: str) -> bool:
+    """Whether a process says of itself that it is to outlive the run.
+
+    In the middle of execve(2), after the handles are closed by which whoever starts a process knows that it has
+    begun, neither arguments nor environment can be read: then it is asked again.
+    """
+    for _ in range(LOOKS):
+        environ = _environ(name)
+        if environ or _read(f"/proc/{name}/cmdline"):
+            return f"{OUTLIVES}=1".encode() in environ.split(b"\0")
+        time.sleep(LOOK_SECONDS)
+    return False
 
 
 def send(group: int, run_id: str, number: int, keeper: int = 0) -> None:

@@ -70,7 +70,7 @@ def test_a_supervisor_that_is_killed_leaves_nobody_behind(tmp_path):
 UNMARKED = """
 import os, subprocess, time
 left = subprocess.run(["env", "-i", "/bin/sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!"], stdout=-1, text=True)
-stays = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], "SWARM_OUTLIVES_RUN": "1"},
+stays = subprocess.Popen(["sleep", "600"], env={"PATH": os.environ["PATH"], "SWARM_OUTLIVES_RUN": "1"},
                          stdin=-3, stdout=-3, stderr=-3, start_new_session=True)
 print(int(left.stdout), stays.pid, flush=True)
 time.sleep(60)
@@ -106,6 +106,19 @@ def test_what_has_an_empty_environment_ends_with_the_run(tmp_path, number):
             process.wait(60)
         finally:
             os.kill(stays, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
+def test_a_process_that_has_just_been_started_is_known_by_its_mark(monkeypatch):
+    """For a moment after `Popen` has returned, the new program's environment cannot be read yet."""
+    for mark, expected in [*[("SWARM_OUTLIVES_RUN", False)] * 30, ("NOTE", True)]:
+        process = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], mark: "1"})
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "listdir", lambda _: [str(process.pid)])  # noqa: B023 - to look at others takes time
+            found = leftover_processes.living(-1, "", os.getpid())
+        process.kill()
+        process.wait()
+        assert (process.pid in found) is expected
 
 
 # Two looks for the client that started this: by the child's own child, and by one whose parent has ended.
