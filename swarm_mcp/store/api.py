@@ -1,6 +1,6 @@
 """What all who use a store ask of it, whatever keeps it: the one interface between the coordinator and its data.
 
-``store.Store`` keeps it in one SQLite file; ``tests/support/memory_store.py`` in dicts, and passes the same suite.
+``store.Store`` keeps it in one SQLite file; ``tests/support/memory_store/`` in dicts, and passes the same suite.
 Rows are the records of ``swarm_mcp.domain``; times are Unix seconds, where nothing else is said. Methods raise
 ``SwarmError``s, in particular ``StoreUnavailable``. Nothing here imports at run time: this module is for type checkers
 and readers.

@@ -18,14 +18,13 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.domain.lock import SHARED
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.run import CANCEL, ENDED, RUNNING
+from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, SwarmError, UnknownInstance
 from swarm_mcp.lock_acquisition import LockWait
-from swarm_mcp.store import Store, api
+from swarm_mcp.store import api
 from swarm_mcp.store.lock_reach import reach_of
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.registration import Registration
-
-COVERED = ("instances", "locks", "queue", "leases", "transfers", "messages", "tasks", "kv", "runs", "activity")
 
 
 @pytest.fixture(params=["embedded", "memory"])
@@ -73,20 +72,21 @@ def groups() -> dict[str, type]:
 
 
 @pytest.mark.parametrize("group", groups())
-def test_the_embedded_store_has_all_that_the_interface_says(ground, group):
-    with ground.store() as store:
-        part = getattr(store, group)
+def test_a_store_has_all_that_the_interface_says(store, group):
+    part = getattr(store, group)
     for name, signature in methods(groups()[group]).items():
-        own = inspect.signature(getattr(type(part), name))
-        assert list(own.parameters) == list(signature.parameters), f"{group}.{name}"
-        defaults = [one.default for one in signature.parameters.values()]
-        assert [one.default for one in own.parameters.values()] == defaults, f"{group}.{name}"
+        own, wanted = inspect.signature(getattr(type(part), name)).parameters, signature.parameters
+        # What a stand-in does not look at has an underscore before its name.
+        assert [one.lstrip("_") for one in own] == list(wanted), f"{group}.{name}"
+        assert [one.default for one in own.values()] == [one.default for one in wanted.values()], f"{group}.{name}"
 
 
-def test_both_stores_are_covered_where_it_matters():
-    memory = MemoryStore()
-    assert set(COVERED) <= set(groups()) and all(hasattr(memory, group) for group in COVERED)
-    assert all(hasattr(Store, name) for name in methods(api.Store))
+def test_a_store_answers_for_itself(store):
+    assert {name for name in methods(api.Store) if not hasattr(store, name)} <= {"as_hooks_read_it"}
+    store.check_reading()
+    store.check_writing()
+    store.refresh()
+    assert store.exists() and store.path and store.here and store.journal() and store.now() > 1_600_000_000
 
 
 def test_a_row_cannot_be_changed(store, pair):
@@ -143,6 +143,48 @@ def test_a_session_whose_client_is_killed_is_gone(store, join):
         heir = join("heir")
         assert store.locks.acquire(heir, "f").instance_id == heir.id
         assert store.instances.get(dead.id) is None
+
+
+def test_a_session_is_open_in_several_clients_and_ends_with_the_last(store, join):
+    with Sleeper() as one, Sleeper() as two:
+        row = join("ann", client=one.identity)
+        assert join("ann", client=two.identity).id == row.id
+        assert {found.id for client in (one, two) for found in store.instances.of_client(*client.identity)} == {row.id}
+        assert store.instances.is_session(row.id) and [one.id for one in store.instances.of_session_id("ann")] == [
+            row.id
+        ]
+        assert not store.instances.end_session(row, two.identity) and store.instances.live(row.id)
+        assert store.instances.of_client(*two.identity) == []
+        assert store.instances.end_session(row, one.identity) and store.instances.get(row.id) is None
+
+
+def test_a_session_takes_the_row_that_waits_for_it(store, ground, join):
+    reserved = store.instances.register(Registration(ground.scope, label="kept", preassigned_id="reserved"))
+    ann, bob = join("ann"), join("bob")
+    store.locks.acquire(ann, "f")
+    task = store.tasks.request(bob, {"title": "t", "assignee": ann.id})["task"]
+    adopted = store.instances.adopt(ann, reserved.id)
+    assert (adopted.id, adopted.label) == ("reserved", "kept")
+    assert [lock.file for lock in store.locks.of("reserved")] == [f"{ground.scope}/f"]
+    assert store.tasks.get(ground.scope, task.id).assignee == "reserved" and store.instances.get(ann.id) is None
+    assert store.instances.of_session("codex", "ann").id == "reserved"
+    assert store.instances.adopt(bob, "reserved") is None, "it is a session's now"
+    assert store.instances.adopt(bob, "nobody") is None
+    early = Registration(ground.scope, runtime="codex", session_id="cid", preassigned_id="early", lease_seconds=60)
+    assert store.instances.register(early).id == "early"
+
+
+def test_a_session_that_was_made_for_its_locks_goes_with_them(store, join):
+    row = store.instances.register(
+        Registration("/", runtime=DETACHED, session_id="hold", lease_seconds=600, client=(0, ""))
+    )
+    store.instances.forget(join("ann").id)
+    store.locks.acquire(row, "/f")
+    store.instances.forget(row.id)
+    assert store.instances.get(row.id) and len(store.instances.in_scope(row.scope)) == 1
+    store.locks.release(row, "/f")
+    store.instances.forget(row.id)
+    assert store.instances.get(row.id) is None
 
 
 # ---------------------------------------------------------------------------------------- locks
@@ -246,6 +288,67 @@ def test_who_was_refused_is_told_when_the_file_is_free(store, pair):
     assert mail(store, bob) == [], "once"
 
 
+def test_what_is_known_of_a_lock_is_said_to_its_circle(store, join, ground):
+    holder = join("holder", "identity:a me")
+    lock = store.locks.acquire(holder, "src/", "why")
+    file = f"{ground.scope}/src/f"
+    assert store.locks.path_of(holder, "src/../src/f") == file
+    assert [one.id for one in store.locks.covering(reach_of(holder, "src/f"))] == [lock.id]
+    assert store.locks.covering(reach_of(holder, ".")) == []
+    (found,) = store.locks.on(file)
+    known, hidden = store.locks.describe(found, "a"), store.locks.active_on(file, "b")
+    assert (known["instance_id"], known["content"], known["owner"]["label"]) == (holder.id, "why", "identity:a me")
+    assert hidden["hidden"] and "why" not in str(hidden) and holder.id not in str(hidden)
+    assert store.locks.listed(found, "a")["owner_label"] == "identity:a me" and store.locks.active_on("/x", "") is None
+    count, (shown,) = store.locks.glance(join("reader", "identity:b"), 5, "b")
+    assert count == 1 and shown["hidden"] and store.locks.glance(holder, 5, "a") == (0, [])
+
+
+def test_a_refusal_that_happened_elsewhere_is_kept_until_the_file_is_free(store, pair):
+    ann, bob = pair
+    file = f"{ann.scope}/f"
+    assert store.denials.report(bob, file, ann.id, "Write") is False and "is free" in mail(store, bob)[0]
+    store.locks.acquire(ann, "f")
+    assert store.denials.report(bob, file, ann.id, "Write") is True and mail(store, bob) == []
+    assert store.denials.files(bob.id, 5) == [file] and store.denials.files(ann.id, 5) == []
+    store.locks.release(ann, "f")
+    assert len(mail(store, bob)) == 1 and store.denials.files(bob.id, 5) == []
+
+
+def test_a_held_file_that_changes_is_written_down_and_told_once(store, pair):
+    ann, bob = pair
+    file = f"{ann.scope}/f"
+    change = {"file": file, "holder_id": ann.id, "kind": "changed", "kept": "/kept/1", "at": store.now()}
+    assert store.breaches.report(bob, "Bash", "make", [change]) == [], "nobody holds it"
+    store.locks.acquire(ann, "f")
+    (number,) = store.breaches.report(bob, "Bash", "make", [change])
+    assert store.breaches.report(bob, "Bash", "make", [change]) == [], "told already"
+    (word,) = mail(store, ann)
+    assert file in word
+    (row,) = store.breaches.of(file, [])
+    assert (row.id, row.writer_id, row.holder_id, row.kept, row.command) == (number, bob.id, ann.id, "/kept/1", "make")
+    restored = store.breaches.restored(bob, file, "/kept/2", "/kept/1", ann.scope)
+    assert [one.id for one in store.breaches.known(ann.scope)] == [restored, number]
+    assert len(mail(store, ann)) == 1 and store.breaches.known("/elsewhere") == []
+    assert [one.id for one in store.breaches.of("/other/name", [row.path_key])] == [restored, number]
+
+
+def test_one_dispatch_at_a_time_starts_a_worker(store, pair):
+    ann, bob = pair
+    task = store.tasks.request(ann, {"title": "t"})["task"]
+    lock = store.spawn_locks.take(ann, "/__swarm/spawn/any/1", task.id, "worker")
+    assert store.spawn_locks.take(bob, lock.file, task.id, "other") is None
+    assert store.spawn_locks.holder(ann.scope, lock.file).id == lock.id
+    assert store.spawn_locks.worker_of(lock) is None and store.locks.held(ann.scope) == [], "it is no file"
+    store.spawn_locks.started(lock, {"instance_id": bob.id})
+    assert store.spawn_locks.worker_of(store.spawn_locks.holder(ann.scope, lock.file)).id == bob.id
+    store.tasks.end(ann, task.id, "cancelled")
+    again = store.spawn_locks.take(bob, lock.file, task.id, "other")
+    assert again.id != lock.id
+    store.spawn_locks.release(again, "over")
+    assert store.spawn_locks.holder(ann.scope, lock.file) is None
+
+
 # ------------------------------------------------------------------------------------ the queue
 
 
@@ -306,6 +409,25 @@ def test_a_lease_lapses_unless_its_session_shows_life(store, pair, monkeypatch):
     assert any("lapsed" in word for word in mail(store, ann))
     with pytest.raises(Refused):
         store.leases.renew_lock(ann, "f")
+
+
+def test_what_lapsed_and_went_to_another_is_known(store, pair, monkeypatch):
+    ann, bob = pair
+    begin = clock.now()
+    assert store.leases.next_due() is None and not store.leases.is_due(ann.id)
+    store.locks.acquire_all(ann, request(ann, ["f"], ttl=60))
+    assert 0 < store.leases.next_due() <= 60 and not store.leases.is_due(ann.id)
+    monkeypatch.setattr(clock, "now", lambda: begin + 30)
+    assert store.leases.is_due(ann.id) and not store.leases.is_due(bob.id)
+    monkeypatch.setattr(clock, "now", lambda: begin + 70)
+    assert store.leases.some() and store.leases.overtaken(ann.id) == []
+    fence = store.locks.acquire(bob, "f").fence
+    (lapse,) = store.leases.overtaken(ann.id)
+    assert (lapse.file, lapse.taken_by, lapse.taken_fence) == (f"{ann.scope}/f", bob.id, fence)
+    (notice,) = store.notices.take(ann)
+    assert "lapsed" in notice.text and "bob" in notice.text
+    store.messages.acknowledge([notice.id])
+    assert store.notices.take(ann) == mail(store, ann) == []
 
 
 def test_a_lock_is_renewed_by_name_and_grant(store, pair):
@@ -370,6 +492,31 @@ def test_who_may_not_meet_does_not_write(store, join):
         store.messages.send(ann, ann.id, "  ")
     peer = join("peer", "identity:a")
     assert store.messages.broadcast(ann, "all") == [peer.id] and mail(store, peer) == ["all"]
+
+
+def test_a_hook_tells_of_a_lock_that_was_handed_over_and_mail_waits_for_a_poll(store, pair):
+    ann, bob = pair
+    store.locks.acquire(ann, "f")
+    store.messages.send(ann, bob.id, "later")
+    store.transfers.transfer(ann, "f", bob.id)
+    (notice,) = store.notices.take(bob)
+    assert "handed" in notice.text and store.notices.take(ann) == []
+    store.messages.acknowledge([notice.id])
+    assert mail(store, bob) == ["later"] and store.notices.take(bob) == []
+
+
+def test_a_message_is_handed_over_once(store, pair):
+    ann, bob = pair
+    for _ in range(2):
+        store.messages.hand_over(ann, bob.id, "the task", "the task, in short", read_too=False)
+    assert mail(store, bob) == ["the task"]
+    store.messages.hand_over(ann, bob.id, "the task, in short", "the task", read_too=True)
+    assert mail(store, bob) == []
+    store.messages.hand_over(ann, bob.id, "the task", "", read_too=False)
+    store.messages.write_down(ann.scope, ann.id, bob.id, "typed into its terminal")
+    assert store.messages.counts(ann.scope, 0) == {"unread": 1, "recent": 3}
+    assert mail(store, bob) == ["the task"]
+    assert [one.content for one in store.messages.recent(ann.scope, 1)] == ["typed into its terminal"]
 
 
 # ---------------------------------------------------------------------------------------- tasks
@@ -447,6 +594,31 @@ def test_new_work_waits_until_the_mail_is_read(store, pair):
     assert store.tasks.claim(bob, task.id)["task"].status == "in_progress"
 
 
+def test_a_batch_is_made_as_a_whole(store, pair):
+    ann, bob = pair
+    specs = [{"title": "first", "assignee": bob.id}, {"title": "second", "assignee": bob.id, "depends_on": ["$1"]}]
+    made = store.tasks.request_batch(ann, specs)
+    assert [(one["status"], one["new"]) for one in made["tasks"]] == [("claimed", True), ("blocked", True)]
+    assert [who for who, _text in made["notices"]] == [bob.id] and len(mail(store, bob)) == 1
+    with pytest.raises(Refused):
+        store.tasks.request_batch(ann, [{"title": "third"}, {"title": "fourth", "depends_on": ["nothing"]}])
+    assert len(store.tasks.in_order(ann)) == 2
+
+
+def test_who_does_what_at_a_glance(store, pair):
+    ann, bob = pair
+    mine, theirs, done = ask(store, ann, "mine"), ask(store, ann, "theirs", assignee=bob.id), ask(store, ann, "done")
+    store.tasks.claim(ann, mine.id)
+    store.tasks.end(ann, done.id, "cancelled")
+    assert [task.id for task in store.tasks.unfinished_of(ann)] == [mine.id]
+    assert [task.id for task in store.tasks.at_work_beside(ann, 5)] == [theirs.id]
+    assert store.tasks.current(ann)["terminal_counts"] == {"done": 0, "failed": 0, "cancelled": 1}
+    assert "cancelled" not in store.tasks.current(ann, include_terminal=False)
+    assert [task.id for task in store.tasks.glance(ann)["in_progress"]] == [mine.id]
+    ended = store.tasks.complete(ann, mine.id, {"summary": "well", "followups": ["more"]})
+    assert ended["result"]["followups"] == ["more"] and '"summary":"well"' in ended["task"].result.replace(": ", ":")
+
+
 # ------------------------------------------------------------------------------- values and runs
 
 
@@ -483,6 +655,93 @@ def test_a_run_is_found_and_asked_until_it_has_ended(store, pair):
     assert store.runs.of_instance(pair[0].id).id == "run-2" and store.runs.get("none") is None
 
 
+def test_a_run_takes_its_childs_session_in_and_back(store, ground):
+    supervisor, child = (os.getpid(), start_time(os.getpid())), (os.getppid(), start_time(os.getppid()))
+    row = store.instances.register(
+        Registration(ground.scope, runtime=RUN_RUNTIME, session_id="run-1", client=supervisor, lease_seconds=600)
+    )
+    facts = {"id": "run-1", "scope": ground.scope, "instance_id": row.id, "harness": "claude", "cwd": "/"}
+    owner = {"host": store.here, "supervisor_pid": supervisor[0], "supervisor_start": supervisor[1]}
+    store.runs.begin({**facts, **owner, "task_id": "task-1"})
+    assert store.runs.admit(row.id, child).client_pid == child[0] and store.runs.admit("other", child) is None
+    with Sleeper() as another:
+        assert store.runs.admit(row.id, another.identity) is None, "one child at a time"
+    assert not store.instances.end_session(row) and store.runs.get("run-1").client_pid is None
+    assert store.instances.get(row.id) and store.instances.of_session(RUN_RUNTIME, "run-1").id == row.id
+    assert store.runs.session_of("task-1", "claude") is None
+    store.runs.update("run-1", session_params={"session": "s"}, state=ENDED)
+    assert store.runs.session_of("task-1", "claude") == {"session": "s"}
+    assert [run.id for run in store.runs.of_task(ground.scope, "task-1")] == ["run-1"] and not store.runs.take_back("x")
+
+
+def test_one_planner_owns_the_plan_until_it_leaves(store, join, ground):
+    first, second = join("ann", "role:planner"), join("bob", "role:planner")
+    join("cid", "role:implementer")
+    assert store.planner.owner(ground.scope)["instance_id"] == first.id and store.planner.owner("/elsewhere") is None
+    store.instances.remove(first.id)
+    assert store.planner.owner(ground.scope)["instance_id"] == second.id
+    join("bob", "role:reviewer")
+    assert store.planner.owner(ground.scope) is None
+    assert join("dan", "role:planner").id == store.planner.owner(ground.scope)["instance_id"]
+
+
+def test_a_task_has_an_entry_in_the_work_tracker_of_its_identity(store, join):
+    ann, bob = join("ann", "identity:a"), join("bob")
+    assert store.tracker.of(ann) is None and store.tracker.entry(ann, "linear", "t") is None
+    store.kv.put(bob, "config/work_tracker/default", '{"provider": "linear"}')
+    assert store.tracker.of(ann)["value"] == store.tracker.of(bob)["value"] == {"provider": "linear"}
+    store.kv.put(ann, "config/work_tracker/a", '{"provider": "jira"}')
+    assert store.tracker.of(ann)["value"] == {"provider": "jira"}
+    made = store.tracker.link(ann, "jira", "t", "J-1", "https://tracker.test/J-1")
+    assert made == store.tracker.entry(ann, "jira", "t") and made["identifier"] == "J-1"
+    assert store.tracker.entry(ann, "linear", "t") is None and store.tracker.entry(bob, "jira", "t") is None
+    with pytest.raises(SwarmError):
+        store.tracker.link(bob, "jira", "t", "J-1")
+
+
+def test_a_pane_keeps_its_names_when_it_is_moved(store, pair):
+    ann, bob = pair
+    store.panes.republish(ann, {"HERDR_PANE_ID": "p1"})
+    known = store.panes.published(ann.id)
+    assert (known["handle"], known["backend"]) == ("p1", "herdr") and store.panes.published(bob.id) == {}
+    assert store.panes.repair(ann, known, {"pane_id": "p2", "workspace_id": "w", "tab_id": ""})
+    assert not store.panes.repair(ann, known, {"pane_id": "p3", "workspace_id": "", "tab_id": ""}), "out of date"
+    store.panes.republish(ann, {"HERDR_PANE_ID": "p1"})
+    moved = store.panes.published(ann.id)
+    assert (moved["handle"], moved["handle_aliases"]) == ("p2", ["p1"]), "the environment keeps the first name"
+    assert store.panes.with_session({"id": ann.id})["workspace_handle"] == "p2"
+    assert store.panes.with_lock({"instance_id": ann.id})["pane_id"] == "p2"
+    assert store.panes.with_lock({"instance_id": bob.id}) == {"instance_id": bob.id}
+
+
+def test_orders_to_a_user_interface_stand_in_line(store, pair):
+    ann, _bob = pair
+    first = store.ui_commands.enqueue(ann.scope, ann.id, "spawn_shell", {"cwd": "/"})
+    second = store.ui_commands.enqueue(ann.scope, None, "send_prompt", {"text": "hi"})
+    assert (first.status, first.payload, store.ui_commands.get(first.id)) == ("pending", {"cwd": "/"}, first)
+    assert [one.id for one in store.ui_commands.recent(ann.scope)] == [second.id, first.id]
+    assert [one.id for one in store.ui_commands.recent(ann.scope, "pending", 1)] == [second.id]
+    assert store.ui_commands.recent(ann.scope, "done") == store.ui_commands.recent("/elsewhere") == []
+    assert store.ui_commands.outcome(first.id, 0).status == "pending" and store.ui_commands.get(99) is None
+    for wrong in (lambda: store.ui_commands.recent(ann.scope, "lost"), lambda: store.ui_commands.outcome(99, 0)):
+        with pytest.raises(SwarmError):
+            wrong()
+
+
+def test_cleaning_counts_what_is_due_and_a_dry_run_leaves_it(store, join, ground):
+    bob = join("bob")
+    with Sleeper() as client:
+        dead = join("dead", client=client.identity)
+        store.locks.acquire(dead, "f")
+        task = ask(store, bob, "t", assignee=dead.id)
+    told = store.cleanup.clean(ground.scope, dry_run=True)
+    assert store.instances.get(dead.id) and store.cleanup.clean("/elsewhere")["instances_reclaimed"] == 0
+    done = store.cleanup.clean(ground.scope)
+    due = {"instances_reclaimed": 1, "tasks_reopened": 1, "locks_deleted": 1, "messages_deleted": 0}
+    assert {name: told[name] for name in due} == {name: done[name] for name in due} == due
+    assert store.instances.get(dead.id) is None and store.tasks.get(ground.scope, task.id).status == "open"
+
+
 # ------------------------------------------------------------------------------ what has happened
 
 
@@ -499,6 +758,21 @@ def test_a_session_hears_of_what_others_do(store, pair):
     assert set(news.changes) == {"lock_updates", "new_messages", "task_updates", "kv_updates"}
     assert store.activity.since(bob, news.moment).changes == []
     assert [event.subject for event in store.activity.of_locks(None, 5)] == [f"{ann.scope}/theirs", f"{ann.scope}/mine"]
+
+
+def test_a_feed_tells_an_onlooker_what_its_circle_does(store, join, ground):
+    ann, bob = join("ann", "identity:a"), join("bob", "identity:b")
+    own, far = store.activity.feed(ground.scope, "a"), store.activity.feed("/elsewhere", "a")
+    store.kv.put(ann, "k", "v")
+    store.kv.put(bob, "secret", "v")
+    store.locks.acquire(ann, "f")
+    told = own.read()
+    assert [event.get("type") for event in told] == ["kv.set", None, "context.lock_acquired"]
+    assert told[0]["actor_label"] == "identity:a" and "secret" not in str(told) and own.read() == far.read() == []
+    assert len(store.activity.feed(ground.scope, "a", told[0]["id"]).read()) == 2
+    known = store.activity.acquaintance("identity:a")
+    assert known.may_meet(ann.id) and not known.may_meet(bob.id) and known.label_of(bob.id) == "identity:b"
+    assert [event.subject for event in store.activity.of_sessions([bob.id])] == [bob.id]
 
 
 def test_a_change_wakes_who_waits_for_one(store, pair):

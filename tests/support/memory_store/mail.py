@@ -1,0 +1,97 @@
+"""Mail between sessions, and what of it a session's next hook tells."""
+
+from __future__ import annotations
+
+from support.memory_store.tables import Part
+from swarm_mcp.domain.message import Message, Notice
+from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import Refused, UnknownInstance
+from swarm_mcp.visibility import may_meet
+
+
+class Messages(Part):
+    def post(self, scope: str, sender: str, recipient: str, content: str) -> int:
+        self.memory.mails = number = self.memory.mails + 1
+        told = {"sender": sender, "recipient": recipient, "content": content, "created_at": self.store.now(), "read": 0}
+        self.memory.messages.append(Message(id=number, **told))
+        self.memory.add_event(scope, "message.sent", sender, recipient)
+        return number
+
+    def send(self, sender: Session, recipient_id: str, content: str) -> int:
+        if not content.strip():
+            raise Refused("an empty message cannot be sent")
+        self.store.instances.show_life(sender["id"])
+        recipient = self.store.instances.live(recipient_id)
+        if recipient is None or recipient.scope != sender["scope"]:
+            raise UnknownInstance(f"Instance {recipient_id} is not active in this scope")
+        if not may_meet(sender["label"], recipient.label):
+            raise Refused("works under another identity")
+        return self.post(sender["scope"], sender["id"], recipient_id, content)
+
+    def broadcast(self, sender: Session, content: str) -> list[str]:
+        peers = [row for row in self.store.instances.in_scope(sender["scope"]) if row.id != sender["id"]]
+        ids = [row.id for row in peers if may_meet(sender["label"], row.label)]
+        for one in ids:
+            self.post(sender["scope"], sender["id"], one, content)
+        return ids
+
+    def peek(self, instance: Session, limit: int = 50) -> list[Message]:
+        mine = [mail for mail in self.memory.messages if mail.recipient == instance["id"] and not mail.read]
+        return mine[:limit]
+
+    def take(self, instance: Session, limit: int = 50, about: str = "") -> list[Message]:
+        mark = f"[task:{about}]" if about else ""
+        taken = [mail for mail in self.peek(instance, 10**9) if mail.content.startswith(mark)][:limit]
+        self.memory.taken |= {mail.id for mail in taken}
+        return taken
+
+    def acknowledge(self, ids: list[int]) -> None:
+        mails = self.memory.messages
+        self.memory.messages = [mail.replace(read=1) if mail.id in ids else mail for mail in mails]
+
+    def put_back(self, ids: list[int]) -> None:
+        self.memory.taken -= set(ids)
+
+    def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
+        found = [mail for mail in self.memory.messages if to in ("", mail.recipient) and sender in ("", mail.sender)]
+        found = [mail for mail in found if self._is_open(mail, scope, viewer)]
+        return found[-limit:] if limit >= 0 else found
+
+    def hand_over(self, sender: Session, recipient_id: str, content: str, same: str, read_too: bool) -> None:
+        there = [mail for mail in self.memory.messages if (mail.sender, mail.recipient) == (sender["id"], recipient_id)]
+        if not any(mail.content in (content, same) and mail.read <= read_too for mail in there):
+            self.post(sender["scope"], sender["id"], recipient_id, content)
+
+    def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> None:
+        self.acknowledge([self.post(scope, sender_id, recipient_id, content)])
+
+    def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
+        found = self.recent(scope, -1, viewer=viewer)
+        recent = [mail for mail in found if mail.created_at >= since]
+        return {"unread": len([mail for mail in found if not mail.read]), "recent": len(recent)}
+
+    def _is_open(self, mail: Message, scope: str, viewer: str) -> bool:
+        """Whether it is of this scope, and neither end of it a stranger to identity `viewer`."""
+        ends = [row for row in map(self.store.instances.get, (mail.sender, mail.recipient)) if row]
+        label = f"identity:{viewer}" if viewer else None
+        return all(row.scope == scope and may_meet(label, row.label) for row in ends)
+
+
+class Notices(Part):
+    def take(self, instance: Session) -> list[Notice]:
+        waiting = [mail for mail in self.store.messages.peek(instance, 10**9) if mail.id in self.memory.noticed]
+        return [Notice(id=mail.id, text=mail.content + self._standing(instance, mail)) for mail in waiting]
+
+    def post(self, scope: str, sender: str, recipient: str, content: str, file: str = "") -> int:
+        number = self.store.messages.post(scope, sender, recipient, content)
+        self.memory.noticed[number] = file
+        return number
+
+    def _standing(self, instance: Session, mail: Message) -> str:
+        """Who holds the file that a notice is about, where that is not the one who is told."""
+        file = self.memory.noticed[mail.id]
+        held = self.store.locks.on(file) if file else []
+        theirs = [lock for lock in held if lock.instance_id != instance["id"]]
+        if theirs:
+            return f" It is held by {theirs[0].owner_label} now."
+        return " Nobody holds it now." if file and not held else ""

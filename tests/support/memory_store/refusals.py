@@ -1,0 +1,80 @@
+"""Who was kept from which file, and which held files changed all the same."""
+
+from __future__ import annotations
+
+from support.memory_store.tables import Part
+from swarm_hook_core.paths import key_of
+from swarm_mcp.domain.lock import Breach
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store.lock_reach import reach_in
+from swarm_mcp.store.lock_request import Attempt
+
+
+class Denials(Part):
+    def report(self, instance: Session, file: str, holder_id: str, _tried: Attempt | str) -> bool:
+        theirs = [lock for lock in self.store.locks.on(file) if lock.instance_id != instance["id"]]
+        if theirs:
+            self.add(instance, file, theirs[0].instance_id)
+        elif holder_id != instance["id"]:
+            self.store.messages.post(instance["scope"], "system", instance["id"], f"[auto] {file} is free.")
+        return bool(theirs)
+
+    def files(self, instance_id: str, limit: int) -> list[str]:
+        return [file for who, file in self.memory.denied if who == instance_id][:limit]
+
+    def add(self, instance: Session, file: str, holder_id: str) -> None:
+        self.memory.denied[instance["id"], file] = holder_id
+        self.memory.add_event(instance["scope"], "context.lock_denied", instance["id"], file, holder=holder_id)
+
+    def tell(self) -> None:
+        """Tell those who were refused a file that nobody holds or waits for any more."""
+        for who, file in list(self.memory.denied):
+            session = self.store.instances.live(who)
+            reach = reach_in({"file": file, "path_key": None, "pattern": None})
+            busy = [lock for lock in self.store.locks.on(file) if lock.instance_id != who] if session else []
+            if session and reach and not busy and not self.store.queue.waiting_for(reach):
+                del self.memory.denied[who, file]
+                self.store.messages.post(session.scope, "system", who, f"[auto] {file} is free.")
+
+
+class Breaches(Part):
+    def report(self, writer: Session | None, tool: str, command: str, changes: list[dict]) -> list[int]:
+        numbers = []
+        for change in changes:
+            holder = self.store.instances.live(change["holder_id"])
+            held = [lock for lock in self.store.locks.on(change["file"]) if holder and lock.instance_id == holder.id]
+            if held and not self._is_known(writer, change):
+                numbers.append(self._add(held[0].scope, writer, change, tool, command))
+                text = f"[auto] {change['file']}, which you hold, {change['kind']}."
+                self.store.messages.post(held[0].scope, "system", change["holder_id"], text)
+        return numbers
+
+    def restored(self, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
+        held = self.store.locks.on(file)
+        change = {"file": file, "kind": "restored", "kept": kept, "at": self.store.now()}
+        change["holder_id"] = held[0].instance_id if held else ""
+        for lock in held:
+            if restorer is None or lock.instance_id != restorer["id"]:
+                text = f"[auto] Somebody has restored an earlier content of {file}, which you hold."
+                self.store.messages.post(lock.scope, "system", lock.instance_id, text)
+        return self._add(restorer["scope"] if restorer else scope, restorer, change, "restore", "")
+
+    def of(self, file: str, keys: list[str]) -> list[Breach]:
+        return [one for one in self.memory.breaches[::-1] if one.file == file or one.path_key in keys]
+
+    def known(self, scope: str) -> list[Breach]:
+        return [one for one in self.memory.breaches[::-1] if one.scope == scope]
+
+    def _add(self, scope: str, writer: Session | None, change: dict, tool: str, command: str) -> int:
+        number = len(self.memory.breaches) + 1
+        who = {"writer_id": writer and writer["id"], "writer_label": writer and writer["label"]}
+        row = {name: change[name] for name in ("file", "holder_id", "kind", "kept")}
+        key, at = change.get("key") or key_of(change["file"]), int(change["at"])
+        call = {"tool": tool, "command": command}
+        self.memory.breaches.append(Breach(id=number, scope=scope, path_key=key, altered_at=at, **row, **who, **call))
+        return number
+
+    def _is_known(self, writer: Session | None, change: dict) -> bool:
+        """Whether another of the calls that ran at once has told of this change."""
+        same = (change["file"], change["kind"], change["kept"], writer and writer["id"])
+        return any((one.file, one.kind, one.kept, one.writer_id) == same for one in self.memory.breaches)

@@ -1,0 +1,53 @@
+"""The tables, and the sequence of everything that happened in them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from swarm_hook_core.json_text import dumps
+from swarm_mcp.domain.lock import Breach, Lapse, Lock, Waiter
+from swarm_mcp.domain.message import Event, KeyValue, Message, UiCommand
+from swarm_mcp.domain.run import Run
+from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import Task
+from swarm_mcp.store.lock_reach import Reach
+
+if TYPE_CHECKING:
+    from support.memory_store import MemoryStore
+
+
+class Memory:
+    """The tables, and the sequence of everything that happened in them."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.locks: dict[str, tuple[Lock, Reach]] = {}
+        self.line: list[Waiter] = []
+        self.messages: list[Message] = []
+        self.taken: set[int] = set()
+        self.tasks: dict[str, Task] = {}
+        self.values: dict[tuple[str, str], KeyValue] = {}
+        self.runs: dict[str, Run] = {}
+        self.events: list[Event] = []
+        self.denied: dict[tuple[str, str], str] = {}  # who, what file -> by whom
+        self.lapsed: list[Lapse] = []
+        self.noticed: dict[int, str] = {}  # a message that a hook is to tell -> the file that it is about
+        self.breaches: list[Breach] = []
+        self.ui_commands: list[UiCommand] = []
+        self.fence = self.tickets = self.mails = 0
+        self.changed = threading.Condition()
+
+    def add_event(self, scope: str, kind: str, actor: str | None, subject: str | None, **payload: object) -> None:
+        number = len(self.events) + 1
+        told = {"id": number, "scope": scope, "type": kind, "actor": actor, "subject": subject}
+        self.events.append(Event(**told, payload=dumps(payload), created_at=int(time.time())))
+        with self.changed:
+            self.changed.notify_all()
+
+
+class Part:
+    def __init__(self, store: MemoryStore):
+        self.store = store
+        self.memory = store.memory
