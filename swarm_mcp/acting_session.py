@@ -76,8 +76,8 @@ def acting_session(store, args) -> Session:
         if named or not _at_terminal():
             raise
         return _shell(store, args)
-    is_own_shell = not named and found["runtime"] == TERMINAL
-    return _shell(store, args) if is_own_shell and found["directory"] != here() else found
+    is_own_shell = not named and found.runtime == TERMINAL
+    return _shell(store, args) if is_own_shell and found.directory != here() else found
 
 
 def lock_holder(store, args) -> Session:
@@ -108,7 +108,7 @@ def lock_holder(store, args) -> Session:
 
 def discard_lock_holder(store, instance: Session) -> None:
     """Forget a holder that was made for locks that it did not get."""
-    store.instances.forget(instance["id"])
+    store.instances.forget(instance.id)
 
 
 def is_person(store) -> bool:
@@ -231,7 +231,7 @@ def session_named(store, scope: str, reference: str) -> Session:
 def viewer_identity(store, args) -> str:
     """The identity that a listing is shown to: the acting session's, else the onlooker's; empty for none."""
     try:
-        return token(find_acting_session(store, args)["label"] or "", "identity")
+        return token(find_acting_session(store, args).label or "", "identity")
     except UnknownInstance:
         return onlooker_identity(store)
 
@@ -239,9 +239,9 @@ def viewer_identity(store, args) -> str:
 def onlooker_identity(store) -> str:
     """The identity of the session this process runs inside of, else the environment's; empty for none."""
     row = surrounding_session(store)
-    return token(row["label"] or "", "identity") if row else identity("MCP")
+    return token(row.label or "", "identity") if row else identity("MCP")
 
 
 def _names(store, rows: list[Session]) -> str:
     seen = veiled(rows, onlooker_identity(store))
-    return ", ".join(f"{short(row['id'])} ({label(row['label'] or '-')})" for row in seen)
+    return ", ".join(f"{short(row.id)} ({label(row.label or '-')})" for row in seen)

@@ -181,7 +181,7 @@ def _wait_in_line(first: PlayedSession, second: PlayedSession, database: Path) -
         store.locks.acquire_all(holder, request(holder, [PATTERN], as_pattern=True, note="renumbering"))
         denied, other = bool(second.write(ONE, "-- 2\n")), second.write(OTHER, "hello\n") == ""
         environment = {**os.environ, "SWARM_DB_PATH": str(database)}
-        argv = [*coordinator_command(), "lock", ONE, "--wait", "20", "--as", waiter["id"]]
+        argv = [*coordinator_command(), "lock", ONE, "--wait", "20", "--as", waiter.id]
         waiting = subprocess.Popen(argv, cwd=second.folder, env=environment, stdout=subprocess.DEVNULL)
         end = time.monotonic() + 20
         while not store.queue.waiting() and time.monotonic() < end:

@@ -38,7 +38,7 @@ class Hold:
         self.rows = rows
         self.grace = grace
         self.lost = ""  # what has been lost, and how
-        leases = [row["ttl"] for row in rows if row["ttl"]]
+        leases = [row.ttl for row in rows if row.ttl]
         self._every = min([SIGN_SECONDS, *(ttl / LEASE_PARTS for ttl in leases)])
         self._patience = min(leases, default=0.0)
         self._sign = clock.now()
@@ -71,7 +71,7 @@ class Hold:
         """Give the locks back, those that are still ours."""
         for row in self.rows:
             try:
-                self.store.locks.release(self.instance, row["file"], row["agent"] or "", row["fence"])
+                self.store.locks.release(self.instance, row.file, row.agent or "", row.fence)
             except Refused as refusal:
                 self.lost = self.lost or str(refusal)
 
@@ -81,10 +81,10 @@ class Hold:
         """See whether the locks are held, and show that their holder lives."""
         try:
             if clock.now() - self._sign >= self._every:
-                self.store.instances.show_life(self.instance["id"])
+                self.store.instances.show_life(self.instance.id)
                 self._sign = clock.now()
             held = self._held()
-            gone = [row["file"] for row in self.rows if row["fence"] not in held]
+            gone = [row.file for row in self.rows if row.fence not in held]
             self.lost = f"{gone[0]} is no longer held: the lock lapsed, or was taken or handed on" if gone else ""
         except StoreUnavailable as error:
             # What has no lease is held all the same, for as long as this process lives.
@@ -94,7 +94,7 @@ class Hold:
             self.lost = str(error)
 
     def _held(self) -> set[int]:
-        return self.store.locks.fences_held(self.instance["id"], [row["fence"] for row in self.rows])
+        return self.store.locks.fences_held(self.instance.id, [row.fence for row in self.rows])
 
     def _end(self, child: subprocess.Popen, ours: bool) -> None:
         """TERM, then KILL: the command, and where it has a group of its own all of that."""

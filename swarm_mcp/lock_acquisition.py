@@ -32,7 +32,7 @@ def requested(
 
 def granted_answer(rows: list[Lock], in_full: bool) -> dict:
     """Return ``{ok, id, fence}`` of the first of `rows`, with all of them as well where that is wanted `in_full`."""
-    answer: dict = {"ok": True, "id": rows[0]["id"], "fence": rows[0]["fence"]}
+    answer: dict = {"ok": True, "id": rows[0].id, "fence": rows[0].fence}
     return {**answer, "locks": [granted(row) for row in rows]} if in_full else answer
 
 
@@ -104,7 +104,7 @@ class LockWait:
         self._lapse = None
         if not self._is_free(store):
             return None
-        if not store.queue.has(self.wanted.ticket, self.instance["id"]):
+        if not store.queue.has(self.wanted.ticket, self.instance.id):
             return self._join_again(store)
         try:
             return store.locks.acquire_all(self.instance, self.wanted)
@@ -128,7 +128,7 @@ class LockWait:
             return True
         # Another grant, another mode: another id. Handed over: another holder.
         self._obstacle = lock
-        if not keeps_out(lock, self.instance["id"], self.wanted.agent, self.wanted.mode):
+        if not keeps_out(lock, self.instance.id, self.wanted.agent, self.wanted.mode):
             self._until = clock.now()  # one's own, which `once` refuses: nobody else will let go of it
         left = store.locks.left(lock)
         if left is not None:
@@ -159,7 +159,7 @@ class LockWait:
         return is_there
 
     def _set_next_sign(self, store) -> None:
-        leased = store.leases.keep(self.instance["id"])
+        leased = store.leases.keep(self.instance.id)
         self._next_sign = clock.now() + min(SIGN_SECONDS, SIGN_SECONDS if leased is None else max(0.0, leased))
 
     def _is_over(self) -> bool:

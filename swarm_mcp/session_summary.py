@@ -34,24 +34,24 @@ def shown_peer(store, row: dict) -> dict:
 
 def sessions_met_by(store, me: Session) -> list[Session]:
     """The live sessions of this session's scope that it may meet, itself among them."""
-    return [row for row in store.instances.in_scope(me["scope"]) if may_meet(me["label"], row["label"])]
+    return [row for row in store.instances.in_scope(me.scope) if may_meet(me.label, row["label"])]
 
 
 def peers_of(store, me: Session) -> list[dict]:
     """The other sessions that `me` may meet, as `shown_peer` shows them."""
-    return [shown_peer(store, row) for row in sessions_met_by(store, me) if row["id"] != me["id"]]
+    return [shown_peer(store, row) for row in sessions_met_by(store, me) if row.id != me.id]
 
 
 def neighbours_of(store, me: Session) -> list[dict]:
     """All other live sessions of the scope, as `shown_peer` shows them; those of another identity without a label."""
-    rows = [row for row in store.instances.in_scope(me["scope"]) if row["id"] != me["id"]]
-    return [shown_peer(store, row) for row in veiled(rows, token(me["label"] or "", "identity"))]
+    rows = [row for row in store.instances.in_scope(me.scope) if row["id"] != me.id]
+    return [shown_peer(store, row) for row in veiled(rows, token(me.label or "", "identity"))]
 
 
 def locks_held_by(store, me: Session) -> list[dict]:
     """The files this session has locked, oldest first: ``{id, file, content, task_id, created_at}``."""
     names = ("id", "file", "content", "task_id", "created_at")
-    return [{name: lock[name] for name in names} for lock in store.locks.of(me["id"]) if not is_mutex(lock["file"])]
+    return [{name: lock[name] for name in names} for lock in store.locks.of(me.id) if not is_mutex(lock["file"])]
 
 
 def bootstrap_summary(
@@ -81,18 +81,18 @@ def status_summary(store, me: Session) -> dict:
     counts = store.tasks.counts(me)
     unread = store.messages.peek(me)
     claimable = store.tasks.claimable(me, MOST_CLAIMABLE)
-    owner = store.planner.owner(me["scope"])
+    owner = store.planner.owner(me.scope)
     return {
         "instance": {
-            "id": me["id"],
-            "label": me["label"],
-            "role": token(me["label"] or "", "role") or None,
-            "scope": me["scope"],
-            "directory": me["directory"],
-            "file_root": me["file_root"],
+            "id": me.id,
+            "label": me.label,
+            "role": token(me.label or "", "role") or None,
+            "scope": me.scope,
+            "directory": me.directory,
+            "file_root": me.file_root,
         },
         "peers": peers_of(store, me),
-        "planner_owner": {**owner, "is_me": owner["instance_id"] == me["id"]} if owner else None,
+        "planner_owner": {**owner, "is_me": owner["instance_id"] == me.id} if owner else None,
         "unread_messages": unread,
         "task_counts": counts,
         "assigned_tasks": [_brief(task) for task in assigned],
@@ -113,11 +113,11 @@ def _brief(task: dict) -> dict:
 def _blocking(store, me: Session, active: list[dict]) -> list[dict]:
     """What others hold of the files of one's own tasks, and of those one was refused, as a refusal shows it."""
     files = [file for task in active for file in task["files"] or ()][:MOST_FILES]
-    refused = store.denials.files(me["id"], MOST_FILES)
-    viewer, found = token(me["label"] or "", "identity"), dict[str, dict]()
+    refused = store.denials.files(me.id, MOST_FILES)
+    viewer, found = token(me.label or "", "identity"), dict[str, dict]()
     for file in [*files, *refused]:
         for lock in store.locks.on(file):
-            if lock["instance_id"] != me["id"]:
+            if lock["instance_id"] != me.id:
                 found.setdefault(lock["id"], store.locks.describe(lock, viewer))
     return list(found.values())
 
@@ -219,7 +219,7 @@ def _next_action(
         return _do("claim_task", "This task was given to you; claim it to begin.", by_status[states.CLAIMED])
     if claimable:
         return _do("claim_next_task", "Tasks are open that you could do.")
-    plans = token(me["label"] or "", "role") == "planner"
+    plans = token(me.label or "", "role") == "planner"
     if plans and any(counts[status] for status in (states.FAILED, states.CANCELLED, states.APPROVAL_REQUIRED)):
         return _do("list_tasks", "Tasks have failed, were cancelled or wait for approval: as planner, see to them.")
     return _do(

@@ -43,8 +43,8 @@ def scope_summary(store, row: Session) -> dict:
     ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
     counted only where they hold a lock, and then not named.
     """
-    mine = token(row["label"] or "", "identity")
-    peers = [peer for peer in store.instances.in_scope(row["scope"]) if peer["id"] != row["id"]]
+    mine = token(row.label or "", "identity")
+    peers = [peer for peer in store.instances.in_scope(row.scope) if peer["id"] != row.id]
     met = [p for p in peers if same_circle(mine, token(p["label"] or "", "identity"))]
     count, locks = store.locks.glance(row, SUMMARY_LIMIT, mine)
     texts = []

@@ -117,20 +117,20 @@ def _from(source: Source, statuses: tuple[str, ...], scope: str) -> list[Candida
             return _instances(veiled(store.instances.in_scope(place), viewer))
         if source == TASKS:
             tasks = store.tasks.in_order(onlooker(viewer, place))
-            rows = [task for task in tasks if not statuses or task["status"] in statuses]
-            return [Candidate(row["id"], f"[{row['status']}] {row['title']}") for row in rows]
+            rows = [task for task in tasks if not statuses or task.status in statuses]
+            return [Candidate(row.id, f"[{row.status}] {row.title}") for row in rows]
         keys = store.kv.items(place, "", f"identity:{viewer}" if viewer else None)
-        return [Candidate(row["key"]) for row in keys]
+        return [Candidate(row.key) for row in keys]
 
 
 def _instances(rows: list[Session]) -> list[Candidate]:
     """Ids, short where that is enough, and the words of labels that only one session has."""
     found = []
     for row in rows:
-        brief = row["id"][:8]
-        alone = sum(other["id"].startswith(brief) for other in rows) == 1
-        found.append(Candidate(brief if alone else row["id"], row["label"] or ""))
-    labels = [row["label"] or "" for row in rows]
+        brief = row.id[:8]
+        alone = sum(other.id.startswith(brief) for other in rows) == 1
+        found.append(Candidate(brief if alone else row.id, row.label or ""))
+    labels = [row.label or "" for row in rows]
     for label in labels:
         unique = [word for word in label.split() if ":" in word and sum(word in other for other in labels) == 1]
         found += [Candidate(word, label) for word in unique]

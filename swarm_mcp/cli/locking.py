@@ -44,7 +44,7 @@ def repository_of(instance: Session) -> str:
 
     Raises SwarmError where its folder is in none.
     """
-    folder = instance["file_root"] or instance["directory"]
+    folder = instance.file_root or instance.directory
     mark = os.path.join(git_root(folder), ".git")
     if not os.path.lexists(mark):
         raise SwarmError(f"{folder} is not in a git repository")

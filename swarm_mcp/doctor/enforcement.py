@@ -66,7 +66,7 @@ class Canary:
             canary = store.instances.register(asking)
             store.locks.acquire(peer, str(locked), "canary")
             # Noted already: what a hook starts to note a denial would outlive this folder.
-            store.denials.report(canary, str(locked), peer["id"], "doctor")
+            store.denials.report(canary, str(locked), peer.id, "doctor")
 
     def asked_of_command(self, hook: HookCommand) -> list[Answer]:
         """Return the answers of a hook that is a command, started as the client would."""

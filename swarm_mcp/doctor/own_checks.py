@@ -116,16 +116,16 @@ def _instances(scope: str) -> list[Finding]:
             gone = store.instances.gone()
     except (SwarmError, ImportError) as error:
         return [Finding(name, "fail", str(error)) for name in ("live_instances", "stale_instances")]
-    names = ", ".join(f"{short(row['id'])} {row['label'] or '-'}" for row in rows)
-    listed = [{"id": row["id"], "label": row["label"], "pid": row["pid"], "state": row["state"]} for row in rows]
+    names = ", ".join(f"{short(row.id)} {row.label or '-'}" for row in rows)
+    listed = [{"id": row.id, "label": row.label, "pid": row.pid, "state": row.state} for row in rows]
     live = Finding(
         "live_instances", "info", f"{len(rows)} live{': ' if names else ''}{names}",
         details={"count": len(rows), "instances": listed},
     )  # fmt: skip
-    quiet = [row for row in rows if row["last_seen"] is None and seconds_since(row["heartbeat"], now) > STALE_SECONDS]
+    quiet = [row for row in rows if row.last_seen is None and seconds_since(row.heartbeat, now) > STALE_SECONDS]
     text = f"{len(quiet)} quiet for more than {STALE_SECONDS} s, {len(gone)} gone and waiting to be removed"
     mend = "swarm-mcp cleanup" if gone else ""
-    details = {"count": len(quiet), "gone": [row["id"] for row in gone]}
+    details = {"count": len(quiet), "gone": [row.id for row in gone]}
     return [live, Finding("stale_instances", "warn" if quiet else "ok", text, mend, details)]
 
 

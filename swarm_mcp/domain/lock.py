@@ -141,14 +141,14 @@ def keeps_out(lock: Lock, instance_id: str, agent: str, mode: str) -> bool:
 
     What a session holds, its agents hold; what one of its agents holds, nobody else in it does.
     """
-    own_agent = lock["agent"] or ""
-    if lock["instance_id"] == instance_id and own_agent in ("", agent):
+    own_agent = lock.agent or ""
+    if lock.instance_id == instance_id and own_agent in ("", agent):
         return False
-    return not (mode == SHARED and lock["mode"] == SHARED)
+    return not (mode == SHARED and lock.mode == SHARED)
 
 
 def granted(lock: Lock) -> dict:
     """Return a lock just taken, as answers show it: ``{file, id, fence, mode}`` and what else there is to say of it."""
-    shown = {"file": lock["file"], "id": lock["id"], "fence": lock["fence"], "mode": lock["mode"] or EXCLUSIVE}
+    shown = {"file": lock.file, "id": lock.id, "fence": lock.fence, "mode": lock.mode or EXCLUSIVE}
     names = ("ttl", "expected_end", "agent", "pattern", "task_id", "repository")
     return {**shown, **{name: lock[name] for name in names if lock.get(name)}}

@@ -49,8 +49,8 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
         me = _committer(store, who)
         viewer = token(me["label"] or "", "identity") if me else identity("MCP")
         rows = store.locks.everywhere()
-        others = [row for row in rows if not is_mutex(row["file"]) and not _is_own(row, me)]
-        locks = [{**store.locks.listed(row, viewer), "base": row["base"]} for row in others]
+        others = [row for row in rows if not is_mutex(row.file) and not _is_own(row, me)]
+        locks = [{**store.locks.listed(row, viewer), "base": row.base} for row in others]
         here = store.locks.seen_in(folder) if others else {}
         locks = [{**lock, "file": here.get(lock["id"], lock["file"])} for lock in locks]
         if me and hook == "pre-commit":

@@ -28,7 +28,7 @@ NAMES = ("sessionId", "threadId")  # what Codex calls a session in a call's meta
 def of_run(store: Store, instance_id: str, client: tuple[int, str]) -> Session | None:
     """The instance `instance_id`, if it is that of a run under way and `client` its child; else None."""
     run = store.runs.admit(instance_id, client)
-    return store.instances.live(run["instance_id"]) if run else None
+    return store.instances.live(run.instance_id) if run else None
 
 
 def connection_name() -> str:
@@ -38,13 +38,13 @@ def connection_name() -> str:
 
 def server_of(row: Session) -> tuple[int, str]:
     """Pid and start time of the server whose connection registered `row`; ``(0, "")`` where its name does not tell."""
-    parts = row["session_id"].split("-")
+    parts = (row.session_id or "").split("-")
     return (int(parts[1]), parts[2]) if parts[0] == "server" and len(parts) > 2 and parts[1].isdigit() else (0, "")
 
 
 def server_has_gone(row: Session, here: str) -> bool:
     """Whether the server whose connection registered `row` provably no longer runs."""
-    return gone(row["host"] or "", *server_of(row), here)
+    return gone(row.host or "", *server_of(row), here)
 
 
 def register_preassigned(store: Store, client: tuple[int, str], session_id: str = "") -> Session | None:
@@ -63,11 +63,11 @@ def register_preassigned(store: Store, client: tuple[int, str], session_id: str 
         row = of_run(store, wanted, client)
         if row:
             return row
-        known = next((row for row in store.instances.of_client(*client) if row["id"] == wanted), None)
-        if known and known["runtime"] != SERVER_RUNTIME:
+        known = next((row for row in store.instances.of_client(*client) if row.id == wanted), None)
+        if known and known.runtime != SERVER_RUNTIME:
             return known  # its hooks were here first
         if known and (server_has_gone(known, store.here) or not server_of(known)[0]):
-            taken = store.instances.rename_session(wanted, known["session_id"], name)
+            taken = store.instances.rename_session(wanted, known.session_id or "", name)
             return store.instances.live(wanted) if taken else None
         if store.instances.is_session(wanted):
             return None
@@ -84,9 +84,9 @@ def register_preassigned(store: Store, client: tuple[int, str], session_id: str 
             lease_seconds=DEFAULT_LEASE_SECONDS,
         )
     )
-    if row["id"] == wanted:
+    if row.id == wanted:
         return row
-    store.instances.remove(row["id"])  # somebody took it between the look and now
+    store.instances.remove(row.id)  # somebody took it between the look and now
     return None
 
 
@@ -107,7 +107,7 @@ class CallingSession:
         found = known or self._of_run(store) or self._own(store)
         found = found or (None if named else self._go_on(store)) or self._waiting(store)
         if found:
-            self._callers.add(found["id"])
+            self._callers.add(found.id)
         return found
 
     def vouched(self, store: Store) -> list[str]:
@@ -117,14 +117,14 @@ class CallingSession:
         have called this server.
         """
         rows = self._sessions_of_client(store)
-        found = [row["id"] for row in rows if len(rows) == 1 or row["id"] in self._callers]
+        found = [row.id for row in rows if len(rows) == 1 or row.id in self._callers]
         own = self._own(store)
-        return list(dict.fromkeys([*found, *([own["id"]] if own else [])]))
+        return list(dict.fromkeys([*found, *([own.id] if own else [])]))
 
     def inherited(self, store: Store) -> list[str]:
         """Ids of the instances that this connection would go on with, were it called now."""
         left = None if self._own(store) else self._left_behind(store)
-        return [left["id"]] if left else []
+        return [left.id] if left else []
 
     def register(self, store: Store, meta: dict, arguments: dict) -> Session:
         """The session's instance; where hooks have registered none, a new one for this connection."""
@@ -161,13 +161,13 @@ class CallingSession:
         """A sign of life for what this connection itself registered."""
         own = self._own(store)
         if own:
-            store.instances.show_life(own["id"])
+            store.instances.show_life(own.id)
 
     def leave(self, store: Store) -> None:
         """Remove what this connection itself registered; sessions of hooks end by their own hook."""
         own = self._own(store)
         if own:
-            store.instances.remove(own["id"])
+            store.instances.remove(own.id)
 
     def _own(self, store: Store) -> Session | None:
         return store.instances.of_session(SERVER_RUNTIME, self._own_id)
@@ -196,13 +196,13 @@ class CallingSession:
         rows = [
             row
             for row in store.instances.in_scope(scope)
-            if row["directory"] == directory and not row["adopted"] and row["last_seen"] is None
-            and token(row["label"] or "", "session")
+            if row.directory == directory and not row.adopted and row.last_seen is None
+            and token(row.label or "", "session")
         ]  # fmt: skip
         if len(rows) != 1:
             return None
-        row = store.instances.register(self._request(directory, "", "", scope=scope, adopt_id=rows[0]["id"]))
-        return row if row["id"] == rows[0]["id"] else None
+        row = store.instances.register(self._request(directory, "", "", scope=scope, adopt_id=rows[0].id))
+        return row if row.id == rows[0].id else None
 
     def _request(self, directory: str, runtime: str, named: str, **more) -> Registration:
         """How this connection registers, as the session of `runtime` that its client `named` where it names any."""
@@ -218,32 +218,32 @@ class CallingSession:
     def _go_on(self, store: Store, label: str = "") -> Session | None:
         """What a server of this client that has gone has left behind, from now on this connection's."""
         left = self._left_behind(store, label)
-        if not left or not store.instances.rename_session(left["id"], left["session_id"], self._own_id):
+        if not left or not store.instances.rename_session(left.id, left.session_id or "", self._own_id):
             return None
-        return store.instances.live(left["id"])
+        return store.instances.live(left.id)
 
     def _left_behind(self, store: Store, label: str = "") -> Session | None:
         """The session of a server before this one that has gone: the client's only one, else the one with that label.
 
         A connection that registered anything after this server began was beside it, and is not followed by it.
         """
-        rows = [row for row in store.instances.of_client(*self.client) if row["runtime"] == SERVER_RUNTIME]
-        left = [row for row in rows if row["last_seen"] <= self._began and server_has_gone(row, store.here)]
+        rows = [row for row in store.instances.of_client(*self.client) if row.runtime == SERVER_RUNTIME]
+        left = [row for row in rows if (row.last_seen or 0) <= self._began and server_has_gone(row, store.here)]
         if len(rows) > 1:
-            left = [row for row in left if label and row["label"] == label]
+            left = [row for row in left if label and row.label == label]
         return left[0] if len(left) == 1 else None
 
     def _sessions_of_client(self, store: Store) -> list[Session]:
         """The sessions that hooks have registered for this client: neither what its servers did, nor commands."""
         rows = store.instances.of_client(*self.client)
-        return [row for row in rows if row["runtime"] not in (SERVER_RUNTIME, HOLD)]
+        return [row for row in rows if row.runtime not in (SERVER_RUNTIME, HOLD)]
 
     def _of_client(self, store: Store) -> Session | None:
         rows = self._sessions_of_client(store)
         if len(rows) == 1:
             return rows[0]
         hint = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
-        return next((row for row in rows if row["session_id"] == hint), None)
+        return next((row for row in rows if row.session_id == hint), None)
 
 
 def _names_session(meta: dict) -> bool:

@@ -77,7 +77,7 @@ def state(call, uri: str) -> str:
     """A text that differs whenever the resource has changed, and not when only ages and heartbeats have."""
     row = call.instance()
     if uri == INSTANCES and row:
-        return repr([(other["id"], other["label"], other["directory"]) for other in sessions_met_by(call.store, row)])
+        return repr([(other.id, other.label, other.directory) for other in sessions_met_by(call.store, row)])
     if _file_in(uri):
         active = _lock(call.store, row, _file_in(uri))["active"] or {}
         return repr((active.get("id"), active.get("instance_id"), bool(active)))

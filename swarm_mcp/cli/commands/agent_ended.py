@@ -23,7 +23,7 @@ def run(args: Arguments) -> int:
         row = store.instances.of_session(runtime, session_id)
         files = store.locks.release_of_agent(row, agent) if row else []
     if args.json:
-        show({"ok": row is not None, "id": row and row["id"], "released": files})
+        show({"ok": row is not None, "id": row and row.id, "released": files})
     else:
         say(f"released {len(files)}" if row else "no such session")
     return 0

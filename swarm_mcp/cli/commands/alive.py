@@ -30,11 +30,11 @@ def run(args: Arguments) -> int:
     with Store(busy_seconds=args.patience) as store:
         row = store.instances.of_session(runtime, session_id)
         if row:
-            store.instances.show_life(row["id"])
+            store.instances.show_life(row.id)
         store.leases.some()
         with telling(store, row if args.given("--tell") else None) as notices:
             if args.json:
-                show({"ok": row is not None, "id": row and row["id"], "notices": notices})
+                show({"ok": row is not None, "id": row and row.id, "notices": notices})
             elif notices:
                 say_text("\n".join(notices))
     return 0

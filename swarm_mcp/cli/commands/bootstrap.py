@@ -43,7 +43,7 @@ def run(args: Arguments) -> int:
         messages = store.messages.take(row, limit) if limit else []
         show(bootstrap_summary(store, row, peers, messages, tasks))
         if flush():
-            store.messages.acknowledge([message["id"] for message in messages])
+            store.messages.acknowledge([message.id for message in messages])
     return 0
 
 

@@ -26,7 +26,7 @@ def run(args: Arguments) -> int:
         except Refused as refusal:
             return refused(args, "broadcast", refusal.answer)
     if args.json:
-        show({"ok": True, "sender": sender["id"], "scope": sender["scope"], "count": len(peers)})
+        show({"ok": True, "sender": sender.id, "scope": sender.scope, "count": len(peers)})
     else:
         say(f"broadcast to {len(peers)} recipient(s)")
     return 0

@@ -45,7 +45,7 @@ def run(args: Arguments) -> int:
         row = store.instances.of_session(runtime, session_id)
         held = store.denials.report(row, file, holder, _attempt(args, file)) if row else None
     if args.json:
-        show({"ok": row is not None, "id": row and row["id"], "file": file, "held": held})
+        show({"ok": row is not None, "id": row and row.id, "file": file, "held": held})
     elif row is None:
         say("no such session")
     else:

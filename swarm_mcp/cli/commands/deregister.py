@@ -46,12 +46,12 @@ def run(args: Arguments) -> int:
         if row and session_id:
             ended = store.instances.end_session(row, args.process("--client"))
         elif row:
-            store.instances.remove(row["id"])
+            store.instances.remove(row.id)
     if args.json:
-        show({"ok": True, "id": row and row["id"], "scope": row and row["scope"]})
+        show({"ok": True, "id": row and row.id, "scope": row and row.scope})
     else:
         verb = "deregistered" if ended else "still registered, for another client or its run:"
-        say(f"{verb} {row['id']}" if row else "nothing to deregister")
+        say(f"{verb} {row.id}" if row else "nothing to deregister")
     return 0
 
 
@@ -63,9 +63,9 @@ def _gone(store, reference: str) -> Session | None:
 
 def _may_go(store, args, row: Session) -> bool:
     """Whether `row` is the caller's own session, or has gone."""
-    if store.instances.live(row["id"]) is None:
+    if store.instances.live(row.id) is None:
         return True
     try:
-        return session_of_caller(store, current_scope(args.value("--scope")))["id"] == row["id"]
+        return session_of_caller(store, current_scope(args.value("--scope"))).id == row.id
     except UnknownInstance:
         return False

@@ -89,7 +89,7 @@ def run(args: Arguments) -> int:
             return _run(store, instance, rows, argv, args.seconds("--grace", 5.0))
         finally:
             if not agent:
-                store.instances.remove(instance["id"])
+                store.instances.remove(instance.id)
 
 
 def _run(store, instance: Session, rows: list[Lock], argv: list[str], grace: float) -> int:

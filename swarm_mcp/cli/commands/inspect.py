@@ -36,7 +36,7 @@ def run(args: Arguments) -> int:
         instances = veiled(store.instances.in_scope(scope), viewer)
         messages = store.messages.recent(scope, MESSAGES, viewer=viewer)
         tasks = store.tasks.in_order(onlooker(viewer, scope))
-        tasks.sort(key=lambda task: task["status"] in TERMINAL)
+        tasks.sort(key=lambda task: task.status in TERMINAL)
         locks = counted(store, store.locks.held(scope, viewer))
         keys = store.kv.items(scope, "", f"identity:{viewer}" if viewer else None)
     if args.json:
@@ -54,9 +54,9 @@ def run(args: Arguments) -> int:
         )
         return 0
     say(f"scope: {scope}")
-    cells: list[tuple] = [(short(row["id"]), row["label"] or "-", presence(row, now)) for row in instances]
+    cells: list[tuple] = [(short(row.id), row.label or "-", presence(row, now)) for row in instances]
     _section(f"instances ({len(cells)}):", ("id", "label", "state"), cells, "  {}  {}  {}")
-    cells = [(short(row["id"]), row["status"], row["type"], row["title"]) for row in tasks]
+    cells = [(short(row.id), row.status, row.type, row.title) for row in tasks]
     _section(f"tasks ({len(cells)}):", ("id", "status", "type", "title"), cells, "  {}  [{}]  {}  {}")
     held = [(row["owner_label"] or short(row["instance_id"]), row["file"], row["content"] or "") for row in locks]
     cells = [(*one, *lock_columns.cells(row, now)) for one, row in zip(held, locks)]
@@ -64,10 +64,10 @@ def run(args: Arguments) -> int:
     say()
     say(f"locks ({len(cells)}):")
     listing(("who", "file", "note", *lock_columns.HEADERS), cells, lines)
-    cells = [(row["key"], moment(row["updated_at"])) for row in keys]
+    cells = [(row.key, moment(row.updated_at)) for row in keys]
     _section(f"kv ({len(cells)}):", ("key", "time"), cells, "  {}  ({})")
     cells = [
-        (row["id"], moment(row["created_at"]), short(row["sender"]), short(row["recipient"] or "all"), row["content"])
+        (row.id, moment(row.created_at), short(row.sender), short(row.recipient or "all"), row.content)
         for row in messages
     ]
     headers = ("id", "time", "from", "to", "message")

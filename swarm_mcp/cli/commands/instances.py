@@ -29,8 +29,8 @@ def run(args: Arguments) -> int:
     cells, plain = [], []
     for row, public in zip(rows, shown):
         pane = public.get("pane_id") or ""
-        cells.append((short(row["id"]), presence(row, now), row["pid"], pane, row["label"]))
-        line = f"  {short(row['id'])}  {row['label'] or '-'}  pid={row['pid']}  {presence(row, now)}"
+        cells.append((short(row.id), presence(row, now), row.pid, pane, row.label))
+        line = f"  {short(row.id)}  {row.label or '-'}  pid={row.pid}  {presence(row, now)}"
         plain.append(f"{line}  pane={pane}" if pane else line)
     listing(
         ("id", "state", "pid", "pane", "label"), cells, plain,

@@ -46,7 +46,7 @@ def _list(args) -> int:
     if args.json:
         show(rows)
         return 0
-    cells = [(row["key"], moment(row["updated_at"])) for row in rows]
+    cells = [(row.key, moment(row.updated_at)) for row in rows]
     listing(("key", "time"), cells, [f"  {key}  ({time})" for key, time in cells], empty="(no kv entries)")
     return 0
 
@@ -59,7 +59,7 @@ def _get(args) -> int:
         show(row)
         return 0
     if row:
-        say_text(row["value"])
+        say_text(row.value)
     return 0 if row else 1
 
 

@@ -83,10 +83,10 @@ def run(args: Arguments) -> int:
                 discard_lock_holder(store, instance)  # only where it got nothing
     if args.json:
         answer = granted_answer(rows, len(files) > 1 or any(map(args.given, MORE)))
-        show({**answer, "instance_id": instance["id"]} if args.given("--detach") else answer)
+        show({**answer, "instance_id": instance.id} if args.given("--detach") else answer)
     else:
         for row in rows:
-            say(f"locked {row['file']}{' (shared)' if row['mode'] else ''}")
+            say(f"locked {row.file}{' (shared)' if row.mode else ''}")
         if args.given("--detach"):
-            say(f"held by {instance['id']}, for --as")
+            say(f"held by {instance.id}, for --as")
     return 0

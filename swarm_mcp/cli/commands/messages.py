@@ -30,7 +30,7 @@ def run(args: Arguments) -> int:
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:
         named = [args.value(flag) for flag in ("--to", "--from")]
-        to, sender = (session_named(store, scope, who)["id"] if who else "" for who in named)
+        to, sender = (session_named(store, scope, who).id if who else "" for who in named)
         limit = args.number("--limit", 50)
         rows = store.messages.recent(scope, limit, to, sender, viewer_identity(store, args))
     if args.json:
@@ -38,10 +38,10 @@ def run(args: Arguments) -> int:
         return 0
     cells, plain, details = [], [], []
     for row in rows:
-        mark, names = " " if row["read"] else "*", (short(row["sender"]), short(row["recipient"] or "all"))
-        text = [f"    {line}" for line in row["content"].split("\n")]
-        cells.append((mark.strip(), f"#{row['id']}", moment(row["created_at"]), *names))
-        plain += [f"{mark} #{row['id']}  {moment(row['created_at'])}  {names[0]} → {names[1]}", *text]
+        mark, names = " " if row.read else "*", (short(row.sender), short(row.recipient or "all"))
+        text = [f"    {line}" for line in row.content.split("\n")]
+        cells.append((mark.strip(), f"#{row.id}", moment(row.created_at), *names))
+        plain += [f"{mark} #{row.id}  {moment(row.created_at)}  {names[0]} → {names[1]}", *text]
         details.append(text)
     listing(("new", "id", "time", "from", "to"), cells, plain, empty="(no messages)", details=details)
     return 0

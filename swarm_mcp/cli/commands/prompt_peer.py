@@ -44,7 +44,7 @@ def run(args: Arguments) -> int:
     nudge, force = not args.given("--no-nudge"), args.given("--force")
     with Store() as store:
         sender = acting_session(store, args)
-        recipient = session_named(store, sender["scope"], who)
+        recipient = session_named(store, sender.scope, who)
         try:
             sent = prompt(store, sender, recipient, message, args.value("--task"), nudge, force)
         except Refused as refusal:
@@ -53,5 +53,5 @@ def run(args: Arguments) -> int:
         show(sent)
     else:
         outcome = "woken" if sent["nudged"] else sent.get("nudge_skipped") or sent.get("nudge_error")
-        say(f"sent {short(sender['id'])} → {short(recipient['id'])} ({outcome})")
+        say(f"sent {short(sender.id)} → {short(recipient.id)} ({outcome})")
     return 0

@@ -63,8 +63,8 @@ def run(args: Arguments) -> int:
             _find_terminal(store, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
         shown = registration(row)
-        if row["lease_until"] is not None:
-            shown["heartbeat"] = row["heartbeat"]
+        if row.lease_until is not None:
+            shown["heartbeat"] = row.heartbeat
         if args.value("--source"):
             shown["summary"] = scope_summary(store, row)
         with telling(store, row if args.given("--tell") else None) as notices:
@@ -73,7 +73,7 @@ def run(args: Arguments) -> int:
             if args.json:
                 show(shown)
             else:
-                say(f"registered {row['id']}")
+                say(f"registered {row.id}")
                 for notice in notices:
                     say(notice)
     return 0

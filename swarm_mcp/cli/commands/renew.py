@@ -38,5 +38,5 @@ def run(args: Arguments) -> int:
     if args.json:
         show({"ok": True, **granted(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
     else:
-        say(f"renewed {lock['file']}" + ("" if left is None else f", for {left:.0f} s"))
+        say(f"renewed {lock.file}" + ("" if left is None else f", for {left:.0f} s"))
     return 0

@@ -29,9 +29,9 @@ def run(args: Arguments) -> int:
         except Refused as refusal:
             return refused(args, "request-lock", refusal.answer)
     if args.json:
-        held = [{"file": lock["file"], "holder": lock["instance_id"], "label": lock["owner_label"]} for lock in locks]
+        held = [{"file": lock.file, "holder": lock.instance_id, "label": lock.owner_label} for lock in locks]
         show({"ok": True, "asked": held})
     else:
         for lock in locks:
-            say(f"asked {label(lock['owner_label'] or short(lock['instance_id']))} for {lock['file']}")
+            say(f"asked {label(lock.owner_label or short(lock.instance_id))} for {lock.file}")
     return 0

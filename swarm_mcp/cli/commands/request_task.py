@@ -46,7 +46,7 @@ def run(args: Arguments) -> int:
             "title": title,
             "description": args.value("--description"),
             "files": args.all("--file"),
-            "assignee": session_named(store, requester["scope"], wanted)["id"] if wanted else "",
+            "assignee": session_named(store, requester.scope, wanted).id if wanted else "",
             "depends_on": [item for item in args.value("--depends-on").split(",") if item.strip()],
             "parent_task_id": args.value("--parent-task"),
             "priority": args.number("--priority"),

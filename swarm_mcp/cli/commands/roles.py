@@ -41,7 +41,7 @@ def run(args: Arguments) -> int:
             row = None
     label = (row.label if row else "") or ""
     current = {
-        "instance_id": row and row["id"],
+        "instance_id": row and row.id,
         "label": label or None,
         "routing_role": token(label, "role") or None,
         "mode": token(label, "mode") or ("worker" if row else None),

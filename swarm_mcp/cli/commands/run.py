@@ -181,9 +181,9 @@ def _resumed(args, adapter, query):
     try:
         with Store(read_only=True) as store:
             row = store.runs.find(query.scope, reference)
-        params = row["session_params"]
+        params = row.session_params
         if not params:
-            raise SwarmError(f"run {row['id']} has no session that could be gone on with")
+            raise SwarmError(f"run {row.id} has no session that could be gone on with")
     except Refused:
         if not re.fullmatch(adapter.session_pattern, reference):
             raise SwarmError(f"{reference[:60]!r} is neither a run here nor a session of {adapter.name}") from None

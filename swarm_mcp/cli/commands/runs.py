@@ -35,22 +35,22 @@ def run(args: Arguments) -> int:
     limit = max(0, args.number("--limit", DEFAULT_LIMIT))
     with Store(read_only=True) as store:
         rows = store.runs.recent(current_scope(args.value("--scope")), MOST if wanted else limit)
-    rows = [row for row in rows if not wanted or row["state"] == wanted][:limit]
+    rows = [row for row in rows if not wanted or row.state == wanted][:limit]
     if args.json:
         show(rows)
         return 0
     now = int(time.time())
     cells, plain = [], []
     for row in rows:
-        result = row["result"] or {}
-        outcome, begun = _outcome(row, result), moment(row["started_at"])
-        cost = None if row["cost_usd"] is None else f"${row['cost_usd']:.4f}"
-        until = row["ended_at"] or (row["updated_at"] if row["state"] == ENDED else now)
-        took = _span(until - row["started_at"]) if row["started_at"] else None
-        task = short(row["task_id"]) if row["task_id"] else None
-        cells.append((short(row["id"]), outcome, row["harness"], row["model"], task, begun, took, cost))
+        result = row.result or {}
+        outcome, begun = _outcome(row, result), moment(row.started_at)
+        cost = None if row.cost_usd is None else f"${row.cost_usd:.4f}"
+        until = row.ended_at or (row.updated_at if row.state == ENDED else now)
+        took = _span(until - row.started_at) if row.started_at else None
+        task = short(row.task_id) if row.task_id else None
+        cells.append((short(row.id), outcome, row.harness, row.model, task, begun, took, cost))
         plain.append(
-            f"  {short(row['id'])}  [{outcome}]  {row['harness']}  task={task or '-'}"
+            f"  {short(row.id)}  [{outcome}]  {row.harness}  task={task or '-'}"
             f"  {begun}  {took or '-'}  cost={cost or 'unknown'}"
         )
     headers = ("id", "state", "harness", "model", "task", "time", "took", "cost")

@@ -33,13 +33,13 @@ def run(args: Arguments) -> int:
     """Send one message."""
     with Store() as store:
         sender = acting_session(store, args)
-        recipient = session_named(store, sender["scope"], args.value("--to"))
+        recipient = session_named(store, sender.scope, args.value("--to"))
         try:
-            store.messages.send(sender, recipient["id"], " ".join(args.words))
+            store.messages.send(sender, recipient.id, " ".join(args.words))
         except Refused as refusal:
             return refused(args, "send", refusal.answer)
     if args.json:
-        show({"ok": True, "sender": sender["id"], "recipient": recipient["id"], "scope": sender["scope"]})
+        show({"ok": True, "sender": sender.id, "recipient": recipient.id, "scope": sender.scope})
     else:
-        say(f"sent {short(sender['id'])} → {short(recipient['id'])}")
+        say(f"sent {short(sender.id)} → {short(recipient.id)}")
     return 0

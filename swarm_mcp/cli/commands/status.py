@@ -50,7 +50,7 @@ def run(args: Arguments) -> int:
     if args.json:
         me_shown = public_instance(me) if me else None
         shown = [
-            {**public_instance(row), "state": row["state"], "last_seen": row["last_seen"], "guarded": _guarded(row)}
+            {**public_instance(row), "state": row.state, "last_seen": row.last_seen, "guarded": _guarded(row)}
             for row in sessions
         ]
         numbers = {"open_tasks": open_tasks, "tasks": tasks, "messages": messages, "values": values, "faults": faults}
@@ -63,12 +63,12 @@ def run(args: Arguments) -> int:
     say_folded(f"messages: {messages['unread']} unread, {messages['recent']} in the last day")
     cells, plain = [], []
     for row in sessions:
-        state, seen = row["state"] or "live", duration(seconds_since(row["last_seen"] or row["heartbeat"], now))
-        mine = "(this session)" if me and me["id"] == row["id"] else ""
+        state, seen = row.state or "live", duration(seconds_since(row.last_seen or row.heartbeat, now))
+        mine = "(this session)" if me and me.id == row.id else ""
         bare = "" if _guarded(row) else "(not guarded)"
-        cells.append((short(row["id"]), state, seen, f"{mine} {bare}".strip(), row["label"]))
+        cells.append((short(row.id), state, seen, f"{mine} {bare}".strip(), row.label))
         ending = "".join(f"  {mark}" for mark in (mine, bare) if mark)
-        plain.append(f"  {short(row['id'])}  {state:<8} seen {seen} ago  {row['label'] or '-'}{ending}")
+        plain.append(f"  {short(row.id)}  {state:<8} seen {seen} ago  {row.label or '-'}{ending}")
     listing(("id", "state", "seen", "", "label"), cells, plain)
     cells, plain = [], []
     for lock in locks:

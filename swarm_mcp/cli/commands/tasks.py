@@ -31,11 +31,10 @@ def run(args: Arguments) -> int:
         return 0
     cells, plain = [], []
     for task in tasks:
-        who = short(task["assignee"] or "-")
-        cells.append((short(task["id"]), task["status"], task["type"], task["priority"], who, task["title"]))
+        who = short(task.assignee or "-")
+        cells.append((short(task.id), task.status, task.type, task.priority, who, task.title))
         plain.append(
-            f"  {short(task['id'])}  [{task['status']}]  {task['type']}  p{task['priority']}"
-            f"  assignee={who}  {task['title']}"
+            f"  {short(task.id)}  [{task.status}]  {task.type}  p{task.priority}  assignee={who}  {task.title}"
         )
     listing(("id", "status", "type", "priority", "assignee", "title"), cells, plain, empty="(no tasks)")
     return 0

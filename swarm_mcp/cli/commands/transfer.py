@@ -42,16 +42,16 @@ def run(args: Arguments) -> int:
     fence = args.number_if_given("--fence")
     with Store() as store:
         giver = acting_session(store, args)
-        taker = session_named(store, giver["scope"], args.value("--to"))
+        taker = session_named(store, giver.scope, args.value("--to"))
         try:
             lock = store.transfers.transfer(
-                giver, file, taker["id"], args.value("--agent").strip(), fence, args.value("--note")
+                giver, file, taker.id, args.value("--agent").strip(), fence, args.value("--note")
             )
         except Refused as refusal:
             return refused(args, "transfer", refusal.answer)
     lock = lock.replace(file=plain(lock.file))
     if args.json:
-        show({"ok": True, **granted(lock), "from": giver["id"], "to": taker["id"]})
+        show({"ok": True, **granted(lock), "from": giver.id, "to": taker.id})
     else:
-        say(f"transferred {lock['file']} to {label(taker['label'] or short(taker['id']))}")
+        say(f"transferred {lock.file} to {label(taker.label or short(taker.id))}")
     return 0

@@ -74,7 +74,7 @@ def _list(args) -> int:
     if args.json:
         show(rows)
         return 0
-    cells = [(f"#{row['id']}", row["status"], row["kind"], moment(row["created_at"]), row["scope"]) for row in rows]
+    cells = [(f"#{row.id}", row.status, row.kind, moment(row.created_at), row.scope) for row in rows]
     plain, details = [], []
     for row in rows:
         line, *more = _lines(row)
@@ -137,17 +137,17 @@ def _order(args, kind: str, payload: dict, gateway_only: bool = False) -> int:
                 raise
             by = None  # a person at a shell, outside of any session
         if gateway_only and by and not may_dispatch(by):
-            reason = f"only a session whose label has mode:gateway may spawn, and {by['label'] or by['id']} has not"
+            reason = f"only a session whose label has mode:gateway may spawn, and {by.label or by.id} has not"
             return refused(args, "ui spawn", {"error": f"{reason}; SWARM_MCP_ALLOW_SPAWN=1 lets any"})
-        scope = by["scope"] if by and not args.value("--scope") else current_scope(args.value("--scope"))
-        row = store.ui_commands.enqueue(scope, by["id"] if by else None, kind, payload)
-        row = store.ui_commands.outcome(row["id"], seconds) if seconds else row
+        scope = by.scope if by and not args.value("--scope") else current_scope(args.value("--scope"))
+        row = store.ui_commands.enqueue(scope, by.id if by else None, kind, payload)
+        row = store.ui_commands.outcome(row.id, seconds) if seconds else row
     if args.json:
         show(row)
     else:
         for line in _lines(row):
             say(line)
-    return 1 if row["status"] == "failed" else 0
+    return 1 if row.status == "failed" else 0
 
 
 def _place(args, flag: str) -> int | float:

@@ -24,5 +24,5 @@ def run(args: Arguments) -> int:
     if args.json:
         show(registration(row))
     else:
-        say(f"{row['id']}  {row['label'] or '-'}  scope={row['scope']}")
+        say(f"{row.id}  {row.label or '-'}  scope={row.scope}")
     return 0

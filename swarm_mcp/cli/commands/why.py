@@ -45,7 +45,7 @@ def run(args: Arguments) -> int:
             if args.value("--as"):
                 raise
             session = None
-        viewer = token(session["label"] or "", "identity") if session else onlooker_identity(store)
+        viewer = token(session.label or "", "identity") if session else onlooker_identity(store)
         # A word in a shell counts from where it is typed; only who speaks for another means that one's folder.
         place = session if session and args.value("--as") else _here(args)
         found = explanation(store, place, word, session, args.value("--agent"), viewer)

@@ -26,7 +26,7 @@ def _register(call, arguments: dict) -> Answer:
 
 def _list(call, arguments: dict) -> Answer:
     wanted = arguments.get("label_contains", "")
-    rows = [row for row in sessions_met_by(call.store, call.member()) if wanted in (row["label"] or "")]
+    rows = [row for row in sessions_met_by(call.store, call.member()) if wanted in (row.label or "")]
     return Answer([shown_peer(call.store, row) for row in rows])
 
 
@@ -90,7 +90,7 @@ def _backend(store, row: Session) -> dict:
         "db_path": store.path,
         "db_path_source": source,
         "default_db_path": os.path.join(home, ".swarm-mcp", "swarm.db"),
-        "scope": row["scope"],
+        "scope": row.scope,
         "home": home,
         "hermes_host_home": os.environ.get("HERMES_HOST_HOME"),
         "hermes_profile_home": os.environ.get("HERMES_PROFILE_HOME"),

@@ -93,9 +93,9 @@ class _Wait:
 
     def _give_back(self, store, rows: list[Lock]) -> None:
         for lock in rows:
-            if lock["fence"] not in self._had:
+            if lock.fence not in self._had:
                 with suppress(Refused):  # it has gone on already
-                    store.locks.release(self._row, lock["file"], lock["agent"] or "", lock["fence"])
+                    store.locks.release(self._row, lock.file, lock.agent or "", lock.fence)
 
 
 def _wanted(store, row: Session, arguments: dict) -> LockRequest:
