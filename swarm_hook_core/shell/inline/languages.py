@@ -7,7 +7,7 @@ The tables say for an action the calls that do it; N is the place of the argumen
     make N      argument N becomes a folder        makes N     it and all after it, lists too
     move        argument 0 becomes argument 1      copy        argument 1, or argument 0's name in it, is written
     move into   the same, or goes into it          copy tree   the same with all that is in argument 0
-    open        argument 0 is written if the mode in argument 1 says so; `open perl`, `open deno`: in their way
+    open        argument 0 is written if the mode in argument 1 says so; `open perl`: in its way
     shell       argument 0 is shell text (more arguments: words)
     words       argument 0 is a program, argument 1 a list of its arguments
     chdir       what follows runs in the folder of argument 0
@@ -15,7 +15,10 @@ The tables say for an action the calls that do it; N is the place of the argumen
     path        a path is written that the call does not name
 """
 
-from swarm_hook_core.shell.inline.tokens import Language
+from swarm_hook_core.shell.inline.tokens import REGEX, Language, delimited, quoted
+
+APOSTROPHE, QUOTE = "'", '"'
+CODE_IN_BRACES = r"\{(?P<code>(?:[^{}]|\{[^{}]*\})*)\}"
 
 
 def _calls(table: dict, prefix: str = "", suffix: str = "") -> dict:
@@ -33,9 +36,10 @@ _NODE_FILES = {
     "open": "open",
 }
 _NODE_COMMANDS = {"shell": "exec execSync", "words": "execFile execFileSync spawn spawnSync", "code": "fork"}
-# module -> what its functions do, by the names that ``require`` and ``import`` give them
+_FS = {**_calls(_NODE_FILES), **_calls(_NODE_FILES, suffix="Sync")}
+# module -> what its functions do
 NODE_MODULES = {
-    "fs": {**_calls(_NODE_FILES), **_calls(_NODE_FILES, suffix="Sync")},
+    **dict.fromkeys(("fs", "fs/promises", "fs-extra", "graceful-fs"), _FS),
     "child_process": _calls(_NODE_COMMANDS),
 }
 _DENO = {
@@ -44,7 +48,7 @@ _DENO = {
     "tree 0": "remove",
     "make 0": "mkdir",
     "move": "rename",
-    "open deno": "open",
+    "open": "open",
 }
 _WITHOUT_MODULE = {  # names that nothing else has, whatever they are called on
     "write 0": "writeFile appendFile createWriteStream",
@@ -54,14 +58,7 @@ _WITHOUT_MODULE = {  # names that nothing else has, whatever they are called on
 }
 JAVASCRIPT = Language(
     "javascript",
-    comments=(("//", "\n"), ("/*", "*/")),
-    raw="",
-    cooked="'\"`",
-    interpolated="`",
-    holes=("${",),
-    names=r"\.?#?[A-Za-z_$][\w$]*(?:(?:\?\.|\.)[A-Za-z_$#][\w$]*)*",
-    joins=("+",),
-    calls={
+    {
         **_calls(_WITHOUT_MODULE, "."),
         **_calls(_NODE_FILES, ".", "Sync"),
         **_calls(_DENO, "Deno."),
@@ -71,7 +68,12 @@ JAVASCRIPT = Language(
         "eval": "code",
         "Function": "code",
     },
-    has_regex=True,
+    names=r"\.?#?[A-Za-z_$][\w$]*(?:(?:\?\.|\.)[A-Za-z_$#][\w$]*)*",
+    joins="+",
+    comments=r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)",
+    patterns={"plain": f"{quoted(APOSTROPHE)}|{quoted(QUOTE)}", "cooked": quoted("`", r"\$")},
+    own={"pattern": REGEX},
+    hole=rf"\${CODE_IN_BRACES}",
     newline_ends=True,
 )
 
@@ -101,14 +103,7 @@ _RUBY_FILE_UTILS = {
 }
 RUBY = Language(
     "ruby",
-    comments=(("#", "\n"), ("\n=begin", "\n=end")),
-    raw="'",
-    cooked='"`',
-    interpolated='"`',
-    holes=("#{",),
-    names=r"(?:\.|&\.|@@?|\$|::)?[A-Za-z_]\w*[?!]?(?:(?:\.|&\.|::)[A-Za-z_]\w*[?!]?)*",
-    joins=("+",),
-    calls={
+    {
         **_calls(_RUBY_FILE, "File."),
         **_calls({"write 0": "write binwrite"}, "IO."),
         **_calls(_RUBY_FILE_UTILS, "FileUtils."),
@@ -117,12 +112,21 @@ RUBY = Language(
         **_calls({"shell": "capture2 capture2e capture3 popen2 popen2e popen3 pipeline"}, "Open3."),
         **_calls({"code": "eval load require_relative instance_eval class_eval"}),
     },
-    shell_quote="`",
-    has_regex=True,
+    names=r"(?:\.|&\.|@@?|\$|::)?[A-Za-z_]\w*[?!]?(?:(?:\.|&\.|::)[A-Za-z_]\w*[?!]?)*",
+    joins="+",
+    comments=r"#[^\n]*|\n=begin[\s\S]*?(?:\n=end|\Z)",
+    patterns={"raw": quoted(APOSTROPHE), "cooked": quoted(QUOTE, "#"), "shell": quoted("`")},
+    own={
+        "words": delimited("%[wi]", "|!"),
+        "raw": delimited("%q", "|!"),
+        "cooked": delimited("%Q?", "|!"),
+        "shell": delimited("%x", "|!"),
+        "pattern": f"{delimited('%r', '|!')}|{REGEX}",
+    },
+    hole=f"#{CODE_IN_BRACES}",
+    document=r"<<[~-]?(?P<q>['\"`]?)([A-Z_a-z]\w*)(?P=q)",
     bare_calls=True,
     newline_ends=True,
-    own_quotes=r"(?P<kind>%w|%i|%q|%Q|%x|%r|%)(?P<open>[(\[{<|!])",
-    heredoc=r"<<[~-]?(?P<q>['\"`]?)(?P<word>[A-Z_a-z]\w*)(?P=q)",
 )
 # Methods of a ``Pathname`` that write: nobody follows what the path is.
 PATHNAME_METHODS = frozenset(
@@ -147,21 +151,24 @@ _PERL_FILES = {
     "chdir": "chdir",
     "code": "require do",
 }
+_OWN, _DELIMITERS = r"(?<![\w$@%&>{:])", "/|!#~^'\"@"
 PERL = Language(
     "perl",
-    comments=(("#", "\n"), ("\n=pod", "\n=cut"), ("\n=head", "\n=cut")),
-    raw="'",
-    cooked='"`',
-    interpolated='"`',
-    holes=("$name",),
-    names=r"(?:[$@%&]#?\$*)?[A-Za-z_]\w*(?:(?:::|')[A-Za-z_]\w*)*|[$@]_|\$\d|->[A-Za-z_]\w*",
-    joins=(".",),
-    calls=_calls(_PERL_FILES),
-    shell_quote="`",
-    has_regex=True,
+    _calls(_PERL_FILES),
+    names=r"(?:[$@%&]#?\$*)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*|\$\d|->[A-Za-z_]\w*",
+    joins=".",
+    comments=r"(?<![$@])#[^\n]*|\n=(?:pod|head)[\s\S]*?(?:\n=cut|\Z)",
+    patterns={
+        "raw": f"{quoted(APOSTROPHE)}|{delimited(_OWN + 'q', _DELIMITERS)}",
+        "cooked": f"{quoted(QUOTE)}|{delimited(_OWN + 'qq', _DELIMITERS)}",
+        "shell": f"{quoted('`')}|{delimited(_OWN + 'qx', _DELIMITERS)}",
+        "words": delimited(_OWN + "qw", _DELIMITERS),
+        "pattern": f"{delimited(_OWN + '(?:m|qr)', _DELIMITERS)}|{delimited(_OWN + '(?:s|tr|y)', _DELIMITERS, True)}",
+    },
+    own={"pattern": REGEX},
+    hole=r"\$\{(?P<braced>\w+)\}|[$@](?P<name>\w+)(?![\w\[{]|->|::)|[$@]\w+",
+    document=r"<<~?(?P<q>['\"]?)([A-Z_a-z]\w*)(?P=q)",
     bare_calls=True,
-    own_quotes=r"(?P<kind>qw|qq|qx|qr|q|m|s|tr|y)(?P<open>\s*[(\[{<]|[/|!#~^'\"@])",
-    heredoc=r"<<~?(?P<q>['\"]?)(?P<word>[A-Z_a-z]\w*)(?P=q)",
 )
 
 _PHP_FILES = {
@@ -176,16 +183,13 @@ _PHP_FILES = {
 }
 PHP = Language(
     "php",
-    comments=(("//", "\n"), ("#", "\n"), ("/*", "*/")),
-    raw="'",
-    cooked='"`',
-    interpolated='"`',
-    holes=("{$", "${", "$name"),
+    _calls(_PHP_FILES),
     names=r"\$?\\?[A-Za-z_][\w\\]*(?:::\$?[A-Za-z_]\w*)*",
-    joins=(".",),
-    calls=_calls(_PHP_FILES),
-    shell_quote="`",
-    heredoc=r"<<<[ \t]*(?P<q>['\"]?)(?P<word>[A-Z_a-z]\w*)(?P=q)",
+    joins=".",
+    comments=r"(?://|#)[^\n]*|/\*[\s\S]*?(?:\*/|\Z)",
+    patterns={"raw": quoted(APOSTROPHE), "cooked": quoted(QUOTE), "shell": quoted("`")},
+    hole=r"\{(?P<code>\$[^{}]*)\}|\$\{(?P<braced>\w+)\}|\$(?P<name>\w+)(?![\w\[]|->)|\$\w+",
+    document=r"<<<[ \t]*(?P<q>['\"]?)([A-Z_a-z]\w*)(?P=q)",
 )
 
 _LUA_FILES = {
@@ -200,14 +204,11 @@ _LUA_FILES = {
 }
 LUA = Language(
     "lua",
-    comments=(("--[[", "]]"), ("--", "\n")),
-    raw="",
-    cooked="'\"",
-    interpolated="",
-    holes=(),
+    _calls(_LUA_FILES),
     names=r"[:.]?[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)*",
-    joins=("..",),
-    calls=_calls(_LUA_FILES),
+    joins="..",
+    comments=r"--\[\[[\s\S]*?(?:\]\]|\Z)|--[^\n]*",
+    patterns={"raw": r"\[\[[\s\S]*?(?:\]\]|\Z)", "plain": f"{quoted(APOSTROPHE)}|{quoted(QUOTE)}"},
     newline_ends=True,
 )
 

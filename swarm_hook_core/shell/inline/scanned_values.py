@@ -1,0 +1,217 @@
+"""What expressions of scanned code stand for: literal texts, put together and named, and lists of them.
+
+A value is a text, in which marks (see ``model``) stand for what is not known or for each of several texts, or a list
+of texts. Parts of the code are told by the places of their tokens.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from swarm_hook_core.shell.inline.effects import CodeEffects
+from swarm_hook_core.shell.inline.tokens import NAME, NUMBER, SIGN, TEXT, Language, TooLong
+from swarm_hook_core.shell.model import UNKNOWN, is_known
+
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
+_SUFFIX_WORDS = frozenset("if unless or and do while until for foreach rescue then".split())
+# Where the arguments of the code are, and the place that the first of them has there
+_ARGUMENTS = {"process.argv": 1, "Bun.argv": 1, "ARGV": 0, "$ARGV": 0, "$argv": 1, "arg": 1, "Deno.args": 0}
+_JOIN = ("path.join", "path.resolve", "path.posix.join", "join", "resolve", "File.join", "Path.join")
+_SAME_PATH = ("File.expand_path", "Pathname.new", "Pathname", "String", "realpath")
+_FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "__DIR__")
+
+
+def sign_at(found: list, at: int):
+    """The sign at `at`, or None where there is none."""
+    return found[at].value if 0 <= at < len(found) and found[at].kind == SIGN else None
+
+
+def name_at(found: list, at: int) -> str:
+    """The name at `at`, or an empty text where there is none."""
+    return found[at].value if 0 <= at < len(found) and found[at].kind == NAME else ""
+
+
+class Values:
+    """Code in `language`, read up to time `until` of this thread.
+
+    argv    the arguments that it gets
+    known   name -> what it stands for; a name that is not there is not known
+    """
+
+    def __init__(self, effects: CodeEffects, language: Language, argv, until: float):
+        self.effects = effects
+        self.language = language
+        self.argv = list(argv)
+        self.until = until
+        self.known: dict = {}
+
+    def tick(self) -> None:
+        if time.thread_time() > self.until:
+            raise TooLong
+
+    # -------------------------------------------------------------- structure
+
+    def matching(self, found: list, at: int) -> int:
+        """Where the bracket at `at` closes."""
+        self.tick()
+        depth = 0
+        for place in range(at, len(found)):
+            if found[place].kind == SIGN:
+                depth += (found[place].value in _OPENING) - (found[place].value in _CLOSING)
+                if not depth:
+                    return place
+        return len(found)
+
+    def start_of_value(self, found: list, at: int) -> int:
+        """Where the value that ends before `at` begins."""
+        self.tick()
+        place, depth = at - 1, 0
+        while place > 0 and sign_at(found, at - 1) in _CLOSING:
+            depth += (sign_at(found, place) in _CLOSING) - (sign_at(found, place) in _OPENING)
+            if not depth:
+                break
+            place -= 1
+        return max(place, 0)
+
+    def split(self, found: list, start: int, stop: int, signs=(",",)) -> list:
+        """(start, stop) of what stands between `signs`, outside of brackets."""
+        self.tick()
+        pairs, begin, depth = [], start, 0
+        for place in range(start, min(stop, len(found))):
+            sign = sign_at(found, place)
+            if sign in signs and not depth and place > start:
+                pairs.append((begin, place))
+                begin = place + 1
+            depth += (sign in _OPENING) - (sign in _CLOSING)
+        pairs.append((begin, stop))
+        return [(begin, end) for begin, end in pairs if any(token.value != "\n" for token in found[begin:end])]
+
+    def arguments(self, found: list, at: int) -> list:
+        """(start, stop) of each argument of the call whose name is before `at`."""
+        if sign_at(found, at) == "(":
+            return self.split(found, at + 1, self.matching(found, at))
+        return self.split(found, at, self.end(found, at, True))
+
+    def end(self, found: list, at: int, is_list: bool = False) -> int:
+        """Where the expression that starts at `at` ends, or the list of them, without parentheses."""
+        self.tick()
+        depth = 0
+        for place in range(at, len(found)):
+            if not depth and place > at and name_at(found, place) in _SUFFIX_WORDS:
+                return place
+            sign = sign_at(found, place)
+            if not depth and (sign in (*_CLOSING, ";") or sign in (("{", "||", "&&") if is_list else (",",))):
+                return place
+            if not depth and sign == "\n" and self.language.newline_ends and place > at:
+                before, after = sign_at(found, place - 1), sign_at(found, place + 1)
+                goes_on = before is not None and before not in (*_CLOSING, ";")
+                if not goes_on and after not in (self.language.joins, "?", ":", "||"):
+                    return place
+            depth += (sign in _OPENING) - (sign in _CLOSING)
+        return len(found)
+
+    # ----------------------------------------------------------------- values
+
+    def value(self, found: list, start: int, stop: int):
+        """What the expression from `start` to `stop` stands for."""
+        self.tick()
+        while start < stop and found[start].value in ("\n", "new", "await", "return", "\\"):
+            start += 1
+        while stop > start and found[stop - 1].value == "\n":
+            stop -= 1
+        if start >= stop:
+            return UNKNOWN
+        opening = sign_at(found, start)
+        if opening in _OPENING and self.matching(found, start) == stop - 1:
+            if opening == "[" or (opening, self.language.name) in (("(", "perl"), ("{", "lua")):
+                return self.listed(found, start + 1, stop - 1)
+            return self.value(found, start + 1, stop - 1) if opening == "(" else UNKNOWN
+        choices = self.split(found, start, stop, ("?", ":", "||", "??"))
+        if len(choices) > 1:
+            has_condition = sign_at(found, choices[0][1]) == "?"
+            return self.either([self.value(found, *bounds) for bounds in choices[has_condition:]])
+        parts = self.split(found, start, stop, (self.language.joins,))
+        if len(parts) > 1:
+            return self.joined([self.value(found, *bounds) for bounds in parts])
+        token = found[start]
+        if token.kind == NAME:
+            return self.named(found, start, stop)
+        if stop - start > 1 or token.kind == SIGN:
+            return UNKNOWN
+        if token.kind == NUMBER:
+            return token.value
+        if token.many:
+            return token.value[0].split()
+        return UNKNOWN if token.shell else self.text_of(token)
+
+    def either(self, values: list):
+        """What is one of `values`, nobody knows which."""
+        if all(value == values[0] for value in values):
+            return values[0]
+        texts = [value for value in values if isinstance(value, str)]
+        return self.effects.call.walk.one_of(texts) if len(texts) == len(values) else UNKNOWN
+
+    def each(self, value) -> str:
+        """What stands for each element of a list."""
+        if not isinstance(value, list) or not all(map(is_known, value)):
+            return UNKNOWN
+        return self.effects.call.walk.each_of(value) if len(value) > 1 else "".join(value)
+
+    def joined(self, parts: list) -> str:
+        return "".join(part if isinstance(part, str) else UNKNOWN for part in parts)
+
+    def text_of(self, token) -> str:
+        """The text of a literal, with what the expressions in it stand for."""
+        return self.joined([part if isinstance(part, str) else self.value(part, 0, len(part)) for part in token.value])
+
+    def named(self, found: list, start: int, stop: int):
+        """What a name, an element of a list or the result of a call stands for."""
+        name, sign = found[start].value, sign_at(found, start + 1)
+        if stop - start == 1:
+            if name in self.known:
+                return self.known[name]
+            if name in _FOLDER:
+                return self.effects.folder or UNKNOWN
+            if name in ("@ARGV", "ARGV"):
+                return self.argv
+            is_shift = self.language.name == "perl" and name == "shift"
+            return self.argv[0] if is_shift and self.argv else UNKNOWN
+        if name == "require" and sign == "(" and name_at(found, start + 4)[:1] == "." and found[start + 2].kind == TEXT:
+            return self.result(f"{self.text_of(found[start + 2])}{found[start + 4].value}", found, start + 5)
+        if sign not in ("(", "[") or self.matching(found, start + 1) != stop - 1:
+            return UNKNOWN
+        if sign == "[":
+            return self.element(name, found[start + 2].value if stop - start == 4 else "")
+        if name == "array":
+            return self.listed(found, start + 2, stop - 1)
+        if name in ("ipairs", "pairs"):
+            return self.value(found, start + 2, stop - 1)
+        return self.result(name, found, start + 1)
+
+    def element(self, name: str, index):
+        """What ``name[index]`` stands for."""
+        items = self.known.get("@" + name[1:] if self.language.name == "perl" else name)
+        before = 0
+        if name in _ARGUMENTS:
+            before, items = _ARGUMENTS[name], self.argv
+        place = int(index) - before if isinstance(index, str) and index.isdecimal() else -1
+        return items[place] if isinstance(items, list) and 0 <= place < len(items) else UNKNOWN
+
+    def result(self, name: str, found: list, at: int):
+        """What a call of `name` gives, its arguments in the parentheses at `at`."""
+        given = [self.value(found, *bounds) for bounds in self.arguments(found, at)]
+        texts = [one if isinstance(one, str) else UNKNOWN for one in given]
+        if name.removeprefix("node:") in _JOIN and texts:
+            return os.path.join(*texts) if name.endswith("resolve") else "/".join(texts).replace("//", "/")
+        if name in _FOLDER:
+            return self.effects.folder or UNKNOWN
+        return texts[0] if name in _SAME_PATH and texts else UNKNOWN
+
+    def listed(self, found: list, start: int, stop: int) -> list:
+        """The elements of a list."""
+        values: list = []
+        for bounds in self.split(found, start, stop):
+            one = self.value(found, *bounds)
+            values += one if isinstance(one, list) else [one]
+        return values
