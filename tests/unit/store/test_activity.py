@@ -57,46 +57,6 @@ def onlooker(ground: Ground) -> Onlooker:
 # -- what is news --------------------------------------------------------------------------------------
 
 
-def test_nothing_is_new_until_something_happens(onlooker: Onlooker):
-    assert onlooker.changes() == []
-
-
-def test_a_message_to_this_session_alone(onlooker: Onlooker):
-    with onlooker.ground.store() as store:
-        store.messages.send(onlooker.me, onlooker.peer["id"], "to somebody else")
-        assert onlooker.changes() == []
-        store.messages.send(onlooker.peer, onlooker.me["id"], "to me")
-    assert onlooker.changes() == ["new_messages"]
-    assert onlooker.changes() == []
-
-
-def test_a_task_that_comes_or_changes(onlooker: Onlooker):
-    task = onlooker.task(onlooker.peer)
-    assert onlooker.changes() == ["task_updates"]
-    with onlooker.ground.store() as store:
-        store.tasks.claim(onlooker.peer, task)
-    assert onlooker.changes() == ["task_updates"]
-
-
-def test_a_session_that_comes_or_goes(onlooker: Onlooker):
-    newcomer = onlooker.ground.session("new", "identity:p new")
-    assert onlooker.changes() == ["instance_changes"]
-    with onlooker.ground.store() as store:
-        store.instances.remove(newcomer["id"])
-    assert onlooker.changes() == ["instance_changes"]
-
-
-def test_a_shared_value(onlooker: Onlooker):
-    with onlooker.ground.store() as store:
-        for change in (
-            lambda: store.kv.put(onlooker.peer, "k", "v"),
-            lambda: store.kv.append(onlooker.peer, "k", "1"),
-            lambda: store.kv.delete(onlooker.peer, "k"),
-        ):
-            change()
-            assert onlooker.changes() == ["kv_updates"]
-
-
 def test_a_file_that_is_locked_or_released(onlooker: Onlooker):
     ground, file = onlooker.ground, f"{onlooker.ground.scope}/f"
     ground.lock(onlooker.peer, "f")
@@ -170,13 +130,6 @@ def test_changes_of_an_implementation_without_events(onlooker: Onlooker):
 
 def test_mutexes_are_no_files(onlooker: Onlooker):
     onlooker.ground.lock(onlooker.peer, "/__swarm/spawn/x")
-    assert onlooker.changes() == []
-
-
-def test_another_scope_is_another_world(onlooker: Onlooker, tmp_path):
-    elsewhere = onlooker.ground.session("elsewhere", "identity:p elsewhere", directory=str(tmp_path / "other"))
-    onlooker.task(elsewhere)
-    onlooker.ground.lock(elsewhere, "f")
     assert onlooker.changes() == []
 
 
@@ -460,30 +413,6 @@ def test_mail_taken_for_a_cancelled_wait_is_put_back(ground: Ground, monkeypatch
     assert ground.sql("SELECT * FROM swarm_deliveries") == []
     with ground.store() as store:
         assert len(Messages(store.database, store.instances).take(me)) == 1
-
-
-def test_a_server_that_is_killed_while_it_waits_loses_no_mail(ground: Ground):
-    me, peer = ground.session("me", "identity:p me"), ground.session("peer", "identity:p peer")
-    meta = {"sessionId": "me"}
-    for _ in range(3):
-        with Server(ground) as doomed:
-            params = {"name": "wait_for_activity", "arguments": {}, "_meta": meta}
-            doomed.begin("tools/call", params)
-            with ground.store() as store:
-                store.messages.send(peer, me["id"], "m")
-            time.sleep(0.02)
-            doomed.process.kill()
-            doomed.process.wait()
-    with ground.store() as store:
-        unread = store.messages.peek(me, 50)
-        read = ground.sql("SELECT count(*) AS n FROM messages WHERE read = 1")[0]["n"]
-    assert len(unread) + read == 3
-
-
-def test_who_is_not_registered_is_told_so(ground: Ground):
-    with Server(ground) as server:
-        assert server.text("wait_for_activity", {"timeout_seconds": 1}) == "Not registered. Call register first."
-        assert server.text("swarm_status") == "Not registered. Call register first."
 
 
 # -- the situation -------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
 
 import pytest
@@ -122,12 +121,6 @@ def test_what_is_due_goes_and_is_counted(cluttered: Ground):
     }
 
 
-def test_a_second_cleaning_finds_nothing(cluttered: Ground):
-    cluttered.swarm("cleanup")
-    report = cluttered.swarm("cleanup", "--json").json
-    assert {name: report[name] for name in EXPECTED} == dict.fromkeys(EXPECTED, 0)
-
-
 @pytest.mark.parametrize("scope", [[], ["--scope", "/a"]])
 def test_a_dry_run_tells_the_same_and_changes_nothing(cluttered: Ground, scope: list[str]):
     before = everything(cluttered)
@@ -162,18 +155,6 @@ def test_text_has_a_heading_and_the_counters(cluttered: Ground):
     assert told.splitlines()[1:] == done.splitlines()[1:]
     assert len(done.splitlines()) == 1 + len(COUNTERS)
     assert done.splitlines()[1:] == [f"  {words}: {2 * EXPECTED[name]}" for name, words in COUNTERS.items()]
-
-
-def test_a_killed_session_is_counted_and_its_clock_moves(ground: Ground):
-    with Sleeper() as client:
-        row = ground.session("s", client=client.identity)
-        ground.lock(row, "f")
-        ground.add("kv", scope=ground.scope, key=f"identity/workspace/herdr/{row['id']}", value="{}")
-    before = ground.sql("SELECT changed_at FROM kv_scope_updates")
-    report = ground.swarm("cleanup", "--json").json
-    assert (report["instances_reclaimed"], report["locks_deleted"], report["identity_rows_deleted"]) == (1, 1, 1)
-    assert ground.sql("SELECT changed_at FROM kv_scope_updates") != before
-    assert ground.sql("SELECT * FROM swarm_sessions") == []
 
 
 def test_nothing_of_a_quiet_live_session_falls_due(ground: Ground):
@@ -324,29 +305,6 @@ def test_many_processes_make_one_pass(ground: Ground):
     body = "store = Store()\ngate()\nreport(store.cleanup.some())"
     assert sum(member.reports[0] for member in crowd.run(body, [None] * 8)) == 1
     assert left(ground)["messages"] == 2 * cleanup.AT_ONCE
-
-
-def test_a_task_is_let_go_when_what_it_waited_for_is_deleted(ground: Ground, monkeypatch):
-    row = ground.session("s")
-    with ground.store() as store:
-        first = store.tasks.request(row, {"type": "fix", "title": "first"})["task"]
-        second = store.tasks.request(row, {"type": "fix", "title": "second", "depends_on": [first["id"]]})["task"]
-        assert second["status"] == "blocked"
-        ground.sql("DELETE FROM tasks WHERE id = ?", first["id"])  # as another program's cleaning does
-        overdue(ground)
-        assert store.cleanup.some()
-        assert store.tasks.get(ground.scope, second["id"])["status"] == "open"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no real sessions to kill there")
-def test_a_pass_frees_what_the_dead_held(ground: Ground):
-    with Sleeper() as client:
-        row = ground.session("s", client=client.identity)
-        ground.lock(row, "f")
-    overdue(ground)
-    with ground.store() as store:
-        assert store.cleanup.some()
-    assert ground.sql("SELECT * FROM context") == []
 
 
 def test_a_registration_makes_the_pass_that_is_due(ground: Ground):

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from support import many_processes as crowd
-from support.fixtures import Ground, Sleeper, time_limit, wait_for
+from support.fixtures import Ground, time_limit, wait_for
 from support.sessions import RUNTIMES, fault_lines, mistakes, new_session, peer_locks, ready_store, start, write
 
 from swarm_hook_core import spawn
-from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.denials import KNOWN_SECONDS
@@ -85,8 +84,9 @@ def test_however_the_lock_goes(ground: Ground, pair: tuple[dict, dict], how: str
             ground.backdate(holder, 90000)
             store.cleanup.clean()
         elif how == "task":
-            with store.database.writing():
-                store._endings.drop(store.locks.of(holder["id"]), "task_terminal", task_id="t")
+            task = store.tasks.request(holder, {"type": "fix", "title": "T", "files": ["f"]})["task"]
+            store.tasks.claim(holder, task["id"])
+            store.tasks.end(holder, task["id"], "done")
         else:
             # As an implementation would that has never heard of denials.
             ground.sql("DELETE FROM context WHERE instance_id = ?", holder["id"])
@@ -96,34 +96,6 @@ def test_however_the_lock_goes(ground: Ground, pair: tuple[dict, dict], how: str
     (text,) = mail_of(ground, waiter)
     assert text.startswith(f"[auto] {ground.scope}/f is free: {words.format(id=holder['id'])}.")
     assert ground.sql("SELECT * FROM swarm_denials") == []
-
-
-def test_a_killed_holder_is_noticed_by_the_next_housekeeping(ground: Ground):
-    with Sleeper() as client:
-        holder = ground.session("holder", "holder", client=client.identity)
-        waiter = ground.session("waiter", "waiter")
-        ground.lock(holder, "f")
-        refused(ground, waiter, "f")
-        with ground.store() as store:
-            store.activity.sweep()
-        assert mail_of(ground, waiter) == []
-    # Killed, as by kill -9.
-    with ground.store() as store:
-        store.activity.sweep()
-    (text,) = mail_of(ground, waiter)
-    assert f"holder (instance {holder['id']}) is gone" in text
-
-
-def test_who_gets_the_file_itself_is_not_told(ground: Ground, pair: tuple[dict, dict]):
-    holder, waiter = pair
-    release(ground, holder, "f")
-    told = mail_of(ground, waiter)
-    ground.lock(waiter, "f")
-    refused(ground, holder, "f")
-    release(ground, waiter, "f")
-    ground.lock(holder, "f")
-    release(ground, holder, "f")
-    assert mail_of(ground, waiter) == told
 
 
 def test_the_place_of_a_dead_holder_is_taken_without_a_word(ground: Ground, pair: tuple[dict, dict]):
@@ -139,30 +111,12 @@ def test_the_place_of_a_dead_holder_is_taken_without_a_word(ground: Ground, pair
     assert len(mail_of(ground, other)) == 1
 
 
-def test_who_leaves_is_not_told(ground: Ground, pair: tuple[dict, dict]):
-    holder, waiter = pair
-    with ground.store() as store:
-        store.instances.remove(waiter["id"])
-    assert ground.sql("SELECT * FROM swarm_denials") == []
-    release(ground, holder, "f")
-    assert ground.sql("SELECT * FROM messages") == []
-
-
 def test_who_is_gone_is_not_told(ground: Ground, pair: tuple[dict, dict]):
     holder, waiter = pair
     ground.backdate(waiter, 90000)
     release(ground, holder, "f")
     assert mail_of(ground, waiter) == []
     assert ground.sql("SELECT * FROM swarm_denials") == []
-
-
-def test_all_who_wait_are_told(ground: Ground, pair: tuple[dict, dict]):
-    holder, waiter = pair
-    more = [ground.session(f"more{number}") for number in range(3)]
-    for session in more:
-        refused(ground, session, f"{ground.scope}/./f")
-    release(ground, holder, "f")
-    assert [len(mail_of(ground, session)) for session in (waiter, *more)] == [1, 1, 1, 1]
 
 
 def test_one_message_for_all_that_goes_at_once(ground: Ground, pair: tuple[dict, dict]):
@@ -253,14 +207,6 @@ def test_ones_own_exclusive_lock_is_nothing_to_wait_for(ground: Ground):
     ground.lock(one, "f")
     refused(ground, one, "f", exclusive=True)
     assert ground.sql("SELECT * FROM swarm_denials") == []
-
-
-def test_the_command_line_and_the_server_note_refusals_too(ground: Ground):
-    holder, waiter = ground.session("holder"), ground.session("waiter")
-    ground.lock(holder, "f")
-    assert ground.swarm("lock", "f", "--as", waiter["id"]).code == 1
-    assert ground.swarm("unlock", "f", "--as", holder["id"]).code == 0
-    assert len(mail_of(ground, waiter)) == 1
 
 
 def test_many_at_once_lose_no_word(ground: Ground):
@@ -412,15 +358,6 @@ def test_a_coordinator_that_cannot_be_started_costs_no_answer(tmp_path: Path):
     assert ran.reason and ran.err == "" and ran.code == 0
     (fault,) = fault_lines()
     assert "FileNotFoundError" in fault["fault"]
-
-
-def test_a_store_without_the_table_does_not_matter(ground: Ground, pair: tuple[dict, dict]):
-    _holder, waiter = pair
-    held, *_ = StoreReader(ground.database).locks_on([f"{ground.scope}/f"])
-    assert StoreReader(ground.database).was_denied(waiter["id"], held, time.time() - 60) is True
-    assert StoreReader(ground.database).was_denied(waiter["id"], held, time.time() + 60) is False
-    ground.sql("DROP TABLE swarm_denials")
-    assert StoreReader(ground.database).was_denied(waiter["id"], held, 0) is False
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sessions of processes are POSIX's: run this on Linux or macOS")

@@ -74,21 +74,6 @@ def is_free_for(store, row: dict, file: str) -> bool:
 # -- when -------------------------------------------------------------------------------------------
 
 
-def test_no_early_expiry(ground: Ground, hands: Hands):
-    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    with ground.store() as store:
-        leased(store, holder, "f", 30)
-        for _ in range(4):
-            hands.pass_by(29.99)
-            assert not is_free_for(store, peer, "f")
-            assert [lock["lapses_in"] for lock in store.locks.held(ground.scope)] == [0.0]
-            with store.database.writing():
-                store.instances.require(holder["id"])  # any sign of life, and the whole of it counts again
-        hands.pass_by(29.99)
-        store.leases.some()
-        assert not is_free_for(store, peer, "f")
-
-
 def test_at_most_one_second_late(ground: Ground):
     """As seen by whoever asks, by listings, by a hook, and by one who waits: by the real clock."""
     from swarm_mcp.lock_acquisition import acquire
@@ -104,31 +89,6 @@ def test_at_most_one_second_late(ground: Ground):
         assert 0 <= clock.now() - end < 1
         assert store.locks.held(ground.scope)[0]["instance_id"] == peer["id"]
         assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason == ""
-
-
-@pytest.mark.parametrize("step", [3600, -3600])
-def test_clock_steps(ground: Ground, hands: Hands, step: int):
-    """The time of day may be set as it likes; the boot clock goes on, through a sleep of the machine as well."""
-    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
-    with ground.store() as store:
-        leased(store, holder, "f", 60)
-        hands.wall += step
-        hands.pass_by(59)
-        store.leases.some()
-        assert not is_free_for(store, peer, "f")
-        hands.pass_by(1.01)
-        assert is_free_for(store, peer, "f")
-
-
-def test_a_lease_outlives_the_machine_by_the_time_of_day(ground: Ground, hands: Hands, monkeypatch):
-    holder = ground.session("holder", "holder")
-    with ground.store() as store:
-        leased(store, holder, "f", 60)
-        monkeypatch.setattr(clock, "boot", lambda _host: "another start")
-        hands.boot = 5.0
-        assert store.locks.held(ground.scope)[0]["lapses_in"] == 60.0
-        hands.wall += 60.01
-        assert store.locks.held(ground.scope) == []
 
 
 def test_a_lease_that_cannot_be_is_refused(ground: Ground):
@@ -289,16 +249,3 @@ def test_a_turn_tells_of_a_lock_that_lapsed_with_nobody_around(ground: Ground):
     ran = sessions.run(RUNTIME, "turn", payload)
     assert "lapsed at" in ran.out and "Nobody holds it now." in ran.out
     assert sessions.run(RUNTIME, "turn", payload).out == ""
-
-
-def test_fence_only_grows(ground: Ground, hands: Hands):
-    holder, peer = ground.session("holder"), ground.session("peer")
-    with ground.store() as store:
-        fences = [leased(store, holder, "f", 10)["fence"]]
-        assert leased(store, holder, "f", 20)["fence"] == fences[0], "renewed, it is the same grant"
-        assert store.leases.renew_lock(holder, "f", fence=fences[0], ttl=40)["ttl"] == 40
-        hands.pass_by(41)
-        fences.append(leased(store, holder, "f", 10)["fence"])
-        fences.append(store.transfers.transfer(holder, "f", peer["id"])["fence"])
-        fences.append(store.transfers.steal(holder, "f", "why", force=True)["lock"]["fence"])
-        assert fences == sorted(set(fences))

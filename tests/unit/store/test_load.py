@@ -146,23 +146,3 @@ def test_under_load_nothing_fails_nothing_is_lost_and_nothing_is_had_twice(groun
     ]  # those: "it is free"
     assert Counter(arrived) == Counter(total["sent"]) and len(set(arrived)) == len(arrived)
     assert ground.sql("SELECT * FROM swarm_deliveries") == []
-
-
-SLOW_MEMBER = """
-store = Store()
-turns = 0
-gate()
-end = time.monotonic() + arguments["seconds"]
-while time.monotonic() < end:
-    with store.database.writing():
-        time.sleep(0.02)  # a slow disk
-    turns += 1
-report(turns)
-"""
-
-
-def test_on_a_slow_disk_the_turns_are_shared(ground: Ground):
-    ground.session("s")
-    members = crowd.run(SLOW_MEMBER, [{"seconds": 2}] * 6, seconds=60)
-    turns = [member.reports[0] for member in members]
-    assert min(turns) > max(turns) / 4, turns

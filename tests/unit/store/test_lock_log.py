@@ -51,9 +51,8 @@ def test_everything_that_can_happen_is_told_in_order(ground: Ground, pair):
         store.breaches.restored(two, str(file), "", "kept", ground.scope)
         store.locks.release(one, "f")
         take(store, one, "f", ttl=1.0)
-        with store.database.writing():
-            store.database.change("UPDATE context SET renewed = ?", (clock.now() - 2,))
-            store._endings.reaped(store._finder.select("", ()))
+        ground.sql("UPDATE context SET renewed = ?", clock.now() - 2)
+        store.leases.some()
         take(store, one, "f")
         store.transfers.transfer(one, "f", two["id"])
         store.transfers.request(one, "f", "urgent")

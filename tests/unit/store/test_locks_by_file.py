@@ -50,20 +50,6 @@ def test_a_relative_name_counts_from_here_and_from_the_sessions_folder(ground: G
     assert files(ground, "--file", "../sub/f", cwd=sub) == [f"{sub}/f"]
 
 
-def test_links_and_other_names_of_the_file(ground: Ground):
-    (ground.repo / "real").mkdir()
-    (ground.repo / "link").symlink_to("real")
-    ground.lock(ground.session("1"), "real/f")
-    assert files(ground, "--file", "link/f") == files(ground, "--file", "link/../real/f") == [f"{ground.scope}/real/f"]
-
-
-def test_strangers_names_stay_hidden(ground: Ground):
-    mine = ground.session("1", "identity:a")
-    ground.lock(ground.session("2", "identity:b secret-name"), "f", "secret-note")
-    (shown,) = ground.swarm("locks", "--file", "f", "--as", mine["id"], "--json").json
-    assert (shown["owner_label"], shown["content"], shown["hidden"]) == (None, "", True)
-
-
 @pytest.mark.parametrize("name", ["", "  ", "x" * 5000])
 def test_what_names_no_file_is_one_line(ground: Ground, name: str):
     ground.session("1")

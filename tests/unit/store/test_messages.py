@@ -12,7 +12,7 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import BARE_PYTHON, Ground, Sleeper
 
-from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
+from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.server.tools.messages import TOOLS
 from swarm_mcp.store.messages import CLAIM_SECONDS
 
@@ -74,36 +74,6 @@ def test_a_message_is_one_row_and_one_event(pair):
     assert json.loads(event["payload"]) == {"content": "hi 😀", "length": 5}
 
 
-def test_a_notice_of_the_system_is_posted_inside_a_transaction(pair):
-    ground, _, bob = pair
-    with ground.store() as store:
-        with store.database.writing():
-            store.messages.post(ground.scope, "system", bob["id"], "[auto] f is free")
-        (mail,) = store.messages.peek(bob)
-    assert (mail["sender"], mail["content"]) == ("system", "[auto] f is free")
-    assert ground.sql("SELECT actor FROM events WHERE type = 'message.sent'") == [{"actor": "system"}]
-
-
-def test_a_message_goes_with_the_transaction_it_belongs_to(pair):
-    ground, ann, bob = pair
-    with ground.store() as store, pytest.raises(RuntimeError), store.database.writing():
-        store.messages.post(ground.scope, ann["id"], bob["id"], "not so")
-        raise RuntimeError
-    assert ground.sql("SELECT * FROM messages") == []
-    assert ground.sql("SELECT * FROM events WHERE type LIKE 'message.%'") == []
-
-
-@pytest.mark.parametrize("content", ["", "  \n"])
-def test_blank_messages_are_refused(pair, content: str):
-    ground, ann, bob = pair
-    with ground.store() as store:
-        with pytest.raises(Refused):
-            store.messages.send(ann, bob["id"], content)
-        with pytest.raises(Refused):
-            store.messages.broadcast(ann, content)
-    assert ground.sql("SELECT * FROM messages") == []
-
-
 def test_nobody_is_written_to_who_is_not_here(pair):
     ground, ann, bob = pair
     elsewhere = ground.session("3", directory=str(ground.folder))
@@ -114,15 +84,6 @@ def test_nobody_is_written_to_who_is_not_here(pair):
             with pytest.raises(UnknownInstance):
                 store.messages.send(ann, recipient, "x")
     assert ground.sql("SELECT * FROM messages") == []
-
-
-def test_a_session_that_is_gone_cannot_write(pair):
-    ground, ann, bob = pair
-    with ground.store() as store:
-        store.instances.remove(ann["id"])
-        for write in (lambda: store.messages.send(ann, bob["id"], "x"), lambda: store.messages.broadcast(ann, "x")):
-            with pytest.raises(SwarmError, match="no longer registered"):
-                write()
 
 
 def test_identities_keep_apart_unless_told_otherwise(ground: Ground, monkeypatch):
@@ -153,13 +114,6 @@ def test_a_broadcast_reaches_every_live_session_and_is_one_event(pair):
     assert json.loads(event["payload"]) == {"content": "all", "recipients": 3, "length": 3}
 
 
-def test_a_broadcast_to_nobody_leaves_no_trace(ground: Ground):
-    ann = ground.session("1")
-    with ground.store() as store:
-        assert store.messages.broadcast(ann, "anyone?") == []
-    assert ground.sql("SELECT * FROM events WHERE type LIKE 'message.%'") == []
-
-
 # ----------------------------------------------------------------------------------------- delivery
 
 
@@ -188,13 +142,6 @@ def test_others_see_a_message_as_unread_until_it_has_arrived(pair):
         assert [row["read"] for row in ground.sql("SELECT read FROM messages ORDER BY id")] == [1, 0]
         assert ground.sql("SELECT * FROM swarm_deliveries") == []
         store.messages.acknowledge([])
-
-
-def test_what_a_foreign_poller_has_read_is_not_delivered_again(pair):
-    ground, ann, bob = pair
-    ids = send(ground, ann, bob, "1", "2")
-    ground.sql("UPDATE messages SET read = 1 WHERE id = ?", ids[0])
-    assert take(ground, bob) == ["2"]
 
 
 def test_a_claim_ends_with_its_process_or_its_time(pair):

@@ -428,33 +428,3 @@ def test_register_hands_the_summary_to_hooks(ground: Ground):
     assert ground.swarm(*start, "--source", "startup").json["summary"]["peers"] == ["peer"]
     assert "summary" not in ground.swarm(*start, "--state", "working").json, "a turn has nobody to tell"
     assert "summary" not in ground.swarm("register", "--json").json
-
-
-def test_a_pane_is_published_once_and_follows_the_session(ground: Ground):
-    def register(pane: str) -> dict:
-        argv = [
-            "--runtime",
-            "codex",
-            "--session-id",
-            "s",
-            "--label",
-            "identity:a",
-            "--lease-seconds",
-            "60",
-            "--pane",
-            pane,
-        ]
-        return ground.swarm("register", *argv, "--json").json
-
-    row = register("p_5")
-    key = f"identity/workspace/herdr/{row['id']}"
-    (entry,) = ground.sql("SELECT * FROM kv")
-    assert (entry["scope"], entry["key"], entry["owner_identity"]) == (ground.scope, key, "identity:a")
-    value = json.loads(entry["value"])
-    assert {name: value[name] for name in ("schema_version", "backend", "handle_kind", "handle", "pane_id")} == {
-        "schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": "p_5", "pane_id": "p_5",
-    }  # fmt: skip
-    register("p_5")
-    assert len(ground.sql("SELECT id FROM events WHERE type = 'kv.set'")) == 1
-    register("p_6")
-    assert json.loads(ground.sql("SELECT value FROM kv")[0]["value"])["pane_id"] == "p_6"

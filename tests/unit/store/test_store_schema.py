@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import sqlite3
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -186,22 +184,6 @@ def test_an_old_file_is_migrated_without_loss(ground: Ground):
     assert ground.lock(row, "f")["file"] == f"{ground.scope}/f"
 
 
-def test_an_old_kv_keeps_its_owners(ground: Ground):
-    make(
-        ground, OLD_FILE + "ALTER TABLE kv ADD COLUMN owner_identity TEXT; UPDATE kv SET owner_identity = 'identity:x';"
-    )
-    ground.store().close()
-    assert {row["owner_identity"] for row in ground.sql("SELECT owner_identity FROM kv")} == {"identity:x"}
-
-
-def test_eight_processes_migrate_at_once(ground: Ground):
-    make(ground, OLD_FILE)
-    body = "gate()\nwith Store() as store:\n    report(store.database.row('SELECT count(*) AS n FROM kv')['n'])"
-    members = crowd.run(body, [None] * 8)
-    assert [(member.code, member.reports, member.err) for member in members] == [(0, [2], "")] * 8
-    has_the_contract(ground)
-
-
 def contract_only_file(ground: Ground) -> None:
     """The current file of another implementation: the contract's part of ours and nothing else."""
     ground.store().close()
@@ -249,13 +231,6 @@ def test_a_broken_file_is_refused_in_one_line_and_left_alone(ground: Ground, con
         done = ground.swarm(*argv)
         assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and ground.database in done.err, done
     assert Path(ground.database).read_bytes() == content
-
-
-def test_a_folder_in_the_files_place_is_refused_in_one_line(ground: Ground):
-    os.makedirs(ground.database)
-    for argv in (["instances"], ["register"]):
-        done = ground.swarm(*argv)
-        assert done.code == 1 and done.err.count("\n") == 1, done
 
 
 def test_an_interrupted_migration_leaves_the_old_file_as_it_was(ground: Ground, monkeypatch):
@@ -366,16 +341,6 @@ def test_a_foreign_file_in_a_sandbox_is_refused_in_one_line(ground: Ground):
     assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1, done
 
 
-def test_privileges_are_really_gone_in_a_sandbox(tmp_path: Path):
-    tmp_path.chmod(0o555)
-    argv = [sys.executable, "-c", f"open({str(tmp_path / 'x')!r}, 'w')"]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, preexec_fn=without_privileges)
-    finally:
-        tmp_path.chmod(0o755)
-    assert "PermissionError" in done.stderr
-
-
 # -- which SQLite, which journal --------------------------------------------------------------------
 
 
@@ -461,29 +426,6 @@ def test_doctor_warns_of_an_affected_library_on_a_log_that_exists(ground: Ground
     else:
         assert check["status"] == "warn" and sqlite3.sqlite_version in check["message"] and "pysqlite3" in check["mend"]
     assert ground.process("locks", program=without_pysqlite3).code == 0
-
-
-def test_eight_processes_create_the_file_at_once_with_a_rollback_journal(ground: Ground):
-    body = (
-        "from swarm_mcp.store import driver\ndriver.version = lambda _: (3, 40, 1)\ngate()\n"
-        "with Store() as store:\n    row = store.instances.register(Registration(arguments))\n    report(row['id'])"
-    )
-    members = crowd.run(body, [ground.scope] * 8)
-    assert [(member.code, member.err) for member in members] == [(0, "")] * 8
-    assert mode(ground) == "delete"
-    assert ground.sql("SELECT count(*) AS n FROM instances") == [{"n": 8}]
-
-
-def test_the_file_can_be_moved_while_nobody_uses_it(ground: Ground, monkeypatch):
-    furnished(ground)
-    moved = str(ground.folder / "moved here" / "swarm?#%.db")
-    os.makedirs(os.path.dirname(moved))
-    shutil.move(ground.database, moved)
-    assert sorted(os.listdir(os.path.dirname(ground.database))) == []
-    monkeypatch.setenv("SWARM_DB_PATH", moved)
-    ground.database = moved
-    assert ground.swarm("locks", "--json").json[0]["content"] == "note"
-    assert ground.swarm("lock", "g").code == 0
 
 
 # -- who may read it --------------------------------------------------------------------------------

@@ -152,31 +152,3 @@ def test_a_failure_at_the_head_cancels_the_batch_behind_it(ground: Ground) -> No
         store.tasks.claim(worker, made["tasks"][0]["id"])
         store.tasks.end(worker, made["tasks"][0]["id"], "failed")
         assert {status(store, task) for task in made["tasks"][1:]} == {"cancelled"}
-
-
-def test_a_known_key_in_a_batch_asks_for_nothing_else(ground: Ground) -> None:
-    planner = ground.session("p")
-    with ground.store() as store:
-        known = request(store, planner, "known", idempotency_key="k")
-        items = [
-            {"type": "zzz", "title": "", "idempotency_key": "k", "depends_on": ["$9"], "files": [""]},
-            {"type": "fix", "title": "after", "depends_on": ["$1"]},
-        ]
-        made = store.tasks.request_batch(planner, items)["tasks"]
-        assert made[0] == {"id": known["id"], "status": "open", "idempotency_key": "k", "new": False}
-        assert made[1]["status"] == "blocked"
-        # What else is wrong is still named, once.
-        faulty = [items[0], items[0], {"type": "zzz", "title": "t"}, {**items[1], "files": [""]}]
-        with refused("Validation failed") as answer:
-            store.tasks.request_batch(planner, faulty)
-        told = [(detail["task_index"], detail["field"]) for detail in answer["details"]]
-        assert told == [(1, "idempotency_key"), (2, "type"), (3, "files")]
-
-
-def test_a_batch_is_given_no_task_of_another_identity(ground: Ground) -> None:
-    owner, stranger = ground.session("o", "identity:home"), ground.session("s", "identity:work")
-    with ground.store() as store:
-        request(store, owner, idempotency_key="k")
-        with refused("Validation failed") as answer:
-            store.tasks.request_batch(stranger, [{"type": "fix", "title": "t", "idempotency_key": "k"}])
-        assert [detail["field"] for detail in answer["details"]] == ["idempotency_key"]

@@ -11,11 +11,6 @@ from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 from support.task_fixtures import begun, events, read_mail, refused, request, status
 
-from swarm_mcp.store import Store, task_holders
-from swarm_mcp.store.database import Database
-from swarm_mcp.store.task_holders import MINE, QUEUE
-from swarm_mcp.store.task_reading import AMONG, SELECT
-
 pytestmark = pytest.mark.slow
 
 
@@ -104,13 +99,9 @@ def test_the_search_narrows_to_types_and_files_however_deep_the_queue(ground: Gr
             with refused("No claimable"):
                 store.tasks.claim_next(worker, types, files)
         last = request(store, planner, "last", type="test", priority=-10)
-        both = [
-            task["id"]
-            for task in task_holders._Wanted(store.tasks._parts, worker, ["test", "review", "test"], []).first(9)
-        ]
-        assert both == [wanted["id"], last["id"]]
         claimed = store.tasks.claim_next(worker, ["review", "test"], [f"{ground.scope}/src/b.py", "other"])
         assert claimed["task"]["id"] == wanted["id"]
+        assert store.tasks.claim_next(worker, ["test", "review", "test"])["task"]["id"] == last["id"]
         assert store.tasks.claim_next(worker, None, ["/elsewhere"])["task"]["type"] == "fix"
 
 
@@ -331,85 +322,6 @@ def test_of_thousands_of_claims_at_once_each_task_goes_to_one(ground: Ground) ->
 
 
 # ------------------------------------------------------------------------------------------------- the cost
-
-
-@pytest.mark.parametrize(
-    ("condition", "values", "index"),
-    [
-        (MINE.format(more=""), ("s", "i", 1), "swarm_task_held_idx"),
-        (MINE.format(more=f" AND type IN {AMONG}"), ("s", "i", "[]", 1), "swarm_task_held_idx"),
-        (QUEUE.format(more=""), ("s", 1), "swarm_task_queue_idx"),
-        (QUEUE.format(more=f" AND requester NOT IN {AMONG}"), ("s", "[]", 1), "swarm_task_queue_idx"),
-        (QUEUE.format(more=" AND type = ?"), ("s", "fix", 1), "swarm_task_type_idx"),
-        (
-            QUEUE.format(more=f" AND type = ? AND requester NOT IN {AMONG}"),
-            ("s", "fix", "[]", 1),
-            "swarm_task_type_idx",
-        ),
-    ],
-)
-@pytest.mark.parametrize("analysed", [False, True])
-def test_the_queue_is_read_along_its_index_in_its_order(
-    ground: Ground, condition: str, values: tuple, index: str, analysed: bool
-) -> None:
-    with ground.store() as store:
-        if analysed:  # statistics, which somebody may have gathered, must not lead elsewhere
-            with store.database.writing():
-                for number in range(2000):
-                    status, assignee = ("open", f"i{number}") if number % 2 else ("in_progress", "i")
-                    store.database.change(
-                        "INSERT INTO tasks (id, scope, type, title, requester, assignee, status)"
-                        " VALUES (?, 's', 'fix', 't', 'r', ?, ?)",
-                        (f"t{number}", assignee, status if number else "claimed"),
-                    )
-            store.database.connection.execute("ANALYZE")
-        plan = [row["detail"] for row in store.database.rows(f"EXPLAIN QUERY PLAN {SELECT} WHERE {condition}", values)]
-    assert "USE TEMP B-TREE FOR ORDER BY" not in plan
-    assert f"USING INDEX {index} (scope=?" in plan[0]
-
-
-@pytest.mark.parametrize("narrow", [(None, None), (["fix"], None), (None, ["/x"])])
-def test_the_search_keeps_nobody_from_writing(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, narrow: tuple[list[str] | None, list[str] | None]
-) -> None:
-    planner, worker, stranger = ground.session("p"), ground.session("w"), ground.session("s", "identity:x")
-    walks, execute = [], Database._execute
-
-    def watched(self: Store, sql: str, values: list) -> object:
-        if "status = 'open'" in sql and "ORDER BY" in sql:
-            walks.append(self.connection.in_transaction)
-        return execute(self, sql, values)
-
-    with ground.store() as store:
-        request(store, stranger, type="fix", files=["/x"])
-        task = request(store, planner, type="fix", files=["/x"])
-        monkeypatch.setattr(Database, "_execute", watched)
-        assert store.tasks.claim_next(worker, *narrow)["task"]["id"]
-    assert walks and not any(walks)
-    assert task["status"] == "open"
-
-
-def test_who_is_overtaken_between_search_and_claim_gets_the_next(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planner, worker, faster = ground.session("p"), ground.session("w"), ground.session("f")
-    first = task_holders._Wanted.first
-    overtaken = []
-
-    def overtake(self: task_holders._Wanted, limit: int) -> list[dict]:
-        found = first(self, limit)
-        if found and self.instance["id"] == worker["id"] and len(overtaken) < 2:
-            overtaken.append(found[0]["id"])
-            store.tasks.claim(faster, found[0]["id"])
-        return found
-
-    monkeypatch.setattr(task_holders._Wanted, "first", overtake)
-    with ground.store() as store:
-        ids = [request(store, planner, priority=9 - number)["id"] for number in range(3)]
-        assert store.tasks.claim_next(worker)["task"]["id"] == ids[2]
-        assert overtaken == ids[:2]
-        with refused("No claimable"):
-            store.tasks.claim_next(worker)
 
 
 def test_a_claim_costs_the_same_with_a_hundred_thousand_tasks(ground: Ground) -> None:

@@ -67,18 +67,6 @@ def test_what_depends_on_a_failure_is_cancelled_all_the_way_down(ground: Ground,
         assert store.tasks.request(planner, for_worker)["notices"] == []
 
 
-def test_a_failure_before_the_approval_is_found_by_it(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        root = begun(store, planner, worker)
-        gate = request(store, planner, "gate", depends_on=[root["id"]], approval_required=True)
-        child = request(store, planner, "child", depends_on=[gate["id"]])
-        # Another program lets it fail and leaves the rest alone.
-        ground.sql("UPDATE tasks SET status = 'failed' WHERE id = ?", root["id"])
-        assert store.tasks.approve(planner, gate["id"])["task"]["status"] == "cancelled"
-        assert [status(store, gate), status(store, child)] == ["cancelled", "cancelled"]
-
-
 def test_a_chain_of_a_thousand_is_cancelled_without_a_deep_stack(ground: Ground) -> None:
     planner = ground.session("p")
     with ground.store() as store:

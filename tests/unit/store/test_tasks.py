@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 from support.fixtures import Ground
 from support.task_fixtures import begun, events, mail, refused, request, status
 
-import swarm_mcp.store
 from swarm_mcp.domain.task import COLUMNS, STATUSES, TERMINAL
 from swarm_mcp.store import Store
 from swarm_mcp.store.database import Database
-from swarm_mcp.store.task_life import TRANSITIONS
 from swarm_mcp.store.tracker_links import entry_in, names_entry
 
 # As the contract has it: status -> who may end a task of that status, and how.
@@ -42,21 +39,6 @@ def test_who_may_end_a_task(ground: Ground, before: str, target: str) -> None:
                     store.tasks.end(row, task["id"], target)
                 assert status(store, task) == before
                 assert events(store, task, "task.updated") == []
-
-
-def test_every_transition_is_in_the_table_and_in_one_place() -> None:
-    folder = Path(swarm_mcp.store.__file__).parent
-    writers = {
-        path.name
-        for path in folder.glob("*.py")
-        if re.search(r"INSERT INTO tasks|UPDATE tasks SET (status|\{)", path.read_text())
-    }
-    assert writers == {"task_life.py", "task_endings.py"}
-    # The other one writes progress, not status.
-    assert "status" not in re.search(r"progress = \{.*?UPDATE tasks", (folder / "task_endings.py").read_text(), re.S)[0]
-    assert len({(a, b, how) for a, b, _, how in TRANSITIONS}) == len(TRANSITIONS)
-    assert {after for _, after, *_ in TRANSITIONS} == set(STATUSES)
-    assert not {before for before, *_ in TRANSITIONS} & set(TERMINAL), "what has ended stays ended"
 
 
 def test_a_task_has_the_contracts_columns_in_its_order(ground: Ground) -> None:
@@ -526,16 +508,6 @@ def test_the_next_session_does_not_inherit_that_the_last_was_stuck(ground: Groun
         assert (task["blocked_reason"], task["expected_next_update_at"]) == (None, None)
 
 
-def test_who_goes_in_order_is_not_announced_nor_who_held_nothing(ground: Ground) -> None:
-    planner, worker, idle = ground.session("p"), ground.session("w"), ground.session("i")
-    with ground.store() as store:
-        task = begun(store, planner, worker)
-        store.instances.remove(worker["id"])
-        store.instances.remove(idle["id"], "reclaimed")
-        assert status(store, task) == "open"
-        assert mail(store, planner) == []
-
-
 def test_the_departed_is_not_named_to_another_identity(ground: Ground) -> None:
     worker, friend = ground.session("w", "identity:work"), ground.session("f", "identity:work friend")
     stranger = ground.session("s", "identity:home")
@@ -543,17 +515,6 @@ def test_the_departed_is_not_named_to_another_identity(ground: Ground) -> None:
         begun(store, friend, worker)
         store.instances.remove(worker["id"], "reclaimed")
         assert (len(mail(store, friend)), mail(store, stranger)) == (1, [])
-
-
-def test_tasks_in_a_scope_the_session_has_left_are_freed_too(ground: Ground, tmp_path: Path) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        task = begun(store, planner, worker)
-    moved = ground.session("w", directory=str(tmp_path / "elsewhere"))
-    assert moved["id"] == worker["id"] and moved["scope"] != worker["scope"]
-    with ground.store() as store:
-        store.instances.remove(worker["id"], "reclaimed")
-        assert status(store, task) == "open"
 
 
 # ----------------------------------------------------------------------------------------------- visibility
@@ -603,15 +564,6 @@ def test_the_assignee_speaks_for_a_requester_that_has_left_and_then_nobody(groun
         assert [row["id"] for row in store.tasks.listed(stranger, "open")] == [task["id"]]
 
 
-def test_tasks_of_another_scope_are_not_there(ground: Ground, tmp_path: Path) -> None:
-    mine, other = ground.session("m"), ground.session("o", directory=str(tmp_path / "other"))
-    with ground.store() as store:
-        task = request(store, mine)
-        assert store.tasks.seen(other, task["id"]) is None
-        with refused("Task not found"):
-            store.tasks.claim(other, task["id"])
-
-
 def test_a_listing_is_filtered_and_in_order_of_urgency(ground: Ground) -> None:
     planner, worker = ground.session("p"), ground.session("w")
     with ground.store() as store:
@@ -623,17 +575,3 @@ def test_a_listing_is_filtered_and_in_order_of_urgency(ground: Ground) -> None:
         assert [task["id"] for task in store.tasks.listed(planner, assignee=worker["id"])] == [held["id"]]
         assert len(store.tasks.listed(planner, "open", requester=planner["id"])) == 3
         assert store.tasks.listed(planner, "open", requester=worker["id"]) == []
-
-
-def test_the_current_tasks_leave_out_what_has_ended_unless_asked(ground: Ground) -> None:
-    planner = ground.session("p")
-    with ground.store() as store:
-        for number in range(3):
-            store.tasks.end(planner, begun(store, planner, planner, f"t{number}")["id"], "done")
-        whole = store.tasks.current(planner)
-        assert list(whole) == [*STATUSES, "terminal_counts"]
-        newest = store.tasks.current(planner, False, 2)["done"]
-        assert sorted(task["title"] for task in newest) == ["t1", "t2"]
-        brief = store.tasks.current(planner, False)
-        assert not set(brief) & set(TERMINAL)
-        assert brief["terminal_counts"] == {"done": 3, "failed": 0, "cancelled": 0}

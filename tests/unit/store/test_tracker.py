@@ -11,33 +11,6 @@ from support.fixtures import Ground
 from swarm_mcp.errors import SwarmError
 
 
-def configure(ground: Ground, name: str, value: str, owner: str | None = None) -> None:
-    ground.sql(
-        "INSERT INTO kv (scope, key, value, owner_identity, updated_at) VALUES (?, ?, ?, ?, 77)",
-        ground.scope, f"config/work_tracker/{name}", value, owner,
-    )  # fmt: skip
-
-
-def test_an_identitys_own_tracker_comes_before_the_default(ground: Ground) -> None:
-    row = ground.session("s", "identity:p")
-    with ground.store() as store:
-        assert store.tracker.of(row) is None
-        configure(ground, "default", "linear:server")
-        found = {"key": "config/work_tracker/default", "value": "linear:server", "updated_at": 77}
-        assert store.tracker.of(row) == found
-        configure(ground, "p", '{"provider": "jira"}', "identity:q")
-        found = {"key": "config/work_tracker/p", "value": {"provider": "jira"}, "updated_at": 77}
-        assert store.tracker.of(row) == found
-
-
-def test_a_session_without_identity_has_the_default_tracker(ground: Ground) -> None:
-    row = ground.session("s")
-    with ground.store() as store:
-        configure(ground, "", "wrong")
-        configure(ground, "default", '"quoted"')
-        assert store.tracker.of(row)["value"] == "quoted"
-
-
 def test_a_link_is_a_shared_value(ground: Ground) -> None:
     row = ground.session("s", "identity:p")
     before = time.time() * 1000

@@ -192,37 +192,6 @@ def test_tasks_are_handed_over_both_ways(ground: Ground, other: Other):
     other.audit()
 
 
-def test_a_task_that_waits_for_theirs_begins_though_they_tell_nobody(ground: Ground, other: Other):
-    theirs, mine = other.register(ground.scope), ground.session("s")
-    hands = Hands(ground, mine)
-    first = other.request(theirs, "first")
-    waits = hands.value("request_task", type="fix", title="then", depends_on=[first])
-    dropped = other.request(theirs, "no longer there")
-    orphan = hands.value("request_task", type="fix", title="after that", depends_on=[dropped])
-    failing = other.request(theirs, "fails")
-    lost = hands.value("request_task", type="fix", title="in vain", depends_on=[failing])
-    assert {task["status"] for task in (waits, orphan, lost)} == {"blocked"}
-    assert other.claim(theirs, first) and other.end(theirs, first)
-    assert other.claim(theirs, failing) and other.end(theirs, failing, "failed")
-    other.change("DELETE FROM tasks WHERE id = ?", dropped)
-    ground.swarm("cleanup")
-    found = [hands.value("get_task", task_id=task["task_id"])["status"] for task in (waits, orphan, lost)]
-    assert found == ["open", "open", "cancelled"]
-    other.audit()
-
-
-def test_tasks_of_sessions_that_the_other_removed_are_open_again(ground: Ground, other: Other):
-    theirs, mine = other.register(ground.scope), ground.plain()
-    one, two = other.request(theirs, "one"), other.request(theirs, "two")
-    assert Hands(ground, mine).value("claim_task", task_id=one)["ok"]
-    assert other.claim(theirs, two)
-    other.remove(mine["id"])
-    assert other.task(one)["status"] == "open" and other.claim(theirs, one)
-    assert ground.swarm("deregister", "--as", theirs, "--force").code == 0
-    assert [other.task(task)["status"] for task in (one, two)] == ["open", "open"]
-    other.audit()
-
-
 # -- mail, values, news -----------------------------------------------------------------------------
 
 
@@ -242,21 +211,6 @@ def test_mail_goes_both_ways_and_each_message_is_read_once(ground: Ground, other
     other.change("DELETE FROM messages")
     assert hands.value("poll_messages") == []
     other.audit()
-
-
-def test_values_are_shared_and_their_versions_only_grow(ground: Ground, other: Other):
-    theirs, mine = other.register(ground.scope), ground.session("s")
-    versions = []
-    for number in range(3):
-        other.put(theirs, "k", f'["{number}"]')
-        versions.append(other.moment(theirs)[3])
-        assert ground.swarm("kv", "get", "k").out == f'["{number}"]\n'
-        assert ground.swarm("kv", "append", "k", "1", "--as", mine["id"]).code == 0
-        versions.append(other.moment(theirs)[3])
-    assert json.loads(other.one("SELECT value FROM kv WHERE key = 'k'")["value"]) == ["2", 1]
-    assert ground.swarm("kv", "del", "k", "--as", mine["id"]).code == 0
-    versions.append(other.moment(theirs)[3])
-    assert versions == sorted(set(versions))
 
 
 def test_what_either_does_is_news_to_the_other(ground: Ground, other: Other, file: str):

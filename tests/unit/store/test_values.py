@@ -92,18 +92,6 @@ def test_a_listing_shows_what_its_reader_could_get(ground: Ground, actors, monke
     assert keys() == ["open"] and ground.swarm("kv", "get", "mine").code == 1
 
 
-def test_a_viewer_reads_what_is_open_or_its_own(ground: Ground, actors):
-    a, _, nobody = actors
-    ground.swarm("kv", "set", "mine", "1", "--as", a)
-    ground.swarm("kv", "set", "open", "2", "--as", nobody)
-    with ground.store() as store:
-        seen = {
-            viewer: [key for key in ("mine", "open") if store.kv.get(ground.scope, key, viewer)]
-            for viewer in ("identity:a", "identity:b", "")
-        }
-    assert seen == {"identity:a": ["mine", "open"], "identity:b": ["open"], "": ["open"]}
-
-
 @pytest.mark.parametrize(
     ("before", "appended", "after"),
     [
@@ -205,13 +193,6 @@ def test_prefixes_are_exact(ground: Ground, actors):
     assert keys() == keys("--prefix", "") == ["A/2", "a%1", "a/1", "a_1", "ab", "a\U0010ffff", "b/a/1", "ü/1"]
     assert list(ground.swarm("kv", "list", "--json").json[0]) == ["key", "updated_at"]
     assert [row["key"] for row in ground.swarm("kv", "--json").json] == keys()
-
-
-def test_scopes_keep_their_values_apart(ground: Ground, actors):
-    ground.swarm("kv", "set", "k", "here", "--as", actors[0])
-    assert ground.swarm("kv", "set", "k", "there", "--as", actors[0], "--scope", "/there").code == 0
-    assert ground.swarm("kv", "get", "k").out == "here\n"
-    assert ground.swarm("kv", "get", "k", "--scope", "/there").out == "there\n"
 
 
 def test_every_change_moves_the_scopes_clock_forward(ground: Ground, actors):
