@@ -159,7 +159,7 @@ def _files_below(folder: str):
 
 def _touched_by_git(call, peers, seconds: float):
     """``((path, held, by) or None, [(held, why)])`` of one git command."""
-    from swarm_hook_core.shell.git import command_line, touched_files
+    from swarm_hook_core.shell.programs.git import command_line, touched_files
 
     top = command_line.tree_of(call)
     if not top:

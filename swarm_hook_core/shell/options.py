@@ -36,13 +36,13 @@ def split(
     short: str = "",
     long: "Iterable[str]" = (),
     optional: str = "",
-    stop_early: bool = False,
+    stop_early: int = 0,
 ) -> "Options":
     """Split `words` (without the program's name).
 
     `short`: letters of short options that take a value (``-o x``, ``-ox``); `optional`: those whose value, if any, is
-    attached (``-i.bak``); `long`: long options that take their value from the next word. `stop_early`: the first
-    operand ends the options, as for programs that run others.
+    attached (``-i.bak``); `long`: long options that take their value from the next word. `stop_early`: so many operands
+    (True: one) end the options, as for programs that run others; 0: none do.
     """
     operands: list[str] = []
     given: dict[str, list[str | None]] = {}
@@ -56,7 +56,7 @@ def split(
             break
         if word == "-" or not word.startswith("-"):
             operands.append(word)
-            if stop_early:
+            if stop_early and len(operands) >= stop_early:
                 operands += words[at:]
                 break
             continue

@@ -7,8 +7,8 @@ import os
 from typing import NamedTuple
 
 from swarm_hook_core.paths import contains, key_of, keys_for
-from swarm_hook_core.shell.git import touched_files
 from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.shell.programs.git import touched_files
 
 GIT_SECONDS = 5.0  # what is asked here is whether git knows; how soon it says so is measured elsewhere
 

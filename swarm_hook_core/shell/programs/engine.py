@@ -6,7 +6,7 @@ The language of the rows is described at the top of the table.
 import os
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import Stream, is_known
+from swarm_hook_core.shell.model import Stream, absolute, is_known
 from swarm_hook_core.shell.options import Options, split, split_one_dash
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
@@ -23,32 +23,26 @@ from swarm_hook_core.shell.programs.places import (
 )
 from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
+from swarm_hook_core.shell.streams import Input
 
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
 def follow(call: "Call", row: "Case", functions) -> None:
     """Say what `call` does, as its `row` has it; `functions(name)` is the function for a ``do name``."""
-    words = call.words[: call.words.index("--")] if "--" in call.words else call.words
-    if _only_asks(words, row):
-        return
     found = Reading(call, row, functions)
-    if found.is_quiet:
+    words = found.own[: found.own.index("--")] if "--" in found.own else found.own
+    if found.is_quiet or _only_asks(words, row):
         return
     before, ran = call.walk.effects.size, call.walk.effects.runs
-    found.name_declared()
-    if not found.is_spared:
-        if not found.replaced:
-            found.do(found.case)
-        for case in found.added:
-            found.do(case)
+    found.say()
     if found.unknown:
         call.guess(f"{call.name} {call.walk.shown(found.unknown[:20])} is not known")
-    if found.options.given:
+    if found.options.given and "elsewhere" not in found.flags:
         from swarm_hook_core.shell.programs.undeclared import name_outputs, says_that_it_writes
 
         runs = call.walk.effects.runs != ran  # what is after `--` is for what it runs
-        name_outputs(call, call.words if runs else words, found.declared)
+        name_outputs(call, found.own if runs else words, found.declared)
         option = says_that_it_writes(words, found.declared)
         if option and call.walk.effects.size == before and not runs:
             call.guess(f"`{option[:20]}` may write")
@@ -69,7 +63,9 @@ class Reading:
     case      the Case that holds
     added     Cases whose effects come on top
     declared  spelling -> kind of all the options that the row and the case know
-    options   the arguments, parsed; without the subcommands, and what `skip` passes over
+    words     the arguments, by default those of the call
+    options   they, parsed; without the subcommands, and what `skip` passes over
+    own       the arguments without those of a command that it runs (``ends``)
     used      the subcommands that led there
     unknown   a subcommand that the row does not have, or an option where it is `strict`; else empty
     is_quiet  whether it is told to write nothing at all (``unless``)
@@ -77,9 +73,11 @@ class Reading:
     replaced  whether an option names what is written in place of all else
     """
 
-    def __init__(self, call: "Call", row: "Case", functions) -> None:
+    def __init__(self, call: "Call", row: "Case", functions, words: "list[str] | None" = None) -> None:
         self.call = call
+        self.words = self.own = call.words if words is None else words
         self.functions = functions
+        self.drops: list[str] = []
         self.declared: dict[str, str] = {}
         self.flags = row.parse().flags
         self.added: list[Case] = []
@@ -104,6 +102,7 @@ class Reading:
     def _take_up(self, case: "Case") -> None:
         """The arguments are parsed with the options of `case` as well, and its conditions asked."""
         self._declare(case.parse())
+        self.drops += case.words["drop"]
         self.options = self._parsed()
         if case.words["unless"] and self._meets(case.words["unless"]):
             self.is_quiet = True
@@ -127,15 +126,13 @@ class Reading:
         return name[:2] == "--" and name not in self.declared and name[1:] not in self.declared
 
     def _parsed(self) -> "Options":
-        words = self.call.words
+        options = self._split(0)
+        if "ends" in self.case.flags:
+            before = len(self.used) + int((self.case.words["skip"] or ["0"])[0])
+            before += bool(options.operands and self._is_dropped(options.operands[0]))
+            options = self._split(before + 1)
+            self.own = self.words[: len(self.words) - max(len(options.operands) - before, 0)]
         valued = [name for name, kind in self.declared.items() if kind and kind[0] == "="]
-        if "onedash" in self.flags:
-            switches = [name for name in self.declared if name not in valued]
-            options = split_one_dash(words, valued, switches, "valued" in self.flags)
-        else:
-            short = "".join(name[1] for name in valued if len(name) == 2)
-            loose = "".join(name[1] for name, kind in self.declared.items() if len(name) == 2 and kind[:1] == "?")
-            options = split(words, short, valued, loose)
         stars = [name for name in valued if "*" in name]
         keys = [name for name in valued if name[0] != "-"]
         for name in list(options.given) if stars else ():
@@ -150,14 +147,28 @@ class Reading:
         for word in self.used:
             if word in options.operands:
                 options.operands.remove(word)
-        if options.operands and any(fits(options.operands[0], one) for one in self.case.words["drop"]):
+        if options.operands and self._is_dropped(options.operands[0]):
             del options.operands[0]
         return options
+
+    def _split(self, stop_early: int) -> "Options":
+        """The arguments, split into options and operands; so many operands (0: none) end the options."""
+        valued = [name for name, kind in self.declared.items() if kind and kind[0] == "="]
+        if "onedash" in self.flags:
+            switches = [name for name in self.declared if name not in valued]
+            return split_one_dash(self.words, valued, switches, "valued" in self.flags)
+        short = "".join(name[1] for name in valued if len(name) == 2)
+        loose = "".join(name[1] for name, kind in self.declared.items() if len(name) == 2 and kind[:1] == "?")
+        return split(self.words, short, valued, loose, stop_early)
+
+    def _is_dropped(self, word: str) -> bool:
+        return any(fits(word, one) for one in self.drops)
 
     def _chosen(self, case: "Case") -> "Case | None":
         """The case below `case` that holds, or None. A subcommand that chose one is used up."""
         operands = self.options.operands
-        verbs = operands[: 2 if self.call.words[:1] and self.call.words[0][:1] == "-" else 1]
+        first = (self.words or [""])[0]
+        verbs = operands[: 2 if first[:1] == "-" and self.declared.get(first, "")[:1] != "=" else 1]
         other, asks = None, False
         for below in case.cases:
             if below.adds:
@@ -177,13 +188,13 @@ class Reading:
         if other is not None and operands:
             self.used.append(operands[0])
             return other
-        if asks and operands and "--dry-run" not in self.call.words:
+        if asks and operands and "--dry-run" not in self.words:
             self.unknown, self.is_spared = operands[0], True
         return None
 
     def _meets(self, conditions: "list[str]") -> bool:
         """Whether one of these options was given: by its name, with its value, or as a word of its own."""
-        given, words = self.options.given, self.call.words
+        given, words = self.options.given, self.own
         for one in conditions:
             if one in given or one in words or (one == "<" and self.call.stdin is not None):
                 return True
@@ -193,6 +204,15 @@ class Reading:
         return False
 
     # What it writes
+
+    def say(self) -> None:
+        """All that it writes, said through the call."""
+        if self.is_quiet:
+            return
+        self.name_declared()
+        if not self.is_spared:
+            for case in self.added if self.replaced else [self.case, *self.added]:
+                self.do(case)
 
     def name_declared(self) -> None:
         """What is named by options that the row declares."""
@@ -222,7 +242,7 @@ class Reading:
             if verb == "guess":
                 self.call.guess(targets[0], self.folder or None)
             elif verb == "project":
-                words = self.call.words
+                words = self.words
                 if words[:1] not in (["help"], ["version"], ["-version"], ["-V"], ["--v"]) and words != ["-v"]:
                     self.call.runs_project()
             elif verb == "passes":
@@ -234,8 +254,10 @@ class Reading:
             elif verb == "do":
                 self.functions(targets[0])(self.call, self, *targets[1:])
             elif verb == "run":
-                words = [word for target in targets for word in self.words_of(target)]
-                self.call.run(words, self.call.stdin, self.folder or None)
+                self.run([word for target in targets for word in self.words_of(target)])
+            elif verb == "text":
+                for text in [word for target in targets for word in self.words_of(target)]:
+                    self.call.output = self.call.walk.nested(text, self.call.folder, (), self.call.stdin)
             elif verb in ("over", "flat"):
                 endings = [end for one in targets for end in KINDS.get(one, one).split() if end != "ANY"]
                 self.over([self.placed(word) for word in self.options.operands], tuple(endings), verb == "flat")
@@ -243,6 +265,18 @@ class Reading:
                 self.put()
             else:
                 self.targets(verb, targets)
+
+    def run(self, words: "list[str]") -> None:
+        """Run the command `words`, with the variables that stand first in them set for it alone."""
+        call, scope = self.call, self.call.walk.scope.fork()
+        scope.folder = absolute(call.folder, self.folder) if self.folder else call.folder
+        if call.stdin is not None:
+            scope.stdin = Input(call.stdin)
+        while words and "=" in words[0] and words[0].partition("=")[0].isidentifier():
+            name, _, scope.variables[name] = words[0].partition("=")
+            words = words[1:]
+        if words:
+            call.output = call.walk.simple(scope, words)
 
     def targets(self, verb: str, targets: "list[str]") -> None:
         """`verb` for each of `targets`; of those with ``or`` between them the first that there is."""

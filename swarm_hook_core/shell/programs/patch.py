@@ -2,12 +2,11 @@
 
 import os
 
+from swarm_hook_core.shell.diffs import MOST_TARGETS, targets
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.streams import text_of
 
-LONGEST = 256 * 1024  # characters of a diff that are read
-MOST = 300  # files that it names
 ENVELOPE = "*** Begin Patch"
 _LONG = (
     "--strip --input --output --directory --fuzz --ifdef --prefix --basename-prefix --suffix --reject-file --get"
@@ -39,7 +38,7 @@ def _patch(call) -> None:
         return
     strip = options.value("-p", "--strip")
     named = targets(text, folder, int(strip) if strip and strip.isdigit() else None, options.has("-R", "--reverse"))
-    if len(named) == MOST:
+    if len(named) >= MOST_TARGETS:
         call.guess("a diff of more files than are looked at", inside)
     for name in named:
         _write(call, folder, name)
@@ -56,64 +55,6 @@ def _back_up(call, folder, options, name: str) -> None:
         _write(call, folder, prefix + name)
     elif suffix or options.has("-b", "--backup"):
         _write(call, folder, name + (suffix or ".orig"))
-
-
-def targets(diff: str, folder, strip, reverse=False) -> list[str]:
-    """The names of the files that `diff` changes, makes or removes.
-
-    `folder`: absolute, where patch looks which of the names in a header exists (None: not known). `strip`: how many
-    leading folders go; None as where -p is not given: all of them.
-    """
-    found: list = []
-    index = before = mark = ""
-    for line in diff[:LONGEST].replace("\r\n", "\n").split("\n"):
-        kind, rest = line[:4], line[4:]
-        if line.startswith("Index: "):
-            index = _name(line[7:])
-        elif line.startswith(("rename from ", "rename to ", "copy to ")):
-            # git writes these without a/ and b/; patch strips them as though they had it.
-            found.append(_stripped("b/" + line.split(" ", 2)[2], strip))
-        elif (kind, mark) in (("+++ ", "--- "), ("--- ", "*** ")):
-            old, new = (_name(rest), before) if reverse else (before, _name(rest))
-            found.append(_chosen([_stripped(name, strip) for name in (old, new, index) if name != "/dev/null"], folder))
-            index = ""
-        if len(found) == MOST:
-            break
-        mark = kind
-        before = _name(rest) if kind in ("--- ", "*** ") else ""
-    return list(dict.fromkeys(name for name in found if name))
-
-
-def _name(text: str) -> str:
-    """The name in a header: up to the tab before its time, and without the quotes that git puts around odd names."""
-    text = text.rstrip()
-    if text.startswith('"') and text.endswith('"') and len(text) > 1:
-        try:
-            return text[1:-1].encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace")
-        except UnicodeError:
-            return text[1:-1]
-    name, _tab, _time = text.partition("\t")
-    first, _blank, rest = name.partition(" ")
-    return first if rest[:4].isdigit() and rest[4:5] == "-" else name.rstrip()
-
-
-def _stripped(name: str, strip) -> str:
-    parts = [part for part in name.split("/") if part]
-    if strip is None:
-        return parts[-1] if parts else ""
-    if strip == 0:
-        return name
-    absolute_one = ["/"] + parts if name.startswith("/") else parts
-    return "/".join(absolute_one[strip:])
-
-
-def _chosen(names, folder) -> str:
-    """Of the names in one header: the existing one with the fewest folders, then the shortest; else the new one."""
-    names = [name for name in names if name]
-    there = [name for name in names if folder is not None and os.path.lexists(os.path.join(folder, name))]
-    if there:
-        return min(there, key=lambda name: (name.count("/"), len(os.path.basename(name)), len(name)))
-    return names[1] if len(names) > 1 else names[0] if names else ""
 
 
 def _apply_patch(call) -> None:

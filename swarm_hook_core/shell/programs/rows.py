@@ -3,9 +3,11 @@
 from swarm_hook_core.shell.programs.table import TABLE
 
 _CONDITIONS = ("unless", "only")
-_LISTS = ("default", "skip", "drop", "needs")
-_FLAGS = ("onedash", "valued", "strict", "reads", "nothing")
-_EFFECTS = frozenset("write existing mark tree maybe over flat run put project passes passes-names do guess".split())
+_LISTS = ("default", "skip", "drop", "needs", "asks")
+_FLAGS = ("onedash", "valued", "strict", "ends", "elsewhere", "reads", "nothing")
+_EFFECTS = frozenset(
+    "write existing mark tree maybe over flat run text put project passes passes-names do guess".split()
+)
 
 
 def fits(text: str, pattern: str) -> bool:
@@ -22,8 +24,8 @@ class Case:
     whens    subcommands and options of which one must be there; of a row: its names
     adds     whether its effects come on top of what else happens, instead of in its place
     options  spelling -> what is after ``=``: empty for a switch, ``=`` for any value
-    words    what follows ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``
-    flags    ``onedash``, ``valued``, ``strict``
+    words    what follows ``unless``, ``only``, ``default``, ``skip``, ``drop``, ``needs``, ``asks``
+    flags    ``onedash``, ``valued``, ``strict``, ``ends``, ``elsewhere``, ``reads``
     effects  (word, its targets), in order
     cases    the Cases below it
     spec     what stands behind its colon; `options`, `words`, `flags` and `effects` are there once `parse` has read it
@@ -87,10 +89,10 @@ class Case:
         return [one for one in self.whens if one[0] not in "-<"]
 
 
-def row_of(name: str) -> "Case | None":
-    """The row of program `name`, or None where it has none."""
-    start = row_at(name)
-    return None if start < 0 else _read(lines_of(start))
+def row_of(name: str, table: str = "") -> "Case | None":
+    """The row of program `name` in `table` (default: the one of programs), or None where it has none."""
+    start = row_at(name, table)
+    return None if start < 0 else _read(lines_of(start, table))
 
 
 def _read(lines: "list[tuple[int, str, str]]") -> "Case":
@@ -107,36 +109,40 @@ def _read(lines: "list[tuple[int, str, str]]") -> "Case":
     return Case(names.split(), words, cases)
 
 
-def row_at(name: str) -> int:
-    """Where the row of program `name` begins in `TABLE`; -1 where it has none.
+def row_at(name: str, table: str = "") -> int:
+    """Where the row of program `name` begins in `table`, as `row_of`; -1 where it has none.
 
     The text is searched as it is: most commands need one row, and an index of all costs more than that.
     """
+    table = table or TABLE
     if name.split() != [name] or name[0] == "#":
         return -1
     for first in (f"\n{name}:", f"\n{name} "):
-        at = TABLE.find(first)
+        at = table.find(first)
         if at >= 0:
             return at + 1
     for later in (f" {name} ", f" {name}:"):
-        at = TABLE.find(later)
+        at = table.find(later)
         while at >= 0:
-            start = TABLE.rfind("\n", 0, at) + 1
-            if TABLE[start] not in " #" and at < TABLE.index(":", start):
+            start = table.rfind("\n", 0, at) + 1
+            if table[start] not in " #" and at < table.index(":", start):
                 return start
-            at = TABLE.find(later, at + 1)
+            at = table.find(later, at + 1)
     return -1
 
 
-def lines_of(start: int) -> "list[tuple[int, str, str]]":
+def lines_of(start: int, table: str = "") -> "list[tuple[int, str, str]]":
     """The lines of the row that begins at `start`, each as (indentation, whens, words); lines that go on are one."""
+    table = table or TABLE
     found: list[tuple[int, str, str]] = []
     while True:
-        end = TABLE.index("\n", start)
-        line, start = TABLE[start:end], end + 1
+        end = table.index("\n", start)
+        line, start = table[start:end], end + 1
         depth = len(line) - len(line.lstrip(" "))
         if found and not depth:
             return found
+        if line[depth : depth + 1] == "#":
+            continue
         if found and depth >= found[-1][0] + 4:  # it goes on
             before, names, words = found.pop()
             found.append((before, names, words + line))

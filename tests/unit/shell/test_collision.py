@@ -144,7 +144,7 @@ def test_the_project_s_own_code_is_watched_without_a_word(ground: Ground, repo: 
 
 
 def test_git_is_asked_only_beside_locks(ground: Ground, repo: Path, monkeypatch) -> None:
-    from swarm_hook_core.shell.git import touched_files
+    from swarm_hook_core.shell.programs.git import touched_files
 
     call = effects(GitCall(str(repo), ["checkout", "--", "src/a.py"], "git checkout -- src/a.py"))
     denial = Scene(ground, repo, "src/a.py").judged(call).denial

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from swarm_hook_core.shell import effects_of, walk
-from swarm_hook_core.shell.git import touched_files
 from swarm_hook_core.shell.model import absolute
+from swarm_hook_core.shell.programs.git import touched_files
 
 FILES = ("src/app.py", "src/util.py", "other.py", "tool/__init__.py", "new.py")
 

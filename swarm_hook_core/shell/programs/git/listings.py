@@ -3,8 +3,9 @@
 import os
 
 from swarm_hook_core import git
-from swarm_hook_core.shell.git.command_line import cut, options_of, work_tree
 from swarm_hook_core.shell.model import Found, Stream, is_known
+from swarm_hook_core.shell.programs.git.command_line import cut, work_tree
+from swarm_hook_core.shell.programs.git.table import options_of
 
 SECONDS = 0.2
 
@@ -37,7 +38,7 @@ class _Listing:
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
     def _asked(self):
-        from swarm_hook_core.shell.git.repository import NoAnswer, Refused, Repository
+        from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
         repository = Repository(self._root, SECONDS, self._top)
         try:

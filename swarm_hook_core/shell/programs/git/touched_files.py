@@ -1,11 +1,15 @@
-"""One question to git: which of these locked files would this call touch?"""
+"""What a git call would touch of the files that peers hold, asked of git itself, read-only and in time."""
 
 import os
 
-from swarm_hook_core.shell.git.command_line import options_of
-from swarm_hook_core.shell.git.pathspec import Pathspec
-from swarm_hook_core.shell.git.repository import Refused
 from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
+
+SECONDS = 0.5
+MOST_ALIASES = 5  # that lead to one another
 
 
 class Touch:
@@ -24,6 +28,66 @@ class Touch:
         self.covered: list = []
         self.unsure = False
         self.changes_repository = False
+
+
+def touched(call, locked, seconds: float = SECONDS, covers=()) -> Touch:
+    """What GitCall `call` would do to `locked`: absolute paths of files or folders, by any of their names.
+
+    And to what `covers` (``pattern_match.Cover``) cover, whether it is there by now or not.
+
+    Changes nothing. Takes at most about `seconds`; what could not be asked in that time is `unsure`.
+    """
+    touch = Touch()
+    top = tree_of(call)
+    if top is None or not call.words:
+        return touch
+    repository = Repository(top, seconds, call.top, call.environment)
+    try:
+        words = _without_aliases(call.words, repository)
+        if words is None:
+            touch.unsure = bool(locked or covers)
+            return touch
+        if only_reads(words):
+            return touch
+        touch.changes_repository = True
+        name = asks(words)
+        if name:
+            _ask(name, Question(call, words, repository, locked, touch, covers))
+    except (NoAnswer, Refused):
+        touch.unsure = bool(locked or covers)
+    return touch
+
+
+def _ask(name: str, question: "Question") -> None:
+    if not question.locked and not question.nested:
+        return
+    if name == "anything":
+        question.cannot_tell()
+        return
+    from swarm_hook_core.shell.programs.git import history_verbs, work_tree_verbs
+
+    function = getattr(work_tree_verbs, name, None) or getattr(history_verbs, name)
+    function(question)
+
+
+def _without_aliases(words, repository):
+    """`words` with aliases put in their place; None for those that run a shell, and for commands git does not have."""
+    for _ in range(MOST_ALIASES):
+        name = words[0]
+        if is_subcommand(name):
+            return words
+        if "\0" in name or not name or name.startswith("-"):
+            return None
+        value = repository.setting(f"alias.{name}").strip()
+        if not value or value.startswith("!"):
+            return None
+        import shlex
+
+        try:
+            words = [*shlex.split(value), *words[1:]]
+        except ValueError:
+            return None
+    return None
 
 
 class Question:
@@ -112,6 +176,18 @@ class Question:
         if self._held or self.covers:
             self.touch.unsure = True
 
+    def moves_to(self, revision: str, old: str = "HEAD") -> None:
+        """The work tree goes from commit `old` to `revision`: it touches the files in which they differ."""
+        self.hit(self.repository.differing(old, self.known(revision), self.locked))
+
+    def becomes(self, revision: str) -> None:
+        """All files become as commit `revision` has them, whatever they are now."""
+        self.hit(self.repository.against(self.known(revision), self.locked))
+
+    def takes_staged(self, tree: str = "HEAD") -> None:
+        """It touches the files whose entry in the index is not that of `tree`."""
+        self.hit(self.repository.staged(self.locked, tree))
+
     # ----------------------------------------------------------- questions
 
     def known(self, revision: str) -> str:
@@ -155,6 +231,10 @@ class Question:
             elif matches is None:
                 self.maybe([path])
         return told
+
+    def differing_from(self, tree: str, specs: Pathspec, additions: bool = True) -> list:
+        """The locked files that `specs` may mean and that are not as `tree` has them (see ``Repository.against``)."""
+        return self.chosen(specs, lambda paths: self.repository.against(tree, paths, additions))
 
     def named(self, specs: Pathspec) -> list:
         """The locked files that `specs` says by name."""

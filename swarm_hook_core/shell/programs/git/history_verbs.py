@@ -1,6 +1,6 @@
 """merge, rebase, cherry-pick, revert, pull, am, bisect: what brings other commits into the work tree."""
 
-from swarm_hook_core.shell.git.repository import Refused
+from swarm_hook_core.shell.programs.git.repository import Refused
 
 UPSTREAM = "@{upstream}"
 _PICKS = frozenset("pick p revert edit e reword r squash s fixup f".split())  # in a list of what is to be done
@@ -9,15 +9,12 @@ _PICKS = frozenset("pick p revert edit e reword r squash s fixup f".split())  # 
 def merge(question) -> None:
     """``merge``: what the other side changed since they parted, and has otherwise than we."""
     options = question.options
-    if options.has("--abort"):
-        _back(question)
-    elif options.has("--continue"):
-        question.hit(question.repository.staged(question.locked))
-    elif not options.has("--quit"):
-        if options.value("-s", "--strategy") != "ours":
-            for head in options.operands or [UPSTREAM]:
-                _merge(question, head)
-        _autostash(question, "merge")
+    if _goes_on(question, "", ""):
+        return
+    if options.value("-s", "--strategy") != "ours":
+        for head in options.operands or [UPSTREAM]:
+            _merge(question, head)
+    _autostash(question, "merge")
 
 
 def _merge(question, head: str) -> None:
@@ -30,21 +27,11 @@ def _merge(question, head: str) -> None:
 def rebase(question) -> None:
     """``rebase``: first all that differs from the new base, then what its own commits change."""
     options = question.options
-    if options.has("--abort"):
-        _to_original(question, "rebase-merge")
-        _back(question)
-    elif options.has("--continue", "--skip"):
-        if options.has("--continue"):
-            question.hit(question.repository.staged(question.locked))
-        _remaining(question, "rebase-merge/git-rebase-todo")
-        if options.has("--skip"):
-            _back(question)
-    elif options.has("--edit-todo"):
+    if options.has("--edit-todo"):
         question.cannot_tell()
-    elif not options.has("--quit"):
+    elif not _goes_on(question, "rebase-merge/orig-head", "rebase-merge/git-rebase-todo"):
         root = options.has("--root")
-        operands = ["", *options.operands] if root else options.operands
-        _rebase(question, operands, root)
+        _rebase(question, ["", *options.operands] if root else options.operands, root)
 
 
 def _rebase(question, operands, root: bool) -> None:
@@ -67,29 +54,16 @@ def _rebase(question, operands, root: bool) -> None:
         if anew or not question.repository.is_ancestor(onto, tip):
             question.hit(ours | own)
         elif tip != "HEAD":
-            question.hit(question.repository.differing("HEAD", tip, question.locked))
+            question.moves_to(tip)
         if options.has("-i", "--interactive"):
             question.maybe(own)  # commits that are picked as they are stay as they are
-    if options.has("--autostash"):
-        question.hit(question.repository.against("HEAD", question.locked))
-    else:
-        _autostash(question, "rebase")
+    _autostash(question, "rebase")
 
 
 def pick(question) -> None:
     """``cherry-pick``, ``revert``: the files of these commits."""
     options = question.options
-    if options.has("--abort", "--skip"):
-        _back(question)
-    if options.has("--continue", "--skip"):
-        if options.has("--continue"):
-            question.hit(question.repository.staged(question.locked))
-        _remaining(question, "sequencer/todo")
-    elif options.has("--abort"):
-        head = question.repository.note("sequencer/head")
-        if head:
-            question.hit(question.repository.differing("HEAD", head, question.locked))
-    elif options.operands and not options.has("--quit"):
+    if not _goes_on(question, "sequencer/head", "sequencer/todo") and options.operands:
         revisions = [question.known(one) for one in options.operands]
         question.hit(question.repository.changed_in(revisions, question.locked, options.has("-m", "--mainline")))
 
@@ -109,8 +83,7 @@ def pull(question) -> None:
             _rebase(question, [theirs], False)
         else:
             _merge(question, theirs)
-            if options.has("--autostash"):
-                question.hit(question.repository.against("HEAD", question.locked))
+            _autostash(question, "merge")
     except Refused:
         return
 
@@ -118,12 +91,9 @@ def pull(question) -> None:
 def am(question) -> None:
     """``am``: its patch is read elsewhere; here, what goes on with one or gives it up."""
     options = question.options
-    if options.has("--abort", "--skip"):
-        if options.has("--abort"):
-            _to_original(question, "rebase-apply")
-        _back(question)
-    if options.has("--continue", "-r", "--resolved"):
-        question.hit(question.repository.staged(question.locked))
+    _goes_on(question, "rebase-apply/orig-head", "")
+    if options.has("-r", "--resolved"):
+        question.takes_staged()
     if options.has("--continue", "-r", "--resolved", "--skip"):
         question.cannot_tell()
 
@@ -137,7 +107,7 @@ def bisect(question) -> None:
     if verb == "reset":
         target = rest[0] if rest else question.repository.note("BISECT_START")
         if target:
-            question.hit(question.repository.differing("HEAD", question.known(target), question.locked))
+            question.moves_to(target)
     elif verb == "start" and "--" not in question.words and len(rest) != 1:
         if rest:
             _halfway(question, question.known(rest[0]), [question.known(one) for one in rest[1:]])
@@ -161,32 +131,35 @@ def _halfway(question, bad: str, goods) -> None:
         question.hit(question.repository.differing("HEAD", commit, question.locked))
 
 
-def _back(question) -> None:
-    """To HEAD, as a merge that is given up: what is staged or in conflict."""
-    question.hit(question.repository.staged(question.locked))
+def _goes_on(question, original: str, todo: str) -> bool:
+    """Whether it goes on with what was begun before, or gives it up. Either touches what is staged or in conflict.
 
-
-def _to_original(question, folder: str) -> None:
-    head = question.repository.note(f"{folder}/orig-head")
-    if head:
-        question.hit(question.repository.differing("HEAD", head, question.locked))
-
-
-def _remaining(question, todo: str) -> None:
-    """The commits that a rebase or a series of picks has still to do."""
+    `original` and `todo` are files of git's own: the commit that it goes back to, and what it has still to do.
+    """
+    options = question.options
+    if not options.has("--abort", "--continue", "--skip"):
+        return options.has("--quit")
+    question.takes_staged()
+    if options.has("--abort"):
+        head = question.repository.note(original) if original else ""
+        if head:
+            question.hit(question.repository.differing("HEAD", head, question.locked))
+        return True
     commits = []
-    for line in question.repository.note(todo).split("\n"):
+    for line in question.repository.note(todo).split("\n") if todo else ():
         words = line.split()
         if len(words) > 1 and words[0] in _PICKS:
             commits.append(words[2] if words[1].startswith("-") and len(words) > 2 else words[1])
     if commits:
         question.hit(question.repository.changed_in(commits, question.locked))
+    return True
 
 
 def _autostash(question, command: str) -> None:
-    if question.options.has("--no-autostash"):
+    """What is not committed is put aside, and brought back."""
+    if not question.locked or question.options.has("--no-autostash"):
         return
     if question.options.has("--autostash") or (
-        question.locked and question.repository.setting(f"{command}.autoStash").lower() in ("true", "yes", "on", "1")
+        question.repository.setting(f"{command}.autoStash").lower() in ("true", "yes", "on", "1")
     ):
         question.hit(question.repository.against("HEAD", question.locked))

@@ -1,10 +1,20 @@
-"""git: what it names is a write, what it lists is found, what it does to a repository is asked of git itself."""
+"""git: what it names is a write, what it lists is found, what it does to a repository is asked of git itself.
+
+git <words> ── command_line, table ──┬── named_files   files that its own words name, patches that it applies
+                                     ├── listings      what it prints, for what reads that
+                                     └── a GitCall ── touched_files ──▶ Touch, once a peer holds something there
+work_tree_verbs, history_verbs   which files each subcommand would touch
+pathspec                         which of the files are meant
+repository                       the git processes that answer, read-only and in time
+"""
 
 import os
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.git.command_line import only_reads, options_of, without_global_options
 from swarm_hook_core.shell.model import GitCall, absolute, is_known
+from swarm_hook_core.shell.programs.git import table
+from swarm_hook_core.shell.programs.git.command_line import without_global_options
+from swarm_hook_core.shell.programs.git.table import options_of
 
 _MOVES = frozenset(
     "bisect checkout cherry-pick commit fetch merge pull rebase reset revert stash switch am update-ref"
@@ -27,9 +37,10 @@ def _git(call) -> None:
         return
     inner = Call(call.walk, call.name, words, folder, call.stdin)
     top = _seen_from(folder, top)
-    _made(inner, words, top)
+    reading = table.reading_of(inner, words, _function)
+    _made(inner, reading, top)
     call.output = inner.output
-    if only_reads(words) or _is_elsewhere(words):
+    if table.only_reads(words, reading) or _is_elsewhere(words):
         return
     if folder is None:
         call.guess(f"git {words[0]}, in a folder that is not known")
@@ -56,16 +67,21 @@ def _moves(earlier, words) -> bool:
     return earlier[0] in _NAMES and any(word in words[1:] for word in earlier[1:] if word[:1] != "-")
 
 
-def _made(call, words, top) -> None:
+def _made(call, reading, top) -> None:
     """The files that its words name, and what it prints."""
-    from swarm_hook_core.shell.git import listings, named_files
+    from swarm_hook_core.shell.programs.git import listings
 
-    write = named_files.WRITERS.get(words[0])
-    if write is not None:
-        write(call, options_of(words))
-    tell = listings.TELLERS.get(words[0])
+    if reading is not None:
+        reading.say()
+    tell = listings.TELLERS.get(call.words[0])
     if tell is not None and call.folder is not None:
         tell(call, top)
+
+
+def _function(name: str):
+    from swarm_hook_core.shell.programs.git import named_files
+
+    return getattr(named_files, name)
 
 
 def _is_elsewhere(words) -> bool:

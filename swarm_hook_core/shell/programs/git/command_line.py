@@ -1,0 +1,71 @@
+"""git's command line: global options, and the work tree that is meant."""
+
+import os
+
+TOP_WITH_VALUE = frozenset(
+    ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source")
+)
+_KEPT = ("-c", "--git-dir", "--work-tree", "--config-env")
+
+
+def without_global_options(words):
+    """(folders of ``-C``, global options to keep, the subcommand and what follows) of git's arguments."""
+    folders: list = []
+    kept: list = []
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        name, equals, value = words[at].partition("=")
+        at += 1
+        if name in ("--version", "--help", "-v", "-h", "--html-path", "--man-path", "--info-path"):
+            return folders, kept, ["version"]
+        if name == "--exec-path" and not equals:
+            return folders, kept, ["version"]
+        if name in TOP_WITH_VALUE and not equals:
+            if at >= len(words):
+                return folders, kept, ["version"]  # git only complains
+            value = words[at]
+            at += 1
+        if name == "-C":
+            folders.append(value)
+        elif name in _KEPT:
+            kept += [name, value] if name == "-c" else [f"{name}={value}"]
+    return folders, kept, list(words[at:])
+
+
+def cut(words):
+    """(before ``--``, after it or None) of a subcommand's arguments."""
+    if "--" not in words:
+        return list(words), None
+    at = words.index("--")
+    return list(words[:at]), list(words[at + 1 :])
+
+
+def work_tree(folder):
+    """The resolved top of the work tree that absolute `folder` is in, or None. Linked trees and submodules too."""
+    probe = os.path.realpath(folder)
+    while True:
+        mark = os.path.join(probe, ".git")
+        if os.path.isfile(mark) or os.path.exists(os.path.join(mark, "HEAD")):
+            return probe
+        parent = os.path.dirname(probe)
+        if parent == probe or os.path.basename(probe) == ".git":
+            return None
+        probe = parent
+
+
+def tree_of(call):
+    """The work tree that a GitCall works on, or None: as `work_tree`, unless it is told otherwise."""
+    named = git_dir = None
+    for word in call.top:
+        name, _, value = word.partition("=")
+        if name == "--work-tree":
+            named = value
+        elif name == "--git-dir":
+            git_dir = value
+    named = named or call.environment.get("GIT_WORK_TREE") or os.environ.get("GIT_WORK_TREE")
+    git_dir = git_dir or call.environment.get("GIT_DIR") or os.environ.get("GIT_DIR")
+    if "\0" in (named or "") or "\0" in (git_dir or ""):
+        return work_tree(call.folder)
+    if named:
+        return os.path.realpath(os.path.join(call.folder, named))
+    return os.path.realpath(call.folder) if git_dir else work_tree(call.folder)

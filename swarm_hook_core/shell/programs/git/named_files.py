@@ -1,0 +1,142 @@
+"""What rows of git's `table` cannot say of the files that a command's own words name (``do name``)."""
+
+import os
+
+from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.diffs import LONGEST, files_in
+from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.programs.git.command_line import work_tree
+
+
+def clone(call, reading) -> None:
+    """``clone``: the folder that is named, or made of the address."""
+    operands = reading.options.operands
+    folder = operands[1] if len(operands) > 1 else _humanish((operands or [""])[0], reading.options.has("--bare"))
+    if folder:
+        call.tree(folder)
+
+
+def _humanish(url: str, bare: bool) -> str:
+    """The folder that ``git clone`` makes of `url`."""
+    if not is_known(url):
+        return ""
+    name = url.rstrip("/")
+    name = name[: -len("/.git")] if name.endswith("/.git") else name
+    name = name.rstrip("/").rsplit("/", 1)[-1].rsplit(":", 1)[-1]
+    for ending in (".git", ".bundle"):
+        name = name[: -len(ending)] if name.endswith(ending) else name
+    return f"{name}.git" if bare and name else name
+
+
+def init(call, reading) -> None:
+    """``init``: the folder of the repository, not of its work tree."""
+    options = reading.options
+    folder = (options.operands or ["."])[0]
+    call.tree(folder if options.has("--bare") else options.value("--separate-git-dir") or folder + "/.git")
+
+
+def add_submodule(call, reading) -> None:
+    """``submodule add``: its folder, and the list of them all."""
+    rest = reading.options.operands
+    folder = rest[1] if len(rest) > 1 else _humanish((rest or [""])[0], False)
+    if folder:
+        call.tree(folder)
+        top = work_tree(call.folder) if call.folder else None
+        call.write(os.path.join(top, ".gitmodules") if top else ".gitmodules")
+
+
+def in_submodules(call, reading) -> None:
+    """``submodule foreach``: shell text that runs in folders which only git knows."""
+    if reading.options.operands:
+        Call(call.walk, call.name, call.words, None, None).script(" ".join(reading.options.operands))
+
+
+def format_patch(call, reading) -> None:
+    """``format-patch``: numbered files."""
+    ending = reading.options.value("--suffix") or ".patch"
+    _made_in_folder(call, reading, lambda name: name[:4].isdigit() and name.endswith(ending))
+
+
+def report(call, reading) -> None:
+    """``bugreport``, ``diagnose``: a file that is named by the time."""
+    _made_in_folder(call, reading, lambda name: name.startswith("git-"))
+
+
+def _made_in_folder(call, reading, admits_name) -> None:
+    folder = reading.options.value("-o", "--output-directory") or "."
+    root = absolute(call.folder, folder)
+    call.tree(
+        folder, lambda path: path == root or os.path.dirname(path) == root and admits_name(os.path.basename(path))
+    )
+
+
+def patch(call, reading) -> None:
+    """``apply``, ``am``: the files that a patch is about; `am` takes all of them from the top of the work tree."""
+    options, always_from_top = reading.options, call.words[0] == "am"
+    top = work_tree(call.folder) if call.folder else None
+    strip, under = options.value("-p"), options.value("--directory") or ""
+    here = os.path.realpath(call.folder) if top else ""
+    prefix = os.path.relpath(here, top) if top and here != top else ""
+    for source in options.operands or ["-"]:
+        text = _text(call, source)
+        if text is None:
+            about = getattr(call.stdin, "about", None) if source == "-" else None
+            if about is not None:
+                call.tree(about.root, about.admits)
+            else:
+                call.guess("a patch that cannot be read yet")
+            continue
+        parts = int(strip) if strip and strip.isdigit() else None
+        for path, from_top in files_in(text, parts, under, "" if always_from_top else prefix):
+            if not _is_wanted(path, options):
+                continue
+            if top is None or not (from_top or always_from_top):
+                call.write(path)
+                continue
+            whole = os.path.join(top, path)
+            if always_from_top or here == top or whole.startswith(here + "/"):
+                call.write(whole)
+
+
+def _is_wanted(path: str, options) -> bool:
+    from fnmatch import fnmatchcase
+
+    if any(fnmatchcase(path, one) for one in options.values("--exclude")):
+        return False
+    included = options.values("--include")
+    return not included or any(fnmatchcase(path, one) for one in included)
+
+
+def _text(call, source: str):
+    """The patch in `source` (``-``: what is piped in), or None where nobody can read it yet."""
+    if source == "-":
+        return call.stdin.text if call.stdin else None
+    stream = call.walk.files.text_of(source, call.folder)
+    if stream is not None:
+        return stream.text
+    path = absolute(call.folder, source)
+    if path is None or path in call.walk.files.contents:
+        return None  # something that this script has put there
+    try:
+        if not os.path.isfile(path):  # a pipe would keep us waiting
+            return None
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(LONGEST)
+    except (OSError, ValueError):
+        return None
+
+
+def settings(call, reading) -> None:
+    """``config``: a file that is named, or the user's own."""
+    for path in reading.options.values("-f", "--file"):
+        call.write(path)
+    if reading.options.has("--global"):
+        home = _variable(call, "HOME")
+        own = _variable(call, "GIT_CONFIG_GLOBAL") or os.path.join(home, ".gitconfig")
+        beside = os.path.join(_variable(call, "XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
+        call.write(beside if not os.path.exists(own) and os.path.exists(beside) else own)
+
+
+def _variable(call, name: str) -> str:
+    value = call.walk.scope.variable(name)
+    return value if isinstance(value, str) and is_known(value) else ""

@@ -1,0 +1,328 @@
+"""What subcommands touch of the work tree and the index: checkout to clean, add to mv.
+
+Each is a function of a `Question`, which it answers by the paths that it can change: those that pathspecs mean, those
+of the index, those in which two states differ, or any.
+"""
+
+import os
+
+from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.git.command_line import cut
+from swarm_hook_core.shell.programs.git.repository import Refused
+
+
+def checkout(question) -> None:
+    """``checkout``: to a branch, or files out of a tree or the index."""
+    _before, after = cut(question.words[1:])
+    options = question.options
+    operands = options.operands if after is None else options.operands[: len(options.operands) - len(after)]
+    force = options.has("-f", "--force")
+    if options.has("-p", "--patch"):
+        question.maybe(question.repository.against("HEAD", question.locked))
+    elif not options.has("-b", "-B", "--orphan") and (after or options.has("--pathspec-from-file")):
+        _files(question, operands[0] if operands else None, after or [])
+    elif not operands:
+        if force:
+            question.becomes("HEAD")
+    elif options.has("-b", "-B", "--orphan"):
+        _switch(question, operands[0], force)
+    elif operands[0] in question.call.found:
+        _files(question, None, operands)
+    else:
+        _branch_or_files(question, operands, force, only_branch=after is not None)
+
+
+def _branch_or_files(question, operands, force: bool, only_branch: bool) -> None:
+    """``checkout X ...``, where only git knows whether X is a revision."""
+    first, rest = operands[0], operands[1:]
+    if first[:1] == "." or first[-1:] == "/":  # no revision is called like that
+        _files(question, None, operands)
+        return
+    try:
+        if rest:
+            question.repository.ask("rev-parse", "--verify", "--quiet", f"{question.known(first)}^{{tree}}")
+            _files(question, first, rest)
+        else:
+            _switch(question, first, force)
+        return
+    except Refused:
+        if "\0" in first:
+            question.cannot_tell()
+            return
+    if only_branch or not rest and not _may_be_file(question, first):
+        if not _switch_to_remote(question, first, force) and question.call.after:
+            question.cannot_tell()
+    else:
+        _files(question, None, operands)
+
+
+def _may_be_file(question, word: str) -> bool:
+    looks_so = word[:1] == ":" or any(letter in word for letter in "*?[")
+    return looks_so or question.is_there(word, question.prefix) or bool(question.named(question.specs([word])))
+
+
+def switch(question) -> None:
+    """``switch``: to a branch."""
+    options = question.options
+    force = options.has("-f", "--force", "--discard-changes")
+    if options.has("--orphan"):
+        question.hit(question.repository.tracked(question.locked))  # starts with an empty tree
+    elif options.operands:
+        try:
+            _switch(question, options.operands[0], force)
+        except Refused:
+            if "\0" in options.operands[0] or not _switch_to_remote(question, options.operands[0], force):
+                raise
+    elif force:
+        question.becomes("HEAD")
+
+
+def _switch(question, target: str, force: bool) -> None:
+    if force:
+        question.becomes(target)
+    else:
+        question.moves_to(target)
+
+
+def _switch_to_remote(question, name: str, force: bool) -> bool:
+    """To the one remote branch of this name, which git would then follow; whether there is one."""
+    if any(letter in name for letter in "*?[\\:~^ "):
+        return False
+    told = question.repository.ask("for-each-ref", "--format=%(refname)", f"refs/remotes/*/{name}")
+    found = told.rstrip("\n").split("\n")
+    if len(found) != 1 or not found[0]:
+        return False
+    _switch(question, found[0], force)
+    return True
+
+
+def _files(question, tree, words, removes: bool = False) -> None:
+    """Files out of `tree` (None: the index). Those that are named are written even where nothing changes."""
+    specs = question.specs(words)
+    question.hit(question.named(specs))
+    if tree is None:
+        question.hit(question.chosen(specs, question.repository.modified))
+        if question.call.after:  # the index may be another by then
+            question.maybe(question.chosen(specs, list))
+    else:
+        question.hit(question.differing_from(question.known(tree), specs, removes))
+
+
+def restore(question) -> None:
+    """``restore``: files out of a tree or the index; into the index alone is no write of files."""
+    options = question.options
+    staged = options.has("-S", "--staged")
+    if staged and not options.has("-W", "--worktree"):
+        return
+    source = options.value("-s", "--source") or ("HEAD" if staged else None)
+    if options.has("-p", "--patch"):
+        question.maybe(question.differing_from(source or "HEAD", question.specs(options.operands)))
+    elif options.operands or options.has("--pathspec-from-file"):
+        _files(question, source, options.operands, removes=not options.has("--overlay"))
+
+
+def reset(question) -> None:
+    """``reset``: with --hard, --merge, --keep; the others change no file."""
+    options = question.options
+    target = options.operands[0] if options.operands else "HEAD"
+    if options.has("--hard"):
+        question.becomes(target)
+    elif options.has("--merge", "--keep"):
+        question.moves_to(target)
+        if options.has("--merge"):
+            question.takes_staged()
+
+
+def read_tree(question) -> None:
+    """``read-tree``: with -u."""
+    options = question.options
+    if options.has("-u") and options.operands:
+        if options.has("--reset"):
+            question.becomes(options.operands[-1])
+        else:
+            question.takes_staged(question.known(options.operands[-1]))
+
+
+def checkout_index(question) -> None:
+    """``checkout-index``: what is missing; with -f also what is there."""
+    options = question.options
+    if options.has("--prefix", "--temp"):
+        return
+    if options.has("--stdin") or question.call.after:
+        question.cannot_tell()
+    everything, force = options.has("-a", "--all"), options.has("-f", "--force")
+    specs = question.specs([] if everything else options.operands)
+    if specs.is_empty and not everything:
+        return
+    if force and not specs.is_empty:
+        question.hit(question.named(specs))
+    changed = question.chosen(specs, question.repository.modified)
+    question.hit(path for path in changed if force or not question.is_there(path))
+
+
+def stash(question) -> None:
+    """``stash``: what it would take from the work tree, or put there."""
+    operands = question.options.operands
+    verb = operands[0] if operands and question.words[1] == operands[0] else "push"
+    if verb in ("push", "save"):
+        _put_aside(question, verb)
+    elif verb in ("pop", "apply", "branch"):
+        rest = operands[2:] if verb == "branch" else operands[1:]
+        _bring_back(question, rest[0] if rest else "stash@{0}", verb == "branch")
+
+
+def _put_aside(question, verb: str) -> None:
+    words = question.words[2:] if question.words[1:2] == [verb] else question.words[1:]
+    options = split(words, "m", ("--message", "--pathspec-from-file"))
+    specs = question.specs([] if verb == "save" else options.operands)
+    if options.has("-p", "--patch"):
+        question.maybe(question.differing_from("HEAD", specs))
+    elif options.has("-S", "--staged"):
+        question.takes_staged()
+    else:
+        question.hit(question.differing_from("HEAD", specs))
+        ignored = options.has("-a", "--all")
+        if ignored or options.has("-u", "--include-untracked"):
+            question.hit(question.chosen(specs, lambda paths: question.repository.untracked(paths, ignored)))
+
+
+def _bring_back(question, which: str, on_its_commit: bool) -> None:
+    kept = question.known(f"stash@{{{which}}}" if which.isdigit() else which)
+    try:
+        question.moves_to(kept, f"{kept}^1")
+    except Refused:
+        return  # there is no such stash; one that the same command makes has been asked about as it is made
+    if on_its_commit:
+        question.moves_to(kept)
+    try:
+        if question.locked:
+            untracked = question.repository.ask("ls-tree", "-r", "-z", "--name-only", "--full-tree", f"{kept}^3")
+            question.hit(path for path in untracked.split("\0") if path)
+    except Refused:
+        return  # it holds no untracked files
+
+
+def clean(question) -> None:
+    """``clean``: asked of git itself, by its own dry run."""
+    from swarm_hook_core.shell.diffs import unquoted
+
+    options = question.options
+    flags = [f"-{letter}" for letter in "dxX" if options.has(f"-{letter}")]
+    flags += ["-f"] * (len(options.given.get("-f", ())) + len(options.given.get("--force", ())))
+    for pattern in options.values("-e", "--exclude"):
+        if not is_known(pattern):
+            question.cannot_tell()
+            return
+        flags += ["-e", pattern]
+    specs = question.specs(options.operands)
+    asked = specs.narrowed(path for path in (*question.locked, *question.nested) if question.is_below(path))
+    if not asked:
+        return
+    if specs.is_empty and (not options.has("-d") or question.nested):
+        # Without pathspecs whole folders are left out, or go; naming the files would ask something else.
+        limits, top = [], os.path.join(question.repository.top, question.prefix)
+    else:
+        limits, top = [f":(top,literal){path}" for path in asked], question.repository.top
+    answer = question.repository.ask("-C", top, "clean", "-n", *flags, "--", *limits)
+    told = [unquoted(line[len("Would remove ") :]) for line in answer.split("\n") if line.startswith("Would remove ")]
+    gone = [os.path.relpath(os.path.normpath(os.path.join(top, path)), question.repository.top) for path in told]
+    if options.has("-i", "--interactive"):
+        question.maybe(gone)
+    else:
+        question.hit(gone)
+
+
+def add(question) -> None:
+    """``add``: a half-done file that differs from the index; an unchanged one is left alone."""
+    options = question.options
+    only_tracked = options.has("-u", "--update", "--renormalize")
+    one_by_one = options.has("-p", "--patch", "-i", "--interactive", "-e", "--edit")
+    everything = only_tracked or options.has("-A", "--all", "--no-ignore-removal")
+    if not (options.operands or everything or one_by_one or options.has("--pathspec-from-file")):
+        return
+    specs = question.specs(options.operands)
+    changed = question.chosen(specs, question.repository.modified)
+    if one_by_one:
+        question.maybe(changed)
+        return
+    question.hit(changed)
+    if not only_tracked:
+        forced = options.has("-f", "--force")
+        question.hit(question.chosen(specs, lambda paths: question.repository.untracked(paths, forced)))
+    if options.has("--chmod"):
+        question.hit(question.named(specs))
+
+
+def commit(question) -> None:
+    """``commit``: what is staged of the locked files, and with -a or paths what is not."""
+    options = question.options
+    if options.has("-p", "--patch", "--interactive"):
+        question.maybe(question.repository.modified(question.locked))
+    if options.operands or options.has("--pathspec-from-file"):
+        question.hit(question.differing_from("HEAD", question.specs(options.operands)))
+        if not options.has("-i", "--include"):
+            return
+    question.takes_staged()
+    if options.has("-a", "--all"):
+        question.hit(question.repository.modified(question.locked))
+
+
+def remove(question) -> None:
+    """``rm``: tracked files; with --cached it takes a peer's file out of the index."""
+    specs = question.specs(question.options.operands)
+    if not specs.is_empty:
+        question.hit(question.named(specs))
+        question.hit(question.chosen(specs, question.repository.tracked))
+
+
+def move(question) -> None:
+    """``mv``: files and folders, both where they were and where they get."""
+    *sources, target = question.options.operands or [""]
+    if sources and not all(map(is_known, [*sources, target])):
+        question.cannot_tell()
+    into = is_known(target) and os.path.isdir(os.path.join(question.call.folder, target))
+    for source in sources:
+        if source in question.call.found:
+            specs = question.specs([source])
+            question.hit(path for path in question.locked if specs.matches(path))
+            if question.covers:
+                question.hit(question.chosen(specs, question.repository.tracked))
+        elif is_known(source):
+            old = _seen_from_top(question, source)
+            new = os.path.join(target, os.path.basename(source.rstrip("/"))) if into else target
+            if old is not None:
+                _rename(question, old, _seen_from_top(question, new) if is_known(target) else None)
+
+
+def _rename(question, old, new) -> None:
+    """The file or folder `old` becomes `new`: all that is in it goes, and arrives."""
+    question.hit(path for path in (old, new) if path is not None and path in question.locked)
+    if question.covers:
+        moved = question.repository.tracked([old])
+        question.hit(moved)
+        question.hit(new + path[len(old) :] for path in moved if new is not None)
+    for path in question.locked:
+        for folder in (old, new):
+            if folder is None:
+                continue
+            if path.startswith(folder + "/") and question.is_there(old + path[len(folder) :]):
+                question.hit([path])
+            elif folder.startswith(path + "/"):
+                question.hit([folder])
+
+
+def _seen_from_top(question, word: str):
+    """`word` relative to the top of the work tree, None where it is outside."""
+    relative = os.path.relpath(os.path.join(question.repository.top, question.prefix, word), question.repository.top)
+    return None if relative == "." or relative.startswith("../") else relative
+
+
+def update_index(question) -> None:
+    """``update-index``: the files it is given."""
+    if question.options.has("--stdin", "--index-info", "--cacheinfo", "--again", "-g"):
+        question.cannot_tell()
+    before, after = cut(question.words[1:])
+    words = [word for word in before if not word.startswith("-")] + (after or [])
+    if words:
+        question.hit(question.named(question.specs(words)))
