@@ -91,7 +91,8 @@ def lock_holder(store, args) -> Session:
         raise UsageError("--detach wants --ttl SECONDS: without a process only a lease ends the lock")
     if args.value("--as") or args.value("--agent"):
         raise UsageError("--detach is for nobody's session: leave out --as and --agent")
-    from swarm_mcp.store.registration import Registration, new_id
+    from swarm_mcp.domain.record import new_id
+    from swarm_mcp.store.sessions import Registration
 
     who = identity("MCP")
     words = [f"identity:{who}"] if who else []
@@ -133,7 +134,7 @@ def _in_agents_shell() -> bool:
 
 def _shell(store, args) -> Session:
     """The instance of the shell that leads this terminal session; renewed, or made."""
-    from swarm_mcp.store.registration import Registration
+    from swarm_mcp.store.sessions import Registration
 
     pid, started = _leader()
     can_be_seen = started not in ("", "-")

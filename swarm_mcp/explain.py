@@ -13,9 +13,7 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup import Peers, Session, plain
 from swarm_mcp.acting_session import TERMINAL
-from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.lock_request import rule
-from swarm_mcp.store.worktree_locks import named
+from swarm_mcp.store.lock_request import Reach, reach_of, rule, with_names
 
 TOOL = "Write"
 _WRITES = RuntimeConfig("swarm", "MCP", "swarm", {TOOL}, paths_under_keys("file_path"))
@@ -29,7 +27,7 @@ def explanation(store, place: dict, word: str, session: dict | None, agent: str,
     who is in line, first come first. `write`: what would happen if `session` (None: one that holds nothing), or
     its subagent `agent`, wrote it now; None for a pattern. Raises SwarmError. Changes nothing.
     """
-    reach = named(reach_of(place, word), False)
+    reach = with_names(reach_of(place, word), False)
     found = store.locks.meeting(reach) if reach.pattern else store.locks.covering(reach)
     return {
         "file": reach.file,

@@ -9,8 +9,7 @@ from swarm_hook_core.paths import above
 from swarm_hook_core.wildmatch import literal_prefix
 from swarm_mcp.store.activity import Acquaintance, payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS
-from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.worktree_locks import tree_of
+from swarm_mcp.store.lock_request import Reach, reach_of, tree_of
 
 AT_ONCE = 1000  # events that are read together, the newest first
 # Kinds that are about one file alone: a lock on a folder over it is no part of them.

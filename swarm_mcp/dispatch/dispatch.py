@@ -31,13 +31,13 @@ from swarm_mcp.dispatch.request import (
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, spawner
 from swarm_mcp.dispatch.worker_command import RUN_OPTIONS, WorkerCommand, worker_command
 from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import PAUSED, RESUME
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import OPEN, TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
 from swarm_mcp.store import spawn_locks
-from swarm_mcp.store.registration import new_id
 from swarm_mcp.visibility import may_meet
 
 POLL_SECONDS = 0.5

@@ -11,7 +11,7 @@ from swarm_mcp.dispatch.request import DispatchRequest, PublicTexts, public_text
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
-from swarm_mcp.store.tracker_links import entry_in
+from swarm_mcp.store.known_values import entry_in
 
 TRIES = 3  # at naming an assignee who may leave at that very moment
 

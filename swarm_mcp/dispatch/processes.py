@@ -11,8 +11,8 @@ from swarm_hook_core.state import make_private, state_dir
 from swarm_hook_core.untrusted_text import label
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import ABANDONED, ENDED, STARTING
-from swarm_mcp.store.registration import new_id
 
 # The supervisor becomes nobody's child, in a session of its own: what ends the dispatcher, its terminal or its
 # process group does not end it. An asynchronous list would read /dev/null, hence the detour of its input.

@@ -18,10 +18,10 @@ from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.harness.environment import is_foreign
 from swarm_mcp.harness.leftover_processes import OUTLIVES
 from swarm_mcp.settings import Settings
-from swarm_mcp.store.registration import new_id
 
 SESSION = "swarm"
 SECONDS = 10.0

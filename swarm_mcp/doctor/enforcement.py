@@ -17,7 +17,7 @@ from swarm_mcp.runtimes.base import Finding, HookCommand, HookTool, Runtime
 from swarm_mcp.runtimes.rpc_child import RpcChild
 from swarm_mcp.runtimes.transport import SECONDS
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 ANSWER_SECONDS = 15
 EVENT = "PreToolUse"

@@ -6,6 +6,7 @@ does; and a row goes into JSON as it is.
 
 from __future__ import annotations
 
+import os
 from _operator import itemgetter  # what `operator` shows, without the rest of it
 
 TYPE_CHECKING = False
@@ -79,3 +80,12 @@ class NamedValues(tuple):
 
     def _replace(self: N, **changes: object) -> N:
         return type(self)(**{**dict(zip(self._fields, self)), **changes})
+
+
+def new_id() -> str:
+    """Return a random UUID, version 4, without the 3 ms that importing ``uuid`` costs."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

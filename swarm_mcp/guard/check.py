@@ -21,7 +21,7 @@ from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.guard.repository import Repository, pushes
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_reach import reach_in
+from swarm_mcp.store.lock_request import reach_in
 
 HOOKS = ("pre-commit", "pre-push")
 BUSY_SECONDS = 1.0

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from swarm_hook_core import faults
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
 from swarm_hook_core.process import start_time
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import ENDED, RUNNING
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
@@ -23,7 +24,7 @@ from swarm_mcp.harness.event_sink import RUNTIME
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration, new_id
+from swarm_mcp.store.sessions import Registration
 
 
 class Membership:

@@ -135,7 +135,7 @@ class SwarmSession:
     def _register(self, state: str) -> dict:
         from swarm_hook_core import environment, labels
         from swarm_mcp.store import Store
-        from swarm_mcp.store.registration import Registration
+        from swarm_mcp.store.sessions import Registration
 
         prefix = CONFIG.env_prefix
         scope, identity = environment.scope(prefix), environment.identity(prefix)

@@ -21,7 +21,7 @@ import struct
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.base import Terminal
-from swarm_mcp.store.panes import pane_in
+from swarm_mcp.store.user_interface import pane_in
 
 ANSWER_SECONDS = 1.0
 # The daemon reports the client that initialised last in the user agent of its model requests. Those

@@ -18,9 +18,8 @@ from swarm_mcp.domain.message import Event, KeyValue, Message, Notice, UiCommand
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import DONE, UNCHANGED, Task
-from swarm_mcp.store.lock_reach import Reach
-from swarm_mcp.store.lock_request import Attempt, LockRequest
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.lock_request import Attempt, LockRequest, Reach
+from swarm_mcp.store.sessions import Registration
 
 S = TypeVar("S")
 

@@ -1,13 +1,21 @@
-"""Knowing when any process has committed to a store, at once and at no cost while nothing happens."""
+"""Knowing when any process has committed to a store, at once and at no cost while nothing happens.
+
+`FileEvents` tells that the store's files were written to, by whatever process; `Changes` looks then whether that was a
+commit. A store is its file with ``-wal`` or ``-journal`` beside it, which come and go; so its folder is watched.
+`FileEvents` never opens the database file itself: closing any handle on it would drop the locks that SQLite holds on
+it for this whole process (https://sqlite.org/howtocorrupt.html, 2.2).
+"""
 
 from __future__ import annotations
 
+import math
 import os
+import select
+import sys
 import threading
 import time
 
 from swarm_mcp.store import driver as drivers
-from swarm_mcp.store.file_events import FileEvents, events_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +25,198 @@ SETTLE_SECONDS = 1.0  # how long after a write its commit may become visible
 FIRST_LOOK_SECONDS = 0.0005
 LONGEST_LOOK_SECONDS = 0.016
 GAP_SECONDS = 0.01  # between two answers: a busy store is one piece of news, not a thousand a second
+POLL_SECONDS = 0.025  # between looks where the system cannot tell
+REST_SECONDS = 1.0  # between looks where it can: a file system may be written to from another machine
+_kernel: Any = select  # not every system has `kqueue`
+
+
+class FileEvents:
+    """Events of a store's files. This one knows none and only keeps time, for systems that cannot tell."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.folder, self.name = os.path.split(os.path.realpath(path))
+        self._wake_read, self._wake_write = os.pipe()
+        for handle in (self._wake_read, self._wake_write):
+            os.set_blocking(handle, False)
+
+    @property
+    def rest(self) -> float:
+        """Seconds after which to look whether or not there was an event."""
+        return POLL_SECONDS
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for an event or `interrupt`, for at most `seconds`; whether a file of the store was touched."""
+        self.pause(seconds)
+        return False
+
+    def pause(self, seconds: float) -> None:
+        """Wait `seconds`, or until `interrupt`. Events keep."""
+        self._ready(seconds, self._wake_read)
+
+    def renew(self) -> None:
+        """Watch the place where the store is now: it has come, or has been replaced."""
+        self.folder, self.name = os.path.split(os.path.realpath(self.path))
+
+    def interrupt(self) -> None:
+        """End the present wait and all later ones. From any thread."""
+        os.write(self._wake_write, b"x")
+
+    def close(self) -> None:
+        """Let go of everything. Once."""
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _ready(self, seconds: float, *handles: int) -> list[int]:
+        """Those of `handles` that can be read, waiting at most `seconds` for the first. Takes any number of handle."""
+        poll = select.poll()
+        for handle in handles:
+            poll.register(handle, select.POLLIN)
+        # Rounded up: a wait that ends early would be a busy one.
+        return [handle for handle, _event in poll.poll(max(0, math.ceil(seconds * 1000)))]
+
+    def _is_ours(self, name: str) -> bool:
+        return name.startswith(self.name) and name[len(self.name) :] in ("", "-wal", "-journal")
+
+
+class Inotify(FileEvents):
+    """Linux. Raises OSError where the system gives out no more of these."""
+
+    # linux/inotify.h
+    _TOUCHED = 0x2 | 0x40 | 0x80 | 0x100 | 0x200 | 0x800  # MODIFY, MOVED_FROM, MOVED_TO, CREATE, DELETE, MOVE_SELF
+    _ONLY_FOLDER = 0x01000000
+    _MOVE_SELF, _OVERFLOW, _IGNORED = 0x800, 0x4000, 0x8000
+
+    def __init__(self, path: str):
+        import ctypes
+
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._handle = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._handle < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        super().__init__(path)
+        self._watches = self._watch()
+
+    @property
+    def rest(self) -> float:
+        return REST_SECONDS if self._watches else POLL_SECONDS
+
+    def wait(self, seconds: float) -> bool:
+        if not self._watches:  # the folder was not there, or has been replaced
+            self._watches = self._watch()
+            if self._watches:
+                return True
+            self.pause(seconds)
+            return False
+        return self._handle in self._ready(seconds, self._handle, self._wake_read) and self._touched()
+
+    def renew(self) -> None:
+        super().renew()
+        self._watches = self._watch()
+
+    def close(self) -> None:
+        os.close(self._handle)
+        super().close()
+
+    def _watch(self) -> bool:
+        folder = os.fsencode(self.folder)
+        return self._libc.inotify_add_watch(self._handle, folder, self._TOUCHED | self._ONLY_FOLDER) >= 0
+
+    def _touched(self) -> bool:
+        """Read all that is pending; whether any of it is about our files."""
+        touched = False
+        while True:
+            try:
+                data = os.read(self._handle, 65536)
+            except BlockingIOError:
+                return touched
+            at = 0
+            while at < len(data):  # struct inotify_event: wd, mask, cookie, len; then the name
+                mask = int.from_bytes(data[at + 4 : at + 8], sys.byteorder)
+                size = int.from_bytes(data[at + 12 : at + 16], sys.byteorder)
+                name = os.fsdecode(data[at + 16 : at + 16 + size].rstrip(b"\0"))
+                at += 16 + size
+                if mask & (self._IGNORED | self._MOVE_SELF):
+                    self._watches = False
+                if mask & (self._IGNORED | self._MOVE_SELF | self._OVERFLOW) or self._is_ours(name):
+                    touched = True
+
+
+class Kqueue(FileEvents):
+    """macOS and BSD: the folder, for files that come and go, and the log, for what is written to it.
+
+    With a rollback journal each commit removes that file, which the folder tells.
+    """
+
+    def __init__(self, path: str):
+        super().__init__(path)
+        self._queue = _kernel.kqueue()
+        self._queue.control([self._event(self._wake_read, _kernel.KQ_FILTER_READ, _kernel.KQ_EV_ADD)], 0)
+        self._watched: dict[str, tuple[int, int]] = {}  # path -> handle, inode
+        self._watch()
+
+    @property
+    def rest(self) -> float:
+        return REST_SECONDS if self.folder in self._watched else POLL_SECONDS
+
+    def wait(self, seconds: float) -> bool:
+        if self._watch():
+            return True
+        events = self._queue.control(None, 8, max(0.0, seconds))
+        touched = any(event.ident != self._wake_read for event in events)
+        return self._watch() or touched
+
+    def close(self) -> None:
+        for handle, _inode in self._watched.values():
+            os.close(handle)
+        self._queue.close()
+        super().close()
+
+    def _watch(self) -> bool:
+        """Watch what there is now; whether that is news."""
+        news = False
+        for path in (self.folder, os.path.join(self.folder, self.name + "-wal")):
+            try:
+                inode = os.stat(path).st_ino
+            except OSError:
+                inode = 0
+            handle, known = self._watched.get(path, (-1, 0))
+            if inode == known:
+                continue
+            news = True
+            if handle >= 0:
+                os.close(handle)
+                del self._watched[path]
+            if inode:
+                news = self._add(path) or news
+        return news
+
+    def _add(self, path: str) -> bool:
+        try:
+            handle = os.open(path, getattr(os, "O_EVTONLY", os.O_RDONLY) | os.O_CLOEXEC)
+        except OSError:
+            return False  # gone again, or not ours to read; the next look tries anew
+        notes = _kernel.KQ_NOTE_WRITE | _kernel.KQ_NOTE_EXTEND | _kernel.KQ_NOTE_DELETE | _kernel.KQ_NOTE_RENAME
+        event = self._event(handle, _kernel.KQ_FILTER_VNODE, _kernel.KQ_EV_ADD | _kernel.KQ_EV_CLEAR, notes)
+        self._queue.control([event], 0)
+        self._watched[path] = (handle, os.fstat(handle).st_ino)
+        return True
+
+    def _event(self, handle: int, kind: int, flags: int, notes: int = 0):
+        return _kernel.kevent(handle, filter=kind, flags=flags, fflags=notes)
+
+
+def events_of(path: str) -> FileEvents:
+    """The best kind of events that this system has for the store at `path`."""
+    try:
+        system: str = sys.platform  # type checkers would take it for the one they run on
+        if system.startswith("linux"):
+            return Inotify(path)
+        if hasattr(select, "kqueue"):
+            return Kqueue(path)
+    except (OSError, AttributeError):
+        pass  # no more watches to be had, or a C library without them
+    return FileEvents(path)
 
 
 class Changes:

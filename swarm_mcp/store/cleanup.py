@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from swarm_mcp.store.breaches import Breaches
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.denials import Denials
+    from swarm_mcp.store.events import Signals
     from swarm_mcp.store.leases import Leases
-    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.locks import LockEndings
     from swarm_mcp.store.messages import Notices
     from swarm_mcp.store.runs import Runs
     from swarm_mcp.store.sessions import Sessions
-    from swarm_mcp.store.signals import Signals
     from swarm_mcp.store.tasks import Tasks
     from swarm_mcp.store.values import KeyValues
 

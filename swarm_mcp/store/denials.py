@@ -13,8 +13,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial, Lock, Waiter
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store import events
-from swarm_mcp.store.lock_reach import reach_in
-from swarm_mcp.store.lock_request import Attempt, rule
+from swarm_mcp.store.lock_request import Attempt, reach_in, rule
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
 

@@ -19,16 +19,15 @@ from swarm_mcp.domain.lock import Lapse, Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import events
-from swarm_mcp.store.lock_reach import meet, reach_in, reach_of
-from swarm_mcp.store.lock_request import checked_ttl
-from swarm_mcp.store.lock_table import unfit
+from swarm_mcp.store.lock_finder import unfit
+from swarm_mcp.store.lock_request import checked_ttl, meet, reach_in, reach_of
 from swarm_mcp.visibility import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
-    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
+    from swarm_mcp.store.locks import LockEndings
     from swarm_mcp.store.messages import Messages, Notices
     from swarm_mcp.store.session_table import SessionTable
 

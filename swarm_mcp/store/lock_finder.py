@@ -1,29 +1,126 @@
-"""Finding locks by what they reach."""
+"""Finding locks by what they reach, and telling which of them still hold."""
 
 from __future__ import annotations
 
-from swarm_hook_core.lookup import GLOB
-from swarm_hook_core.paths import above
-from swarm_mcp.domain.lock import Lock
+import time
+
+from swarm_hook_core import clock
+from swarm_hook_core.liveness import departed
+from swarm_hook_core.lookup import GLOB, ascii_lower, storable
+from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
+from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
+from swarm_hook_core.paths import LONGEST, NO_CASE, above, key_of
+from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock
 from swarm_mcp.domain.session import anywhere
-from swarm_mcp.store.lock_reach import Reach, meet, reach_in, reach_of
-from swarm_mcp.store.lock_table import LockTable
-from swarm_mcp.store.made_once import made_once
+from swarm_mcp.errors import Refused
+from swarm_mcp.store.lock_request import Reach, candidates, meet, reach_in, reach_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_mcp.store.database import Database
     from swarm_mcp.store.worktree_locks import WorktreeLocks
 
+OWN = tuple(name for name in Lock.__annotations__ if name not in OF_THE_HOLDER)  # columns of ``context``
+# A note that another program or an earlier release stored may be of any length.
+_COLUMNS = ", ".join(f"c.{name}" for name in OWN).replace("c.content", "substr(c.content, 1, 2048) AS content")
+_SELECT = (
+    f"SELECT {_COLUMNS}, i.label AS owner_label, i.id AS owner_id, {EVIDENCE}"
+    " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
+    " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id WHERE c.type = 'lock'"
+)
 
-class LockFinder(LockTable):
-    """Finding locks by what they reach, in their own work tree and through others of the same repository."""
 
-    @made_once
+class LockFinder:
+    """Finding locks by what they reach, in their own work tree and through others of the same repository.
+
+    What asks for rows gets every lock that fits, whether or not it still holds; `live` leaves out those that do not.
+    """
+
+    def __init__(self, db: Database):
+        self._db = db
+        self._worktrees: WorktreeLocks | None = None
+
+    @property
     def worktrees(self) -> WorktreeLocks:
         """Locks that hold in every work tree: loaded where one is asked for, not by those that only list."""
-        from swarm_mcp.store.worktree_locks import WorktreeLocks
+        if self._worktrees is None:
+            from swarm_mcp.store.worktree_locks import WorktreeLocks
 
-        return WorktreeLocks(self._db, LockTable(self._db))
+            self._worktrees = WorktreeLocks(self._db, self)
+        return self._worktrees
+
+    def select(self, condition: str, values: tuple) -> list[Lock]:
+        """Every lock that fits, live or not, oldest first."""
+        return self._db.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
+
+    def with_id(self, lock_id: str) -> Lock | None:
+        """Return one lock, live or not."""
+        found = self.select("AND c.id = ?", (lock_id,))
+        return found[0] if found else None
+
+    def found(
+        self, names: tuple[str, ...] | list[str], ranges: list[tuple[str, str]] | tuple = (), patterns: bool = False
+    ) -> list[Lock]:
+        """Locks whose key or spelling is any of `names` or in `ranges`, or `patterns`; and what may be one of them.
+
+        That is every lock without a key that ends in the last part of a name. One question, since each has its price.
+        """
+        some, marks = "SELECT rowid FROM context WHERE type = 'lock' AND", ",".join("?" * len(names))
+        last = list({ascii_lower(name.rsplit("/", 1)[-1]) for name in names})
+        between = [*ranges, (GLOB, GLOB[:-1] + ";")] if patterns else ranges
+        # Apart, because SQLite reads every lock there is for an OR over several partial indexes.
+        asked = [f"{some} path_key IN ({marks})", f"{some} file IN ({marks})"]
+        asked.append(f"{some} path_key IS NULL AND {NAME_OF_FILE} IN ({','.join('?' * len(last))})")
+        asked += [f"{some} path_key >= ? AND path_key < ?"] * len(between)
+        spelled = [ends for ends in ranges if not ends[0].startswith(NO_CASE)]
+        asked += [f"{some} file >= ? AND file < ?"] * len(spelled)
+        values = (*names, *names, *last, *(end for ends in (*between, *spelled) for end in ends))
+        return self.select(f"AND c.rowid IN ({' UNION ALL '.join(asked)})", values)
+
+    def named(self, keys: tuple[str, ...] | list[str]) -> list[Lock]:
+        """Locks on a path by any of its names."""
+        return [
+            row for row in self.found(keys)
+            if row["path_key"] in keys or row["file"] in keys or (not row["path_key"] and key_of(row["file"]) in keys)
+        ]  # fmt: skip
+
+    def in_place(self, reach: Reach) -> list[Lock]:
+        """Those that meet it by their paths, oldest first."""
+        names, ranges = candidates(reach)
+        rows = self.found(names, ranges, patterns=reach.key is not None)
+        return [row for row in rows if (there := reach_in(row)) and meet(reach, there)]
+
+    def live(self, rows: list[Lock]) -> list[Lock]:
+        """Those of `rows` that still hold."""
+        return [row for row in rows if not self.is_void(row)]
+
+    def ended_holds(self) -> list[Lock]:
+        """Locks of processes that have ended, though their sessions live: see ``hold_marks``."""
+        held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
+        sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
+        rows = self._db.rows(sql, (PREFIX, PREFIX[:-1] + ";"))
+        ended = [row["agent"] for row in rows if has_ended(row["agent"], self._db.here)]
+        return self.select(f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended)) if ended else []
+
+    def is_void(self, row: dict) -> bool:
+        """Whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""
+        return self.has_gone(row) or self.has_lapsed(row) or has_ended(row["agent"], self._db.here)
+
+    def has_gone(self, row: dict) -> bool:
+        """Whether the session that took a lock has gone."""
+        if row["owner_id"] is None:
+            return True
+        return departed(row, self._db.now(), self._db.here)
+
+    def has_lapsed(self, row: dict) -> bool:
+        """Whether a lock's lease is over."""
+        left = self.left(row)
+        return left is not None and left <= 0
+
+    def left(self, row: dict) -> float | None:
+        """Seconds until a lock's lease is over; None for one without a lease."""
+        lease = (row["ttl"], row["renewed"], row["booted"], row["wall_until"])
+        return clock.left(lease, self._db.here, time.time())
 
     def on(self, file: str) -> list[Lock]:
         """Live locks that keep absolute `file` still: on itself, on a folder over it, by a pattern; in any scope."""
@@ -52,3 +149,64 @@ class LockFinder(LockTable):
             return here
         found = {row["id"]: row for row in (*here, *elsewhere)}
         return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
+
+    def same(self, reach: Reach) -> list[Lock]:
+        """Every lock on that very path or pattern, live or not."""
+        if reach.pattern:
+            rows = self.select("AND c.path_key = ?", (reach.key,))
+            return [row for row in rows if (row["pattern"], row["base"]) == (reach.pattern, reach.base)]
+        return [row for row in self.named(reach.keys) if not row["pattern"]]
+
+    def is_same(self, row: Lock, reach: Reach) -> bool:
+        """Whether a lock is on that very path, by whatever name, or on that very pattern."""
+        if reach.pattern or row["pattern"]:
+            return (row["pattern"], row["base"]) == (reach.pattern, reach.base)
+        return row["file"] in reach.keys or (row["path_key"] or key_of(row["file"])) in reach.keys
+
+    def own(self, instance: dict, reach: Reach, agent: str = "", counted=None) -> list[Lock]:
+        """This session's live locks on that very path or pattern, of one `agent` where given.
+
+        `counted` sorts out what no longer holds: `live`, or ``LockEndings.reaped`` inside a transaction.
+        """
+        rows = (counted or self.live)(self.same(reach))
+        return [row for row in rows if row["instance_id"] == instance["id"] and agent in ("", row["agent"] or "")]
+
+    def of(self, instance_id: str) -> list[Lock]:
+        """Every lock this session holds, mutexes too, with the columns that are the lock's own."""
+        return self._db.rows(
+            "SELECT id, scope, instance_id, file, content, task_id, created_at, path_key, fence, mode, agent, pattern,"
+            " base, repository"
+            " FROM context WHERE instance_id = ? AND type = 'lock' ORDER BY created_at, rowid",
+            (instance_id,),
+            Lock,
+        )
+
+    def without_key(self, limit: int) -> list[Lock]:
+        """Return some locks that another implementation stored without a key."""
+        return self._db.rows(
+            "SELECT id, file FROM context WHERE type = 'lock' AND path_key IS NULL"
+            f" AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}' LIMIT ?",
+            (limit,),
+            Lock,
+        )
+
+    def key_foreign_rows(self, limit: int) -> None:
+        """Inside a transaction: give a key to locks that another implementation stored without one."""
+        for row in self.without_key(limit):
+            file = row["file"]
+            if isinstance(file, str) and storable(file) and "\0" not in file and len(file) <= LONGEST:
+                self._db.change("UPDATE context SET path_key = ? WHERE id = ?", (key_of(file), row["id"]))
+
+
+def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:
+    """Return why `mine`, what `own` found, is not the one grant that is meant (`fence`), None where it is."""
+    if fence is not None and [row["fence"] for row in mine] != [fence]:
+        held = f"; it is held with fence {mine[0]['fence']}" if mine else ""
+        return Refused(f"fence {fence} is no longer good for {reach.file}{held}")
+    return None if mine else Refused(f"this session holds no lock on {reach.file}")
+
+
+def facts(lock: dict) -> dict:
+    """What an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
+    named = ("fence", "mode", "agent", "pattern", "base", "repository")
+    return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}

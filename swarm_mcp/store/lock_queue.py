@@ -19,8 +19,7 @@ from swarm_mcp.domain.lock import SHARED, Lock, Waiter, keeps_out
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import events
-from swarm_mcp.store.lock_reach import Reach, meet, reach_in
-from swarm_mcp.store.lock_request import LockRequest
+from swarm_mcp.store.lock_request import LockRequest, Reach, meet, reach_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 
     from swarm_mcp.domain.session import Session
     from swarm_mcp.store.database import Database
+    from swarm_mcp.store.events import Signals
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.session_table import SessionTable
-    from swarm_mcp.store.signals import Signals
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 

@@ -1,23 +1,259 @@
-"""What somebody asks for when asking for locks, and what was tried when that, or a write, is refused."""
+"""What somebody asks for when asking for locks: what each is to reach, how it is to be held, and what was tried.
+
+A `Reach` is one path with all that is under it, or what a pattern covers; `meet` tells when two of them meet. A
+`LockRequest` is of one or several; an `Attempt` is a request, or a write, that was refused.
+"""
 
 from __future__ import annotations
 
-from swarm_hook_core.lookup import plain
-from swarm_hook_core.paths import NO_CASE, contains, key_of
-from swarm_mcp.domain.lock import EXCLUSIVE, MODES
+import os
+
+from swarm_hook_core import wildmatch
+from swarm_hook_core.lookup import GLOB, plain, storable
+from swarm_hook_core.paths import LONGEST as LONGEST_PATH
+from swarm_hook_core.paths import NO_CASE, above, contains, key_and_keys, key_of
+from swarm_mcp.domain.lock import EXCLUSIVE, MODES, MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.lock_reach import Reach, reach_of
+from swarm_mcp.scope import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple
+
+    from swarm_hook_core.repository import Tree
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
-SHORTEST, LONGEST = 1.0, 30 * 86400.0  # seconds of a lease
+SHORTEST_LEASE, LONGEST_LEASE = 1.0, 30 * 86400.0  # seconds
 LONGEST_NOTE = 2048  # bytes of a note or a reason, which every session that meets the lock is to read
 MOST = 200  # locks in one request
 MOST_NAMED = 20  # of the files of one request, in the record of its refusal
+GIT_SECONDS = 10.0  # for the first commit of a repository, asked once
+
+
+# ------------------------------------------------------------------ reach
+
+
+class Reach(NamedTuple):
+    """What a request names.
+
+    file      as listings show it: an absolute path, or the folder and the pattern in one
+    key       what it is stored under (``path_key``): the path's key; for a pattern `GLOB` and the key of the folder
+              that all it covers is in; None for a mutex
+    keys      every name of the path that a hook would look for; of a stored lock its key, and how it was spelled
+    pattern   as it was given, relative to `base` (the key of a folder); empty for a path
+    base      of a path its own key where it is a folder, or was named with a slash at its end; else empty
+    segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A folder counts with all that is under it
+    names     what it is called in its repository, where it is to hold in every work tree: see ``worktree_locks``
+    """
+
+    file: str
+    key: str | None
+    keys: tuple[str, ...]
+    pattern: str = ""
+    base: str = ""
+    segments: tuple = ()
+    names: tuple[str, ...] = ()
+
+
+def reach_of(instance: dict, text: str, as_pattern: bool | None = None) -> Reach:
+    """What `text` means for a session: a pattern where `as_pattern`, a path where that is False.
+
+    None leaves it to the text: one with ``*`` or ``?`` that names no file there is a pattern, relative to the
+    session's scope. Raises SwarmError. Asks the disk.
+    """
+    text = checked(text)
+    if text.startswith(MUTEX_PREFIX):
+        return Reach(text, None, (text,))
+    path = file_of(instance, text)
+    if as_pattern is None:
+        as_pattern = ("*" in text or "?" in text) and not os.path.lexists(path)
+    if not as_pattern:
+        key, keys = key_and_keys(path)
+        deep = text.endswith("/") or os.path.isdir(path)
+        return Reach(path, key, tuple(keys), base=key if deep else "", segments=tuple(_of_key(key, deep)))
+    base = instance["scope"]
+    if os.path.isabs(text):
+        if not text.startswith(base.rstrip("/") + "/"):
+            raise SwarmError(f"a pattern counts from this scope, {base}, and {text[:120]} is not in it")
+        text = "/" + text[len(base.rstrip("/")) + 1 :]
+    return _of_pattern(os.path.join(base, text.lstrip("/")), key_of(base), text)
+
+
+def reach_in(row: dict) -> Reach | None:
+    """The reach of a lock's row; None where another program has stored what cannot be read."""
+    file = row["file"]
+    if not isinstance(file, str) or "\0" in file or len(file) > LONGEST_PATH:
+        return None
+    if file.startswith(MUTEX_PREFIX):
+        return Reach(file, None, (file,))
+    if row.get("pattern"):
+        try:
+            return _of_pattern(file, row["base"], row["pattern"])
+        except SwarmError:
+            return None
+    key = row["path_key"] or key_of(file)
+    names = (row["repository"],) if row.get("repository") else ()
+    base = row.get("base") or ""
+    deep = bool(base) or os.path.isdir(file)
+    keys = dict.fromkeys((key, *row.get("keys", ()), plain(file)))
+    return Reach(file, key, tuple(keys), base=base, segments=tuple(_of_key(key, deep)), names=names)
+
+
+def meet(left: Reach, right: Reach) -> bool:
+    """Whether there is, or could be, a path that both reach, in one work tree or as the same one of several."""
+    if left.names and right.names and any(_name_meets(one, other) for one in left.names for other in right.names):
+        return True
+    if not left.segments or not right.segments:
+        return left.file == right.file
+    fold = _ignores_case(left) or _ignores_case(right)
+    return any(
+        _places_meet(left, one, right, other, fold) for one in _places(left, fold) for other in _places(right, fold)
+    )
+
+
+def _places(reach: Reach, fold: bool) -> dict[str, None]:
+    """What the key of `reach`, and each other name of its path, is as a path; with `fold` without letter case.
+
+    More than one where links are on the way, or were when it was locked.
+    """
+    keys = (reach.key or "", *(key for key in reach.keys if fold or not key.startswith(NO_CASE)))
+    return dict.fromkeys(_plain(key.removeprefix(GLOB), fold) for key in keys)
+
+
+def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) -> bool:
+    """Whether `left` at its place `one` and `right` at its place `other` meet."""
+    if not (contains(one, other) or contains(other, one)):
+        return False  # most of what there is lies in other folders
+    if not left.pattern and not right.pattern:
+        return True
+    if not right.pattern:
+        left, right, one, other = right, left, other, one
+    if not left.pattern and left.segments[-1] is not wildmatch.DEEP:
+        return wildmatch.covers(_segments(right, fold), one)
+    mine = _segments(left, fold) if left.pattern else wildmatch.of_path(one, deep=True)
+    return wildmatch.overlap(mine, _segments(right, fold))
+
+
+def _segments(pattern: Reach, fold: bool):
+    """The segments of a pattern, with `fold` without letter case."""
+    if not fold or _ignores_case(pattern):
+        return pattern.segments
+    return (*wildmatch.of_path(pattern.base, True), *_parsed(pattern.pattern, True))
+
+
+def _name_meets(one: str, other: str) -> bool:
+    """Whether one of two names in a repository is the other, or that of a folder over it."""
+    low, high = sorted((one, other), key=len)
+    return low == high or high.startswith(low if low.endswith(":") else low + "/")
+
+
+def checked(text: str) -> str:
+    """`text`, where it can name what is to be locked. Raises SwarmError."""
+    if not text.strip() or "\0" in text:
+        raise SwarmError("a lock needs the path of a file")
+    if len(text) > LONGEST_PATH:
+        raise SwarmError(f"no file has a path of {len(text)} characters")
+    if not storable(text):
+        raise SwarmError("a file whose name is not valid UTF-8 cannot be locked")
+    return text
+
+
+def candidates(reach: Reach) -> tuple[list[str], list[tuple[str, str]]]:
+    """Where locks that may meet `reach` are found: names to look up, and ranges of keys ``(from, to)``.
+
+    Patterns are few and are all looked at; they are not in here.
+    """
+    if reach.key is None:
+        return [reach.file], []
+    found = forms(reach)
+    names = [name for key in found for name in (key, *above(key))]
+    return list(dict.fromkeys(names)), [(form.rstrip("/") + "/", form.rstrip("/") + "0") for form in found]
+
+
+def forms(reach: Reach) -> list[str]:
+    """Every name of the path of `reach`, or of a pattern's folder, each with letter case and without.
+
+    Whether letter case counts is asked of the disk, which may say otherwise of the folder and of what is in it.
+    """
+    keys = ((reach.key or "").removeprefix(GLOB), *reach.keys)
+    return list(dict.fromkeys(form for key in keys for form in (key, NO_CASE + _plain(key, True))))
+
+
+def _of_pattern(file: str, base: str, pattern: str) -> Reach:
+    fold = base.startswith(NO_CASE)
+    try:
+        own = _parsed(pattern, fold)
+    except wildmatch.PatternUnreadable as error:
+        raise SwarmError(f"{pattern[:120]!r} is not a pattern: it {error}") from None
+    prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if fold else pattern)
+    key = f"{base.rstrip('/')}/{prefix}" if prefix else base
+    return Reach(file, GLOB + key, (), pattern, base, (*_of_key(base), *own))
+
+
+_known: dict[tuple[str, bool], list] = {}  # parsed patterns: the same few, whatever is asked for
+
+
+def _parsed(pattern: str, fold: bool) -> list:
+    found = _known.get((pattern, fold))
+    if found is None:
+        if len(_known) >= 1000:
+            _known.clear()
+        found = _known[pattern, fold] = wildmatch.parsed(pattern, fold)
+    return found
+
+
+def _of_key(key: str, deep: bool = False) -> list:
+    return wildmatch.of_path(key.removeprefix(NO_CASE), deep=deep)
+
+
+def _plain(key: str, fold: bool) -> str:
+    """A key as the path that it is, with `fold` without letter case."""
+    path = key.removeprefix(NO_CASE)
+    return wildmatch.folded(path) if fold else path
+
+
+def _ignores_case(reach: Reach) -> bool:
+    return (reach.key or "").removeprefix(GLOB).startswith(NO_CASE)
+
+
+# ---------------------------------------------- in every work tree
+
+
+def with_names(reach: Reach, asked: bool) -> Reach:
+    """`reach`, with its names in its repository where it is to hold in all of that's work trees.
+
+    That is where somebody has `asked` for it, or the repository says so of every lock. Raises SwarmError where it
+    was asked for and cannot be.
+    """
+    from swarm_hook_core import repository
+
+    tree = tree_of(reach) if reach.key is not None else None
+    if asked and reach.pattern:
+        raise SwarmError(f"{reach.pattern[:120]} is a pattern: a lock of every work tree is on a file or a folder")
+    if asked and tree is None:
+        raise SwarmError(f"{reach.file} is in no git repository, so no other work tree has it")
+    if tree is None or reach.pattern or not (asked or repository.opted_in(tree)):
+        return reach
+    repository.learn(tree, GIT_SECONDS)
+    return reach._replace(names=tuple(repository.names_of(reach.key or "", tree)))
+
+
+def tree_of(reach: Reach) -> Tree | None:
+    """The work tree that a path, or all that a pattern covers, lies in; None where it is in none."""
+    from swarm_hook_core import repository
+
+    path = reach.file
+    if not reach.pattern and reach.key and not reach.key.startswith(NO_CASE):
+        return repository.tree_over(reach.key, is_real=True)
+    if reach.pattern:
+        parts = path.split("/")
+        magic = next((at for at, part in enumerate(parts) if wildmatch.is_pattern(part)), len(parts))
+        path = "/".join(parts[:magic]) or "/"
+    return repository.tree_over(os.path.realpath(path), is_real=True)
+
+
+# ---------------------------------------------------------------- request
 
 
 class LockRequest(NamedTuple):
@@ -57,9 +293,7 @@ def request(instance: dict, files: list[str] | tuple[str, ...], as_pattern: bool
         raise SwarmError(f"unknown mode {mode[:40]!r}; choose from {', '.join(MODES)}")
     checked_ttl(ttl)
     checked_note(given.get("note") or "")
-    from swarm_mcp.store.worktree_locks import named
-
-    asked = (named(reach_of(instance, file, as_pattern), bool(given.get("logical"))) for file in files)
+    asked = (with_names(reach_of(instance, file, as_pattern), bool(given.get("logical"))) for file in files)
     reaches = {reach.file: reach for reach in asked}
     return LockRequest(tuple(reaches.values()), **{**given, "mode": mode})
 
@@ -74,8 +308,10 @@ def checked_note(note: str) -> str:
 
 def checked_ttl(ttl: float | None) -> float | None:
     """`ttl`, where a lease can last that long. Raises SwarmError."""
-    if ttl is not None and not SHORTEST <= ttl <= LONGEST:
-        raise SwarmError(f"a lease lasts from {SHORTEST:g} second to {LONGEST / 86400:g} days, not {ttl:g} s")
+    if ttl is not None and not SHORTEST_LEASE <= ttl <= LONGEST_LEASE:
+        raise SwarmError(
+            f"a lease lasts from {SHORTEST_LEASE:g} second to {LONGEST_LEASE / 86400:g} days, not {ttl:g} s"
+        )
     return ttl
 
 

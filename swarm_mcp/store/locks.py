@@ -11,20 +11,17 @@ import os
 import time
 
 from swarm_hook_core import clock
-from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
-from swarm_mcp.domain.lock import EXCLUSIVE, MUTEX_PREFIX, Lock, Waiter, keeps_out
-from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import STALE_SECONDS, Session
+from swarm_hook_core.lookup.process_holders import has_ended
+from swarm_mcp.domain.lock import EXCLUSIVE, Lock, Waiter, keeps_out
+from swarm_mcp.domain.record import new_id
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
-from swarm_mcp.scope import file_of
 from swarm_mcp.store import events
-from swarm_mcp.store.lock_reach import Reach, checked, reach_of
-from swarm_mcp.store.lock_request import LockRequest, of_request, request
-from swarm_mcp.store.lock_table import facts, unfit
-from swarm_mcp.store.panes import PANE_COLUMNS
-from swarm_mcp.store.registration import new_id
-from swarm_mcp.views import seconds_since
+from swarm_mcp.store.lock_finder import facts, unfit
+from swarm_mcp.store.lock_listing import LockListing
+from swarm_mcp.store.lock_request import LockRequest, Reach, of_request, reach_of, request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,12 +30,11 @@ if TYPE_CHECKING:
 
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.denials import Denials
-    from swarm_mcp.store.leases import Leases
-    from swarm_mcp.store.lock_endings import LockEndings
+    from swarm_mcp.store.events import Signals
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.panes import Panes
     from swarm_mcp.store.session_table import SessionTable
+    from swarm_mcp.store.user_interface import Panes
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
@@ -47,6 +43,53 @@ _THERE = (
     "SELECT EXISTS (SELECT 1 FROM swarm_waiters) AS waiters,"
     " EXISTS (SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL) AS logical"
 )
+
+
+class LockEndings:
+    """Deletes locks, inside transactions only, and lets those know whom it concerns."""
+
+    def __init__(self, db: Database, finder: LockFinder, sessions: SessionTable, signals: Signals):
+        self._db = db
+        self._finder = finder
+        self._sessions = sessions
+        self._signals = signals
+
+    def drop(self, locks: list[Lock], reason: str = "", **payload) -> None:
+        """Inside a transaction: delete `locks` (of ``LockFinder.of``), each with its event, and tell who waits.
+
+        `reason` and `payload` go into the events: ``task_terminal`` with its ``task_id``,
+        ``deregistered``, ``moved``, ``reclaimed``, ``lapsed``, ``stolen``, ``agent_ended``; no reason for an
+        ordinary release.
+        """
+        told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
+        for lock in locks:
+            self._db.change("DELETE FROM context WHERE id = ?", (lock["id"],))
+            said = {**told, "lock": lock["id"], **facts(lock)}
+            events.add(self._db, lock["scope"], "context.lock_released", lock["instance_id"], lock["file"], said)
+        if locks:
+            self._signals.locks_freed(locks, reason)
+
+    def let_go(self, lapsed: list[Lock]) -> None:
+        """Inside a transaction: remove these locks, whose leases are over, and tell who should know."""
+        if lapsed:
+            self.drop(lapsed, "lapsed")
+            self._signals.locks_lapsed(lapsed)
+
+    def reaped(self, rows: list[Lock]) -> list[Lock]:
+        """Inside a transaction: those of `rows` that still hold. What is left of gone sessions is removed."""
+        void = [row for row in rows if self._finder.is_void(row)]
+        for holder_id in {row["instance_id"] for row in void if self._finder.has_gone(row)}:
+            holder = self._sessions.get(holder_id)
+            if holder:
+                self._signals.session_gone(holder, "reclaimed")
+            else:
+                self.drop([row for row in void if row["instance_id"] == holder_id], "reclaimed")
+        left = [row for row in void if not self._finder.has_gone(row)]
+        ended = [row for row in left if has_ended(row["agent"], self._db.here)]
+        self.drop(ended, "ended")
+        self.let_go([row for row in left if row not in ended])
+        ids = {row["id"] for row in void}
+        return [row for row in rows if row["id"] not in ids]
 
 
 class Look(NamedTuple):
@@ -64,8 +107,8 @@ class Look(NamedTuple):
     is_good: bool
 
 
-class Locks:
-    """The embedded store's locks."""
+class Locks(LockListing):
+    """The embedded store's locks: how they are taken and given up."""
 
     def __init__(
         self,
@@ -76,17 +119,15 @@ class Locks:
         panes: Panes,
         queue: Callable[[], LockQueue],
         denials: Callable[[], Denials],
-        leases: Callable[[], Leases],
+        signals: Signals,
     ):
         # Those that only list locks, as hooks do, need not load what granting them takes: hence the functions.
-        self._db = db
-        self._finder = finder
+        super().__init__(db, finder, panes)
         self._endings = endings
         self._sessions = sessions
-        self._panes = panes
         self._queue = queue
         self._denials = denials
-        self._leases = leases
+        self._signals = signals
         self._looked_for_foreign = 0
 
     # ------------------------------------------------------------------ grant
@@ -158,7 +199,7 @@ class Locks:
             self._grant(instance, wanted, reach, self._finder.same(reach) if met is None else met[number])
             for number, reach in enumerate(wanted.reaches)
         ]
-        self._leases().note_grant(instance, granted)
+        self._signals.locks_granted(instance, granted)
         return granted
 
     def in_the_way(self, instance: Session, wanted: LockRequest) -> Lock | None:
@@ -187,92 +228,6 @@ class Locks:
             theirs = self._finder.select("AND c.instance_id = ? AND c.agent = ?", (instance["id"], agent))
             self._endings().drop(theirs, "agent_ended", agent=agent)
         return [plain(row["file"]) for row in theirs]
-
-    def on(self, file: str) -> list[Lock]:
-        """Return live locks that keep absolute `file` still: itself, a folder over it, a pattern; in any scope."""
-        return self._finder.on(file)
-
-    def of(self, instance_id: str) -> list[Lock]:
-        """Return every lock that this session holds, mutexes too, with the columns that are the lock's own."""
-        return self._finder.of(instance_id)
-
-    def everywhere(self) -> list[Lock]:
-        """Return every live lock of all scopes."""
-        return self._finder.live(self._finder.select("", ()))
-
-    def meeting(self, reach: Reach) -> list[Lock]:
-        """Return live locks that meet `reach`, here or in another work tree, in whatever mode."""
-        return self._finder.live(self._finder.meeting(reach))
-
-    def covering(self, reach: Reach) -> list[Lock]:
-        """Return live locks that keep the path of `reach` still, also those on the same path of another work tree."""
-        return self._finder.live(self._finder.covering(reach))
-
-    def exactly(self, reach: Reach) -> list[Lock]:
-        """Return live locks on that very path or pattern, whoever holds them."""
-        return self._finder.live(self._finder.same(reach))
-
-    def seen_in(self, folder: str) -> dict[str, str]:
-        """Return, of the locks of other work trees that hold in the one around `folder`: id -> their path there."""
-        return self._finder.worktrees.seen_in(folder)
-
-    def own(self, instance: Session, reach: Reach, agent: str = "") -> list[Lock]:
-        """Return this session's live locks on that very path or pattern, of one `agent` where given."""
-        return self._finder.own(instance, reach, agent)
-
-    def left(self, lock: Lock) -> float | None:
-        """Return the seconds until a lock's lease is over; None for one without a lease."""
-        return self._finder.left(lock)
-
-    def is_held(self, lock_id: str, instance_id: str) -> bool:
-        """Tell whether the grant with this id is there and still this session's, however its lease stands."""
-        sql = "SELECT 1 FROM context WHERE id = ? AND instance_id = ?"
-        return self._db.row(sql, (lock_id, instance_id)) is not None
-
-    def fences_held(self, instance_id: str, fences: list[int]) -> set[int]:
-        """Return those of these grants that this session still holds."""
-        condition = f"AND c.instance_id = ? AND c.fence IN ({','.join('?' * len(fences))})"
-        found = self._finder.live(self._finder.select(condition, (instance_id, *fences)))
-        return {lock.fence for lock in found if lock.fence is not None}
-
-    def path_of(self, instance: Session, file: str) -> str:
-        """The file that `file` means for a session. Raises SwarmError where it cannot name one."""
-        return file_of(instance, checked(file))
-
-    def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
-        """Live locks of a scope (None: all), oldest first, with ``owner_label``.
-
-        What sessions of another identity hold is listed; their names and notes are not.
-        """
-        condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
-        visible = f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
-        rows = self._finder.live(self._finder.select(visible, values))
-        return [self._seen_by(row, viewer_identity) for row in rows]
-
-    def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        """How many locks others hold in this session's scope (counted up to 1000), and a few of them.
-
-        For right after a registration, which has just removed whatever belonged to sessions now gone.
-        """
-        others = "type = 'lock' AND scope = ? AND instance_id <> ?"
-        values = (instance["scope"], instance["id"])
-        sql = f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)"
-        counted = self._db.row(sql, values) or {"n": 0}
-        few = self._finder.select(f"AND c.rowid IN (SELECT rowid FROM context WHERE {others} LIMIT {limit})", values)
-        return counted["n"], [self._seen_by(row, viewer_identity) for row in few]
-
-    def active_on(self, file: str, viewer_identity: str) -> dict | None:
-        """Who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
-        held = self._finder.on(file)
-        return self._active(held[0], viewer_identity) if held else None
-
-    def describe(self, row: Lock, viewer_identity: str) -> dict:
-        """A lock found by `on`, in the shape of a refusal's ``active``."""
-        return self._active(row, viewer_identity)
-
-    def listed(self, row: Lock, viewer_identity: str) -> dict:
-        """A lock found by `on`, in the shape of a listing (`held`)."""
-        return self._seen_by(row, viewer_identity)
 
     # -------------------------------------------------------------- innards
 
@@ -321,7 +276,7 @@ class Locks:
 
     def _refusal(self, instance: Session, refusal: Lock | Waiter) -> LockRefused:
         viewer = token(instance["label"] or "", "identity")
-        active = self._queue().described(refusal, viewer) if "ticket" in refusal else self._active(refusal, viewer)
+        active = self._queue().described(refusal, viewer) if "ticket" in refusal else self.describe(refusal, viewer)
         return LockRefused(active)
 
     def _grant(self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock]) -> Lock:
@@ -363,54 +318,3 @@ class Locks:
         while not self._db.change(insert, (file, *lock.values())):
             folder += "/."
             file = os.path.join(folder, name)
-
-    def _seen_by(self, row: Lock, viewer: str) -> dict:
-        shown = self._shown(row)
-        shown.update(owner_label=row["owner_label"], **self._beyond(row))
-        if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
-            shown.update(content="", owner_label=None, hidden=True)
-        return shown
-
-    def _shown(self, row: Lock | Waiter) -> dict:
-        """A lock in the contract's words, and whatever more there is to say of it."""
-        shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
-        return {**shown, "file": plain(row["file"])}
-
-    def _beyond(self, row: Lock | Waiter) -> dict:
-        """What there is to say of a lock beyond the contract's words."""
-        more = {name: row.get(name) for name in ("mode", "agent", "pattern", "fence", "expected_end", "repository")}
-        left = self._finder.left(row)
-        if left is not None:
-            more.update(ttl=row["ttl"], lapses_in=round(max(0.0, left), 1))
-        return {name: value for name, value in more.items() if value or value == 0.0}
-
-    def _active(self, row: Lock | Waiter, viewer: str) -> dict:
-        if not same_circle(viewer, token(row["owner_label"] or "", "identity")):
-            return {"hidden": True, "reason": "cross_identity", "file": plain(row["file"])}
-        age = seconds_since(row["heartbeat"], self._db.now())
-        # A live session that is merely quiet is not stale: its client is there, or its lease runs.
-        quiet = row["last_seen"] is None and age > STALE_SECONDS
-        owner = {"id": row["instance_id"], "label": row["owner_label"], "heartbeat": row["heartbeat"]}
-        owner.update(heartbeat_age_seconds=age, stale=quiet, reclaimable=False, active=not quiet)
-        tasks = self._db.rows(
-            "SELECT id, type, title, status, requester, assignee FROM tasks"
-            " WHERE scope = ? AND assignee = ? AND status IN ('claimed', 'in_progress')"
-            " ORDER BY priority DESC, created_at, id LIMIT 5",
-            (row["scope"], row["instance_id"]),
-        )
-        active = _shown_to(self._db, viewer, tasks) if tasks else []
-        shown = self._shown(row)
-        place = self._panes.with_lock({"instance_id": row["instance_id"]})
-        owner.update((name, place[name]) for name in PANE_COLUMNS if place.get(name))
-        workspace = {"workspace": place["workspace"]} if "workspace" in place else {}
-        return {**shown, "owner": owner, **workspace, "active_tasks": active, **self._beyond(row)}
-
-
-def _shown_to(db: Database, viewer: str, tasks: list[Record]) -> list[dict]:
-    """``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
-    from swarm_mcp.domain.session import onlooker
-    from swarm_mcp.store.task_reading import Sight
-
-    sight = Sight(db, onlooker(viewer))
-    names = ("id", "type", "title", "status")
-    return [{name: task[name] for name in names} for task in tasks if sight.sees(task)]

@@ -16,6 +16,7 @@ from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.message import SYSTEM, Message, Notice
 from swarm_mcp.errors import Refused, SwarmError, UnknownInstance
 from swarm_mcp.store import events
+from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
 
 TYPE_CHECKING = False
@@ -89,6 +90,13 @@ class Messages:
             payload = {"content": content, "recipients": len(peers), "length": events.length(content)}
             events.add(self._db, sender["scope"], "message.broadcast", sender["id"], None, payload)
         return peers
+
+    def announce_removal(self, session: Session, by: Session) -> None:
+        """Inside a transaction: tell the peers of session `by` that it has removed `session`, which has gone by now."""
+        theirs, own = (token(one or "", "identity") for one in (session.label, by.label))
+        known = theirs in ("", own)  # its peers may be of other identities than the removed one
+        name = known_as(session) if known and session.label else f"instance {session.id}"
+        self.announce(by, f"[auto] {name} was removed by {known_as(by)}: its locks are free and its tasks open again.")
 
     def hand_over(self, sender: Session, recipient_id: str, content: str, same: str, read_too: bool) -> None:
         """Post a message from `sender`, unless it lies there already: `content`, or `same`, which says no more.

@@ -7,9 +7,9 @@ come and go without taking the instance, its locks or its task along.
 
 from __future__ import annotations
 
-import json
 import os
 
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.run import ABANDONED, COLUMNS, ENDED, STARTING, Run
 from swarm_mcp.domain.session import RUN_RUNTIME
@@ -162,7 +162,7 @@ class Runs:
             if self._is_abandoned(row):
                 self._db.change(
                     "UPDATE swarm_runs SET state = ?, ended_at = ?, control = NULL, result = ? WHERE id = ?",
-                    (ENDED, self._db.now(), json.dumps(_abandoned(row)), row["id"]),
+                    (ENDED, self._db.now(), dumps(_abandoned(row)), row["id"]),
                 )
         before = self._db.now() - KEPT_SECONDS
         old = self._db.rows("SELECT id, record FROM swarm_runs WHERE ended_at < ? LIMIT ?", (before, limit))
@@ -197,7 +197,7 @@ class Runs:
 
 def _parsed(text: object) -> dict | None:
     try:
-        found = json.loads(text) if isinstance(text, str) and text else None
+        found = loads(text) if isinstance(text, str) and text else None
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -214,6 +214,4 @@ def _encoded(columns: dict) -> dict:
     unknown = set(columns) - set(COLUMNS)
     if unknown:
         raise AssertionError(f"a run has no {', '.join(sorted(unknown))}")
-    return {
-        name: json.dumps(value) if name in _JSON and value is not None else value for name, value in columns.items()
-    }
+    return {name: dumps(value) if name in _JSON and value is not None else value for name, value in columns.items()}

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.liveness import clients_in, departed, living
+from swarm_hook_core.liveness import RECLAIM_SECONDS, clients_in, departed, living
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
 from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import DETACHED, Session
+from swarm_mcp.domain.session import DETACHED, STALE_SECONDS, Session
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from swarm_mcp.store.database import Database
-    from swarm_mcp.store.signals import Signals
+    from swarm_mcp.store.events import Signals
 
 
 class SessionTable:
@@ -137,6 +138,21 @@ class SessionTable:
         for row in rows:
             self._signals.session_gone(row, "reclaimed")
         return rows
+
+    def delete(self, session: Session, reason: str) -> None:
+        """Inside a transaction: delete the row of a session, with its event.
+
+        `reason` is ``deregistered`` or ``reclaimed``. What it leaves behind is the other parts' (``session_gone``).
+        """
+        self._db.change("DELETE FROM swarm_sessions WHERE instance_id = ?", (session.id,))
+        self._db.change("DELETE FROM instances WHERE id = ?", (session.id,))
+        payload = {"label": session.label, "pid": session.pid}
+        if reason == "reclaimed":
+            payload.update(last_heartbeat=session.heartbeat)
+            payload.update(stale_threshold_secs=STALE_SECONDS, reclaim_threshold_secs=RECLAIM_SECONDS)
+            events.add(self._db, session.scope, "instance.stale_reclaimed", "system", session.id, payload)
+        else:
+            events.add(self._db, session.scope, "instance.deregistered", session.id, session.id, payload)
 
     # -------------------------------------------------------------- innards
 

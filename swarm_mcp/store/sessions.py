@@ -6,12 +6,11 @@ import os
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
-from swarm_mcp.domain.record import Record
+from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.scope import allowed_roots, git_root, inside_any
+from swarm_mcp.scope import allowed_roots, clean, git_root, inside_any, scope_of
 from swarm_mcp.store import events
-from swarm_mcp.store.registration import Registration, new_id
 from swarm_mcp.store.session_table import SessionTable, clients_of
 
 TYPE_CHECKING = False
@@ -20,9 +19,37 @@ if TYPE_CHECKING:
 
     from swarm_mcp.domain.run import Run
     from swarm_mcp.store.database import Database
+    from swarm_mcp.store.events import Signals
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.runs import Runs
-    from swarm_mcp.store.signals import Signals
+
+
+class Registration:
+    """What a session says of itself when it registers. Empty values count as not given.
+
+    `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of
+    the terminal in front of it, where the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it.
+    """
+
+    __slots__ = (
+        "directory", "label", "scope", "file_root", "lease_seconds", "adopt_id", "preassigned_id",
+        "runtime", "session_id", "state", "client", "terminal", "pane",
+    )  # fmt: skip
+
+    def __init__(self, directory: str, **given):
+        self.directory = clean(directory)
+        self.label = bounded(" ".join((given.get("label") or "").split())) or None
+        self.scope = scope_of(self.directory, given.get("scope") or "")
+        self.file_root = clean(given["file_root"]) if given.get("file_root") else self.directory
+        self.lease_seconds = given.get("lease_seconds") or 0
+        self.adopt_id = given.get("adopt_id") or ""
+        self.preassigned_id = given.get("preassigned_id") or ""
+        self.runtime = given.get("runtime") or ""
+        self.session_id = given.get("session_id") or ""
+        self.state = given.get("state") or "idle"
+        self.client = given.get("client") or (0, "")
+        self.terminal = given.get("terminal") or (0, "")
+        self.pane = given.get("pane") or {}
 
 
 class Sessions(SessionTable):

@@ -13,9 +13,9 @@ import os
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.store import events
-from swarm_mcp.store.registration import new_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from swarm_mcp.store.database import BUSY_SECONDS, Database
-from swarm_mcp.store.made_once import made_once
-from swarm_mcp.store.signals import Signals
+from swarm_mcp.store.events import Signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from functools import cached_property as made_once
     from typing import TypeVar
 
     from swarm_hook_core.lookup.sqlite import StoreReader
@@ -21,25 +21,37 @@ if TYPE_CHECKING:
     from swarm_mcp.store.changes import Changes
     from swarm_mcp.store.cleanup import Cleanup, CleanupParts
     from swarm_mcp.store.denials import Denials
-    from swarm_mcp.store.departures import Departures
+    from swarm_mcp.store.known_values import Planner, Tracker
     from swarm_mcp.store.leases import Leases
-    from swarm_mcp.store.lock_endings import LockEndings
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.locks import Locks
+    from swarm_mcp.store.locks import LockEndings, Locks
     from swarm_mcp.store.messages import Messages, Notices
-    from swarm_mcp.store.panes import Panes
-    from swarm_mcp.store.planner import Planner
     from swarm_mcp.store.runs import Runs
     from swarm_mcp.store.sessions import Sessions
     from swarm_mcp.store.spawn_locks import SpawnLocks
     from swarm_mcp.store.tasks import Tasks
-    from swarm_mcp.store.tracker import Tracker
     from swarm_mcp.store.transfers import Transfers
-    from swarm_mcp.store.ui_commands import UiCommands
+    from swarm_mcp.store.user_interface import Panes, UiCommands
     from swarm_mcp.store.values import KeyValues
 
     S = TypeVar("S")
+else:
+
+    class made_once:
+        """Stands for ``functools.cached_property`` at run time: to load that costs a command more than it saves."""
+
+        def __init__(self, make):
+            self.make, self.__doc__ = make, make.__doc__
+
+        def __set_name__(self, owner, name):
+            self.name = name
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            value = instance.__dict__[self.name] = self.make(instance)
+            return value
 
 
 class Store:
@@ -47,7 +59,7 @@ class Store:
 
     A part is made, and its module loaded, when it is first asked for: a command that a hook starts needs few of them.
     Each is given the parts that it asks, in its constructor; none of those asks it in turn. What happens in one part
-    and concerns another goes through ``signals.Signals``, which is handed on in `_Hearing` below.
+    and concerns another goes through ``events.Signals``, which is handed on in `_Hearing` below.
     """
 
     def __init__(self, path: str | None = None, read_only: bool = False, busy_seconds: float = BUSY_SECONDS):
@@ -135,7 +147,7 @@ class Store:
             self.panes,
             lambda: self.queue,
             lambda: self.denials,
-            lambda: self.leases,
+            self._signals,
         )
 
     @made_once
@@ -162,12 +174,12 @@ class Store:
             self._finder,
             self._endings,
             self.locks,
-            self.leases,
             self.queue,
             self.instances,
             self.messages,
             self.notices,
             self.denials,
+            self._signals,
         )
 
     @made_once
@@ -230,21 +242,21 @@ class Store:
     @made_once
     def panes(self) -> Panes:
         """Where sessions can be seen."""
-        from swarm_mcp.store.panes import Panes
+        from swarm_mcp.store.user_interface import Panes
 
         return Panes(self.database, self.instances, self.kv)
 
     @made_once
     def planner(self) -> Planner:
         """Which planner owns a scope's plan."""
-        from swarm_mcp.store.planner import Planner
+        from swarm_mcp.store.known_values import Planner
 
         return Planner(self.database, self.instances, self.kv)
 
     @made_once
     def tracker(self) -> Tracker:
         """The work tracker of an identity, and a task's entry in it."""
-        from swarm_mcp.store.tracker import Tracker
+        from swarm_mcp.store.known_values import Tracker
 
         return Tracker(self.database, self.kv)
 
@@ -258,7 +270,7 @@ class Store:
     @made_once
     def ui_commands(self) -> UiCommands:
         """Orders to an external user interface."""
-        from swarm_mcp.store.ui_commands import UiCommands
+        from swarm_mcp.store.user_interface import UiCommands
 
         return UiCommands(self.database)
 
@@ -279,26 +291,9 @@ class Store:
 
     @made_once
     def _endings(self) -> LockEndings:
-        from swarm_mcp.store.lock_endings import LockEndings
+        from swarm_mcp.store.locks import LockEndings
 
         return LockEndings(self.database, self._finder, self.instances, self._signals)
-
-    @made_once
-    def _departures(self) -> Departures:
-        from swarm_mcp.store.departures import Departures
-
-        return Departures(
-            self.database,
-            self._finder,
-            self._endings,
-            self.denials,
-            self.leases,
-            self.messages,
-            self.notices,
-            self.kv,
-            lambda: self.tasks,
-            lambda: self.planner,
-        )
 
     def _cleanup_parts(self) -> CleanupParts:
         from swarm_mcp.store.cleanup import CleanupParts
@@ -320,7 +315,7 @@ class Store:
 
 
 class _Hearing(Signals):
-    """Who hears of what."""
+    """Who hears of what. What goes with a session when it leaves goes in one transaction with the row itself."""
 
     def __init__(self, store: Store):
         self._store = store
@@ -332,16 +327,33 @@ class _Hearing(Signals):
         self._store.planner.settle(session, before)
 
     def session_moved(self, session: Session) -> None:
-        self._store._departures.leave_scope(session)
+        store = self._store
+        held = store._finder.of(session.id)
+        store._endings.drop([lock for lock in held if lock.scope == session.scope], "moved")
+        store.tasks.vacate(session)
 
     def session_gone(self, session: Session, reason: str) -> None:
-        self._store._departures.remove(session, reason)
+        store, db, gone = self._store, self._store.database, session.id
+        store.denials.forget(gone)
+        store.notices.forget_of(gone)
+        store.leases.forget_lapses_of(gone)
+        store._endings.drop(store._finder.of(gone), reason)
+        if db.row("SELECT 1 FROM tasks LIMIT 1"):  # few sessions have tasks, or plan: those alone load what that is
+            store.tasks.release_all(session, reason)
+        store.messages.forget_of(session)
+        store.panes.withdraw(gone)
+        store.instances.delete(session, reason)
+        if "role:planner" in (session.label or ""):
+            store.planner.leave(session)
 
     def session_removed(self, session: Session, by: Session) -> None:
-        self._store._departures.announce(session, by)
+        self._store.messages.announce_removal(session, by)
 
     def pane_seen(self, session: Session, pane: dict[str, str]) -> None:
         self._store.panes.publish(session, pane)
+
+    def locks_granted(self, session: Session, locks: list[Lock]) -> None:
+        self._store.leases.note_grant(session, locks)
 
     def locks_freed(self, locks: list[Lock], reason: str) -> None:
         self._store.denials.tell(locks, reason)

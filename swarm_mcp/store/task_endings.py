@@ -10,9 +10,9 @@ from swarm_mcp.store import events
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_notices as notices
 from swarm_mcp.store import task_reading as rows
+from swarm_mcp.store.known_values import names_entry
 from swarm_mcp.store.task_life import TaskParts
 from swarm_mcp.store.task_requests import LARGEST, resolved
-from swarm_mcp.store.tracker_links import names_entry
 
 
 def end(parts: TaskParts, actor: Session, task_id: str, status: str, result: str | None = None) -> dict:

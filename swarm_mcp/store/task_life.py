@@ -33,10 +33,10 @@ from swarm_mcp.store import task_reading as rows
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
-    from swarm_mcp.store.lock_endings import LockEndings
+    from swarm_mcp.store.events import Signals
+    from swarm_mcp.store.locks import LockEndings
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.session_table import SessionTable
-    from swarm_mcp.store.signals import Signals
 
 NEW = ""  # before there is a row
 AHEAD_MS = 86_400_000  # how far another program's clock may be ahead of this one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.paths import LONGEST
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, TYPES, Task
 from swarm_mcp.errors import Refused
@@ -11,9 +12,8 @@ from swarm_mcp.scope import file_of
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_notices as notices
 from swarm_mcp.store import task_reading as rows
-from swarm_mcp.store.registration import new_id
+from swarm_mcp.store.known_values import names_entry
 from swarm_mcp.store.task_life import TaskParts
-from swarm_mcp.store.tracker_links import names_entry
 from swarm_mcp.visibility import may_meet
 
 LARGEST = 10**12

@@ -14,9 +14,8 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import events
 from swarm_mcp.store.denials import ASKED, key_of_lock
-from swarm_mcp.store.lock_reach import Reach, reach_of
-from swarm_mcp.store.lock_request import LONGEST_NOTE, checked_note, request
-from swarm_mcp.store.lock_table import facts, unfit
+from swarm_mcp.store.lock_finder import facts, unfit
+from swarm_mcp.store.lock_request import LONGEST_NOTE, Reach, checked_note, reach_of, request
 from swarm_mcp.views import known_as
 from swarm_mcp.visibility import may_meet
 
@@ -24,11 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.denials import Denials
-    from swarm_mcp.store.leases import Leases
-    from swarm_mcp.store.lock_endings import LockEndings
+    from swarm_mcp.store.events import Signals
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.lock_queue import LockQueue
-    from swarm_mcp.store.locks import Locks
+    from swarm_mcp.store.locks import LockEndings, Locks
     from swarm_mcp.store.messages import Messages, Notices
     from swarm_mcp.store.sessions import Sessions
 
@@ -42,23 +40,23 @@ class Transfers:
         finder: LockFinder,
         endings: LockEndings,
         locks: Locks,
-        leases: Leases,
         queue: LockQueue,
         sessions: Sessions,
         messages: Messages,
         notices: Notices,
         denials: Denials,
+        signals: Signals,
     ):
         self._db = db
         self._finder = finder
         self._endings = endings
         self._locks = locks
-        self._leases = leases
         self._queue = queue
         self._sessions = sessions
         self._messages = messages
         self._notices = notices
         self._denials = denials
+        self._signals = signals
 
     # --------------------------------------------------------------- transfer
 
@@ -259,7 +257,7 @@ class Transfers:
         key = key_of_lock(lock)
         self._denials.forget(taker["id"], [key])
         self._denials.follow(key, taker["id"])
-        self._leases.note_grant(taker, [lock])
+        self._signals.locks_granted(taker, [lock])
 
     def _tell_waiting(self, reach: Reach, spared: set, giver: Session | None, taker: Session, file: str) -> None:
         """One message to each session that waits for it: it has changed hands, and their place is kept."""

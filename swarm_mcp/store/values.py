@@ -69,16 +69,14 @@ class KeyValues:
         keep every digit they were written with. Raises Refused where another identity owns the key,
         NotJson.
         """
-        from swarm_mcp.store import json_lists
-
         _require_key(key)
         try:
-            item = json_lists.compact(value)
+            item = compact_json(value)
         except ValueError as error:
             raise NotJson(f"Value must be valid JSON: {error}") from None
         with self._db.writing():
             row = self._owned(instance, key)
-            text, length = json_lists.appended(row and row["value"], item)
+            text, length = appended_to(row and row["value"], item)
             self._store(instance["scope"], key, text, identity_of(instance))
             payload = f'{{"appended": {item}, "length": {length}}}'
             events.add(self._db, instance["scope"], "kv.appended", instance["id"], key, payload)
@@ -162,3 +160,60 @@ def _require_key(key: str) -> None:
 
 def _open_to(row: dict, viewer: str | None) -> bool:
     return viewer is None or row["owner_identity"] in (None, viewer) or without_walls()
+
+
+# ------------------------------------------------------------- lists kept as JSON text
+#
+# A number read and written again changes: ``1.50`` loses a digit, ``1e400`` becomes infinite, and a program with
+# 64-bit floats rounds large ids. So texts are checked and joined, never rebuilt.
+
+
+def compact_json(text: str) -> str:
+    """One JSON document without the blanks between its parts. Raises ValueError where `text` is none."""
+    import re
+
+    _read(text)
+    blanks = r'("(?:[^"\\]|\\.)*")|[ \t\r\n]+'
+    return re.sub(blanks, lambda found: found[1] or "", text)
+
+
+def appended_to(kept: object, item: str) -> tuple[str, int]:
+    """The list under a key with `item` (compact JSON) added, and its length.
+
+    `kept` is what is there: a list, other JSON or plain text, which becomes the first item; or None.
+    """
+    if kept is None:
+        return f"[{item}]", 1
+    text = kept if isinstance(kept, str) else str(kept)
+    try:
+        value = _read(text)
+    except ValueError:
+        return f"[{_quoted(text)},{item}]", 2
+    if not isinstance(value, list):
+        return f"[{compact_json(text)},{item}]", 2
+    inner = compact_json(text)[1:-1]
+    return (f"[{inner},{item}]" if inner else f"[{item}]"), len(value) + 1
+
+
+def _read(text: str) -> object:
+    import json
+
+    try:
+        # Digits are kept as text: an interpreter refuses whole numbers of more than 4300.
+        return json.loads(text, parse_int=str, parse_float=str, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse(name: str):
+    raise ValueError(f"{name} is not JSON")
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(text)  # bytes that are no UTF-8, as another program stored them
+    return json.dumps(text, ensure_ascii=False)

@@ -15,21 +15,26 @@ from swarm_hook_core.paths import NO_CASE, above
 from swarm_hook_core.repository import Tree
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import anywhere
-from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.lock_reach import Reach, forms, meet, reach_in, reach_of
-from swarm_mcp.store.lock_table import LockTable
+from swarm_mcp.store.lock_request import GIT_SECONDS, Reach, forms, meet, reach_in, reach_of, tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from swarm_mcp.store.database import Database
 
-GIT_SECONDS = 10.0  # for the first commit of a repository, asked once
+    class Table(Protocol):
+        """What finding them takes of ``lock_finder.LockFinder``."""
+
+        def select(self, condition: str, values: tuple) -> list[Lock]: ...
+
+        def in_place(self, reach: Reach) -> list[Lock]: ...
 
 
 class WorktreeLocks:
     """Finding locks of that kind."""
 
-    def __init__(self, db: Database, table: LockTable):
+    def __init__(self, db: Database, table: Table):
         self._db = db
         self._table = table
 
@@ -129,35 +134,6 @@ class WorktreeLocks:
             there = reach_of(anywhere(), os.path.join(top, place) + ("/" if deep else ""), as_pattern=False)
             found.append(there)
         return found
-
-
-def named(reach: Reach, asked: bool) -> Reach:
-    """`reach`, with its names in its repository where it is to hold in all of that's work trees.
-
-    That is where somebody has `asked` for it, or the repository says so of every lock. Raises SwarmError where it
-    was asked for and cannot be.
-    """
-    tree = tree_of(reach) if reach.key is not None else None
-    if asked and reach.pattern:
-        raise SwarmError(f"{reach.pattern[:120]} is a pattern: a lock of every work tree is on a file or a folder")
-    if asked and tree is None:
-        raise SwarmError(f"{reach.file} is in no git repository, so no other work tree has it")
-    if tree is None or reach.pattern or not (asked or repository.opted_in(tree)):
-        return reach
-    repository.learn(tree, GIT_SECONDS)
-    return reach._replace(names=tuple(repository.names_of(reach.key or "", tree)))
-
-
-def tree_of(reach: Reach) -> Tree | None:
-    """The work tree that a path, or all that a pattern covers, lies in; None where it is in none."""
-    path = reach.file
-    if not reach.pattern and reach.key and not reach.key.startswith(NO_CASE):
-        return repository.tree_over(reach.key, is_real=True)
-    if reach.pattern:
-        parts = path.split("/")
-        magic = next((at for at, part in enumerate(parts) if wildmatch.is_pattern(part)), len(parts))
-        path = "/".join(parts[:magic]) or "/"
-    return repository.tree_over(os.path.realpath(path), is_real=True)
 
 
 def _place(name: str, tree: Tree) -> str:

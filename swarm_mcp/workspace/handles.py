@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store import panes
+from swarm_mcp.store.user_interface import pane_handles, pane_summary
 from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace import backend as backend_named
 from swarm_mcp.workspace.interface import SECONDS, Backend, Pane, PaneUnavailable
@@ -39,7 +39,7 @@ def resolve(
         except PaneUnavailable as reason:
             error = str(reason)
     names = {handle, pane.handle} if pane else {handle}
-    found = [(row, value) for row, value in here if panes.handles(value) & names]
+    found = [(row, value) for row, value in here if pane_handles(value) & names]
     if pane:
         answer["canonical_handle"] = pane.handle
         found = found or _moved(workspace, here, pane.handle)
@@ -58,7 +58,7 @@ def _published(store, scope: str, viewer_label: str | None) -> list[tuple[dict, 
 
 def _socket(here: list[tuple[dict, dict]], handle: str) -> str:
     """Where to ask for `handle`: where the instance that published it said, else the first that said anything."""
-    exact = [pair for pair in here if handle in panes.handles(pair[1])]
+    exact = [pair for pair in here if handle in pane_handles(pair[1])]
     return next((socket for row, value in [*exact, *here] if (socket := socket_of(row, value))), "")
 
 
@@ -84,5 +84,5 @@ def _match(store, row: dict, value: dict, pane: Pane | None) -> dict:
         now = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
         repaired = store.panes.repair(row, value, now)
         value = {**value, "handle": pane.handle, "pane_id": pane.handle}
-    shown = {"instance_id": row["id"], "label": row["label"], **panes.summary(value)}
+    shown = {"instance_id": row["id"], "label": row["label"], **pane_summary(value)}
     return {**shown, "identity_repaired": True} if repaired else shown

@@ -8,7 +8,7 @@ from swarm_hook_core.labels import token
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import NAMES, OTHERS, harness_of
 from swarm_mcp.settings import Settings
-from swarm_mcp.store import panes
+from swarm_mcp.store.user_interface import pane_summary
 from swarm_mcp.workspace import backend
 from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable
 
@@ -50,7 +50,7 @@ def facts(store, row: dict, reached: Reached | None) -> dict:
     known = store.panes.published(row["id"])
     if not known:
         return {}
-    shown = panes.summary(known)
+    shown = pane_summary(known)
     if reached:
         shown.update(workspace_handle=reached.pane.handle, pane_id=reached.pane.handle)
         if reached.pane.status:

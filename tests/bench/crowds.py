@@ -15,7 +15,7 @@ _MEMBER = """\
 import json, sys, time
 sys.path[:0] = json.loads(sys.argv[1])
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 path, checkout, name, seconds, client = json.loads(sys.argv[2])
 store = Store(path)
 facts = {"runtime": "codex", "session_id": name, "client": tuple(client), "lease_seconds": 86400}

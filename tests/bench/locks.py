@@ -20,7 +20,7 @@ from pathlib import Path
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 WAKE_MS = 50.0
 ROUNDS, CROWD = 200, 8
@@ -32,7 +32,7 @@ import json, sys, time
 sys.path[:0] = json.loads(sys.argv[1])
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 from swarm_mcp.lock_acquisition import acquire
 path, checkout, name, file, rounds, client = json.loads(sys.argv[2])
 store = Store(path)

@@ -128,7 +128,7 @@ def _holders(store: Store, checkout: str, foreign: bool) -> None:
 
 def join(path: str, checkout: str, runtime: str, session_id: str) -> None:
     """Register a session of this process in the store at `path`, as its SessionStart would."""
-    from swarm_mcp.store.registration import Registration
+    from swarm_mcp.store.sessions import Registration
 
     pid = os.getpid()
     with Store(path) as store:

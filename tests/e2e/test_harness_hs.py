@@ -26,7 +26,7 @@ from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.hs import plugin_files
 from swarm_mcp.runtimes.owned_folder import put
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 from .ground import wait_for
 from .models import Gate, ModelServer, Step, play

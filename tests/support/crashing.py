@@ -17,7 +17,7 @@ from pathlib import Path
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 STATE = {
     "instances": "SELECT label FROM instances",

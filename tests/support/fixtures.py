@@ -19,7 +19,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.cli.main import main
 from swarm_mcp.installation import interpreter
 from swarm_mcp.store import Store, driver
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 # The whole path, so that a worker without `site` finds what this test run has; no bytecode into the checkout.
 FOLDERS = [os.path.abspath(folder) for folder in sys.path if folder and os.path.exists(folder)]

@@ -13,7 +13,7 @@ PRELUDE = f"""
 import json, os, sys, time
 sys.path[:0] = {FOLDERS!r}
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 from swarm_mcp.errors import LockRefused, SwarmError
 
 def gate():

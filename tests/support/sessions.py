@@ -20,7 +20,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.transport import MCP_TOOL
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOADS = ROOT / "tests" / "data" / "payloads"

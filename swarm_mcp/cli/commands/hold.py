@@ -122,7 +122,7 @@ def _holder(store, args) -> tuple[Session, str]:
         return session, process_holders.agent_of(pid, started, store.here)
     from swarm_hook_core.environment import identity
     from swarm_mcp.scope import current_scope, here
-    from swarm_mcp.store.registration import Registration
+    from swarm_mcp.store.sessions import Registration
 
     who = identity("MCP")
     row = store.instances.register(

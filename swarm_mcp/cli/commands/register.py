@@ -14,8 +14,8 @@ from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import here
 from swarm_mcp.store import Store
-from swarm_mcp.store.panes import pane_in
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
+from swarm_mcp.store.user_interface import pane_in
 from swarm_mcp.views import registration, scope_summary
 
 USAGES = (

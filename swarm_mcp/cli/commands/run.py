@@ -102,10 +102,10 @@ def run(args: Arguments) -> int:
 def _query(args, adapter):
     """The query of this command line. Raises SwarmError."""
     from swarm_hook_core.environment import identity, is_word
+    from swarm_mcp.domain.record import new_id
     from swarm_mcp.harness.checks import command_of
     from swarm_mcp.harness.configuration import build_config, query_of
     from swarm_mcp.runtimes import started_by
-    from swarm_mcp.store.registration import new_id
 
     cwd = clean(args.value("--directory") or here())
     role = args.value("--role").strip().lower() or DEFAULT_ROLE

@@ -17,7 +17,7 @@ from swarm_mcp.cli.locking import repository_of
 from swarm_mcp.cli.output import complain, refused, say, show
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_reach import Reach, reach_of
+from swarm_mcp.store.lock_request import Reach, reach_of
 from swarm_mcp.views import short
 
 USAGES = (

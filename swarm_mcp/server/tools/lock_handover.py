@@ -6,7 +6,7 @@ from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.server.tool import Answer, Tool, number, text
 from swarm_mcp.server.tools.locks import AGENT, FILE
-from swarm_mcp.store.lock_request import LONGEST, SHORTEST
+from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE
 
 FENCE = number("Only the grant with this number; an error where it is no longer held.")
 
@@ -97,8 +97,8 @@ TOOLS = (
             "fence": FENCE,
             "ttl_seconds": {
                 "type": "number",
-                "minimum": SHORTEST,
-                "maximum": LONGEST,
+                "minimum": SHORTEST_LEASE,
+                "maximum": LONGEST_LEASE,
                 "description": "A lease of that length from now on. Default: the one it has.",
             },
             "agent_id": AGENT,

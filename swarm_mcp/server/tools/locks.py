@@ -13,7 +13,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.lock_acquisition import LONGEST_WAIT, LockWait, granted_answer, refused_answer, requested
 from swarm_mcp.server.tool import Answer, Tool, in_background, number, text, texts
-from swarm_mcp.store.lock_request import LONGEST, SHORTEST, LockRequest
+from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 LOCKED = text(
@@ -171,10 +171,12 @@ TOOLS = (
             "ttl_seconds": _seconds(
                 "A lease: the lock lapses when this session shows no sign of life for so long. Default: none, it lasts"
                 " as long as the session.",
-                minimum=SHORTEST,
-                maximum=LONGEST,
+                minimum=SHORTEST_LEASE,
+                maximum=LONGEST_LEASE,
             ),
-            "expected_end_seconds": _seconds("When you expect to be done, for others to plan with.", maximum=LONGEST),
+            "expected_end_seconds": _seconds(
+                "When you expect to be done, for others to plan with.", maximum=LONGEST_LEASE
+            ),
             "pattern": {
                 "type": "boolean",
                 "description": "Whether file and files are patterns as git has them, relative to the scope"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from support.memory_store.tables import Part
 from swarm_hook_core.json_text import dumps, loads
 from swarm_mcp.domain.lock import EXCLUSIVE, Lapse, Lock, keeps_out
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
-from swarm_mcp.store.lock_reach import Reach, meet, reach_in, reach_of
-from swarm_mcp.store.lock_request import checked_ttl, request
-from swarm_mcp.store.registration import new_id
+from swarm_mcp.store.lock_request import Reach, checked_ttl, meet, reach_in, reach_of, request
 from swarm_mcp.visibility import may_meet
 
 

@@ -8,11 +8,10 @@ from typing import Any
 from support.memory_store.tables import Part
 from swarm_hook_core import clock
 from swarm_mcp.domain.lock import EXCLUSIVE, SHARED, Lock, Waiter, is_mutex, keeps_out
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.errors import Deadlock, LockRefused, Refused
-from swarm_mcp.store.lock_reach import Reach, meet, reach_of
-from swarm_mcp.store.lock_request import LockRequest, request
-from swarm_mcp.store.registration import new_id
+from swarm_mcp.store.lock_request import LockRequest, Reach, meet, reach_of, request
 from swarm_mcp.visibility import may_meet
 
 

@@ -6,8 +6,7 @@ from support.memory_store.tables import Part
 from swarm_hook_core.paths import key_of
 from swarm_mcp.domain.lock import Breach
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store.lock_reach import reach_in
-from swarm_mcp.store.lock_request import Attempt
+from swarm_mcp.store.lock_request import Attempt, reach_in
 
 
 class Denials(Part):

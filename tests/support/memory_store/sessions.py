@@ -5,9 +5,10 @@ from __future__ import annotations
 from support.memory_store.tables import Part
 from swarm_hook_core.liveness import clients_in, departed, living
 from swarm_hook_core.process import gone
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.registration import Registration, new_id
+from swarm_mcp.store.sessions import Registration
 
 GONE_EVIDENCE = (
     "host", "client_pid", "client_start", "terminal_pid", "terminal_start", "state", "last_seen", "lease_seconds",

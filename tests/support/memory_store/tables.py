@@ -12,7 +12,7 @@ from swarm_mcp.domain.message import Event, KeyValue, Message, UiCommand
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import Task
-from swarm_mcp.store.lock_reach import Reach
+from swarm_mcp.store.lock_request import Reach
 
 if TYPE_CHECKING:
     from support.memory_store import MemoryStore

@@ -10,8 +10,7 @@ from swarm_hook_core.labels import token
 from swarm_mcp.domain.message import KeyValue
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.store.json_lists import appended, compact
-from swarm_mcp.store.panes import handles, pane_in, summary
+from swarm_mcp.store.user_interface import handles, pane_in, summary
 
 PLANNER = "owner/planner"
 
@@ -37,7 +36,7 @@ class Values(Part):
 
     def append(self, instance: Session, key: str, value: str) -> int:
         known = self.get(instance["scope"], key)
-        text, length = appended(known and known.value, compact(value))
+        text, length = appended_to(known and known.value, compact_json(value))
         self._write(instance, key, text)
         return length
 

@@ -18,7 +18,7 @@ from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness.membership import Membership, RunRow
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 
 def membership(ground: Ground, **given) -> Membership:

@@ -9,7 +9,7 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground, time_limit
 
-from swarm_mcp.store.ui_commands import UiCommands
+from swarm_mcp.store.user_interface import UiCommands
 
 COLUMNS = [
     "id", "scope", "created_by", "kind", "payload", "status", "claimed_by", "result", "error", "created_at",

@@ -22,9 +22,8 @@ from swarm_mcp.domain.session import DETACHED, RUN_RUNTIME
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, SwarmError, UnknownInstance
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.store import api
-from swarm_mcp.store.lock_reach import reach_of
-from swarm_mcp.store.lock_request import request
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.lock_request import reach_of, request
+from swarm_mcp.store.sessions import Registration
 
 
 @pytest.fixture(params=["embedded", "memory"])

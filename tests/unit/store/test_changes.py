@@ -14,8 +14,7 @@ from support.fixtures import Ground, time_limit
 from support.many_processes import Crowd
 
 from swarm_mcp.store import Store, driver
-from swarm_mcp.store.changes import GAP_SECONDS, Changes
-from swarm_mcp.store.file_events import POLL_SECONDS, FileEvents, events_of
+from swarm_mcp.store.changes import GAP_SECONDS, POLL_SECONDS, Changes, FileEvents, events_of
 
 pytestmark = pytest.mark.slow
 
@@ -221,7 +220,7 @@ def test_where_the_system_gives_no_more_watches(ground: Ground, monkeypatch: pyt
         raise OSError(24, "inotify_init1")
 
     for kind in ("Inotify", "Kqueue"):
-        monkeypatch.setattr(f"swarm_mcp.store.file_events.{kind}", refuse)
+        monkeypatch.setattr(f"swarm_mcp.store.changes.{kind}", refuse)
     ground.store().close()
     with Changes(ground.database) as changes:
         assert changes._events.rest == POLL_SECONDS

@@ -34,7 +34,7 @@ from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.lock_acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from support.fixtures import Ground, Sleeper
 from swarm_hook_core.liveness import FUTURE_SECONDS, RECLAIM_SECONDS, departed
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import host_id, start_time
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.registration import new_id
 from swarm_mcp.views import scope_summary
 
 ME = (os.getpid(), start_time(os.getpid()))

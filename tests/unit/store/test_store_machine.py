@@ -26,7 +26,7 @@ from support.store_model import GONE, LEASE, Model, No
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.store.registration import Registration
+from swarm_mcp.store.sessions import Registration
 
 pytestmark = pytest.mark.slow
 

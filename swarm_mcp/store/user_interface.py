@@ -1,15 +1,19 @@
-"""Where a session can be seen: the workspace pane it publishes.
+"""User interfaces: the pane in which a session can be seen, and orders to the interface that shows it.
 
 A published pane is a kv value, ``{schema_version, backend, handle_kind, handle, pane_id}`` with
 ``workspace_id``, ``tab_id``, ``socket_path`` where known and the pane's earlier names in
 ``handle_aliases`` and ``pane_aliases``: a pane that is moved gets a new name and still answers to the
-old one.
+old one. An order is claimed by an external interface, which reports what came of it.
 """
 
 from __future__ import annotations
 
+import time
+
 from swarm_hook_core.json_text import dumps, loads
+from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.domain.session import Session
+from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +25,8 @@ _VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "tab_id": "HERDR_TAB_ID", "s
 _NAMES = ("backend", "handle_kind", "handle")
 # What a lock and its owner show of the holder's pane.
 PANE_COLUMNS = ("workspace_backend", "workspace_handle", "pane_id")
+UI_STATES = ("pending", "running", "done", "failed")  # of an order
+UI_ENDED = ("done", "failed")
 
 
 def pane_in(environment) -> dict[str, str]:
@@ -43,7 +49,7 @@ class Panes:
     def publish(self, row: Session, pane: dict[str, str]) -> None:
         """Inside a transaction: make `pane` (from `pane_in`) known as this instance's, where it is news."""
         known = self.published(row["id"])
-        if known and pane["pane_id"] in handles(known) and _same_server(known, pane):
+        if known and pane["pane_id"] in pane_handles(known) and _same_server(known, pane):
             return  # also where the pane has been moved since: the environment keeps the name it had at first
         value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
         self._values.write(row, _key(row["id"]), dumps(value))
@@ -61,6 +67,11 @@ class Panes:
             with self._db.writing():
                 self.publish(row, pane)
 
+    def withdraw(self, instance_id: str) -> None:
+        """Inside a transaction: forget what an instance that has gone had published."""
+        for key in (_key(instance_id), f"identity/herdr/{instance_id}"):
+            self._values.erase(key)
+
     def repair(self, row: Session, known: dict, found: dict[str, str]) -> bool:
         """Write back what a pane is called now; whether that was news.
 
@@ -70,7 +81,7 @@ class Panes:
         if found["pane_id"] == known["handle"]:
             return False
         value = {**known, **{name: text for name, text in found.items() if text}, "handle": found["pane_id"]}
-        earlier = sorted(handles(known) - {found["pane_id"]})
+        earlier = sorted(pane_handles(known) - {found["pane_id"]})
         value.update(handle_aliases=earlier, pane_aliases=earlier)
         with self._db.writing():
             if self.published(row["id"]) != known or self._sessions.get(row["id"]) is None:
@@ -101,7 +112,7 @@ class Panes:
         """Return a session as listed, with the pane it published, if any."""
         value = self.published(shown["id"])
         if value:
-            shown.update(summary(value))
+            shown.update(pane_summary(value))
         return shown
 
     def with_lock(self, shown: dict) -> dict:
@@ -117,7 +128,62 @@ class Panes:
         return shown
 
 
-def handles(value: dict) -> set[str]:
+class UiCommands:
+    """The embedded store's queue of user interface commands.
+
+    Rows are as in ``ui_commands``, with ``payload`` and ``result`` parsed (text that is not JSON as it is).
+    """
+
+    def __init__(self, db: Database):
+        self._db = db
+
+    def enqueue(self, scope: str, created_by: str | None, kind: str, payload: dict) -> UiCommand:
+        """Add one command, ``spawn_shell``, ``send_prompt``, ``move_node`` or ``organize_nodes``; its row."""
+        with self._db.writing():
+            self._db.change(
+                "INSERT INTO ui_commands (scope, created_by, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
+                (scope, created_by, kind, dumps(payload), self._db.now()),
+            )
+            row = self._db.row("SELECT * FROM ui_commands WHERE id = last_insert_rowid()", (), UiCommand)
+        return _parsed(row or UiCommand())
+
+    def get(self, command_id: int) -> UiCommand | None:
+        """One command."""
+        row = self._db.row("SELECT * FROM ui_commands WHERE id = ?", (command_id,), UiCommand)
+        return _parsed(row) if row else None
+
+    def recent(self, scope: str, status: str = "", limit: int = 20) -> list[UiCommand]:
+        """The newest `limit` commands of a scope, newest first; a negative limit means all.
+
+        Raises SwarmError where `status` is none of ``UI_STATES``.
+        """
+        if status and status not in UI_STATES:
+            raise SwarmError(f"{status[:40]!r} is not a status of a ui command; choose from {', '.join(UI_STATES)}")
+        condition, values = ("scope = ? AND status = ?", (scope, status)) if status else ("scope = ?", (scope,))
+        sql = f"SELECT * FROM ui_commands WHERE {condition} ORDER BY id DESC LIMIT ?"
+        rows = self._db.rows(sql, (*values, limit), UiCommand)
+        return [_parsed(row) for row in rows]
+
+    def outcome(self, command_id: int, seconds: float) -> UiCommand:
+        """The command once it is done or has failed, or as it is after `seconds`.
+
+        Sleeps until some process commits to the store. Raises SwarmError where the command is gone.
+        """
+        from swarm_mcp.store.changes import Changes
+
+        end = time.monotonic() + seconds
+        with Changes(self._db.path) as changes:
+            while True:
+                row = self.get(command_id)
+                if row is None:
+                    raise SwarmError(f"ui command {command_id} is not there any more")
+                left = end - time.monotonic()
+                if row["status"] in UI_ENDED or left <= 0:
+                    return row
+                changes.wait(left)
+
+
+def pane_handles(value: dict) -> set[str]:
     """Every name a published pane has or had."""
     names = {value["handle"], value.get("pane_id")}
     for key in ("handle_aliases", "pane_aliases"):
@@ -126,7 +192,7 @@ def handles(value: dict) -> set[str]:
     return {name for name in names if isinstance(name, str) and name}
 
 
-def summary(value: dict) -> dict:
+def pane_summary(value: dict) -> dict:
     """A published pane as answers show it."""
     shown = {"workspace_backend": value["backend"], "workspace_handle": value["handle"]}
     return {**shown, "handle_kind": value["handle_kind"], "pane_id": value.get("pane_id")}
@@ -138,3 +204,14 @@ def _same_server(known: dict, pane: dict[str, str]) -> bool:
 
 def _key(instance_id: str) -> str:
     return f"identity/workspace/herdr/{instance_id}"
+
+
+def _parsed(row: UiCommand) -> UiCommand:
+    shown = dict(row)
+    for name in ("payload", "result"):
+        if isinstance(shown[name], str):
+            try:
+                shown[name] = loads(shown[name])
+            except (ValueError, RecursionError):
+                pass  # another program's words, shown as they are
+    return UiCommand(shown)
