@@ -10,7 +10,8 @@ from swarm_hook_core.labels import token
 from swarm_mcp.domain.message import KeyValue
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.store.user_interface import handles, pane_in, summary
+from swarm_mcp.store.user_interface import pane_handles, pane_in, pane_summary
+from swarm_mcp.store.values import appended_to, compact_json
 
 PLANNER = "owner/planner"
 
@@ -76,14 +77,14 @@ class Panes(Part):
 
     def publish(self, row: Session, pane: dict[str, str]) -> None:
         known = self.published(row.id)
-        if not known or pane["pane_id"] not in handles(known):
+        if not known or pane["pane_id"] not in pane_handles(known):
             value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane["pane_id"], **pane}
             self._put(row, value)
 
     def repair(self, row: Session, known: dict, found: dict[str, str]) -> bool:
         if found["pane_id"] == known["handle"] or self.published(row.id) != known:
             return False
-        earlier = sorted(handles(known) - {found["pane_id"]})
+        earlier = sorted(pane_handles(known) - {found["pane_id"]})
         self._put(row, {**known, **found, "handle": found["pane_id"], "handle_aliases": earlier})
         return True
 
@@ -94,7 +95,7 @@ class Panes(Part):
 
     def with_session(self, shown: dict) -> dict:
         value = self.published(shown["id"])
-        return {**shown, **summary(value)} if value else shown
+        return {**shown, **pane_summary(value)} if value else shown
 
     def with_lock(self, shown: dict) -> dict:
         value = self.published(shown["instance_id"])
