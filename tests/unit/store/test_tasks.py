@@ -12,7 +12,7 @@ from support.task_fixtures import begun, events, mail, refused, request, status
 from swarm_mcp.domain.task import COLUMNS, STATUSES, TERMINAL
 from swarm_mcp.store import Store
 from swarm_mcp.store.database import Database
-from swarm_mcp.store.tracker_links import entry_in, names_entry
+from swarm_mcp.store.known_values import entry_in, names_entry
 
 # As the contract has it: status -> who may end a task of that status, and how.
 DONE_OR_FAILED = {"claimed": ("assignee",), "in_progress": ("assignee",)}
