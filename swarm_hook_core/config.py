@@ -1,5 +1,9 @@
 """All that differs between runtimes, as data."""
 
+# The tools of clients that run commands: in a shell, and in a language that nobody here reads.
+SHELL_TOOLS = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command"})
+OPAQUE_TOOLS = frozenset({"PowerShell"})
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

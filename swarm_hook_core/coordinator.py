@@ -146,7 +146,7 @@ def _says_word_back(path: str) -> bool:
     from swarm_hook_core.spawn import run
 
     word = f"{os.getpid()}-{time.time_ns()}"
-    words = run([path, "--version"], SECONDS, **{WORD: word}).stdout.split()  # type: ignore[arg-type]
+    words = run([path, "--version"], SECONDS, environment={WORD: word}).stdout.split()
     return words[:1] == [NAME] and words[-1] == word
 
 

@@ -3,6 +3,7 @@
 import os
 import time
 
+from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.hooks import answer, run, session_event, tool_call
 
 NOTED_SECONDS = 60  # a denial noted this lately is not noted again
@@ -145,13 +146,18 @@ class HookCore:
 
     def _mark_own(self, call, session) -> None:
         """While calls of others are being watched: what this session does itself is not theirs."""
-        if session.instance_id and self.is_watching():
-            from swarm_hook_core.targets import absolute_paths
-            from swarm_hook_core.watching import watch
+        if not session.instance_id or not self.is_watching():
+            return
+        from swarm_hook_core.targets import absolute_paths
+        from swarm_hook_core.watching import records
 
-            says_files = call.tool in self.config.write_tools
-            files = absolute_paths(self.config, call.tool, call.input, call.folder) if says_files else ()
-            watch.mark_own(self.config, call, session.instance_id, files)
+        says_files = call.tool in self.config.write_tools
+        files = absolute_paths(self.config, call.tool, call.input, call.folder) if says_files else ()
+        try:
+            key = records.call_key(self.config.runtime_name, call)
+            records.mark_own(session.instance_id, files, key, time.time_ns(), call.agent)
+        except Exception as error:
+            self._record_fault("watch", error)
 
     def _add_news(self, call, verdict, peers) -> None:
         """Put what this session is to be told of its own locks into `verdict`; renew its leases if it is time."""
@@ -190,10 +196,9 @@ class HookCore:
 
     def is_watching(self) -> bool:
         """Whether any session's call is being watched."""
-        # As ``watching.records.is_watching``, without loading it: nearly always there is nothing to load it for.
-        from swarm_hook_core.state import watched_dir
+        from swarm_hook_core.state import is_watching
 
-        return os.path.isdir(watched_dir())
+        return is_watching()
 
     def words_after(self, call) -> str:
         """What the model is told of a call that is over and was watched: what it changed. Nearly always empty."""
@@ -246,12 +251,12 @@ class HookCore:
             self._tell("UserPromptSubmit", text)
 
     def _subagent(self, event) -> None:
-        from swarm_hook_core import subagents
+        from swarm_hook_core import lifecycle
 
         if event.name == "SubagentStart":
-            self._tell("SubagentStart", subagents.greeting(event.agent))
+            self._tell("SubagentStart", lifecycle.subagent_greeting(event.agent))
         else:
-            subagents.end(self.config, event, self.coordinator, self.driver)
+            lifecycle.end_subagent(self.config, event, self.coordinator, self.driver)
 
     def _tell(self, event: str, text: str, for_user: str = "") -> None:
         if text:
@@ -265,8 +270,6 @@ class HookCore:
 
 def _may_write_unseen(tool: str) -> bool:
     """Whether calls of `tool`, which does not say which files it writes, may write some."""
-    from swarm_hook_core.targets import OPAQUE_TOOLS, SHELL_TOOLS
-
     if tool in SHELL_TOOLS or tool in OPAQUE_TOOLS:
         return True
     if not tool.startswith("mcp__"):

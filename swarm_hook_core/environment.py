@@ -8,6 +8,7 @@ session the environment of the terminal that started it.
 import os
 
 DEFAULT_LEASE_SECONDS = 86400
+LARGEST_FILE = 16384  # characters of a role or a tracker
 _WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
@@ -66,7 +67,7 @@ def role(prefix: str, cwd: str, chosen_scope: str) -> str:
     """
     value = (
         first_set(f"SWARM_{prefix}_AGENT_ROLE")
-        or _role_file(cwd, chosen_scope)
+        or nearest_file(cwd, chosen_scope, ".swarm-role")
         or first_set("SWARM_AGENT_ROLE")
         or ("planner" if mode(prefix) == "gateway" else "")
     ).lower()
@@ -87,20 +88,31 @@ def pane() -> str:
     return first_set("HERDR_PANE_ID", "HERDR_PANE")
 
 
-def _role_file(cwd: str, chosen_scope: str) -> str:
-    folder = os.path.abspath(cwd) if cwd else ""
-    top = os.path.abspath(chosen_scope) if chosen_scope else ""
+def nearest_file(cwd: str, top: str, *names: str) -> str:
+    """What the nearest file of one of these names says, looked for from folder `cwd` up to `top`; empty for none.
+
+    All of it where it is JSON, else its first line that is no comment.
+    """
+    folder, top = os.path.abspath(cwd) if cwd else "", os.path.abspath(top) if top else ""
     while folder:
-        path = os.path.join(folder, ".swarm-role")
-        if os.path.isfile(path):  # a pipe of that name would keep us waiting
-            try:
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    lines = [line.strip() for line in file.read(4096).splitlines()]
-            except OSError:
-                return ""
-            return next((line for line in lines if line and not line.startswith("#")), "")
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):  # a pipe of that name would keep us waiting
+                return _said_in(path)
         parent = os.path.dirname(folder)
         if folder in (top, parent):
             return ""
         folder = parent
     return ""
+
+
+def _said_in(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(LARGEST_FILE).strip()
+    except OSError:
+        return ""
+    if text.startswith("{"):
+        return text
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in lines if line and not line.startswith("#")), "")

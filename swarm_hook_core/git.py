@@ -30,4 +30,5 @@ def ask(words, folder: str, seconds: float, settings=(), environment=None):
     is asked about is left as the repository has it: it runs nothing.
     """
     flags = ("--no-pager",) if words[0] == "config" else FLAGS
-    return run(["git", "-C", folder, *settings, *flags, *words], seconds, **{**(environment or {}), **ENVIRONMENT})
+    argv = ["git", "-C", folder, *settings, *flags, *words]
+    return run(argv, seconds, environment={**(environment or {}), **ENVIRONMENT})

@@ -6,6 +6,7 @@ scanner and string encoder under it (``_json``) are what does the work, and load
 
 LEVELS = 64  # of nesting that are looked at; nothing that a check looks for is deeper
 LARGE = 1024 * 1024  # characters of a document
+CHUNK = 65536  # characters of a very deep document that are looked at together
 LONG_NUMBER = 400  # digits; the language refuses whole numbers of some thousands, or takes minutes over them
 
 
@@ -35,6 +36,7 @@ def loads(text: str) -> object:
         return json.loads(text)
     start = len(text) - len(text.lstrip(" \t\r\n\ufeff"))
     try:
+        # The stubs ask for a JSONDecoder; all that the scanner looks at are these attributes of it.
         value, end = make_scanner(_ScannerOptions())(text, start)  # type: ignore[arg-type]
     except (StopIteration, SystemError):  # the latter where CPython looks for the error in `json`, which is not loaded
         raise NotJson("not JSON") from None
@@ -70,8 +72,6 @@ def _loads_outer(text: str) -> object:
     try:
         value = loads(text)
     except RecursionError:
-        from swarm_hook_core.deep_json import shallow
-
         return loads(shallow(text, LEVELS))
     # Most documents have too few brackets to be deep. What a parser can nest may be too deep for what follows.
     return value if text.count("[") + text.count("{") <= LEVELS else pruned(value)
@@ -94,6 +94,66 @@ def pruned(value):
         for place in [place for place, one in places if isinstance(one, (dict, list))]:
             outer[place] = None
     return value
+
+
+def shallow(text: str, levels: int) -> str:
+    """The JSON `text` with null for whatever nests deeper than `levels`, found without recursion.
+
+    For what no parser takes. Raises ValueError where a string does not end; other mistakes are for the parser to find.
+    """
+    import re
+
+    try:
+        from _json import scanstring
+    except ImportError:  # an interpreter other than CPython; the stubs do not name it
+        from json.decoder import scanstring  # type: ignore[attr-defined,no-redef]
+
+    # What holds no other list or object is passed over in one go. The count keeps `re` from remembering millions.
+    flat = re.compile(r"""(?:[^"\[\]{}]+|\[[^"\[\]{}]*\]|\{[^"\[\]{}]*\}|"[^"\\]*"){0,1000}""")
+    opening, closing = re.compile(r"[\[{]+"), re.compile(r"[\]}]+")
+
+    def after(pattern, at: int) -> int:
+        found = pattern.match(text, at)
+        return found.end() if found else at
+
+    kept: list = []
+    begin = at = depth = looked = 0  # `begin`: of what is still to be kept
+    while at < len(text):
+        if depth > levels and at >= looked:
+            at, depth = _deep(text, at, depth, levels, scanstring)
+            looked = at + CHUNK
+        at = after(flat, at)
+        sign = text[at : at + 1]
+        if sign == '"':
+            at = scanstring(text, at + 1, False)[1]
+        elif sign in ("[", "{"):
+            end = after(opening, at)
+            if depth <= levels < depth + end - at:
+                kept += (text[begin : at + levels - depth], "null")
+            depth, at = depth + end - at, end
+        elif sign in ("]", "}"):
+            end = after(closing, at)
+            if depth > levels >= depth - (end - at):
+                begin = at + depth - levels
+            depth, at = depth - (end - at), end
+    return "".join(kept) + (text[begin:] if depth <= levels else "")
+
+
+def _deep(text: str, at: int, depth: int, levels: int, scanstring) -> tuple:
+    """`at` and `depth` after all chunks that cannot come back up to `levels`: only their brackets are counted."""
+    while at < len(text):
+        chunk = text[at : at + CHUNK]
+        parts = chunk.replace("\\\\", "").replace('\\"', "").split('"')
+        outside = "".join(parts[::2])
+        closed = outside.count("]") + outside.count("}")
+        if depth - closed <= levels:
+            break
+        depth += outside.count("[") + outside.count("{") - closed
+        at += len(chunk)
+        if len(parts) % 2 == 0:  # within a string
+            cut = (len(chunk) - len(chunk.rstrip("\\"))) % 2  # and within one of its escapes
+            at = scanstring(text, at + cut, False)[1]
+    return at, depth
 
 
 def quote(text: str) -> str:

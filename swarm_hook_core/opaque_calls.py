@@ -3,8 +3,9 @@
 Loaded only when another session holds a lock.
 """
 
+from swarm_hook_core.config import OPAQUE_TOOLS
 from swarm_hook_core.decision import Verdict
-from swarm_hook_core.targets import OPAQUE_TOOLS, shell_text
+from swarm_hook_core.targets import shell_text
 
 
 def judge(config, session, call, peers, now: float):

@@ -215,4 +215,4 @@ def _output(argv: list[str]) -> str:
     from swarm_hook_core.spawn import run
 
     # `ps` prints times in the asker's zone and language; two askers must read the same.
-    return run(argv, 1.0, TZ="UTC", LC_ALL="C").stdout
+    return run(argv, 1.0, environment={"TZ": "UTC", "LC_ALL": "C"}).stdout

@@ -7,24 +7,16 @@ this folder loses nothing. Where the coordinator keeps its store elsewhere, this
 import os
 
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.state import state_dir, write_private
+from swarm_hook_core.state import name_of, state_dir, write_private
 
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _NAME = "meta.json"
 _SERVER = "server"
 RENEWED = "renewed"  # as old as the last renewal that a hook of the session has started
 
 
 def folder_of(config, session_id: str) -> str:
-    """This session's folder. Ids come from outside: only letters, digits and dashes become a name."""
-    if session_id and len(session_id) <= 64 and not set(session_id) - _PLAIN:
-        name = session_id
-    else:
-        from binascii import crc32
-
-        raw = session_id.encode("utf-8", "surrogatepass")
-        name = f"_{raw[:24].hex()}_{len(raw)}_{crc32(raw):08x}"
-    return os.path.join(state_dir(), config.scratch_dir_name, name)
+    """This session's folder."""
+    return os.path.join(state_dir(), config.scratch_dir_name, name_of(session_id))
 
 
 def load(config, session_id: str) -> dict:

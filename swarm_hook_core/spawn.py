@@ -17,13 +17,16 @@ class Result:
         self.stderr = stderr
 
 
-def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str = "", **settings: str) -> Result:
-    """Run `argv` on the text `stdin`, for at most `seconds`, `settings` added to its environment.
+def run(
+    argv: list[str], seconds: float, leave_running: bool = False, stdin: str = "",
+    environment: "dict[str, str] | None" = None,
+) -> Result:  # fmt: skip
+    """Run `argv` on the text `stdin`, for at most `seconds`, with `environment` added to ours.
 
     Out of time, its whole process group is killed, or left to finish where `leave_running`.
     """
     if os.name != "posix":
-        return _run_portably(argv, seconds, stdin, settings)
+        return _run_portably(argv, seconds, stdin, {**os.environ, **(environment or {})})
     import select
 
     in_read, in_write = os.pipe() if stdin else (os.open(os.devnull, os.O_RDONLY), None)
@@ -33,7 +36,7 @@ def run(argv: list[str], seconds: float, leave_running: bool = False, stdin: str
         pid = os.posix_spawnp(
             argv[0],
             argv,
-            {**os.environ, **settings},
+            {**os.environ, **(environment or {})},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, in_read, 0),
                 (os.POSIX_SPAWN_DUP2, out_write, 1),
@@ -139,13 +142,12 @@ def _kill_group(pid: int) -> None:
         return
 
 
-def _run_portably(argv: list[str], seconds: float, stdin: str, settings: dict[str, str]) -> Result:
+def _run_portably(argv: list[str], seconds: float, stdin: str, environment: dict[str, str]) -> Result:
     import subprocess
 
     try:
         done = subprocess.run(
-            argv, input=stdin, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace",
-            env={**os.environ, **settings},
+            argv, input=stdin, env=environment, capture_output=True, timeout=seconds, encoding="utf-8", errors="replace"
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return Result(None, stderr=str(error))

@@ -8,6 +8,7 @@ import os
 import sys
 
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
+PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 
 def state_dir() -> str:
@@ -44,6 +45,11 @@ def watched_dir() -> str:
     return os.path.join(state_dir(), "watched")
 
 
+def is_watching() -> bool:
+    """Whether anybody's call is being watched. Costs one look at the disk."""
+    return os.path.isdir(watched_dir())
+
+
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
     return absolute_setting("SWARM_DB_PATH") or os.path.expanduser(DEFAULT_STORE)
@@ -76,6 +82,16 @@ def absolute_setting(variable: str) -> str:
     if not value:
         return ""
     return os.path.normpath(os.path.join(os.path.expanduser("~"), os.path.expanduser(value)))
+
+
+def name_of(word: str) -> str:
+    """The name of a file or folder for an id from outside: the id where it is plain, else something with ``_`` first."""
+    if word and len(word) <= 64 and not set(word) - PLAIN:
+        return word
+    from binascii import crc32
+
+    raw = word.encode("utf-8", "surrogatepass")
+    return f"_{raw[:24].hex()}_{len(raw)}_{crc32(raw):08x}"
 
 
 def make_private(folder: str) -> None:

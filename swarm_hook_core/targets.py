@@ -2,8 +2,8 @@
 
 import os
 
-SHELL_TOOLS = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command"})
-OPAQUE_TOOLS = frozenset({"PowerShell"})  # run commands in a language that nobody here reads
+from swarm_hook_core.config import SHELL_TOOLS
+
 PATCH_MARKER = "*** Begin Patch"
 
 

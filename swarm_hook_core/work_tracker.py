@@ -5,13 +5,10 @@ PFX is the runtime's prefix. The first that is set: ``SWARM_PFX_WORK_TRACKER``, 
 the nearest ``.swarm-work-tracker`` or ``.swarm-work-tracker.json`` from the session's folder up to its scope.
 """
 
-import os
-
-from swarm_hook_core.environment import first_set, is_word
+from swarm_hook_core.environment import first_set, is_word, nearest_file
 from swarm_hook_core.json_text import dumps, loads
 
 FILES = (".swarm-work-tracker", ".swarm-work-tracker.json")
-LARGEST_FILE = 16384
 PARTS = ("team", "project", "repo", "workspace", "board", "url", "default_state", "component")
 SECONDS = 1.0
 
@@ -21,7 +18,7 @@ def configured(prefix: str, cwd: str, top: str) -> dict:
     for text in (first_set(f"SWARM_{prefix}_WORK_TRACKER"), first_set("SWARM_WORK_TRACKER")):
         if text:
             return parsed(text)
-    return _in_parts(prefix) or parsed(_file_text(cwd, top))
+    return _in_parts(prefix) or parsed(nearest_file(cwd, top, *FILES))
 
 
 def publish(argv: list[str], row: dict, identity: str, tracker: dict) -> str:
@@ -59,26 +56,3 @@ def _in_parts(prefix: str) -> dict:
             found.update((part, first_set(start + part.upper())) for part in PARTS)
             return {name: value for name, value in found.items() if value}
     return {}
-
-
-def _file_text(cwd: str, top: str) -> str:
-    """What the nearest file says: all of it where it is JSON, else its first line that is no comment."""
-    folder = os.path.abspath(cwd) if cwd else ""
-    while folder:
-        for name in FILES:
-            path = os.path.join(folder, name)
-            if os.path.isfile(path):  # a pipe of that name would keep us waiting
-                try:
-                    with open(path, encoding="utf-8", errors="replace") as file:
-                        text = file.read(LARGEST_FILE).strip()
-                except OSError:
-                    return ""
-                if text.startswith("{"):
-                    return text
-                lines = [line.strip() for line in text.splitlines()]
-                return next((line for line in lines if line and not line.startswith("#")), "")
-        parent = os.path.dirname(folder)
-        if folder in (top, parent):
-            return ""
-        folder = parent
-    return ""

@@ -168,14 +168,15 @@ class ToolEffects:
 
     def _arrive(self, source: str, target: str) -> None:
         """`source` comes to `target`: under that name, or into that folder."""
+        from swarm_hook_core.shell.programs.places import Counterpart
+
         for place in self._places(target):
             if os.path.isdir(place):
                 place = os.path.join(place, os.path.basename(local(source).rstrip("/")))
             self._write(place)
             for origin in self._places(source):
                 if os.path.isdir(origin):
-                    arrives = _arrivals(origin, place)
-                    self.effects.add(Tree(place, self.by, arrives))
+                    self.effects.add(Tree(place, self.by, Counterpart(origin, place)))
 
     def _write(self, path: str) -> None:
         for place in self._places(path):
@@ -192,7 +193,7 @@ class ToolEffects:
         from swarm_hook_core.shell import effects_of
 
         place = os.path.normpath(os.path.join(self.folder, local(folder))) if known else None
-        found = effects_of(text, place)  # type: ignore[arg-type]
+        found = effects_of(text, place)
         for name in ("writes", "trees", "git", "guesses"):
             for item in getattr(found, name):
                 self.effects.add(item)
@@ -216,14 +217,3 @@ class ToolEffects:
         places = [os.path.normpath(os.path.join(root, path)) for root in self._roots()]
         there = [place for place in places if os.path.lexists(place)]
         return there or places
-
-
-def _arrivals(origin: str, place: str):
-    """Of a folder that is moved or copied: what lies under `origin` comes to lie under `place`."""
-    from swarm_hook_core.shell.programs.places import arrivals
-
-    def admits(path: str) -> bool:
-        return os.path.lexists(origin + path[len(place) :])
-
-    admits.arrives = lambda: arrivals(origin, place)  # type: ignore[attr-defined]
-    return admits

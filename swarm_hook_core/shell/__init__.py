@@ -11,7 +11,7 @@ still on the way of a tool call: no ``typing``, ``dataclasses``, ``pathlib``, ``
 """
 
 
-def effects_of(command: str, folder: str, environment=None):
+def effects_of(command: str, folder: "str | None", environment=None):
     """The Effects of shell text `command`, run in absolute `folder` (None: nobody knows where).
 
     `environment`: variables the shell starts with (default: this process's). Never raises:

@@ -34,7 +34,7 @@ class Walk(Unknowns):
     scope        the Scope of the command that is being run
     """
 
-    def __init__(self, effects: Effects, folder: str, environment):
+    def __init__(self, effects: Effects, folder: "str | None", environment):
         super().__init__()
         self.effects = effects
         self.files = Files(effects, self)

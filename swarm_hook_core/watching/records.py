@@ -15,7 +15,7 @@ whoever has renamed it, so two hooks that end at once never take the same one.
 import os
 
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
-from swarm_hook_core.state import make_private, open_private, watched_dir, write_private
+from swarm_hook_core.state import make_private, name_of, open_private, watched_dir, write_private
 from swarm_hook_core.watching.snapshot import digest_of
 
 DROPPED_SECONDS = 86400  # a session silent for so long will not ask what became of its calls
@@ -24,18 +24,13 @@ MARKS_BYTES = 64 * 1024  # of one session, before all but the newest go
 MARKS_LEFT = 400
 UNENDED_NS = 600 * 10**9
 
+# No plain id has an underscore, and what `name_of` makes of others ends in digits: none can mean these.
 _OWN, _ENDED, _TAKEN = "_own", "_ended", ".taken"
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
-
-
-def is_watching() -> bool:
-    """Whether anybody's call is being watched. Costs one look at the disk."""
-    return os.path.isdir(watched_dir())
 
 
 def folder_of(session_id: str) -> str:
     """The folder of this session's records."""
-    return os.path.join(watched_dir(), _name_of(session_id))
+    return os.path.join(watched_dir(), name_of(session_id))
 
 
 def call_key(runtime: str, call) -> str:
@@ -171,10 +166,10 @@ def sweep(now: float) -> None:
 def mark_own(instance_id: str, files, call: str, now_ns: int, agent: str = "") -> None:
     """Note that this session, or its `agent`, begins `call`, which may write absolute `files` (none: anything).
 
-    Raises OSError.
+    `call` is its ``call_key``, by which `mark_end` knows it. Raises OSError.
     """
     end = f" {call or '-'}{' ' + _id_of(agent) if agent else ''}\n"
-    _append(_name_of(instance_id), [f"{now_ns} {_mark_of(file)}{end}" for file in files] or [f"{now_ns} *{end}"])
+    _append(name_of(instance_id), [f"{now_ns} {_mark_of(file)}{end}" for file in files] or [f"{now_ns} *{end}"])
 
 
 def mark_end(call: str, now_ns: int) -> None:
@@ -192,7 +187,7 @@ def acted(instance_id: str, file: str, began_ns: int, first_ns: int, last_ns: in
     running. One whose end nobody told counts as running if it is not much older than that.
     """
     wanted, ends, whose = _mark_of(file), None, _id_of(agent)
-    for when, what, call, *by in _lines(_name_of(instance_id)):
+    for when, what, call, *by in _lines(name_of(instance_id)):
         if when > last_ns or (agent and by != [whose]):
             continue
         if what == wanted and when >= began_ns:
@@ -252,13 +247,6 @@ def _close() -> None:
         return  # somebody has begun another
 
 
-def _name_of(word: str) -> str:
-    # No plain id has an underscore, so nothing from outside can mean `_own` or `_ended`.
-    if word and len(word) <= 64 and not set(word) - _PLAIN:
-        return word
-    return "_" + digest_of(word.encode("utf-8", "surrogatepass"))
-
-
 def _id_of(call_id: str) -> str:
     return digest_of(call_id.encode("utf-8", "surrogatepass")) if call_id else "0"
 
@@ -276,7 +264,9 @@ def _text(facts: dict) -> str:
     try:
         from _json import encode_basestring_ascii, make_encoder
 
-        return "".join(make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)(facts, 0))  # type: ignore[arg-type]
+        # The stubs ask for a dict of markers; None turns the search for circles off, as `json.dumps` has it too.
+        encode = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)  # type: ignore[arg-type]
+        return "".join(encode(facts, 0))
     except (ImportError, TypeError):
         return dumps(facts)
 

@@ -4,13 +4,15 @@
 end no client tells (killed, interrupted, in the background) are compared by `settle` at the session's next hook.
 
 Only that a file changed *while* a call ran can be seen, never by whom. What the holder may have done itself is left
-out: `mark_own` marks its calls, and what changed while one of them ran is not held against the peer. A call of the
-holder's that had begun before anything was watched has no mark, nor has a person with an editor.
+out: ``records.mark_own`` marks its calls, and what changed while one of them ran is not held against the peer. A call
+of the holder's that had begun before anything was watched has no mark, nor has a person with an editor.
 """
 
 import os
 import time
 
+from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
+from swarm_hook_core.state import is_watching
 from swarm_hook_core.watching import records, watched_files
 from swarm_hook_core.watching.snapshot import Snapshot, difference, full, glance, parse
 
@@ -65,7 +67,7 @@ def finish(config, call, now: float) -> list:
 def settle(config, event, now: float) -> list:
     """The breaches of earlier calls of this session whose end nobody has told. For its other hooks."""
     session_id = event.session_id
-    if not session_id or not records.is_watching():
+    if not session_id or not is_watching():
         return []
     # A session that is being compacted goes on, and so may its commands.
     hook = "Stop" if event.source == "compact" else event.name
@@ -82,20 +84,6 @@ def settle(config, event, now: float) -> list:
     if hook in _ENDS:
         records.sweep(now)  # what killed hooks have left must not keep everybody's hooks looking
     return breaches
-
-
-def mark_own(config, call, instance_id: str, files=()) -> None:
-    """This session begins a call of its own that may write absolute `files` (none given: anything).
-
-    `call` is of the runtime `config`, so that `finish` knows its end. Costs one look at the disk while nobody is
-    watched. Never raises.
-    """
-    try:
-        if instance_id and records.is_watching():
-            key = records.call_key(config.runtime_name, call)
-            records.mark_own(instance_id, files, key, time.time_ns(), call.agent)
-    except Exception as error:
-        _fault(config, error)
 
 
 def report(config, event, breaches: list, coordinator=None, driver=None) -> str:
@@ -272,8 +260,6 @@ def _is_over(record, hook: str, now: float) -> bool:
         return True
     if hook == "PreToolUse":
         return False  # it may be running beside the one that begins now
-    from swarm_hook_core.targets import OPAQUE_TOOLS, SHELL_TOOLS
-
     # A turn begins or ends. A shell's command may outlive it, a tool's call does not.
     is_shell = record.facts.get("tool") in SHELL_TOOLS | OPAQUE_TOOLS
     return not record.facts.get("background") and (not is_shell or age > UNTOLD_SECONDS)

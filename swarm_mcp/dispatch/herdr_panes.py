@@ -94,7 +94,7 @@ class _Herdr:
 
     def ask(self, *words: str) -> str:
         """Run the command and return what it prints. Raises SpawnFailed."""
-        done = run([self.program, *words], SECONDS, **self.settings)
+        done = run([self.program, *words], SECONDS, environment=self.settings)
         if done.code is None:
             raise SpawnFailed(
                 f"herdr cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_HERDR_BIN, or choose"
@@ -108,7 +108,7 @@ class _Herdr:
 
     def forget(self, pane: str) -> None:
         """Close a pane that nothing could be started in."""
-        run([self.program, "pane", "close", pane], SECONDS, **self.settings)
+        run([self.program, "pane", "close", pane], SECONDS, environment=self.settings)
 
     def _opened(self, part: str, *words: str) -> str:
         try:

@@ -54,7 +54,7 @@ class Herdr:
     def _run(self, socket: str, *words: str) -> str:
         program = os.path.expanduser(os.environ.get("SWARM_HERDR_BIN", "").strip() or "herdr")
         settings = {"HERDR_SOCKET_PATH": socket} if socket else {}
-        done = run([program, "pane", *words], SECONDS, False, **settings)
+        done = run([program, "pane", *words], SECONDS, environment=settings)
         if done.code != 0:
             raise PaneUnavailable(f"herdr pane {words[0]} failed: {_reason(done)}")
         return done.stdout

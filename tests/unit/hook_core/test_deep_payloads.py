@@ -15,9 +15,8 @@ from support.fixtures import SWARM, Ground, time_limit
 from support.serving import Server
 from support.sessions import captured, mistakes, new_session, peer_locks, ready_store, run, start
 
-from swarm_hook_core.deep_json import shallow
 from swarm_hook_core.hooks import ToolCall, tool_call
-from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
+from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer, shallow
 from swarm_hook_core.watching.records import call_key
 from swarm_mcp.server.write_check import Check
 

@@ -33,6 +33,7 @@ from support.sessions import (
 
 from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
+from swarm_hook_core.state import is_watching
 from swarm_hook_core.watching import kept, records, snapshot, watch, watched_files
 from swarm_mcp.store import Store
 
@@ -329,6 +330,11 @@ def seen(changes: list[Any]) -> list[tuple[str, str]]:
     return [(os.path.basename(change.file), change.kind) for change in changes]
 
 
+def mark_own(call: ToolCall, instance_id: str, *files: Path) -> None:
+    """As the hook before the call does that a holder itself makes."""
+    records.mark_own(instance_id, [str(file) for file in files], records.call_key("codex", call), time.time_ns())
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
     made = [tmp_path.resolve() / name for name in ("a", "b", "c")]
@@ -384,7 +390,7 @@ def test_a_call_that_is_running_is_not_settled_away(files: list[Path]) -> None:
     assert calls.settle("Stop", later) == [("b", "changed")], "a shell's command may outlive its turn"
     files[2].write_text("x")
     compacted = SessionEvent(calls.session, name="SessionStart", source="compact")
-    assert seen(watch.settle(Config, compacted, later)) == [("c", "changed")] and records.is_watching()
+    assert seen(watch.settle(Config, compacted, later)) == [("c", "changed")] and is_watching()
     assert calls.finish("1") == [], "each file is told once for each call"
     calls.begin("2", tool_name="mcp__x__y")
     assert calls.settle("Stop", later) == []
@@ -429,12 +435,10 @@ def test_a_torn_record_is_dropped(content: bytes, files: list[Path], state: Path
 
 def test_marks_of_the_holder_s_own_calls(files: list[Path], state: Path) -> None:
     theirs = Calls(session="holding").call("x", tool_name="Write")
-    watch.mark_own(Config, theirs, "holder", [str(files[0])])
-    assert not (state / "watched").exists(), "nobody is watched: nothing to note"
     calls = Calls(*files)
     calls.begin("1")
-    watch.mark_own(Config, theirs, "holder", [str(files[0])])
-    watch.mark_own(Config, theirs, "else", [str(files[1])])
+    mark_own(theirs, "holder", files[0])
+    mark_own(theirs, "else", files[1])
     for file in files[:2]:
         file.write_text("x")
     assert calls.finish("1") == [("b", "changed")]
@@ -444,7 +448,7 @@ def test_a_call_of_the_holder_s_that_may_write_anything_counts_while_it_runs(fil
     calls, theirs = Calls(*files), Calls(session="holding")
     calls.begin("0")  # something is being watched
     own = theirs.call("x", tool_input={"command": "pytest"})
-    watch.mark_own(Config, own, "holder")
+    mark_own(own, "holder")
     calls.begin("1")
     files[0].write_text("x")
     assert watch.finish(Config, own, time.time()) == []
