@@ -85,7 +85,7 @@ def absolute_setting(variable: str) -> str:
 
 
 def name_of(word: str) -> str:
-    """The name of a file or folder for an id from outside: the id where it is plain, else something with ``_`` first."""
+    """The name of a file or folder for an id from outside: the id where it is plain, else one that begins with `_`."""
     if word and len(word) <= 64 and not set(word) - PLAIN:
         return word
     from binascii import crc32
