@@ -51,11 +51,16 @@ MCP = (
     Deviation("* bootstrap", "extra held_locks", "after losing context a session must know what it holds"),
     Deviation("28 *", "text: is *error*", ERROR_SHAPE),
     Deviation("* lock_file", "extra events.0: *context.lock_denied*", "a denial is worth an event: peers learn by it"),
-    Deviation("37 A lock_file", "missing error", "only a lock keeps a file: no identity owns the folders it works in"),
-    Deviation("37 A lock_file", "missing active", "only a lock keeps a file: no identity owns the folders it works in"),
-    Deviation("37 A lock_file", "extra ok", "only a lock keeps a file: no identity owns the folders it works in"),
-    Deviation("37 A lock_file", "extra id", "only a lock keeps a file: no identity owns the folders it works in"),
-    Deviation("37 A lock_file", "extra events.0: *context.lock_acquired*", "only a lock keeps a file"),
+    *(
+        Deviation("37 A lock_file", what, "only a lock keeps a file: no identity owns the folders it works in")
+        for what in (
+            "missing error",
+            "missing active",
+            "extra ok",
+            "extra id",
+            "extra events.0: *context.lock_acquired*",
+        )
+    ),
     Deviation("41 B unlock_file", 'text: is "Unlocked src/a.py; *', "a caller that held nothing should know"),
     Deviation("42 A unlock_file", "extra events.[12]: *message.sent*system*", NOTICE),
     Deviation("5[56] B claim*", "unread_message_count: is 5, not 4", NOTICE),
@@ -100,25 +105,23 @@ CLI = (
     Deviation("68 inspect", 'extra stdout.*: *  all"', LEASES_COUNT),
     Deviation("69 inspect *", "extra messages.*: *system*auto*is free*", NOTICE),
     Deviation("69 inspect *", 'extra messages.*: *"all"*', LEASES_COUNT),
-    Deviation(
-        "68 inspect", "extra stdout.*: *auto* Done: *", "whoever asked for a task hears how it ended, by whatever way"
+    *(
+        Deviation(where, f"extra {place}.*: *auto* {how}: *", "whoever asked for a task hears how it ended")
+        for where, place in (("68 inspect", "stdout"), ("69 inspect *", "messages"))
+        for how in ("Done", "Failed")
     ),
-    Deviation("68 inspect", "extra stdout.*: *auto* Failed: *", "whoever asked for a task hears how it ended"),
-    Deviation("69 inspect *", "extra messages.*: *auto* Done: *", "whoever asked for a task hears how it ended"),
-    Deviation("69 inspect *", "extra messages.*: *auto* Failed: *", "whoever asked for a task hears how it ended"),
     Deviation("72 dispatch *", "*", LEASES_COUNT),
     Deviation("82 doctor", 'extra stdout.*: "         mend: *', "a check that fails says what mends it"),
-    Deviation("82 doctor", "extra stdout.*: *sqlite: *", CHECKS),
-    Deviation("82 doctor", "extra stdout.*: *libraries: *", CHECKS),
-    Deviation("82 doctor", "extra stdout.*: *faults: *", CHECKS),
-    Deviation("82 doctor", "extra stdout.*: *settings: *", CHECKS),
-    Deviation("82 doctor", "extra stdout.*: *guard: *", CHECKS),
+    *(
+        Deviation("82 doctor", f"extra stdout.*: *{name}: *", CHECKS)
+        for name in ("sqlite", "libraries", "faults", "settings", "guard")
+    ),
     Deviation("83 doctor *", "extra checks.*.mend", "a check that fails says what mends it"),
     Deviation("83 doctor *", "extra checks.[89]: *sqlite*", CHECKS),
-    Deviation("83 doctor *", 'extra checks.*: {"name": "libraries"*', CHECKS),
-    Deviation("83 doctor *", 'extra checks.*: {"name": "faults"*', CHECKS),
-    Deviation("83 doctor *", 'extra checks.*: {"name": "guard"*', CHECKS),
-    Deviation("83 doctor *", 'extra checks.*: {"name": "settings"*', CHECKS),
+    *(
+        Deviation("83 doctor *", f'extra checks.*: {{"name": "{name}"*', CHECKS)
+        for name in ("libraries", "faults", "guard", "settings")
+    ),
     Deviation("83 doctor *", "missing checks.*.details.*", CHECKS),
     Deviation("83 doctor *", "extra checks.*.details.*", CHECKS),
     Deviation("85 roles *", "missing *.invoke.*", ROLES),
@@ -140,26 +143,18 @@ SUPERVISED = "workers are supervised here, and can be told how to run"
 TOOLS = (
     *(
         Deviation("dispatch", f"extra properties.{name}", SUPERVISED)
-        for name in ("model", "mode", "effort", "timeout_seconds", "max_cost_usd", "resume", "fresh")
+        for name in "model mode effort timeout_seconds max_cost_usd resume fresh".split()
     ),
     *(
         Deviation("lock_file", f"extra properties.{name}", PLANNED)
-        for name in (
-            "files",
-            "mode",
-            "wait_seconds",
-            "ttl_seconds",
-            "expected_end_seconds",
-            "pattern",
-            "agent_id",
-            "logical",
-        )
+        for name in "files mode wait_seconds ttl_seconds expected_end_seconds pattern agent_id logical".split()
     ),
     Deviation("unlock_file", "extra properties.fence", FENCE),
     Deviation("unlock_file", "extra properties.agent_id", PLANNED),
-    Deviation("whoami", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),
-    Deviation("deregister", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),
-    Deviation("swarm_status", "extra additionalProperties", "an argument that means nothing is refused, as everywhere"),
+    *(
+        Deviation(tool, "extra additionalProperties", "an argument that means nothing is refused, as everywhere")
+        for tool in ("whoami", "deregister", "swarm_status")
+    ),
     Deviation("remove_instance", "extra properties.force", "a live session loses its locks only on purpose"),
     Deviation("capabilities", "*.listChanged: is false, not true", "the lists never change"),
     Deviation("capabilities", "extra resources.subscribe", "resources can be subscribed to"),

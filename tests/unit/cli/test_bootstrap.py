@@ -145,16 +145,6 @@ def test_the_commands_answer_is_json_either_way(ground: Ground, sides):
     ]  # fmt: skip
 
 
-def test_a_limit_leaves_the_rest_unread(ground: Ground, sides):
-    mine, *_ = sides
-    mail(ground, mine.row, "one", "two", "three")
-    limits = (("0", []), ("1", ["one"]), ("-1", ["two", "three"]))
-    for limit, contents in limits:
-        shown = ground.swarm("bootstrap", "--as", mine.row["id"], "--limit", limit).json["unread_messages"]
-        assert [message["content"] for message in shown] == contents
-    assert ground.swarm("bootstrap", "--as", mine.row["id"], "--limit", "abc").code == 1
-
-
 @pytest.mark.parametrize("reader", ["closed pipe", "full disk"])
 @pytest.mark.parametrize("length", [1, 200_000])  # less than a buffer, which is lost only when it is flushed, and more
 def test_mail_that_could_not_be_printed_stays_unread(ground: Ground, sides, reader: str, length: int):

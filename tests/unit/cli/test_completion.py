@@ -172,15 +172,6 @@ def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(ground: Gro
     assert damage != "absent" or not os.path.exists(ground.database)
 
 
-def test_asking_takes_no_longer_than_a_person_waits(scene: Ground):
-    def once() -> float:
-        began = time.monotonic()
-        assert scene.process("completion", "words", "--", "whoami", "--as", "").out
-        return time.monotonic() - began
-
-    assert min(once() for _ in range(3)) < time_limit(0.5)
-
-
 def test_a_busy_store_is_not_waited_for(scene: Ground):
     with scene.store() as store, store.database.writing():
         began = time.monotonic()
@@ -234,12 +225,6 @@ def test_bash_splits_words_at_equals_and_colons(shell):
     assert in_bash(shell, "swarm-mcp whoami --as=ro", [*line, "=", "ro"]) == ["role:planner", "role:reviewer"]
     assert in_bash(shell, "swarm-mcp locks --scope=f", ["swarm-mcp", "locks", "--scope", "=", "f"]) == ["folder"]
     assert in_bash(shell, "swarm-mcp whoami --as  role:p", [*line, "role", ":", "p"]) == ["planner"]
-
-
-def test_bash_registers_for_the_command(shell):
-    assert shell("bash", "--norc", "-c", "source <(swarm-mcp completion bash); complete -p swarm-mcp") == [
-        "complete -F _swarm_mcp swarm-mcp"
-    ]
 
 
 ZSH = shutil.which(os.environ.get("SWARM_TEST_ZSH", "zsh"))

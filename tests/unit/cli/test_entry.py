@@ -42,25 +42,9 @@ def test_a_bug_without_room_for_a_report_is_still_one_line(ground: Ground, monke
     assert done.code == 3 and done.err.count("\n") == 1 and "Traceback" not in done.err
 
 
-def test_an_interrupt_exits_130(ground: Ground, monkeypatch):
-    def interrupted(args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(locks, "run", interrupted)
-    assert ground.swarm("locks")[:2] == (130, "")
-
-
 @pytest.mark.parametrize("word", ["--version", "-V", "version"])
 def test_version(ground: Ground, word: str):
     assert ground.swarm(word) == (0, f"swarm-mcp {swarm_mcp.__version__}\n", "")
-
-
-def test_module_and_script_are_the_same_command(ground: Ground):
-    expected = f"swarm-mcp {swarm_mcp.__version__}\n"
-    by_module = [*BARE_PYTHON, "-c", f"import sys, runpy; sys.path[:0] = {FOLDERS!r}; sys.argv = ['x', '--version']; "
-                 "runpy.run_module('swarm_mcp', run_name='__main__')"]  # fmt: skip
-    assert ground.process(program=by_module).out == expected
-    assert ground.process("--version", program=["swarm-mcp"]).out == expected
 
 
 @pytest.mark.parametrize("verb", ["register", "deregister", "locks", "lock", "alive"])

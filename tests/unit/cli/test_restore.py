@@ -12,7 +12,6 @@ from support.fixtures import Ground
 
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.watching import kept
-from swarm_mcp.store.breaches import SAME_SECONDS
 
 
 class Scene:
@@ -200,13 +199,6 @@ def test_identities_are_kept_apart(ground: Ground):
     assert {one["by"] for one in listed} == {"a session of another identity"}
 
 
-def test_one_change_seen_by_two_calls_is_told_once(scene: Scene):
-    before = kept.Kept(time.time()).keep("k", str(scene.file)).path
-    assert len(scene.told(before)) == 1 and scene.told(before) == []
-    scene.ground.sql("UPDATE swarm_alterations SET altered_at = altered_at - ?", SAME_SECONDS + 5)
-    assert len(scene.told(before)) == 1
-
-
 def test_many_files_are_one_message(scene: Scene):
     files = [f"{scene.ground.scope}/many/{number}" for number in range(30)]
     scene.ground.lock(scene.holder, f"{scene.ground.scope}/many")
@@ -216,18 +208,6 @@ def test_many_files_are_one_message(scene: Scene):
     assert len(added) == 30
     (text,) = scene.mail(scene.holder)
     assert "30 files" in text and "and 22 more" in text
-
-
-def test_what_nobody_held_is_no_alteration(scene: Scene):
-    with scene.ground.store() as store:
-        store.locks.release(scene.holder, str(scene.file))
-    scene.ground.sql("UPDATE events SET created_at = created_at - 10")
-    assert scene.told("") == [] and scene.mail(scene.holder) == []
-    scene.ground.lock(scene.holder, str(scene.file))
-    changed_at = time.time()
-    with scene.ground.store() as store:
-        store.locks.release(scene.holder, str(scene.file))
-    assert len(scene.told("", at=changed_at)) == 1, "given up after the change"
 
 
 def test_a_writer_nobody_knows_is_told_of_all_the_same(scene: Scene):

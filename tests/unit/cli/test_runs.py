@@ -14,7 +14,7 @@ from support.fixtures import Ground
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.run import ABANDONED
-from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness.membership import Membership, RunRow
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.store import Store
@@ -87,15 +87,6 @@ def test_the_end_of_the_childs_session_takes_nothing_along(ground: Ground, clien
         assert store.locks.held(ground.scope, "") == []
 
 
-def test_a_plain_session_still_goes_with_its_end(ground: Ground) -> None:
-    with Store() as store:
-        row = store.instances.register(
-            Registration(ground.scope, runtime="claude-code", session_id="s", client=(os.getpid(), "1"))
-        )
-        store.instances.end_session(row)
-        assert store.instances.get(row["id"]) is None
-
-
 def test_an_instance_that_is_anothers_is_not_taken(ground: Ground) -> None:
     theirs = ground.session("theirs", "theirs")
     mine = Membership({"scope": ground.scope, "harness": "pi", "cwd": ground.scope}, instance_id=theirs["id"])
@@ -148,35 +139,6 @@ def test_a_killed_supervisor_leaves_nothing_held(ground: Ground) -> None:
         assert store.runs.live() == []
         me = ground.session("me", "me")
         store.locks.acquire(me, f"{ground.scope}/held.txt", "now mine", False, None)
-
-
-def test_a_run_is_found_by_what_people_type(ground: Ground) -> None:
-    with Store() as store:
-        for number, task in (("aaa1", "task-1"), ("aaa2", "task-1"), ("bbb1", "task-2")):
-            spec = {"id": number, "scope": ground.scope, "task_id": task, "instance_id": number, "harness": "pi"}
-            store.runs.begin({**spec, "cwd": ground.scope})
-        assert store.runs.find(ground.scope, "task-1")["id"] == "aaa2"
-        assert store.runs.find(ground.scope, "aaa")["id"] == "aaa2"
-        assert store.runs.find(ground.scope, "bb")["id"] == "bbb1"
-        for reference in ("task", "zzz", "", "%"):
-            with pytest.raises(Refused):
-                store.runs.find(ground.scope, reference)
-        with pytest.raises(Refused):
-            store.runs.find("/elsewhere", "bb")
-        assert store.runs.find("/elsewhere", "bbb1")["id"] == "bbb1"
-
-
-def test_the_session_to_go_on_with_is_the_tasks_last(ground: Ground) -> None:
-    with Store() as store:
-        for number in ("r1", "r2"):
-            spec = {"scope": ground.scope, "task_id": "t", "instance_id": number, "harness": "claude", "cwd": "/x"}
-            store.runs.begin({"id": number, **spec})
-        assert store.runs.session_of("t", "claude") is None
-        store.runs.update("r1", session_params={"session_id": "one", "cwd": "/x"})
-        assert store.runs.session_of("t", "claude")["session_id"] == "one"
-        assert store.runs.session_of("t", "codex") is None
-        store.runs.update("r2", result={"clear_session": True})
-        assert store.runs.session_of("t", "claude") is None
 
 
 def test_old_runs_go_with_their_records_and_nothing_else(ground: Ground) -> None:

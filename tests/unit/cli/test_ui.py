@@ -100,16 +100,6 @@ def test_the_outcome_is_waited_for(ground: Ground, outcome: dict, code: int, lin
     assert ended - member.reports[0]["ended"] < 1, "it does not sit out the time it may wait"
 
 
-def test_an_outcome_in_json_is_the_row(ground: Ground):
-    ground.session("1")
-    with crowd.Crowd(INTERFACE, [{"seconds": 0, "status": "failed", "error": "no"}]) as interface:
-        interface.start()
-        done = ground.swarm(*MOVE, "--wait", "20", "--json")
-        interface.finish()
-    assert done.code == 1 and list(done.json) == COLUMNS
-    assert (done.json["status"], done.json["error"], done.json["claimed_by"]) == ("failed", "no", "ui")
-
-
 def test_nobody_there_is_no_failure_and_costs_the_time_given(ground: Ground, monkeypatch):
     ground.session("1")
     looks, get = [], UiCommands.get
@@ -146,12 +136,6 @@ def test_listing_by_status_scope_and_number(ground: Ground):
     assert ground.swarm("ui", "list", "--status", "failed").out.splitlines() == [
         f"#1  [failed]  move_node  scope={ground.scope}", "  error: why",
     ]  # fmt: skip
-
-
-def test_an_order_that_is_not_there(ground: Ground):
-    assert ground.swarm("ui", "get", "7")[:2] == (1, "")
-    done = ground.swarm("ui", "get", "7", "--json")
-    assert (done.code, done.out) == (0, "null\n")
 
 
 def test_what_an_interface_wrote_may_be_anything(ground: Ground):

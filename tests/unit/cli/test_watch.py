@@ -173,13 +173,6 @@ def test_a_reader_that_leaves_in_the_middle_ends_it(ground: Ground, peer: dict):
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")
 
 
-def test_a_store_that_comes_later(ground: Ground):
-    with Watching(ground, "--json") as watching:
-        time.sleep(0.7)
-        peer = ground.session("peer")
-        assert json.loads(watching.line())["subject"] == peer["id"]
-
-
 def test_strangers_are_not_named(ground: Ground, peer: dict):
     stranger = ground.session("stranger", "identity:q secret-name")
     other = ground.session("other", "identity:q secret-other")
@@ -202,13 +195,6 @@ def test_strangers_are_not_named(ground: Ground, peer: dict):
     assert any(line.endswith(denied) for line in lines)
     everything = ground.swarm("watch", "--since", "0", "--timeout", "0", "--as", stranger["id"]).out
     assert "secret-mail" in everything and "secret-value" in everything
-
-
-def test_another_scope_is_not_told(ground: Ground, peer: dict, tmp_path):
-    elsewhere = ground.session("elsewhere", directory=str(tmp_path / "other"))
-    ground.lock(elsewhere, "f")
-    assert "elsewhere" not in ground.swarm("watch", "--since", "0", "--timeout", "0").out
-    assert ground.swarm("watch", "--since", "0", "--timeout", "0", "--scope", str(tmp_path / "other")).out
 
 
 def test_wrong_words_are_refused(ground: Ground):

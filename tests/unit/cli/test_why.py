@@ -147,15 +147,6 @@ def test_a_session_that_no_hooks_guard_is_not_stopped_by_any(ground: Ground):
     assert "a write by bare" not in said.partition("would be refused")[0].partition("would go ahead")[2], "one verdict"
 
 
-def test_siblings_exclude_each_other(ground: Ground):
-    one = ground.session("1", "one")
-    with ground.store() as store:
-        take(store, one, "f", agent="a-1")
-    for agent, allowed in (("a-1", True), ("a-2", False), ("", False)):
-        told = why(ground, "f", "--as", one["id"], *(["--agent", agent] if agent else []))
-        assert told["write"]["allowed"] is allowed, agent
-
-
 def test_a_pattern_is_explained_by_what_meets_it(ground: Ground):
     one = ground.session("1", "one")
     ground.lock(one, "src/a.sql")

@@ -9,8 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.fixtures import SWARM, Ground
 from support.sessions import ROOT
 
@@ -400,23 +398,6 @@ def test_the_framework_s_entry_is_the_same_guard(repo: Repo, peer: dict):
 
 
 # -- the decision, in bulk --------------------------------------------------------------------------
-
-NAME = st.text("aB./é", min_size=1, max_size=5).map(lambda text: os.path.normpath(text).strip("./")).filter(bool)
-
-
-@given(st.lists(NAME, max_size=8, unique=True), st.lists(NAME, min_size=1, max_size=4))
-def test_a_file_is_held_by_a_lock_on_it_or_on_a_folder_over_it(files: list[str], locked: list[str]):
-    from types import SimpleNamespace
-
-    from swarm_mcp.guard.check import _Near
-
-    place = SimpleNamespace(top="/nowhere/top", own="/nowhere/top/.git", common="/nowhere/top/.git")
-    locks = [{"id": number, "file": f"/nowhere/top/{name}"} for number, name in enumerate(locked)]
-    found = {refusal.file for refusal in _Near(place, locks).meeting(files)}
-    exact = {file for file in files for name in locked if file == name or file.startswith(name + "/")}
-    folded = {file for file in files for name in locked if (file + "/").casefold().startswith((name + "/").casefold())}
-    assert exact <= found <= folded
-
 
 # -- odd repositories -------------------------------------------------------------------------------
 

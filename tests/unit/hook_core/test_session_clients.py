@@ -12,8 +12,7 @@ import time
 import pytest
 from support import sessions
 from support.fixtures import Ground, Sleeper, wait_for
-from unit.store.test_store_migrations import text_of
-from unit.store.test_store_schema import make
+from support.store_files import make
 
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
@@ -238,7 +237,7 @@ def test_the_hooks_of_two_clients(ground: Ground):
 
 @pytest.mark.parametrize("shape", ["version-3", "version-4"])
 def test_hooks_read_a_file_in_which_a_session_has_one_client(ground: Ground, two, shape: str):
-    make(ground, text_of(shape))
+    make(ground, shape)
     connection = sqlite3.connect(ground.database)
     place = (ground.scope, ground.scope, ground.scope, ground.scope)
     for name, client in (("a", two[0]), ("b", two[1])):

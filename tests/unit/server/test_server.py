@@ -230,16 +230,6 @@ def test_it_ends_when_told_and_takes_its_registration_along(ground: Ground, serv
     assert b"Traceback" not in server.process.stderr.read()
 
 
-def test_it_ends_while_a_call_waits_for_the_store(ground: Ground, server: Server):
-    registered(ground, server)
-    with ground.store() as store, store.database.writing():
-        server.send(call(99, "lock_file", file="g"))
-        time.sleep(0.3)
-    server.process.send_signal(signal.SIGTERM)
-    assert server.ended_within(5) == 0
-    left_nothing(ground)
-
-
 def test_it_survives_a_store_that_cannot_be_opened(ground: Ground, server: Server):
     Path(ground.database).parent.mkdir(parents=True, exist_ok=True)
     Path(ground.database).write_bytes(b"no database at all" * 100)

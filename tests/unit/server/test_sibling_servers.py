@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-import random
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-from support.fixtures import Ground, wait_for
+from support.fixtures import Ground
 from support.serving import Server
 from support.toolbox import Hands
 
@@ -20,7 +15,6 @@ from swarm_mcp.server.heartbeat import Heartbeat
 pytestmark = pytest.mark.slow
 
 ME = (os.getpid(), start_time(os.getpid()))
-FILES = "abcdefgh"
 NOT_REGISTERED = "Not registered. Call register first."
 
 
@@ -160,104 +154,3 @@ def test_a_command_that_holds_is_no_session_of_a_server_that_it_runs(ground: Gro
 
 
 # -- many, killed at random ---------------------------------------------------------------------------
-
-
-class OneOfMany(Server):
-    """A server among many, which keep the machine busy."""
-
-    def ask(self, method: str, params: dict | None = None, seconds: float = 120) -> dict:
-        return super().ask(method, params, seconds)
-
-
-class Agent:
-    """One agent of the program: it locks, works alone on what it has, and is given another server for a killed one."""
-
-    def __init__(self, ground: Ground, number: int, work: Path):
-        self.ground, self.label, self.work = ground, f"agent {number}", work
-        self.pick = random.Random(number)
-        self.id = ""
-        self.held = ""  # the file whose lock it was granted
-        self.granted = self.refused = self.killed = 0
-        self.wrong: list[str] = []
-        self.start()
-
-    def start(self) -> None:
-        self.server = OneOfMany(self.ground)
-        found = join(self.ground, self.server, self.label)
-        if self.id not in ("", found):
-            self.wrong.append(f"{self.label} is {found}, and was {self.id}")
-        self.id = found
-
-    def live(self, over: threading.Event) -> None:
-        while not over.is_set() or self.held:
-            try:
-                self.turn()
-            except (AssertionError, OSError):
-                if self.server.process.wait(60) != -9:
-                    raise
-                self.killed += 1
-                self.again()
-        for file in FILES:
-            self.server.call("unlock_file", {"file": file})  # granted, and killed before it could be told
-        self.server.close_input()
-        if self.server.ended_within(20) != 0:
-            self.wrong.append(f"{self.label} did not end")
-
-    def again(self) -> None:
-        while True:
-            try:
-                self.server.__exit__()
-                return self.start()
-            except (AssertionError, OSError):
-                if self.server.process.wait(60) != -9:
-                    raise
-
-    def turn(self) -> None:
-        if not self.held:
-            file = self.pick.choice(FILES)
-            if not self.server.value("lock_file", {"file": file}).get("ok"):
-                self.refused += 1
-                return
-            self.granted += 1
-            self.held = file
-            try:
-                (self.work / file).touch(exist_ok=False)
-            except FileExistsError:
-                self.wrong.append(f"{file} was held by two")
-        time.sleep(self.pick.uniform(0, 0.01))
-        self.server.value("whoami")  # a killed server is found out here, with the file still in hand
-        (self.work / self.held).unlink(missing_ok=True)
-        file, self.held = self.held, ""
-        self.server.call("unlock_file", {"file": file})
-
-
-@pytest.mark.parametrize(
-    ("agents", "seconds", "pause"),
-    [pytest.param(4, 0.5, 0.1, id="short"), pytest.param(32, 30.0, 0.5, id="long", marks=pytest.mark.thorough)],
-)
-def test_killed_at_random_no_file_is_held_twice(ground: Ground, agents: int, seconds: float, pause: float):
-    work = ground.folder / "at work"
-    work.mkdir()
-    over, pick = threading.Event(), random.Random(agents)
-    with ThreadPoolExecutor(2) as pool:
-        crowd = list(pool.map(lambda number: Agent(ground, number, work), range(agents)))
-    with ThreadPoolExecutor(agents) as pool:
-        assert len({agent.id for agent in crowd}) == agents
-        lives = [pool.submit(agent.live, over) for agent in crowd]
-        end = time.monotonic() + seconds
-        try:
-            while time.monotonic() < end:
-                time.sleep(pick.uniform(0, 2 * pause))
-                pick.choice(crowd).server.process.kill()
-            wait_for(lambda: any(agent.killed for agent in crowd) and any(agent.refused for agent in crowd), 30)
-        finally:
-            over.set()
-        for life in lives:
-            life.result(120)
-    for agent in crowd:
-        agent.server.__exit__()
-    assert [wrong for agent in crowd for wrong in agent.wrong] == []
-    counts = {name: sum(getattr(agent, name) for agent in crowd) for name in ("granted", "refused", "killed")}
-    assert all(counts.values()), counts
-    print(counts)
-    assert ground.sql("SELECT * FROM context WHERE type = 'lock'") == ground.sql("SELECT * FROM instances") == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from support.fixtures import Ground
 from support.toolbox import Hands
@@ -57,38 +55,6 @@ def test_another_identitys_key_is_hidden_and_every_write_to_it_is_refused(ground
         assert other.value("kv_delete", key="k") == FOREIGN
     assert mine.value("kv_get", key="k")["value"] == "v"
     assert ground.sql("SELECT type FROM events WHERE type LIKE 'kv.%'") == [{"type": "kv.set"}]
-
-
-def test_what_belongs_to_nobody_is_everybodys(hands):
-    mine, theirs, nobody = hands
-    nobody.text("kv_set", key="open", value="1")
-    for reader in hands:
-        assert reader.value("kv_get", key="open")["owner_identity"] is None
-        assert [row["key"] for row in reader.value("kv_list")] == ["open"]
-    assert theirs.text("kv_set", key="open", value="2") == 'Set "open"'
-    assert mine.value("kv_set", key="open", value="3") == FOREIGN
-
-
-def test_the_planner_of_the_scope_is_known_to_every_identity(ground: Ground, hands):
-    row = ground.session("4", "identity:p role:planner")
-    for reader in hands:
-        assert json.loads(reader.value("kv_get", key="owner/planner")["value"])["instance_id"] == row["id"]
-
-
-def test_each_scope_has_its_own_keys(ground: Ground, hands):
-    mine, *_ = hands
-    mine.text("kv_set", key="k", value="here")
-    far = Hands(ground, ground.session("9", "identity:p", scope="/far"))
-    assert far.text("kv_get", key="k") == 'Key "k" not found' and far.value("kv_list") == []
-
-
-def test_an_unregistered_connection_is_told_so(ground: Ground):
-    stranger = Hands(ground)
-    calls = {"kv_get": {"key": "k"}, "kv_set": {"key": "k", "value": "v"}, "kv_append": {"key": "k", "value": "1"},
-             "kv_delete": {"key": "k"}, "kv_list": {}}  # fmt: skip
-    for name, arguments in calls.items():
-        assert stranger.text(name, **arguments) == "Not registered. Call register first."
-    assert ground.sql("SELECT key FROM kv") == []
 
 
 def test_a_blank_key_is_an_error(hands):

@@ -100,17 +100,6 @@ def test_strangers_above_ones_folder_block_nobodys_locks(ground: Ground, hands, 
     assert ground.swarm("lock", "by-command.py", "--as", mine.row["id"]).code == 0
 
 
-def test_two_unlabelled_sessions_lock_side_by_side(ground: Ground):
-    one, two = Hands(ground, ground.session("1")), Hands(ground, ground.session("2"))
-    assert one.value("lock_file", file="a")["ok"] is True and two.value("lock_file", file="b")["ok"] is True
-    assert two.value("lock_file", file="a")["active"]["owner"]["id"] == one.row["id"]
-
-
-def test_an_unregistered_connection_is_told_so(ground: Ground):
-    for name in ("lock_file", "unlock_file", "get_file_lock"):
-        assert Hands(ground).text(name, file="x") == "Not registered. Call register first."
-
-
 @pytest.mark.parametrize("file", ["", "   ", "a\0b", "\udcff"])
 def test_what_names_no_file_is_an_error(ground: Ground, hands, file: str):
     mine, *_ = hands

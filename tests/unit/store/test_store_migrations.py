@@ -8,25 +8,20 @@ from pathlib import Path
 import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground
-from unit.store.test_store_schema import SCHEMAS, columns, has_the_contract, make
+from support.store_files import SHAPES, columns, has_the_contract, make, text_of
 
 from swarm_mcp.store import Store, schema
 
 pytestmark = pytest.mark.slow
 
-SHAPES = sorted(path.stem for path in SCHEMAS.glob("*.sql"))
 BACKFILLED = {("instances", "scope"), ("instances", "root"), ("instances", "file_root"), ("tasks", "changed_at")}
 
 
 @pytest.fixture(params=SHAPES)
 def shape(request, ground: Ground) -> str:
     """A store of that shape, with rows in it."""
-    make(ground, text_of(request.param))
+    make(ground, request.param)
     return str(request.param)
-
-
-def text_of(shape: str) -> str:
-    return (SCHEMAS / f"{shape}.sql").read_text()
 
 
 def contents(database: str) -> dict[str, list[dict]]:
@@ -120,7 +115,7 @@ def test_two_locks_on_one_file_are_parted_in_favour_of_the_first(ground: Ground)
         " VALUES ('l2', '/s', 'i2', '/s/f', 'lock', 'late');"
     )
     twin = "UPDATE tasks SET idempotency_key = 'key';"
-    make(ground, text_of("scoped") + rival + twin)
+    make(ground, "scoped", rival + twin)
     ground.store().close()
     has_the_contract(ground)
     assert [row["id"] for row in ground.sql("SELECT id FROM context")] == ["l1"]
@@ -187,7 +182,7 @@ def test_a_migration_that_is_killed_leaves_the_old_file_or_the_new_one(ground: G
 
 @pytest.mark.parametrize("shape", ["half-migrated", "version-1"])
 def test_many_processes_migrate_at_once(ground: Ground, shape: str):
-    make(ground, text_of(shape))
+    make(ground, shape)
     before = contents(ground.database)
     body = "gate()\nwith Store() as store:\n    report(store.database.row('SELECT count(*) AS n FROM tasks')['n'])"
     members = crowd.run(body, [None] * 4)

@@ -11,8 +11,6 @@ from support.task_fixtures import As, begun, events, mail, read_mail, request, s
 
 from swarm_mcp.cli.completion import candidates
 from swarm_mcp.domain.task import COLUMNS
-from swarm_mcp.server.tool import NOT_REGISTERED
-from swarm_mcp.server.tools.tasks import TOOLS
 
 PROMPT = {"message_sent": True, "nudged": False}
 
@@ -121,12 +119,6 @@ def test_a_batch_over_tools(ground: Ground) -> None:
 def test_a_refused_request_is_a_sentence(ground: Ground, arguments: dict, words: str) -> None:
     answer = As(ground, ground.session("p")).request_task(type="fix", title="t", **arguments)
     assert answer.value is None and words in answer.text and not answer.is_error
-
-
-@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
-def test_no_tool_serves_who_is_not_registered(ground: Ground, tool: str) -> None:
-    answer = getattr(As(ground, None), tool)(task_id="t", status="done", summary="s", type="fix", title="t", tasks=[{}])
-    assert answer.text == NOT_REGISTERED and not answer.is_error
 
 
 # -------------------------------------------------------------------------------------------------- commands

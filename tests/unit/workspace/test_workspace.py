@@ -153,11 +153,6 @@ def test_a_missing_command_fails_nothing(ground: Ground, monkeypatch):
     assert "herdr" in call(ground, ann, "resolve_workspace_handle", handle="w1:p2")["probe_error"]
 
 
-def test_an_unknown_pane_is_named(ground: Ground, herdr: Herdr):
-    answer = nudge(ground, join(ground, "1"), join(ground, "2", pane="w9:p9"))
-    assert answer["nudge_error"] == "herdr pane get failed: pane w9:p9 not found"
-
-
 @pytest.mark.parametrize(
     "said", ["", "not json", "[]", "{}", '{"result": 3}', '{"result": {"pane": {"pane_id": 7}}}', "[" * 100000,
              '{"error": {"code": "pane_not_found"}}'],
@@ -251,15 +246,6 @@ def test_a_repair_outlives_the_sessions_next_turn(ground: Ground, herdr: Herdr):
     join(ground, "2", pane="w5:p5")
     value = published(ground, bob)
     assert value["handle"] == "w5:p5" and "handle_aliases" not in value
-
-
-def test_a_repair_gives_way_to_what_the_session_published_meanwhile(ground: Ground):
-    bob = join(ground, "2", pane="w1:p2")
-    known = published(ground, bob)
-    join(ground, "2", pane="w5:p5")
-    with ground.store() as store:
-        assert not store.panes.repair(bob, known, {"pane_id": "w2:p7", "workspace_id": "", "tab_id": ""})
-    assert published(ground, bob)["handle"] == "w5:p5"
 
 
 def test_registration_publishes_the_environments_pane_where_it_is_another(ground: Ground):
