@@ -10,7 +10,6 @@ import time
 import types
 
 import pytest
-from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, time_limit, wait_for
 from support.serving import Server
 
@@ -72,16 +71,6 @@ def test_a_file_that_is_locked_or_released(onlooker: Onlooker):
     assert [lock["change"] for lock in onlooker.news().locks] == ["released"], "what became of it in the end"
 
 
-def test_a_holder_that_goes(onlooker: Onlooker):
-    onlooker.ground.lock(onlooker.peer, "f")
-    onlooker.news()
-    with onlooker.ground.store() as store:
-        store.instances.remove(onlooker.peer["id"])
-    news = onlooker.news()
-    assert news.changes == ["instance_changes", "lock_updates"]
-    assert news.locks[0]["instance_id"] == onlooker.peer["id"], "it has left, and may still be named"
-
-
 def test_ones_own_doing_is_no_news(onlooker: Onlooker):
     ground, me = onlooker.ground, onlooker.me
     task = onlooker.task(me)
@@ -112,25 +101,6 @@ def test_strangers_are_no_news_but_for_their_locks(onlooker: Onlooker):
         store.instances.remove(another["id"])
     news = onlooker.news()
     assert (news.changes, news.locks[0]["instance_id"]) == (["lock_updates"], None), "unnamed after it has left too"
-
-
-def test_changes_of_an_implementation_without_events(onlooker: Onlooker):
-    """Counters alone tell: ``tasks.changed_at``, ``kv_scope_updates``, the number of sessions."""
-    ground = onlooker.ground
-    ground.add("tasks", id="t", scope=ground.scope, type="fix", title="T", requester="x", changed_at=10**15)
-    assert onlooker.changes() == ["task_updates"]
-    ground.sql("UPDATE kv_scope_updates SET changed_at = changed_at + 1")
-    ground.sql("INSERT OR IGNORE INTO kv_scope_updates VALUES (?, 5)", ground.scope)
-    assert onlooker.changes() == ["kv_updates"]
-    ground.stranger("foreign", registered_at=10**11)
-    assert onlooker.changes() == ["instance_changes"]
-    ground.sql("DELETE FROM instances WHERE id = 'foreign'")
-    assert onlooker.changes() == ["instance_changes"]
-
-
-def test_mutexes_are_no_files(onlooker: Onlooker):
-    onlooker.ground.lock(onlooker.peer, "/__swarm/spawn/x")
-    assert onlooker.changes() == []
 
 
 def test_more_than_anybody_reads(onlooker: Onlooker):
@@ -238,40 +208,6 @@ def poll(server: Server) -> list[dict]:
     return json.loads(server.call("poll_messages")["content"][0]["text"])
 
 
-def test_it_wakes_within_moments_of_another_process(ground: Ground, server: Server):
-    peer = ground.session("peer", "identity:p peer")
-    # The time between the commit in that process and the answer here, twenty times.
-    body = """
-store = Store(arguments["path"])
-peer = store.instances.get(arguments["peer"])
-gate()
-for number in range(20):
-    sys.stdin.readline()
-    time.sleep(0.05 + 0.007 * (number % 7))
-    if number % 2:
-        store.messages.send(peer, arguments["me"], str(number))
-    else:
-        store.locks.acquire(peer, "f" + str(number))
-    print(json.dumps(time.monotonic()), flush=True)
-"""
-    arguments = {"path": ground.database, "peer": peer["id"], "me": server.me["id"]}
-    took = []
-    with crowd.Crowd(body, [arguments]) as members:
-        members.start()
-        (process,) = members.processes
-        for number in range(20):
-            begun = server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 10}})
-            time.sleep(0.1)
-            process.stdin.write("go\n")
-            process.stdin.flush()
-            value = answer(server, begun)
-            woken = time.monotonic()
-            took.append(woken - float(process.stdout.readline()))
-            assert value["changes"] == [("new_messages" if number % 2 else "lock_updates")]
-    assert statistics.median(took) < time_limit(0.05), took
-    assert max(took) < time_limit(0.25), took
-
-
 @pytest.mark.parametrize("seconds", [1, 2])
 def test_a_timeout_is_kept(server: Server, seconds: int):
     begun = time.monotonic()
@@ -336,19 +272,6 @@ def test_it_waits_for_ever_where_no_timeout_is_set(ground: Ground, server: Serve
     assert server.next_message(2 * SWEEP_SECONDS + 0.5) is None
     ground.lock(peer, "f")
     assert answer(server, number)["changes"] == ["lock_updates"]
-
-
-def test_a_release_wakes_who_was_refused_and_says_so(ground: Ground, server: Server):
-    peer = ground.session("peer", "identity:p peer")
-    ground.lock(peer, "f")
-    assert server.value("lock_file", {"file": "f"})["error"]
-    number = wait(server)
-    with ground.store() as store:
-        store.locks.release(peer, "f")
-    value = answer(server, number)
-    assert value["changes"] == ["new_messages", "lock_updates"]
-    assert value["messages"][0]["sender"] == "system" and f"{ground.scope}/f is free" in value["messages"][0]["content"]
-    assert server.value("lock_file", {"file": "f"})["ok"]
 
 
 def test_a_killed_holder_is_noticed_while_waiting(ground: Ground, server: Server):

@@ -111,14 +111,6 @@ def test_the_place_of_a_dead_holder_is_taken_without_a_word(ground: Ground, pair
     assert len(mail_of(ground, other)) == 1
 
 
-def test_who_is_gone_is_not_told(ground: Ground, pair: tuple[dict, dict]):
-    holder, waiter = pair
-    ground.backdate(waiter, 90000)
-    release(ground, holder, "f")
-    assert mail_of(ground, waiter) == []
-    assert ground.sql("SELECT * FROM swarm_denials") == []
-
-
 def test_one_message_for_all_that_goes_at_once(ground: Ground, pair: tuple[dict, dict]):
     holder, waiter = pair
     ground.lock(holder, "g")

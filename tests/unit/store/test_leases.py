@@ -102,16 +102,6 @@ def test_a_lease_that_cannot_be_is_refused(ground: Ground):
 # -- what keeps it ------------------------------------------------------------------------------------
 
 
-def test_registering_again_is_a_sign_of_life(ground: Ground, hands: Hands):
-    holder = ground.session("holder", "holder")
-    with ground.store() as store:
-        leased(store, holder, "f", 30)
-        hands.pass_by(20)
-        ground.session("holder", "holder")  # as each turn's hook does
-        hands.pass_by(20)
-        assert len(store.locks.held(ground.scope)) == 1
-
-
 def test_a_hook_renews_once_in_a_third_of_a_lease_and_waits_for_nobody(ground: Ground):
     holder = ground.session("holder", "holder")
     file = ground.repo / "f"

@@ -272,21 +272,6 @@ def test_one_clock_after_a_restart_the_time_of_day_counts(world: Ground):
         take(store, two, "b")
 
 
-def test_a_suspended_laptop_lets_leases_lapse_and_tells_their_holders(world: Ground, at):
-    """Asleep for an hour, with nobody else awake: the lease is over, and a lock without one is still held."""
-    one, two = world.session("1"), world.session("2")
-    with world.store() as store:
-        take(store, one, "a", ttl=600)
-        take(store, one, "b/")
-        at(3600)
-        with store.database.writing():
-            store.instances.require(one["id"])  # its first sign of life
-        assert [lock["file"] for lock in store.locks.held(None)] == [f"{world.scope}/b"]
-        assert "lapsed" in store.messages.take(one, 5)[0]["content"]
-        take(store, two, "a")
-        assert denied(world, one, "a/x.py")
-
-
 def test_other_implementations_know_exact_paths_alone_and_theirs_are_honoured(world: Ground):
     """One of them can take a file in a folder that is locked here: then neither may write it here."""
     one, two = world.session("1"), world.session("2")

@@ -151,14 +151,3 @@ def test_nothing_is_started_for_a_subagent_that_held_nothing(ground: Ground, mon
     monkeypatch.setenv("SWARM_MCP_BIN", str(command))
     hook("claude-code", subagent_payload("claude-code", "SubagentStop", "me", "a1", ground.repo))
     assert not mark.exists()
-
-
-def test_siblings_exclude_each_other(ground: Ground):
-    me = ground.session("me", "me")
-    file = ground.repo / "f"
-    with ground.store() as store:
-        store.locks.acquire_all(me, request(me, [str(file)], agent="a1"))
-    payload = sessions.write_payload("claude-code", "me", ground.repo, str(file))
-    for agent, passes in (("a1", True), ("a2", False), ("", False)):
-        ran = sessions.run("claude-code", "pre_tool_use", {**payload, **({"agent_id": agent} if agent else {})})
-        assert (ran.reason == "") is passes, (agent, ran)

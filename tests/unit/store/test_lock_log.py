@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.fixtures import Ground, Sleeper, wait_for
-from support.sessions import RUNTIMES, join, mistakes, new_session, ready_store, start, write, write_payload
+from support.sessions import RUNTIMES, join, mistakes, new_session, ready_store, start, write_payload
 from support.sessions import run as run_hook
 from support.toolbox import Hands
 
@@ -227,14 +227,3 @@ def test_bad_input_is_one_line(ground: Ground):
     for words in ((), ("f", "--limit", "0"), ("f", "--limit", "many"), ("f", "--as", "nobody"), ("a", "b")):
         done = ground.swarm("log", *words)
         assert done.code == 1 and done.err.count("\n") == 1 and not done.out, words
-
-
-def test_a_plugin_hook_denies_and_the_log_knows_without_asking_for_more(tmp_path: Path):
-    """The denial itself costs no more than before: the words for the record go with the command that notes it."""
-    ready_store()
-    me = new_session()
-    assert start("claude-code", me, tmp_path).context
-    with Store() as store:
-        take(store, join(store, tmp_path), "f")
-    assert write("claude-code", me, tmp_path, tmp_path / "f").reason
-    assert not (Path(os.environ["SWARM_STATE_DIR"]) / "repeated-denials.jsonl").exists()

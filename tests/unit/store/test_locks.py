@@ -168,14 +168,6 @@ def test_one_spelling_is_one_lock_though_its_folder_becomes_a_link(names: Ground
         assert store.locks.acquire_all(two, request(two, LATER))
 
 
-def test_a_file_that_does_not_exist_yet_is_one_file_too(names: Ground):
-    one, two = names.session("1"), names.session("2")
-    names.lock(one, "folder/new/x.py")
-    assert refused(names, two, "real/new/x.py")
-    assert refused(names, two, f"{names.folder}/outside/real/new/./x.py")
-    names.lock(two, "real/new/y.py")
-
-
 @pytest.mark.parametrize(
     "name", ["Ünïcode ☃.md", "two  blanks", "-dash", "a'b\"c", "new\nline", "x" * 200, "%_", "ＦＵＬＬ"]
 )
@@ -195,16 +187,6 @@ def test_letter_case_and_unicode_form_follow_the_file_system(ground: Ground):
         assert all(refused(ground, two, other) for other in others)
     else:
         assert all(ground.lock(two, other) for other in others)
-
-
-def test_two_files_of_an_empty_folder_are_two_where_letter_case_counts(ground: Ground):
-    (ground.repo / "new").mkdir()
-    one, two = ground.session("1"), ground.session("2")
-    ground.lock(one, "new/A.py")
-    if (ground.repo / "NEW").exists():
-        assert refused(ground, two, "new/a.py")
-    else:
-        assert ground.lock(two, "new/a.py")
 
 
 def test_a_lock_holds_in_every_scope(ground: Ground):
@@ -346,45 +328,6 @@ def test_a_client_that_is_dead_and_unburied_counts_as_dead(ground: Ground):
         os.kill(client.pid, signal.SIGKILL)
         wait_for(lambda: holders(ground, f"{ground.scope}/f") == [])
         ground.lock(two, "f")
-
-
-def test_a_pid_that_is_used_again_is_another_process(ground: Ground):
-    with Sleeper() as client:
-        one = ground.session("1", client=client.identity)
-        ground.lock(one, "f")
-        assert holders(ground, f"{ground.scope}/f") == [one["id"]]
-        ground.sql("UPDATE swarm_sessions SET client_start = client_start || '0'")
-        assert holders(ground, f"{ground.scope}/f") == []
-        ground.lock(ground.session("2"), "f")
-
-
-def test_a_live_client_keeps_its_locks_however_quiet(ground: Ground):
-    two = ground.session("2")
-    with Sleeper() as client:
-        one = ground.session("1", client=client.identity)
-        ground.lock(one, "f")
-        ground.backdate(one, 23 * 3600)
-        ground.swarm("cleanup")
-        active = refused(ground, two, "f")
-        assert active["owner"]["stale"] is False and active["owner"]["heartbeat_age_seconds"] >= 23 * 3600
-
-
-@pytest.mark.parametrize("client", [(0, ""), (2**22 + 1, ""), (1, "")])
-def test_what_cannot_be_looked_at_counts_as_alive(ground: Ground, client: tuple[int, str]):
-    one, two = ground.session("1", client=client), ground.session("2")
-    ground.lock(one, "f")
-    ground.backdate(one, 12 * 3600)
-    assert refused(ground, two, "f")
-
-
-def test_a_client_on_another_machine_cannot_be_looked_at(ground: Ground):
-    one, two = ground.session("1"), ground.session("2")
-    ground.lock(one, "f")
-    ground.sql(
-        "UPDATE swarm_sessions SET host = 'another/boot/1', client_pid = 4194305, client_start = '5' WHERE instance_id = ?",
-        one["id"],
-    )
-    assert refused(ground, two, "f")
 
 
 def test_a_machine_that_was_restarted_has_none_of_its_old_clients(ground: Ground):

@@ -273,23 +273,6 @@ def test_deregistering_by_session_leaves_others_of_the_same_beginning(ground: Gr
 # -- who has gone -----------------------------------------------------------------------------------
 
 
-def test_a_killed_client_takes_its_sessions_from_every_listing_at_once(ground: Ground):
-    with Sleeper() as client:
-        row = ground.session("s", client=client.identity)
-        assert ids(ground) == [row["id"]]
-    assert ids(ground) == []  # seen by reading alone
-    assert ground.swarm("instances", "--json").json == []
-    assert ground.swarm("whoami", "--as", row["id"]).code == 1
-
-
-def test_a_quiet_live_client_stays_all_day(ground: Ground):
-    with Sleeper() as client:
-        row = ground.session("s", client=client.identity)
-        ground.backdate(row, 86400 - 60)
-        ground.session("another")
-        assert row["id"] in ids(ground)
-
-
 def test_an_abandoned_session_goes_by_its_lease_and_not_before(ground: Ground):
     kept, left = ground.session("1", lease_seconds=3600, client=ME), ground.session("2", lease_seconds=3600, client=ME)
     ground.backdate(kept, 3500)
@@ -315,13 +298,6 @@ def test_an_idle_session_goes_with_its_terminal_though_its_client_lives(ground: 
         ground.sql("UPDATE swarm_sessions SET terminal_pid = ?, terminal_start = ?", *terminal.identity)
         assert ids(ground) == [row["id"]]
     assert ids(ground) == ([row["id"]] if stays else [])
-
-
-def test_no_lease_means_no_limit(ground: Ground):
-    row = ground.session("s", lease_seconds=0, client=ME)
-    ground.backdate(row, 10 * 86400)
-    ground.session("another")
-    assert row["id"] in ids(ground)
 
 
 @pytest.mark.parametrize(

@@ -325,18 +325,6 @@ def test_without_pysqlite3_an_affected_library_uses_a_rollback_journal(ground: G
     assert check["details"]["journal_mode"] == expected
 
 
-def test_doctor_warns_of_an_affected_library_on_a_log_that_exists(ground: Ground, without_pysqlite3):
-    furnished(ground)
-    assert mode(ground) == "wal"
-    report = ground.process("doctor", "--no-clients", "--json", program=without_pysqlite3).json
-    (check,) = [check for check in report["checks"] if check["name"] == "sqlite"]
-    if driver.wal_is_safe(sqlite3.sqlite_version_info):
-        assert check["status"] == "ok"
-    else:
-        assert check["status"] == "warn" and sqlite3.sqlite_version in check["message"] and "pysqlite3" in check["mend"]
-    assert ground.process("locks", program=without_pysqlite3).code == 0
-
-
 # -- who may read it --------------------------------------------------------------------------------
 
 

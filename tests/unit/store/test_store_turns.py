@@ -90,16 +90,6 @@ def test_a_file_that_was_replaced_by_a_newer_one_is_refused_until_it_is_gone(gro
         assert names(store) == []
 
 
-def test_looking_for_a_replaced_file_costs_next_to_nothing(ground: Ground):
-    with ground.store() as store:
-        took = []
-        for _ in range(500):
-            begun = time.perf_counter()
-            store.refresh()
-            took.append(time.perf_counter() - begun)
-    assert sorted(took)[len(took) // 2] < 20e-6
-
-
 def lookup(store: Store) -> float:
     """Seconds that a question takes, at best, which is asked in turn with another."""
     took = []
@@ -109,13 +99,6 @@ def lookup(store: Store) -> float:
         store.locks.on("/nothing/here")
         took.append(time.perf_counter() - begun)
     return min(took)
-
-
-def test_the_one_who_made_the_file_is_as_fast_as_others(ground: Ground):
-    with ground.store() as maker, ground.store() as other:
-        for number in range(database.STATEMENTS // 2):
-            maker.database.rows(f"SELECT {number}")
-        assert lookup(maker) < 2 * lookup(other)
 
 
 def test_a_store_stays_fast_however_many_different_questions_it_is_asked(ground: Ground):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.fixtures import Ground
-from support.task_fixtures import begun, mail, refused, request, status
+from support.task_fixtures import begun, mail, refused, request
 
 
 def implement(title: str = "t", **spec) -> dict:
@@ -141,14 +141,3 @@ def test_a_batch_has_a_size(ground: Ground, count: int) -> None:
         with refused("1 to 50"):
             store.tasks.request_batch(planner, [implement()] * count)
         assert len(store.tasks.request_batch(planner, [implement()] * 50)["tasks"]) == 50
-
-
-def test_a_failure_at_the_head_cancels_the_batch_behind_it(ground: Ground) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        made = store.tasks.request_batch(
-            planner, [implement(), *(implement(depends_on=[f"${n}"]) for n in range(1, 10))]
-        )
-        store.tasks.claim(worker, made["tasks"][0]["id"])
-        store.tasks.end(worker, made["tasks"][0]["id"], "failed")
-        assert {status(store, task) for task in made["tasks"][1:]} == {"cancelled"}

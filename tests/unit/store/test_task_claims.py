@@ -33,18 +33,6 @@ def test_a_claimed_task_is_in_progress_and_ones_own(ground: Ground) -> None:
                     store.tasks.claim(row, task["id"], ignore_unread=True)
 
 
-@pytest.mark.parametrize("before", ["done", "failed", "cancelled"])
-def test_what_has_ended_cannot_be_claimed(ground: Ground, before: str) -> None:
-    planner = ground.session("p")
-    with ground.store() as store:
-        task = request(store, planner)
-        ground.sql("UPDATE tasks SET status = ?", before)
-        with refused(f"Task is already {before}"):
-            store.tasks.claim(planner, task["id"])
-        with refused("No claimable task found"):
-            store.tasks.claim_next(planner)
-
-
 def test_a_session_that_has_gone_claims_nothing(ground: Ground) -> None:
     planner, worker = ground.session("p"), ground.session("w")
     with ground.store() as store:

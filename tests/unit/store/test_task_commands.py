@@ -144,14 +144,6 @@ def test_the_tasks_of_a_scope_are_listed(ground: Ground) -> None:
     assert wrong.code == 1 and "'closed'" in wrong.err
 
 
-def test_another_identitys_tasks_are_not_listed(ground: Ground) -> None:
-    mine, stranger = ground.session("m", "identity:work"), ground.session("s", "identity:home")
-    with ground.store() as store:
-        request(store, mine)
-    assert len(ground.swarm("tasks", "--as", mine["id"], "--json").json) == 1
-    assert ground.swarm("tasks", "--as", stranger["id"], "--json").json == []
-
-
 def test_no_command_shows_another_identitys_tasks(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     planner = ground.session("p", "identity:home")
     ground.session("w", "identity:work")

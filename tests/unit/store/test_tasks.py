@@ -339,15 +339,6 @@ def test_only_what_says_so_names_a_tracker_entry(text: str | None, entry: str) -
     assert names_entry(text) is bool(entry)
 
 
-@pytest.mark.parametrize("title", ["Read files as UTF-8", "SHA-256", "ISO-8601 dates", "ask GPT-4"])
-def test_a_word_with_a_dash_and_digits_demands_no_tracker_entry(ground: Ground, title: str) -> None:
-    planner, worker = ground.session("p"), ground.session("w")
-    with ground.store() as store:
-        task = begun(store, planner, worker, title, description=title, idempotency_key=title)
-        assert task["tracker_required"] == 0
-        assert store.tasks.complete(worker, task["id"], {"summary": "s"})["task"]["status"] == "done"
-
-
 @pytest.mark.parametrize(
     "spec",
     [
