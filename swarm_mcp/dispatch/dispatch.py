@@ -17,19 +17,19 @@ from typing import NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.untrusted_text import label
-from swarm_mcp.dispatch import workers
-from swarm_mcp.dispatch.completion import CompletionWait
-from swarm_mcp.dispatch.dispatch_task import DispatchTask, find_or_make
+from swarm_mcp.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
 from swarm_mcp.dispatch.request import (
+    RUN_OPTIONS,
     DispatchRequest,
     PublicTexts,
+    WorkerCommand,
     checked,
     public_texts,
     require_gateway,
     require_own_limits,
+    worker_command,
 )
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, spawner
-from swarm_mcp.dispatch.worker_command import RUN_OPTIONS, WorkerCommand, worker_command
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import PAUSED, RESUME
@@ -39,6 +39,51 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
 from swarm_mcp.store import spawn_locks
 from swarm_mcp.visibility import may_meet
+
+ALL = -1  # messages, in one go
+
+
+class CompletionWait(NamedTuple):
+    """A wait for the end of one task of `requester`, begun at `begun` (``time.monotonic()``), for at most `seconds`."""
+
+    requester: Session
+    task_id: str
+    seconds: float
+    begun: float
+
+    @classmethod
+    def of(cls, requester: Session, task_id: str, seconds: float) -> CompletionWait:
+        """Return a wait that begins now."""
+        return cls(requester, task_id, seconds, time.monotonic())
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the wait is over."""
+        return max(0.0, self.begun + self.seconds - time.monotonic())
+
+    def look(self, store) -> dict | None:
+        """Return how the wait ended, None while it goes on.
+
+        ``{status, task_id, waited_seconds}`` with `status` ``completed`` (with ``task_status`` done, failed or
+        cancelled, ``result`` and ``task``), ``timeout`` (the same, as far as it is now) or ``missing`` (no such
+        task any more); and ``messages``, the mail about this task that the requester had not read. That mail
+        is claimed, not yet read: acknowledge its ids once they have been handed out.
+        """
+        task = store.tasks.get(self.requester.scope, self.task_id)
+        if task is None:
+            status = "missing"
+        elif task.status in TERMINAL:
+            status = "completed"
+        elif not self.seconds_left():
+            status = "timeout"
+        else:
+            return None
+        waited = round(time.monotonic() - self.begun, 3)
+        ended: dict = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
+        if task:
+            ended.update(task_status=task.status, result=task.result, task=task)
+        ended["messages"] = store.messages.take(self.requester, ALL, about=self.task_id)
+        return ended
+
 
 POLL_SECONDS = 0.5
 _INTERNAL_FACTS = ("supervisor", "log")  # of a spawn; not for the answer
@@ -128,7 +173,6 @@ class Dispatch:
 
 def carry_out(store, requester: Session, request: DispatchRequest) -> dict:
     """Dispatch and wait here, blocking; return the answer. Raises what a `Dispatch` raises."""
-
     dispatch = Dispatch(requester, request)
     with store.changes() as changes:
         while (answer := dispatch.advance(store)) is None:
@@ -161,12 +205,10 @@ def _begin(store, state: Planned) -> Starting | Answered:
     work = find_or_make(store, requester, request, state.texts)
     if work.task.status in TERMINAL:
         return _answered(state, work, "already_terminal")
-    worker = None if request.force_spawn else workers.assigned(store, requester, work.task)
-    if worker is None and not request.resume:
-        worker = workers.find(store, requester, request)
+    worker = None if request.force_spawn else assigned_worker(store, requester, work.task) or work.worker
     if worker and work.task.status == OPEN:
         work = _reserved(store, state, work, worker)
-        worker = workers.assigned(store, requester, work.task)
+        worker = assigned_worker(store, requester, work.task)
     if worker:
         return _handed_over(store, state, work, worker)
     if not request.spawn:
@@ -183,7 +225,7 @@ def _start_worker(store, state: Planned, work: DispatchTask) -> Starting | Answe
         return _started_elsewhere(store, state, work, name)
     # Whoever had the lock before may have brought a worker between our look and this.
     work = _reread(store, state, work)
-    worker = None if request.force_spawn else workers.assigned(store, requester, work.task)
+    worker = None if request.force_spawn else assigned_worker(store, requester, work.task)
     if worker:
         store.spawn_locks.release(lock, "worker_found")
         return _handed_over(store, state, work, worker)
@@ -277,7 +319,7 @@ def _reserved(store, plan: Planned, work: DispatchTask, worker: Session) -> Disp
 
 def _instruct(store, plan: Planned, work: DispatchTask, worker: Session) -> dict:
     nudge, force = plan.request.nudge, plan.request.force
-    return workers.instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
+    return instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
 
 
 def _handed_over(store, plan: Planned, work: DispatchTask, worker: Session) -> Answered:

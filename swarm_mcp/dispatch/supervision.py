@@ -13,8 +13,7 @@ from collections.abc import Callable
 
 from swarm_mcp.dispatch import slots
 from swarm_mcp.dispatch.assignment import Assignment, query_of
-from swarm_mcp.dispatch.progress import Progress, result_text
-from swarm_mcp.dispatch.worker_task import LOST, OVER, WorkerTask, record_fault
+from swarm_mcp.dispatch.worker_task import LOST, OVER, Progress, WorkerTask, record_fault, result_text
 from swarm_mcp.domain.run import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
 from swarm_mcp.domain.task import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL, Task
 from swarm_mcp.errors import SwarmError

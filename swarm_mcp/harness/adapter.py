@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.outcome import Ending, Price
 from swarm_mcp.harness.query import HarnessQuery
 
 
 class Launch(NamedTuple):
     """How the child is started: argv, what its environment has besides, and what it reads on standard input.
 
-    `drop` names variables of this process that the child must not see, beside those of ``environment.FOREIGN``.
+    `drop` names variables of this process that the child must not see, beside those of a session (``environment``).
     `notes` are lines for the person who watches, as if the child had written them to standard error.
     """
 
@@ -25,16 +25,6 @@ class Launch(NamedTuple):
     stdin: str = ""
     drop: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-class Price(NamedTuple):
-    """US dollars for a million tokens, as published on `dated` (ISO date)."""
-
-    input: float
-    cached: float
-    output: float
-    dated: str
-    cache_write: float | None = None  # None: as `input`
 
 
 INFO, WARN, ERROR = "info", "warn", "error"  # levels of a check

@@ -60,7 +60,7 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
 
     from swarm_hook_core.environment import identity
     from swarm_mcp.errors import Refused
-    from swarm_mcp.harness.configuration import as_string_array
+    from swarm_mcp.harness.query import as_string_array
     from swarm_mcp.settings import Settings
 
     given = config.get("command")
@@ -82,7 +82,7 @@ def version_of(adapter: HarnessAdapter) -> str | None:
 def _folder(config: Mapping[str, object]) -> Check:
     import os
 
-    from swarm_mcp.harness.configuration import as_string
+    from swarm_mcp.harness.query import as_string
     from swarm_mcp.scope import here
 
     cwd = as_string(config.get("cwd")) or here()
@@ -101,7 +101,7 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
     import shutil
 
     from swarm_mcp.errors import Refused
-    from swarm_mcp.harness.configuration import as_string, parse_object
+    from swarm_mcp.harness.query import as_string, parse_object
 
     try:
         words = command_of(adapter, config)
@@ -158,7 +158,7 @@ def _beginning(file) -> str:
 def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
     import os
 
-    from swarm_mcp.harness.configuration import parse_object
+    from swarm_mcp.harness.query import parse_object
 
     named = {name: value for name, value in config.items() if name == "url" or name.endswith("_url")}
     env = parse_object(config.get("env"))

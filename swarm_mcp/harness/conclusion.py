@@ -14,13 +14,12 @@ from swarm_hook_core import faults
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.event_sink import RUNTIME, EventSink
-from swarm_mcp.harness.ledger import Ledger
-from swarm_mcp.harness.outcome import Cost, Ending, RunResult
+from swarm_mcp.harness.events import Ledger
+from swarm_mcp.harness.outcome import Cost, Ending, RunResult, cost_of, own_part, priced
 from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.record import RUNTIME, EventSink
 from swarm_mcp.harness.requirements import limit_passed, schema_mismatch
 from swarm_mcp.harness.resumption import ResumableSession, fits, serialize
-from swarm_mcp.harness.usage import cost_of, own_part, priced
 
 LONGEST_MESSAGE = 1000
 

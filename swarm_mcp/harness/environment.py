@@ -6,38 +6,37 @@ parent, and its client would believe itself nested. Settings and credentials sta
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping
 
+from swarm_mcp import runtimes
 from swarm_mcp.harness.leftover_processes import OUTLIVES, RUN_ID
 from swarm_mcp.harness.query import HarnessQuery
 
-# Of Claude Code 2.1.330 and Codex 0.169.0, as their hooks and shells were seen to have them, and of swarm itself.
-FOREIGN = frozenset({
-    "CLAUDECODE", "CLAUDE_PID", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR", "CLAUDE_SESSION_ID", "CLAUDE_EFFORT",
-    "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_CHILD_NOTES_DIR",
-    "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_RESUME_FROM_SESSION", "CLAUDE_CODE_TMUX_SESSION", "AI_AGENT",
-    "CLAUDE_BG_DISPATCH_ENTRYPOINT",
-    "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TURN_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_PLUGIN_ROOT",
-    "CODEX_INTERNAL_ORIGINATOR_OVERRIDE", "CODEX_PERMISSION_PROFILE", "PLUGIN_ROOT", "PLUGIN_DATA",
-    "PI_SESSION_ID", "HARNESS_SESSION", "HARNESS_STAGE", "HARNESS_SOURCES", "HARNESS_ROOT", "HARNESS_LOG",
-    "SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_AGENT_ROLE", "SWARM_TASK_ID", "SWARM_CC_LABEL",
-    "SWARM_MCP_ALLOW_SPAWN", "SWARM_ALLOW_YOLO", "SWARM_PI_LABEL", "SWARM_PI_AGENT_ROLE", "SWARM_HS_LABEL",
-    "SWARM_LOOP_LABEL",
-    "SWARM_CODEX_LABEL", "SWARM_HERMES_LABEL", "SWARM_CC_AGENT_ROLE", "SWARM_CODEX_AGENT_ROLE",
-    "HERDR_PANE_ID", "HERDR_PANE", RUN_ID, OUTLIVES,
+# Of swarm itself, and of the terminal that a session sits in; `_OWN_ENDS` are of every runtime's own (SWARM_CC_LABEL).
+_OWN = frozenset({
+    "SWARM_MCP_INSTANCE_ID", "SWARM_TASK_ID", "SWARM_MCP_ALLOW_SPAWN", "SWARM_ALLOW_YOLO", "HERDR_PANE_ID",
+    "HERDR_PANE", "SWARM_LOOP_CONFIG", RUN_ID, OUTLIVES,
 })  # fmt: skip
-FOREIGN_BEGINNINGS = (
-    "CLAUDE_PLUGIN_", "CLAUDE_CODE_SESSION_", "CLAUDE_CODE_MESSAGING_", "CLAUDE_CODE_BRIDGE_", "CLAUDE_CODE_REMOTE_",
-    "CODEX_SNAPSHOT_", "CODEX_SHELL_SNAPSHOT_",
-)  # fmt: skip
-# Credentials and settings that the beginnings above would take along.
-KEPT = frozenset({"CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_SESSION_LOG"})
+_OWN_ENDS = ("_LABEL", "_AGENT_ROLE")
 
 
 def is_foreign(name: str) -> bool:
     """Return whether a variable says which session this process is part of."""
-    return name in FOREIGN or (name.startswith(FOREIGN_BEGINNINGS) and name not in KEPT)
+    names, beginnings, kept = _of_the_runtimes()
+    if name in _OWN or (name.startswith("SWARM_") and name.endswith(_OWN_ENDS)) or name in names:
+        return True
+    return name.startswith(beginnings) and name not in kept
+
+
+@functools.cache
+def _of_the_runtimes() -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
+    """The variables of all runtimes' sessions, the beginnings of such, and what begins like that and is none."""
+    everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
+    listed = [name for runtime in everyone for name in runtime.session_variables]
+    beginnings = tuple(name.removesuffix("*") for name in listed if name.endswith("*"))
+    return frozenset(listed), beginnings, frozenset(name for runtime in everyone for name in runtime.kept_variables)
 
 
 def without_session(environment: Mapping[str, str] | None = None, drop: Iterable[str] = ()) -> dict[str, str]:

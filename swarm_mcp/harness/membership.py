@@ -20,9 +20,9 @@ from swarm_mcp.domain.run import ENDED, RUNNING
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events
-from swarm_mcp.harness.event_sink import RUNTIME
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import RunResult
+from swarm_mcp.harness.record import RUNTIME
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
@@ -164,13 +164,8 @@ class RunRow:
 
     def close(self, result: RunResult) -> None:
         """Write down how the run ended."""
-        shown = result.to_dict()
         self._busy_seconds = LAST_WORD_SECONDS  # nobody is kept waiting by now, and nothing follows
-        self.write(
-            state=ENDED, control=None, session_id=result.session_id, session_params=result.session_params,
-            cost_usd=result.cost.total_cost_usd, usage=shown["usage"], result=shown,
-            **({"model": result.model} if result.model else {}), **({"record": result.record} if result.record else {}),
-        )  # fmt: skip
+        self.write(state=ENDED, control=None, **result_columns(result))
         if self._unwritten:
             faults.record(RUN_RUNTIME, "run_row", f"the result of run {self.run_id} could not be written")
 
@@ -183,6 +178,17 @@ class RunRow:
             self._unwritten = {}
         except SwarmError:
             pass
+
+
+def result_columns(result: RunResult) -> dict[str, object]:
+    """Return what the row of a run has of its result."""
+    shown = result.to_dict()
+    found = {"model": result.model, "record": result.record}
+    return {
+        "session_id": result.session_id, "session_params": result.session_params, "result": shown,
+        "cost_usd": result.cost.total_cost_usd, "usage": shown["usage"],
+        **{name: value for name, value in found.items() if value},
+    }  # fmt: skip
 
 
 BEAT_SECONDS = 5.0

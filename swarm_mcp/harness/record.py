@@ -1,8 +1,8 @@
-"""The record of a run: a private file of JSON lines, metadata first, then every event as it happened.
+"""Where everything that leaves a run goes through: scrubbed, recorded, handed to listeners; and reading records.
 
-Events stand there as ``Event.to_dict`` gives them, but lines of standard error, which are
-``{"type": "stderr", "content", "timestamp"}``; `event_of` makes events of them again. Everything is scrubbed before it
-gets here. `events_in` reads a run's records, also while they are being written.
+The record is a private file of JSON lines, metadata first, then every event as it happened. Events stand there as
+``Event.to_dict`` gives them, but lines of standard error, which are ``{"type": "stderr", "content", "timestamp"}``;
+`event_of` makes events of them again. `events_in` reads a run's records, also while they are being written.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from swarm_hook_core import faults
 from swarm_hook_core.state import make_private, state_dir, write_all
-from swarm_mcp.harness.events import RAW_LOG, RAW_STDERR, Event, custom
+from swarm_mcp.harness.events import RAW_LOG, RAW_STDERR, Event, custom, native_object
+from swarm_mcp.harness.scrub import Scrubber
 
 METADATA, STDERR = "metadata", "stderr"
 LARGEST_RECORD = 256 * 1024 * 1024  # bytes; beyond, raw lines are left out
@@ -108,11 +110,8 @@ def read(path: str) -> Iterator[dict]:
     """Yield the lines of a record as objects, without a last one that is still being written."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(found, dict):
+            found = native_object(line)
+            if found is not None:
                 yield found
 
 
@@ -183,10 +182,76 @@ def _events(file: BinaryIO, record: str, is_live: Callable[[], bool]) -> Iterato
 
 def _parsed(lines: list[bytes]) -> Iterator[Event]:
     for line in lines:
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        event = event_of(found) if isinstance(found, dict) else None
+        found = native_object(line)
+        event = event_of(found) if found else None
         if event:
             yield event
+
+
+RUNTIME = "swarm-run"  # in the fault log
+
+
+class EventSink:
+    """The record and the listeners of one run. Listeners are called in the run's own thread, in order."""
+
+    def __init__(self):
+        self.scrubber = Scrubber()
+        self.record: Record | None = None
+        self._events: list[Callable[[Event], object]] = []
+        self._logs: list[Callable[[str, str], object]] = []
+        self._metas: list[Callable[[dict], object]] = []
+
+    def on_event(self, listener: Callable[[Event], object]) -> None:
+        """Call `listener` with every event."""
+        self._events.append(listener)
+
+    def on_log(self, listener: Callable[[str, str], object]) -> None:
+        """Call `listener` with ``("stdout" | "stderr", line)`` for each line, as it was written but for secrets."""
+        self._logs.append(listener)
+
+    def on_meta(self, listener: Callable[[dict], object]) -> None:
+        """Call `listener` with the metadata of each child, before it is started."""
+        self._metas.append(listener)
+
+    def meta(self, found: dict) -> None:
+        """Hand on what is about to be started."""
+        shown = self.scrubber.data(found)
+        if self.record:
+            self.record.metadata(shown)
+        _call(self._metas, shown)
+
+    def event(self, event: Event) -> None:
+        """Hand on an event."""
+        self._pass_on(Event(event.kind, self.scrubber.data(event.data), event.at or time.time()))
+
+    def line(self, stream: str, line: str) -> None:
+        """Hand on a line that the child wrote."""
+        shown = self.scrubber.text(line)
+        kind = RAW_LOG if stream == "stdout" else RAW_STDERR
+        self._pass_on(Event(kind, {"content": shown}, time.time()))
+        _call(self._logs, stream, shown + "\n")
+
+    def flush(self) -> None:
+        """Let readers of the record see what has happened so far."""
+        if self.record:
+            self.record.flush()
+
+    def close(self) -> None:
+        """Close the record, and report its fault if it had one."""
+        if self.record:
+            self.record.close()
+            if self.record.fault:
+                faults.record(RUNTIME, "record", self.record.fault)
+
+    def _pass_on(self, event: Event) -> None:
+        if self.record:
+            self.record.event(event)
+        _call(self._events, event)
+
+
+def _call(listeners: list, *words: object) -> None:
+    for listener in tuple(listeners):
+        try:
+            listener(*words)
+        except Exception as error:  # one that fails must not keep the others, or the run, from going on
+            faults.record(RUNTIME, "listener", f"{type(error).__name__}: {error}")

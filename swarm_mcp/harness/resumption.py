@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from swarm_hook_core import faults
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.event_sink import RUNTIME
-from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.outcome import Cost, cost_of
 from swarm_mcp.harness.query import HarnessQuery
-from swarm_mcp.harness.usage import cost_of
+from swarm_mcp.harness.record import RUNTIME
 
 LONGEST_ID = 200
 

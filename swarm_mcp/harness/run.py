@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from swarm_hook_core import faults
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.child import Child
-from swarm_mcp.harness.child_output import StopRequest
+from swarm_mcp.harness.child import Child, StopRequest
 from swarm_mcp.harness.conclusion import announced, checked_result, concluded, error_in, is_unknown_session
-from swarm_mcp.harness.event_sink import RUNTIME, EventSink
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.interruption import ended_at_exit
-from swarm_mcp.harness.ledger import Ledger
+from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.membership import joined
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.private_folder import private_folder
 from swarm_mcp.harness.query import HarnessQuery, checked
-from swarm_mcp.harness.record import Record
+from swarm_mcp.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.harness.requirements import Unsupported, left_out, require_possible
 from swarm_mcp.harness.resumption import Resumption, decide
 from swarm_mcp.harness.run_attempt import NotStarted, RunAttempt
@@ -255,3 +254,45 @@ def answer(
         raise
     assert result is not None
     return checked_result(result, adapter)
+
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_live: weakref.WeakSet = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def ended_by_signals(*runs) -> Iterator[list[int]]:
+    """Abort `runs` on SIGINT, SIGTERM and SIGHUP while the block runs, instead of ending this process.
+
+    Gives a list of the signals that came. Only for the main thread.
+    """
+    came: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        came.append(number)
+        for run in runs:
+            run.abort(f"ended by {signal.Signals(number).name}")
+
+    # What is ignored stays ignored: `nohup` means it.
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heard}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def ended_at_exit(run) -> None:
+    """Abort `run` and wait for it, should this process end first."""
+    if not _live:
+        atexit.register(_end_all)
+    _live.add(run)
+
+
+def _end_all() -> None:
+    runs = list(_live)
+    for run in runs:
+        run.abort("its supervisor ended")
+    for run in runs:
+        run.wait(60)

@@ -13,14 +13,12 @@ from swarm_hook_core import faults
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.adapter import HarnessAdapter, Launch
-from swarm_mcp.harness.child import Child, found
-from swarm_mcp.harness.child_output import LineSplitter, StopRequest, follow
+from swarm_mcp.harness.child import Child, LineSplitter, StopRequest, follow, found
 from swarm_mcp.harness.environment import added, without_session
-from swarm_mcp.harness.event_sink import RUNTIME, EventSink
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.ledger import Ledger
+from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.record import RUNTIME, EventSink
 from swarm_mcp.harness.requirements import Unsupported, limit_reached
 from swarm_mcp.harness.scrub import Scrubber
 from swarm_mcp.harness.tool_loop import STOP, ToolLoopGuard

@@ -102,13 +102,7 @@ def _raw(data: dict) -> tuple[str, dict]:
     text = _text(data.get("content"))
     if not text.strip():
         return "", {}
-    if text.lstrip().startswith("{"):
-        try:
-            if isinstance(json.loads(text), dict):
-                return "", {}
-        except (ValueError, RecursionError):
-            pass
-    return "stdout", {"text": text}
+    return ("", {}) if events.native_object(text) is not None else ("stdout", {"text": text})
 
 
 def _stderr(data: dict) -> tuple[str, dict]:

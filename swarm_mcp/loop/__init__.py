@@ -1,13 +1,13 @@
 """A small agent loop of our own, which speaks the plugin protocol of the bash harness (wedow/harness).
 
-``agent``           one run: prompt in, answer out, exit code
-``machine``         the state machine: start, assemble, send, receive, tool_exec, tool_done, done, error
-``pipeline``        one stage: hooks in order of their numbers, each one's output the next one's input
-``stages``          our own hooks; a file of the same name anywhere in ``sources`` takes a hook's place
+``agent``           one run: prompt in, answer out, exit code; the state machine start, assemble, send, receive,
+                    tool_exec, tool_done, done, error
+``stages``          one stage: hooks in order of their numbers, each one's output the next one's input; our own hooks,
+                    whose place a file of the same name anywhere in ``sources`` takes
 ``sources``         where plugins are found: ours, the home folder's, every ``.harness`` down to the present folder
-``session``         a folder of markdown; ``conversation`` its format
+``session``         a folder of markdown
 ``providers``       models behind HTTP, or executables; ``tools`` what the model may use; ``calls`` carries calls out
 ``swarm_session``   this session in the swarm: registered, its writes checked against other sessions' locks
-``mcp``             tools of MCP servers, those of the swarm among them
+``mcp_servers``     tools of MCP servers, those of the swarm among them
 ``adapter``         the loop as a harness; nothing else outside of the command line imports this package
 """

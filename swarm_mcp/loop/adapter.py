@@ -7,19 +7,16 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from swarm_hook_core.state import write_private
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
-from swarm_mcp.harness.configuration import as_string, parse_object
-from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
+from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom, native_object
 from swarm_mcp.harness.outcome import Ending
-from swarm_mcp.harness.query import HarnessQuery, McpServer
-from swarm_mcp.loop.providers.choice import BUILT_IN, built_in
+from swarm_mcp.harness.query import HarnessQuery, as_string, parse_object
+from swarm_mcp.loop.providers.choice import built_in
 from swarm_mcp.loop.session import PATTERN
 from swarm_mcp.loop.settings import CONFIG_VARIABLE, nearest_sessions
-
-# Of the session that starts a run, not of the run.
-_FOREIGN = ("HARNESS_CWD", "HARNESS_PARENT_SESSION", "HARNESS_DEPTH", "HARNESS_TOOL_FIFO", "HARNESS_VERSION",
-            "SWARM_LOOP_LABEL", "SWARM_LOOP_AGENT_ROLE", CONFIG_VARIABLE)  # fmt: skip
+from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
 
 
 class Loop(HarnessAdapter):
@@ -58,15 +55,12 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         env.update({"HARNESS_MODEL": model} if model else {})
         env.update({"HARNESS_PROVIDER": provider} if provider else {})
         env.update({"HARNESS_THINKING": query.effort} if query.effort else {})
-        drop = _FOREIGN + (("HARNESS_PROVIDER",) if _names_a_harness(os.environ) else ())
+        drop = ("HARNESS_PROVIDER",) if _names_a_harness(os.environ) else ()
         return Launch((*argv, *query.additional_args), env, query.prompt, drop)
 
     def parse(self, line: str, state: dict) -> list[Event]:
-        try:
-            found = json.loads(line) if line.lstrip().startswith("{") else None
-        except (ValueError, RecursionError):
-            return []
-        if not isinstance(found, dict) or not isinstance(found.get("type"), str):
+        found = native_object(line)
+        if found is None or not isinstance(found.get("type"), str):
             return []
         kind, at = found["type"], found.get("timestamp")
         data = {name: value for name, value in found.items() if name not in ("type", "timestamp")}
@@ -103,9 +97,9 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             env.pop("HARNESS_PROVIDER", None)
         wanted, model = _provider_and_model(as_string(config.get("model")))
         wanted = wanted or env.get("HARNESS_PROVIDER", "").strip()
-        ready = [name for name in BUILT_IN if not built_in(name).missing(env)]
+        ready = [name for name in BUILT_IN_PROVIDERS if not built_in(name).missing(env)]
         found = []
-        if wanted in BUILT_IN:
+        if wanted in BUILT_IN_PROVIDERS:
             missing = built_in(wanted).missing(env)
             if missing:
                 why = f"the provider {wanted} needs {missing}"
@@ -114,7 +108,7 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
             why = f"the provider {wanted} is a plugin's; it is not started to look"
             found.append(Check("loop_provider_unseen", INFO, why))
         elif not ready:
-            needs = "; ".join(f"{name} needs {built_in(name).missing(env)}" for name in BUILT_IN)
+            needs = "; ".join(f"{name} needs {built_in(name).missing(env)}" for name in BUILT_IN_PROVIDERS)
             found.append(Check("loop_no_provider", WARN, f"no built-in provider is ready: {needs}", self.instructions))
         if (wanted in ready or not wanted) and ready:
             name = wanted or ready[0]
@@ -124,13 +118,15 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         return found
 
     def listed_models(self) -> list[dict]:
-        return [{"name": built_in(name).default_model, "short": name, "context_tokens": None} for name in BUILT_IN]
+        return [
+            {"name": built_in(name).default_model, "short": name, "context_tokens": None} for name in BUILT_IN_PROVIDERS
+        ]
 
 
 def _provider_and_model(model: str) -> tuple[str, str]:
     """``PROVIDER/NAME`` taken apart; other slashes belong to the name."""
     provider, slash, name = model.partition("/")
-    return (provider, name) if slash and provider in BUILT_IN and name else ("", model)
+    return (provider, name) if slash and provider in BUILT_IN_PROVIDERS and name else ("", model)
 
 
 def _names_a_harness(env: Mapping[str, str]) -> bool:
@@ -144,7 +140,7 @@ def _written(path: Path, query: HarnessQuery) -> Path:
     """The private file with what the environment has no word for; its servers' secrets are nowhere else."""
     config = {
         "mode": query.mode,
-        "mcp_servers": {name: _server(server) for name, server in query.mcp_servers.items()} or None,
+        "mcp_servers": {name: server.to_dict() for name, server in query.mcp_servers.items()} or None,
         "skills": list(query.skills),
         "system_prompt": query.system_prompt,
         "append_system_prompt": query.append_system_prompt,
@@ -152,13 +148,5 @@ def _written(path: Path, query: HarnessQuery) -> Path:
         "max_turns": query.max_turns,
         "fork": query.fork_session,
     }
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(handle, "w", encoding="utf-8") as file:
-        json.dump({name: value for name, value in config.items() if value}, file)
+    write_private(str(path), json.dumps({name: value for name, value in config.items() if value}))
     return path
-
-
-def _server(server: McpServer) -> dict:
-    if server.url:
-        return {"url": server.url, "headers": dict(server.headers)}
-    return {"command": server.command, "args": list(server.args), "env": dict(server.env), "cwd": server.cwd}

@@ -7,7 +7,7 @@ import os
 import threading
 
 from swarm_mcp.loop import sources, subprocesses, tools
-from swarm_mcp.loop.conversation import ModelCall
+from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.settings import TOOL_SECONDS, number
 
 LONGEST_RESULT = 100_000  # characters that a model is given of one result

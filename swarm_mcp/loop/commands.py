@@ -8,12 +8,11 @@ import sys
 from typing import NoReturn
 
 from swarm_mcp.errors import UsageError
-from swarm_mcp.loop import calls, pipeline, session, sources, stages, subprocesses, tools
-from swarm_mcp.loop.conversation import model_call
-from swarm_mcp.loop.failure import LoopFailure
-from swarm_mcp.loop.machine import LoopRun
+from swarm_mcp.loop import calls, session, sources, stages, subprocesses, tools
+from swarm_mcp.loop.agent import LoopRun
 from swarm_mcp.loop.report import Report
-from swarm_mcp.loop.settings import LoopSettings
+from swarm_mcp.loop.session import model_call
+from swarm_mcp.loop.settings import LoopFailure, LoopSettings
 
 DESCRIBED = {
     "agent": "run the agent (default)",
@@ -27,9 +26,7 @@ DESCRIBED = {
 
 def prepared() -> LoopRun:
     """Return a run that asks no model, for looking at what it would find."""
-    from swarm_mcp.loop import builtin_plugins
-
-    settings = LoopSettings(builtin_plugins.root())
+    settings = LoopSettings(sources.root())
     loop = LoopRun(settings, Report(), settings.folder)
     loop.refresh()
     return loop
@@ -77,8 +74,8 @@ def show_hooks(loop: LoopRun) -> list[str]:
     """Return every stage with its hooks."""
     lines = []
     for stage in stages.STAGES:
-        found = pipeline.hooks_of(stage, loop.sources, stages.OURS[stage])
-        lines += [stage, *(f"  {name:<16} {pipeline.described(hook)}" for name, hook in found.items())]
+        found = stages.hooks_of(stage, loop.sources, stages.OURS[stage])
+        lines += [stage, *(f"  {name:<16} {stages.described(hook)}" for name, hook in found.items())]
     return lines
 
 
@@ -95,7 +92,7 @@ def show_help(loop: LoopRun) -> list[str]:
             said = _said(path, loop)
         lines.append(f"  {name:<10} {said}")
     lines += ["", "providers:"]
-    for name in choice.BUILT_IN:
+    for name in sources.BUILT_IN_PROVIDERS:
         protocol = choice.built_in(name)
         state = "ready" if not protocol.missing(environ) else f"needs {protocol.missing(environ)}"
         lines += [f"  {name:<10} {protocol.label} ({state}; model {protocol.default_model})"]
@@ -132,7 +129,7 @@ def provider(words: list[str]) -> int:
     from swarm_mcp.loop.providers import choice, http
 
     name, flag = (words + ["", ""])[:2]
-    if name not in choice.BUILT_IN:
+    if name not in sources.BUILT_IN_PROVIDERS:
         raise UsageError(f"no such provider: {name[:60]!r}")
     protocol = choice.built_in(name)
     if flag == "--ready":

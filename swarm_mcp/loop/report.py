@@ -10,8 +10,7 @@ import time
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost
-from swarm_mcp.loop.conversation import ModelCall
-from swarm_mcp.loop.scrubbing import scrub, scrub_data
+from swarm_mcp.loop.session import ModelCall, scrub, scrub_data
 
 SHOWN_ARGUMENTS = 160
 

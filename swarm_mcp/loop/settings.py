@@ -1,4 +1,4 @@
-"""The settings of a run: the environment as the bash harness reads it, and one private file of ours."""
+"""The settings of a run (the environment as the bash harness reads it, and one private file), and why it fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,26 @@ import os
 from collections.abc import Mapping
 
 from swarm_hook_core.environment import first_set
-from swarm_mcp.loop.failure import LoopFailure
+from swarm_mcp.errors import SwarmError
+
+# Exit codes of `swarm-mcp loop`, beside those of every command.
+FAILED, MODEL_FAILED, TOO_LONG, STOPPED = 1, 4, 5, 143
+
+
+class LoopFailure(SwarmError):
+    """A run cannot go on; the text says why, in one line.
+
+    `category` is one of ``harness.outcome.ERRORS``; `exit_code` what `swarm-mcp loop` ends with; `retry_not_before`
+    Unix seconds of the time that an endpoint has told us to wait for.
+    """
+
+    retry_not_before: float | None = None
+
+    def __init__(self, text: str, category: str = "unknown", exit_code: int = FAILED):
+        super().__init__(" ".join(text.split()) or "it failed without a word")
+        self.category = category
+        self.exit_code = exit_code
+
 
 CONFIG_VARIABLE = "SWARM_LOOP_CONFIG"
 MAX_TURNS, TOOL_SECONDS, AGENT_SECONDS, DEPTH = 100, 120.0, 600.0, 2

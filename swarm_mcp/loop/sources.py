@@ -1,16 +1,25 @@
-"""Where plugins are found, and which of several with the same name counts.
+"""Where plugins are found, and which of several with the same name counts; and the built-in ones as executables.
 
 Lowest first: built-in packs, then for every ``.harness`` from the home folder's to the nearest: the packs in its
 ``plugins/``, then the folder itself. Of executables with one name in ``tools/``, ``commands/``, ``providers/`` or
 ``hooks.d/STAGE/`` the last counts. Looked up anew for each state, so that plugins may come and go during a run.
+
+A guard that stands before ``tools/write_file`` hands allowed calls on to the next executable of that name in
+``HARNESS_SOURCES``, and a provider may build on another: so what is built in has executables too, in the state folder,
+which start this installation. The loop itself needs none of them.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
+import time
+import zlib
 from collections.abc import Iterable
 
-PROVIDER_PACKS = ("anthropic", "openai")
+from swarm_hook_core.state import make_private, state_dir
+from swarm_mcp import __version__
 
 
 def walk(root: str, home: str, folder: str) -> list[str]:
@@ -83,3 +92,57 @@ def _same(left: str, right: str) -> bool:
         return os.path.samefile(left, right)
     except OSError:
         return False
+
+
+BUILT_IN_PROVIDERS = ("anthropic", "openai")
+KEPT_DAYS = 30
+ON_PATH = "path"  # the folder in it that is the last on the PATH of everything a run starts
+_TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
+
+
+def root() -> str:
+    """Return the folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
+    from swarm_mcp.installation import coordinator_command
+    from swarm_mcp.loop.tools import NAMES
+
+    command = shlex.join(coordinator_command())
+    files = {"bin/harness": "loop --", f"{ON_PATH}/swarm-mcp": ""}
+    files.update({_TOOL.format(name): f"loop tool {name} --" for name in NAMES})
+    files.update({_PROVIDER.format(name): f"loop provider {name} --" for name in BUILT_IN_PROVIDERS})
+    mark = zlib.crc32(repr((__version__, command, files)).encode())
+    folder = os.path.join(state_dir(), "loop", f"plugins-{mark:08x}")
+    if os.path.isdir(folder):
+        return folder
+    try:
+        _write(folder, {name: f'#!/bin/sh\nexec {command} {words} "$@"\n' for name, words in files.items()})
+        _forget_old(os.path.dirname(folder), folder)
+    except OSError:
+        return folder if os.path.isdir(folder) else ""
+    return folder
+
+
+def _write(folder: str, files: dict[str, str]) -> None:
+    """The whole folder at once: another run may be looking."""
+    made = f"{folder}.{os.getpid()}.tmp"
+    make_private(made)
+    try:
+        for name, text in files.items():
+            path = os.path.join(made, name)
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(path, 0o700)
+        os.rename(made, folder)
+    except OSError:
+        shutil.rmtree(made, ignore_errors=True)
+        if not os.path.isdir(folder):  # somebody was faster
+            raise
+
+
+def _forget_old(base: str, mine: str) -> None:
+    """Remove what installations have left that are gone."""
+    oldest = time.time() - KEPT_DAYS * 86400
+    for name in os.listdir(base):
+        path = os.path.join(base, name)
+        if name.startswith("plugins-") and path != mine and os.stat(path).st_mtime < oldest:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,16 +1,92 @@
-"""Our own hooks: what a run does where no plugin does it otherwise.
+"""One stage: hooks in order of their names, each one's output the next one's input; and our own hooks.
 
-Each takes the run and what its stage has so far, and gives what the stage has then. The names and numbers are those
-of the bash harness, so a plugin that replaces or follows one of its hooks does so here.
+A hook is an executable ``hooks.d/STAGE/NN-name`` or a function of ours with such a name; of several with one name the
+one in the source of highest priority counts. One that fails ends the stage. The names and numbers of ours are those of
+the bash harness, so a plugin that replaces or follows one of its hooks does so here.
 """
 
 from __future__ import annotations
 
-from swarm_mcp.loop import calls, prompts, skills, sources
-from swarm_mcp.loop.conversation import ModelCall, model_call, written
-from swarm_mcp.loop.failure import MODEL_FAILED, TOO_LONG, LoopFailure
-from swarm_mcp.loop.pipeline import Hook
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from swarm_mcp.loop import calls, prompts, sources, subprocesses
 from swarm_mcp.loop.providers import choice
+from swarm_mcp.loop.session import ModelCall, model_call, written
+from swarm_mcp.loop.settings import MODEL_FAILED, TOO_LONG, LoopFailure
+
+Hook = Callable[[Any, dict], dict]  # (loop, what the stage has so far) -> what it has then
+TAIL_LINES = 2
+
+
+class StageFailed(Exception):
+    """A hook has failed. `context` is what the stage ``error`` is told: ``{"error": text, ...}``."""
+
+    def __init__(self, context: dict):
+        super().__init__(str(context.get("error")))
+        self.context = context
+
+
+def hooks_of(stage: str, found: list[str], ours: dict[str, Hook]) -> dict[str, str | Hook]:
+    """Return name -> path or function of the hooks of a stage, in the order they run. `found`: the sources."""
+    hooks: dict[str, str | Hook] = {**ours, **sources.executables(found, "hooks.d", stage)}
+    return dict(sorted(hooks.items()))
+
+
+def run(loop, stage: str, context: dict, ours: dict[str, Hook]) -> dict:
+    """Return what the stage makes of `context`. Raises StageFailed."""
+    current: dict | str = context
+    for name, hook in hooks_of(stage, loop.sources, ours).items():
+        if callable(hook):
+            try:
+                current = hook(loop, _parsed(current, stage, name))
+            except LoopFailure as error:
+                facts = {"error": str(error), "category": error.category, "exit_code": error.exit_code}
+                facts["retry_not_before"] = error.retry_not_before
+                raise StageFailed(facts) from error
+        else:
+            current = _run_executable(loop, stage, hook, current)
+    return _parsed(current, stage, "")
+
+
+def _run_executable(loop, stage: str, path: str, current: dict | str) -> str:
+    text = current if isinstance(current, str) else json.dumps(current, ensure_ascii=False)
+    ran = subprocesses.run([path], text + "\n", env=loop.environment(stage), cwd=loop.settings.folder)
+    loop.log(ran.err)
+    if ran.code == 0:
+        return ran.out
+    said = _object(ran.out)
+    if said is not None and said.get("error"):
+        raise StageFailed({**said, "error": str(said["error"])})
+    tail = " ".join(ran.err.split("\n")[-TAIL_LINES - 1 :]).strip()
+    raise StageFailed({"error": f"hook {path} exited {ran.code} during {stage}{': ' + tail if tail else ''}"})
+
+
+def _parsed(current: dict | str, stage: str, name: str) -> dict:
+    if isinstance(current, dict):
+        return current
+    if not current.strip():
+        return {}
+    found = _object(current)
+    if found is None:
+        where = f"before {name}" if name else "at its end"
+        raise StageFailed({"error": f"the hooks of {stage} gave no JSON object {where}: {current.strip()[:120]}"})
+    return found
+
+
+def _object(text: str) -> dict | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def described(hook: str | Hook) -> str:
+    """Return where a hook comes from, for people."""
+    return "(built in)" if callable(hook) else os.path.abspath(hook)
 
 
 def walk_dirs(loop, data: dict) -> dict:
@@ -57,7 +133,7 @@ def add_prompts(loop, data: dict) -> dict:
 
 def add_skills(loop, data: dict) -> dict:
     """assemble: the skills there are, by name and description."""
-    catalogue = skills.catalogue(loop)
+    catalogue = prompts.skill_catalogue(loop)
     return {**data, "system": "\n\n".join(filter(None, (data.get("system"), catalogue))), "next_state": "send"}
 
 

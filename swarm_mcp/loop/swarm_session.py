@@ -13,7 +13,7 @@ from swarm_hook_core import faults, lifecycle
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_mcp.loop import sources
-from swarm_mcp.loop.conversation import ModelCall
+from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.tools import WRITERS
 
 CONFIG = RuntimeConfig(

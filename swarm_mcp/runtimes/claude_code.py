@@ -37,6 +37,15 @@ class ClaudeCode(Runtime):
     first_questions = tuple(
         (method, {"_meta": _ENVELOPE}) for method in ("server/discover", "prompts/list", "resources/list", "tools/list")
     )
+    # As of release 2.1.330.
+    session_variables = (
+        "CLAUDECODE", "CLAUDE_PID", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR", "CLAUDE_SESSION_ID", "CLAUDE_EFFORT",
+        "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_CHILD_NOTES_DIR",
+        "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_RESUME_FROM_SESSION", "CLAUDE_CODE_TMUX_SESSION", "AI_AGENT",
+        "CLAUDE_BG_DISPATCH_ENTRYPOINT", "CLAUDE_PLUGIN_*", "CLAUDE_CODE_SESSION_*", "CLAUDE_CODE_MESSAGING_*",
+        "CLAUDE_CODE_BRIDGE_*", "CLAUDE_CODE_REMOTE_*",
+    )  # fmt: skip
+    kept_variables = ("CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_CODE_SESSION_LOG")
     earlier_check = "integrations/claude-code/hooks/pre_tool_use.py"
 
     def install(self, marketplace: Path) -> list[str]:

@@ -1,4 +1,7 @@
-"""Codex: copies the plugin into its cache and runs its hooks only when the whole copy is trusted."""
+"""Codex: copies the plugin into its cache and runs its hooks only when the whole copy is trusted.
+
+Its app-server (``codex app-server``) is the supported way to list and trust hooks without a terminal.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,51 @@ from pathlib import Path
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, HookCommand, Runtime, Terminal
-from swarm_mcp.runtimes.codex_app_server import AppServer
 from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
+from swarm_mcp.runtimes.rpc_child import ANSWER_SECONDS, RpcChild
+
+
+class AppServer(RpcChild):
+    """One running app-server, ended on exit of the ``with`` block."""
+
+    def __init__(
+        self,
+        program: str,
+        *words: str,
+        env: dict[str, str] | None = None,
+        cwd: str | None = None,
+        seconds: float = ANSWER_SECONDS,
+    ):
+        """`words` follow the command's name."""
+        super().__init__("codex app-server", [program, "app-server", *words], env, cwd, seconds)
+
+    def __enter__(self) -> AppServer:
+        about = {"clientInfo": {"name": "swarm-mcp", "version": "0"}, "capabilities": {"experimentalApi": True}}
+        try:
+            self.call("initialize", about)
+            self.tell("initialized", {})
+        except ClientFailed:
+            self.__exit__()
+            raise
+        return self
+
+    def hooks(self, plugin_id: str) -> tuple[list[dict], list[str]]:
+        """Return the hooks of one plugin, and what the client has to say against any."""
+        data = self.call("hooks/list", {}).get("data", [])
+        hooks = {hook["key"]: hook for entry in data for hook in entry.get("hooks", [])}
+        complaints = [str(text) for entry in data for text in [*entry.get("warnings", []), *entry.get("errors", [])]]
+        return [hook for hook in hooks.values() if hook.get("pluginId") == plugin_id], complaints
+
+    def trusted(self) -> list[str]:
+        """Return the keys of all hooks that the user's configuration has a word on, there or not."""
+        config = self.call("config/read", {}).get("config") or {}
+        return list((config.get("hooks") or {}).get("state") or {})
+
+    def edit(self, *edits: tuple[str, object, str]) -> None:
+        """Change the user's configuration: ``(key path, value, upsert or replace)`` each."""
+        changes = [{"keyPath": path, "value": value, "mergeStrategy": how} for path, value, how in edits]
+        self.call("config/batchWrite", {"edits": changes, "reloadUserConfig": True})
+
 
 EVENTS = {
     "preToolUse": "PreToolUse",
@@ -39,6 +85,12 @@ class Codex(Runtime):
         }),
         ("notifications/initialized", {}),
         ("tools/list", {"_meta": {"progressToken": 0}}),
+    )  # fmt: skip
+    # As of release 0.169.0.
+    session_variables = (
+        "CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TURN_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_PLUGIN_ROOT",
+        "CODEX_INTERNAL_ORIGINATOR_OVERRIDE", "CODEX_PERMISSION_PROFILE", "PLUGIN_ROOT", "PLUGIN_DATA",
+        "CODEX_SNAPSHOT_*", "CODEX_SHELL_SNAPSHOT_*",
     )  # fmt: skip
     call_mark = "x-codex-turn-metadata"
     earlier_check = "integrations/codex/hooks/pre_tool_use.py"

@@ -25,6 +25,11 @@ class Hs(Runtime):
     name = executable = harness = "hs"
     title = "the bash harness"
     shell_tool = "bash"
+    session_variables = (
+        "HARNESS_SESSION", "HARNESS_STAGE", "HARNESS_SOURCES", "HARNESS_ROOT", "HARNESS_LOG", "HARNESS_CWD",
+        "HARNESS_PARENT_SESSION", "HARNESS_DEPTH", "HARNESS_TOOL_FIFO", "HARNESS_AGENT_SESSION_ROOT", "HARNESS_RUN_ID",
+        "HARNESS_VERSION", "SWARM_HS_READ_ONLY",
+    )  # fmt: skip
 
     def program(self) -> str:
         """The command, where it is this harness: others are called hs and harness as well."""

@@ -22,6 +22,7 @@ class Pi(Runtime):
 
     name = title = executable = harness = "pi"
     shell_tool = "bash"
+    session_variables = ("PI_SESSION_ID",)
     earlier_check = "integrations/pi/hooks/pre_tool_use.py"
 
     def finish_bundle(self, files: dict[str, bytes], interpreter: str) -> None:

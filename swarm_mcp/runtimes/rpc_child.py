@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import queue
 import signal
 import subprocess
 import threading
-import time
 
 from swarm_mcp.errors import ClientFailed
 
 ANSWER_SECONDS = 30.0
-END_SECONDS = 5.0  # to end by itself, once its standard input is closed
+END_SECONDS = 2.5  # to end by itself, once its standard input is closed; and again, once it has been told
+_UNKNOWN_METHOD = {"code": -32601, "message": "not supported"}
 
 
 class RpcChild:
-    """One running child, for the time of a ``with`` block; `name` is what complaints call it."""
+    """One running child, until `close` or for the time of a ``with`` block; `name` is what complaints call it.
+
+    Calls may be made from several threads.
+    """
 
     def __init__(
         self,
@@ -27,57 +31,74 @@ class RpcChild:
         env: dict[str, str] | None = None,
         cwd: str | None = None,
         seconds: float = ANSWER_SECONDS,
+        own_group: bool = True,
     ):
-        """Start it. `seconds`: how long one answer may take. Raises ClientFailed."""
-        self._name, self._seconds = name, seconds
+        """Start it. `seconds`: how long one answer may take. `own_group`: with all it starts, it is a process group.
+
+        Raises ClientFailed.
+        """
+        self._name, self._seconds, self._own_group = name, seconds, own_group
         try:
             self._process = subprocess.Popen(
                 argv, env=env, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                encoding="utf-8", errors="replace", start_new_session=True,
+                encoding="utf-8", errors="replace", start_new_session=own_group,
             )  # fmt: skip
-        except OSError as error:
-            raise ClientFailed(f"{name} could not be started: {error}") from error
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        self._count = 0
-        threading.Thread(target=self._listen, daemon=True).start()
+        except (OSError, ValueError) as error:
+            raise ClientFailed(f"{name} could not be started: {getattr(error, 'strerror', None) or error}") from error
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._waiting: dict[int, queue.SimpleQueue[dict | None]] = {}  # None: the child has ended
+        self._ended = False
+        self._writing = threading.Lock()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def __enter__(self) -> RpcChild:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child, and wait for that."""
         process = self._process
         if process.stdin:
-            with contextlib.suppress(OSError):  # what could not be written will not be
+            with contextlib.suppress(OSError), self._writing:  # what could not be written will not be
                 process.stdin.close()
-        try:
-            process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # with whatever a launcher has started
-            process.wait()
-        if process.stdout:
-            process.stdout.close()
+        for number in (0, signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(OSError):  # it has just gone by itself
+                if number and self._own_group:
+                    os.killpg(process.pid, number)  # with whatever a launcher has started
+                elif number:
+                    process.send_signal(number)
+            try:
+                process.wait(END_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self._listener.join(END_SECONDS)
 
-    def call(self, method: str, params: dict) -> dict:
-        """Return the result of one request. Raises ClientFailed."""
-        self._count += 1
-        number = self._count
-        self._send({"id": number, "method": method, "params": params})
-        end = time.monotonic() + self._seconds
-        while True:
-            try:
-                line = self._lines.get(timeout=max(0.01, end - time.monotonic()))
-            except queue.Empty:
-                raise ClientFailed(f"{self._name} did not answer {method}") from None
-            if line is None:
-                raise ClientFailed(f"{self._name} ended before it answered {method}")
-            try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):
-                continue  # not of the protocol
-            if isinstance(message, dict) and message.get("id") == number and "method" not in message:
-                if "error" in message:
-                    raise ClientFailed(f"{self._name} refused {method}: {message['error'].get('message')}")
-                return message.get("result") or {}
+    def call(self, method: str, params: dict, seconds: float = 0.0) -> dict:
+        """Return the result of one request. Raises ClientFailed. `seconds` 0: as for every answer."""
+        seconds = seconds or self._seconds
+        number = next(self._numbers)
+        answer: queue.SimpleQueue[dict | None] = queue.SimpleQueue()
+        with self._lock:
+            self._waiting[number] = answer
+            if self._ended:
+                answer.put(None)
+        try:
+            self._send({"id": number, "method": method, "params": params})
+            message = answer.get(timeout=seconds)
+        except queue.Empty:
+            self.tell("notifications/cancelled", {"requestId": number})
+            raise ClientFailed(f"{self._name} did not answer {method} within {seconds:g} s") from None
+        finally:
+            with self._lock:
+                del self._waiting[number]
+        if message is None:
+            raise ClientFailed(f"{self._name} ended before it answered {method}")
+        return result_of(message, self._name, method)
 
     def tell(self, method: str, params: dict) -> None:
         """Send a notification. Raises ClientFailed."""
@@ -85,14 +106,46 @@ class RpcChild:
 
     def _send(self, message: dict) -> None:
         try:
-            assert self._process.stdin
-            self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-            self._process.stdin.flush()
+            with self._writing:
+                assert self._process.stdin
+                self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+                self._process.stdin.flush()
         except (OSError, ValueError) as error:
             raise ClientFailed(f"{self._name} has ended: {error}") from error
 
     def _listen(self) -> None:
         assert self._process.stdout
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put(None)
+        with self._process.stdout as lines:
+            for line in lines:
+                self._take(line)
+        with self._lock:
+            self._ended = True
+            for answer in self._waiting.values():
+                answer.put(None)
+
+    def _take(self, line: str) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return  # not of the protocol
+        if not isinstance(message, dict):
+            return
+        if "method" in message:
+            if "id" in message:  # whatever a server asks of us we cannot do
+                with contextlib.suppress(ClientFailed):
+                    self._send({"id": message["id"], "error": _UNKNOWN_METHOD})
+            return
+        with self._lock:
+            answer = self._waiting.get(message.get("id"))  # type: ignore[arg-type]  # of another type it is no key
+        if answer:
+            answer.put(message)
+
+
+def result_of(message: dict, name: str, method: str) -> dict:
+    """Return the result in the answer that `name` gave to a request. Raises ClientFailed for an error in it."""
+    error = message.get("error")
+    if error:
+        said = error.get("message") if isinstance(error, dict) else error
+        raise ClientFailed(f"{name} refused {method}: {str(said)[:300]}")
+    result = message.get("result")
+    return result if isinstance(result, dict) else {}

@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch, Price
+from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.events import Event, error, message, result, session_init, tool_end, tool_start
-from swarm_mcp.harness.outcome import RunResult
+from swarm_mcp.harness.outcome import Price, RunResult
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.run import Run
 

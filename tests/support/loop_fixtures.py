@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_mcp.cli.main import main
-from swarm_mcp.loop import conversation
+from swarm_mcp.loop import session as session_files
 
 ANTHROPIC, OPENAI = "anthropic", "openai"
 MAIN = "import sys; from swarm_mcp.cli.main import main; sys.exit(main())"
@@ -142,9 +142,9 @@ def sessions() -> list[Path]:
     return sorted(folder.iterdir(), key=lambda path: (path / "session.conf").stat().st_mtime_ns)
 
 
-def written(session: Path) -> list[conversation.Message]:
+def written(session: Path) -> list[session_files.Message]:
     """A session's messages."""
-    return conversation.history(str(session / "messages"))
+    return session_files.history(str(session / "messages"))
 
 
 def executable(path: Path, text: str) -> Path:

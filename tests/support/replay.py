@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from swarm_mcp.harness.adapter import HarnessAdapter
-from swarm_mcp.harness.child_output import StopRequest
+from swarm_mcp.harness.child import StopRequest
 from swarm_mcp.harness.conclusion import announced, concluded, error_in, is_unknown_session
-from swarm_mcp.harness.event_sink import EventSink
-from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.ledger import Ledger
+from swarm_mcp.harness.events import Event, Ledger
 from swarm_mcp.harness.outcome import Cost, Ending, RunResult
 from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.record import EventSink
 from swarm_mcp.harness.run_attempt import RunAttempt
 
 NO_COST = Cost()

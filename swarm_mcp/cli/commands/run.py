@@ -104,7 +104,7 @@ def _query(args, adapter):
     from swarm_hook_core.environment import identity, is_word
     from swarm_mcp.domain.record import new_id
     from swarm_mcp.harness.checks import command_of
-    from swarm_mcp.harness.configuration import build_config, query_of
+    from swarm_mcp.harness.query import build_config, query_of
     from swarm_mcp.runtimes import started_by
 
     cwd = clean(args.value("--directory") or here())
@@ -149,7 +149,7 @@ def _prompt(args) -> str:
 
 
 def _schema(path: str) -> dict:
-    from swarm_mcp.harness.configuration import parse_json
+    from swarm_mcp.harness.query import parse_json
 
     if not path:
         return {}
@@ -200,10 +200,9 @@ def _resumed(args, adapter, query):
 def _supervised(args, adapter, query, previous):
     """The result, and the number of the signal that ended it (0 for none)."""
     from swarm_mcp.domain.run import CANCEL
-    from swarm_mcp.harness.interruption import ended_by_signals
     from swarm_mcp.harness.membership import Membership, RunRow
     from swarm_mcp.harness.prompting import with_system_prompt
-    from swarm_mcp.harness.run import Run
+    from swarm_mcp.harness.run import Run, ended_by_signals
 
     spec = {
         "id": query.run_id,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from swarm_mcp.harness import outcome
-from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.outcome import Ending, one_line
 
 # What ``error`` of an assistant line or ``api_error_type`` of a result says.
 KINDS = {
@@ -81,7 +81,7 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
         return _without_result(ending)
     if result.get("is_error"):
         text = str(result.get("error_message") or "it failed")
-        return str(result.get("error_category") or outcome.UNKNOWN), _line(text)
+        return str(result.get("error_category") or outcome.UNKNOWN), one_line(text)
     # A run whose sub-agents are still at work gives a result and goes on: ended from outside, it has failed.
     if ending.signal or (ending.exit_code or 0) > 128:
         return outcome.PROCESS_CRASHED, f"claude was ended by {_how(ending)} while it went on working"
@@ -91,9 +91,9 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
 def _without_result(ending: Ending) -> tuple[str, str]:
     for error in reversed(ending.errors):
         if error.get("category") not in (None, outcome.UNKNOWN):
-            return str(error["category"]), _line(str(error.get("message") or ""))
+            return str(error["category"]), one_line(str(error.get("message") or ""))
     lines = [line.strip() for line in ending.stderr.splitlines() if line.strip()]
-    text = _line(" ".join(lines[-3:])) or _line(ending.stdout)
+    text = one_line(" ".join(lines[-3:])) or one_line(ending.stdout)
     code = code_of(text)
     if code != outcome.UNKNOWN:
         return code, text
@@ -102,7 +102,3 @@ def _without_result(ending: Ending) -> tuple[str, str]:
 
 def _how(ending: Ending) -> str:
     return f"signal {ending.signal}" if ending.signal else f"exit code {ending.exit_code}"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:500]

@@ -21,6 +21,7 @@ import re
 from pathlib import Path
 
 from swarm_hook_core.environment import first_set
+from swarm_hook_core.state import write_private
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.plugin import plugin_folder
@@ -171,8 +172,7 @@ def _hidden(server: str, key: str, value: str, env: dict[str, str]) -> str:
 
 
 def _write(path: Path, text: str) -> str:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    write_private(str(path), text)
     return str(path)
 
 

@@ -25,7 +25,7 @@ from swarm_mcp.harness.events import (
     tool_end,
     tool_start,
 )
-from swarm_mcp.harness.outcome import AUTH_FAILED, RATE_LIMITED, UNREACHABLE, Cost
+from swarm_mcp.harness.outcome import AUTH_FAILED, RATE_LIMITED, UNREACHABLE, Cost, count_of
 
 # Tokens of context, as the client itself gives them with its results.
 WINDOWS = {
@@ -39,11 +39,8 @@ OWN_DELAY_MS = 625  # at most, of its own; doubled each time
 
 def parse(line: str, state: dict) -> list[Event]:
     """Implement ``HarnessAdapter.parse``."""
-    try:
-        found = json.loads(line, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(found, dict):
+    found = events.native_object(line)
+    if found is None:
         return []
     kind = str(found.get("type") or "untyped")
     try:
@@ -65,11 +62,11 @@ def _system(found: dict, state: dict) -> list[Event]:
         return _init(found, state)
     if subtype == "compact_boundary":
         facts = found["compact_metadata"]
-        data = {"pre_compact_tokens": _count(facts.get("pre_tokens")), "compact_trigger": facts.get("trigger")}
+        data = {"pre_compact_tokens": count_of(facts.get("pre_tokens")), "compact_trigger": facts.get("trigger")}
         return [Event(events.COMPACTION, {**data, "context_total_tokens": state.get("window")})]
     told = [_retry(found, state) if subtype == "api_retry" else custom(f"claude.{subtype}", found)]
     if subtype == "api_retry" and found.get("error_status") in (401, 403):
-        attempt = _count(found.get("attempt")) or 0
+        attempt = count_of(found.get("attempt")) or 0
         if attempt >= HOPELESS_ATTEMPT and "refused" not in state:
             state["refused"] = True
             told.append(error(f"the API refuses this sign-in ({found['error_status']})", AUTH_FAILED))
@@ -79,8 +76,8 @@ def _system(found: dict, state: dict) -> list[Event]:
 
 def _retry(found: dict, state: dict) -> Event:
     """The API is asked again; the client waits for as long as the API has told it to, or by its own rule."""
-    status, kind, delay = found.get("error_status"), found.get("error"), _count(found.get("retry_delay_ms")) or 0
-    own = OWN_DELAY_MS * 2 ** min(max(0, (_count(found.get("attempt")) or 1) - 1), 20)
+    status, kind, delay = found.get("error_status"), found.get("error"), count_of(found.get("retry_delay_ms")) or 0
+    own = OWN_DELAY_MS * 2 ** min(max(0, (count_of(found.get("attempt")) or 1) - 1), 20)
     state["told_to_wait"] = delay / 1000 if delay > own else 0
     if status is None:
         category, text = UNREACHABLE, "the API cannot be reached"
@@ -183,7 +180,7 @@ def _with(event: Event, more: dict) -> Event:
 
 def _rate_limit(found: dict, state: dict) -> list[Event]:
     facts = found.get("rate_limit_info")
-    if isinstance(facts, dict) and facts.get("status") == "rejected" and _count(facts.get("resetsAt")):
+    if isinstance(facts, dict) and facts.get("status") == "rejected" and count_of(facts.get("resetsAt")):
         state["resets"] = float(facts["resetsAt"])
     return [custom("claude.rate_limit_event", found)]
 
@@ -197,8 +194,8 @@ def _context_usage(said: dict, state: dict) -> list[Event]:
     if not isinstance(usage, dict) or name == state.get("answer"):
         return []
     state["answer"] = name
-    parts = [_count(usage.get(key)) for key in _INPUT]
-    used, written = sum(part or 0 for part in parts), _count(usage.get("output_tokens")) or 0
+    parts = [count_of(usage.get(key)) for key in _INPUT]
+    used, written = sum(part or 0 for part in parts), count_of(usage.get("output_tokens")) or 0
     if not used:
         return []
     state["used"], state["written"] = used + written, written
@@ -256,13 +253,13 @@ def _cost(found: dict, state: dict) -> Cost:
     since = found.get("model_usage_since_last_result")
     if isinstance(since, dict):
         names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-        counted = [[_count(used.get(name)) for used in since.values()] for name in names]
+        counted = [[count_of(used.get(name)) for used in since.values()] for name in names]
     else:
         given = found.get("usage")
         usage = given if isinstance(given, dict) else {}
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        counted = [[_count(usage.get(name))] for name in names]
-    counted.append([_count(found.get("num_turns"))])
+        counted = [[count_of(usage.get(name))] for name in names]
+    counted.append([count_of(found.get("num_turns"))])
     sums = [_sum(column) for column in counted]
     earlier = state.get("sums") or [0] * len(sums)
     state["sums"] = [_sum(pair) for pair in zip(earlier, sums, strict=True)]
@@ -281,7 +278,7 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 def _window(found: dict, state: dict) -> int | None:
     used = found.get("modelUsage")
     of_model = used.get(state.get("model")) if isinstance(used, dict) else None
-    return _count(of_model.get("contextWindow")) if isinstance(of_model, dict) else None
+    return count_of(of_model.get("contextWindow")) if isinstance(of_model, dict) else None
 
 
 def _failure(text: str, category: str, state: dict) -> Event:
@@ -289,11 +286,6 @@ def _failure(text: str, category: str, state: dict) -> Event:
     text = " ".join(text.split())
     state["error"] = text
     return error(text, category)
-
-
-def _count(value: object) -> int | None:
-    """`value` if it is a count, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 _PARSERS = {

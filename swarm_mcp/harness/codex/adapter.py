@@ -6,21 +6,69 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from swarm_mcp.errors import Refused
+from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness import events
-from swarm_mcp.harness.adapter import Capabilities, Check, HarnessAdapter, Launch
-from swarm_mcp.harness.codex import errors, rollout, stream
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
 from swarm_mcp.harness.codex import hooks as codex_hooks
-from swarm_mcp.harness.codex import models as codex_models
+from swarm_mcp.harness.codex import rollout, stream
 from swarm_mcp.harness.codex import skills as codex_skills
 from swarm_mcp.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.outcome import Ending, Price
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery
+
+SHORT = {
+    "sol": "gpt-6.1-sol",
+    "terra": "gpt-6.1-terra",
+    "luna": "gpt-6-luna",
+    "astra": "gpt-6-astra",
+}
+# Standard service, requests of up to 272,000 tokens of input, as on developers.openai.com/api/docs/pricing at the
+# date given. What was asked of a long request, a fast or a flexible service, a region or a subscription is not in
+# the stream, so none of it is in here. A model that is not listed costs None.
+PRICES = {
+    "gpt-6.1-sol": Price(2.0, 0.10, 10.0, "2026-10-01", cache_write=2.50),
+    "gpt-6.1-terra": Price(1.0, 0.05, 5.0, "2026-10-26", cache_write=1.25),
+    "gpt-6-sol": Price(2.0, 0.20, 10.0, "2026-09-22", cache_write=2.50),
+    "gpt-6-luna": Price(0.10, 0.01, 0.50, "2026-09-22", cache_write=0.125),
+    "gpt-6-astra": Price(10.0, 1.0, 50.0, "2026-09-05", cache_write=12.50),
+    "gpt-5.6-sol": Price(5.0, 0.50, 30.0, "2026-08-01", cache_write=6.25),
+    "gpt-5.6-terra": Price(2.0, 0.20, 12.0, "2026-08-01", cache_write=2.50),
+    "gpt-5.6-luna": Price(0.20, 0.02, 1.20, "2026-08-01", cache_write=0.25),
+    "gpt-5.5": Price(5.0, 0.50, 30.0, "2026-06-04"),
+}
+# `codex debug models --bundled` of 0.169, for where Codex itself cannot be asked.
+WINDOWS = {name: 500_000 if name == "gpt-6.1-terra" else 272_000 for name in PRICES}
+_WITHOUT_MAX = frozenset({"gpt-5.5"})
+_LIST_SECONDS = 5
+
+
+def effort(asked: str, model: str) -> str:
+    """Return Codex's name of an effort: ``max`` is ``xhigh`` of models that have nothing above it."""
+    return "xhigh" if asked == "max" and model in _WITHOUT_MAX else asked
+
+
+def _catalog(program: str) -> dict[str, int | None]:
+    """Name -> window, as the installed Codex has it built in; empty where it cannot be asked."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="swarm-codex-", ignore_cleanup_errors=True) as scratch:
+        env = {**os.environ, "CODEX_HOME": scratch}
+        try:
+            done = subprocess.run(
+                [program, "debug", "models", "--bundled"], cwd=scratch, env=env, stdin=subprocess.DEVNULL,
+                capture_output=True, timeout=_LIST_SECONDS, start_new_session=True,
+            )  # fmt: skip
+            models = json.loads(done.stdout)["models"]
+            return {str(m["slug"]): m.get("context_window") for m in models if m.get("visibility") != "hide"}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.TimeoutExpired, RecursionError):
+            return {}
+
 
 _SANDBOX = {READ_ONLY: "read-only", YOLO: "danger-full-access"}
 ANSWER = "answer.json"
@@ -35,8 +83,8 @@ class Codex(HarnessAdapter):
     label = "Codex"
     program = "codex"
     instructions = "npm install -g @openai/codex, then codex login (or set CODEX_API_KEY)"
-    models = codex_models.SHORT
-    prices = codex_models.PRICES
+    models = SHORT
+    prices = PRICES
     cumulative = frozenset({"tokens"})
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
@@ -75,7 +123,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         )
         settings = [override("approval_policy", "never"), override("features.hooks", True)]
         if query.effort:
-            settings.append(override("model_reasoning_effort", codex_models.effort(query.effort, model)))
+            settings.append(override("model_reasoning_effort", effort(query.effort, model)))
         if query.system_prompt:
             path = folder / "instructions.md"
             path.write_text(query.system_prompt, encoding="utf-8")
@@ -123,7 +171,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return found
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
-        return errors.error_of(ending)
+        return stream.error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
         path = rollout.path_of(session_id, rollout.home()) if self._fits(session_id) else None
@@ -135,16 +183,25 @@ agent's own commands cannot write swarm's store: it speaks to the others through
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         from swarm_mcp.harness.checks import command_of
-        from swarm_mcp.harness.codex.checks import checks
-        from swarm_mcp.harness.configuration import as_string, parse_object
+        from swarm_mcp.harness.query import as_string, parse_object
 
         words = command_of(self, config)
         env = {str(name): str(value) for name, value in parse_object(config.get("env")).items()}
         program = shutil.which(words[0], path=env.get("PATH") or None) if words else None
-        return checks(program or "", env, as_string(config.get("cwd")) or os.getcwd())
+        codex_home = rollout.home(env)
+        named = env.get("CODEX_HOME") or os.environ.get("CODEX_HOME")
+        if named and not os.path.isdir(named):
+            text = f"CODEX_HOME is {named}, which is no folder"
+            return [Check("codex_home_missing", ERROR, text, "make it, or unset it")]
+        clashes = _clashes(codex_home, as_string(config.get("cwd")) or os.getcwd())
+        return [_signed_in(codex_home, env), _plugin(), *clashes, *(_hooks(program) if program else [])]
 
     def listed_models(self) -> list[dict]:
-        return codex_models.listed_models((self.program,))
+        shorts = {name: short for short, name in self.models.items()}
+        windows: Mapping[str, int | None] = _catalog(self.program) or WINDOWS
+        return [
+            {"name": name, "short": shorts.get(name, ""), "context_tokens": window} for name, window in windows.items()
+        ]
 
     def _fits(self, session_id: str) -> bool:
         return re.fullmatch(self.session_pattern, session_id) is not None
@@ -161,7 +218,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
 
 
 def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:
-    used, window = told.used_tokens, told.window_tokens or codex_models.WINDOWS.get(model or "")
+    used, window = told.used_tokens, told.window_tokens or WINDOWS.get(model or "")
     data = {
         "context_used_tokens": used,
         "context_total_tokens": window,
@@ -181,3 +238,66 @@ def _answer(state: dict) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+_KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY", "CODEX_ACCESS_TOKEN")
+
+
+def _signed_in(codex_home: str, env: Mapping[str, str]) -> Check:
+    settings, _ = settings_files(codex_home, "")
+    if os.path.isfile(os.path.join(codex_home, "auth.json")):
+        return Check("codex_signed_in", INFO, f"credentials in {codex_home}/auth.json")
+    name = next((key for key in _KEYS if env.get(key) or os.environ.get(key, "").strip()), "")
+    if name:
+        return Check("codex_key", INFO, f"credentials in {name}")
+    for variable in _provider_keys(settings):
+        if env.get(variable) or os.environ.get(variable, "").strip():
+            return Check("codex_provider_key", INFO, f"credentials of a provider of its settings in {variable}")
+    hint = "codex login, or set CODEX_API_KEY, or the env_key of a model provider in config.toml"
+    return Check("codex_signed_out", WARN, "no credentials for Codex were found", hint)
+
+
+def _provider_keys(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return re.findall(r"""^\s*env_key\s*=\s*["']([A-Za-z_][A-Za-z0-9_]*)["']""", file.read(), re.MULTILINE)
+    except OSError:
+        return []
+
+
+def _plugin() -> Check:
+    from swarm_mcp import runtimes
+
+    if runtimes.runtime("codex").traces():
+        return Check("codex_plugin", INFO, "the plugin is installed; workers run with a copy of their own instead")
+    hint = "swarm-mcp install --client codex"
+    return Check("codex_plugin_missing", INFO, "the plugin is not installed: only workers obey locks", hint)
+
+
+def _clashes(codex_home: str, cwd: str) -> list[Check]:
+    taken = configured_servers(*settings_files(codex_home, cwd))
+    if taken.get("swarm") != "url":
+        return []
+    text = "its settings have an MCP server called swarm at an address; that of workers is called swarm_run"
+    return [Check("codex_server_renamed", WARN, text, "codex mcp remove swarm")]
+
+
+def _hooks(program: str) -> list[Check]:
+    """Whether this build of Codex counts the trust in hooks as we do: it skips what it does not trust silently."""
+    from swarm_mcp.installation import plugin_source
+
+    try:
+        hooks = codex_hooks.plugin_hooks(plugin_source())
+    except SwarmError as error:
+        return [Check("codex_hooks_broken", ERROR, str(error), "install swarm-mcp again")]
+    said, ours = codex_hooks.hashes_from_codex(program, hooks), codex_hooks.hashes(hooks)
+    if not said:
+        text = "codex app-server could not be asked about hooks; locks may not hold in workers"
+        return [Check("codex_hooks_unknown", WARN, text, "codex features list shows whether hooks are on")]
+    if said.keys() != ours.keys():
+        text = f"Codex sees {len(said)} of our {len(ours)} hooks; locks may not hold in workers"
+        return [Check("codex_hooks_missing", WARN, text, "use a Codex that knows all of them: 0.169 does")]
+    if said != ours:
+        text = "this Codex counts the trust in hooks in another way; workers give it as it wants it"
+        return [Check("codex_hooks_counted", INFO, text)]
+    return [Check("codex_hooks", INFO, f"{len(ours)} hooks, handed over and trusted for each run alone")]

@@ -75,7 +75,7 @@ def hashes_from_codex(program: str, hooks: Mapping[str, list[dict]]) -> dict[str
     """Return the hashes that Codex itself computes, empty where it cannot be asked. About 0.6 s, in an empty home."""
     import tempfile
 
-    from swarm_mcp.runtimes.codex_app_server import AppServer
+    from swarm_mcp.runtimes.codex import AppServer
 
     words = [part for value in hook_overrides(hooks, {}) for part in ("-c", value)]
     with tempfile.TemporaryDirectory(prefix="swarm-codex-", ignore_cleanup_errors=True) as scratch:

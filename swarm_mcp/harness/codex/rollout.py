@@ -12,6 +12,9 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from swarm_mcp.harness.events import native_object
+from swarm_mcp.harness.outcome import count_of
+
 LARGEST = 64 << 20  # bytes of the end of a record that are looked at
 
 
@@ -63,20 +66,13 @@ def last_turn(path: str) -> Turn:
                     window = info.get("model_context_window", window)
     except OSError:
         return Turn()
-    return Turn(model if isinstance(model, str) else None, _count(usage), _count(window))
+    return Turn(model if isinstance(model, str) else None, count_of(usage), count_of(window))
 
 
 def _payload(line: bytes, kind: str) -> object:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found.get("payload") if isinstance(found, dict) and found.get("type") == kind else None
+    found = native_object(line)
+    return found.get("payload") if found and found.get("type") == kind else None
 
 
 def _dict(value: object) -> dict:
     return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

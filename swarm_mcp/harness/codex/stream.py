@@ -1,9 +1,9 @@
-"""What ``codex exec --json`` prints, as events. Item types: codex-rs/exec/src/exec_events.rs of openai/codex.
+"""What ``codex exec --json`` prints, as events, and what went wrong with a run.
 
-Every line is ``{"type": ...}``: ``thread.started``, ``turn.started|completed|failed``, ``error``, and
-``item.started|updated|completed`` with an ``item`` that has an ``id`` and a ``type``. What is new to us becomes
-``custom`` under its own name. The stream says nothing of calls that a hook has denied (standard error does), of the
-model, nor of how full its context is (the session's own record does).
+Item types: codex-rs/exec/src/exec_events.rs of openai/codex. Every line is ``{"type": ...}``: ``thread.started``,
+``turn.started|completed|failed``, ``error``, and ``item.started|updated|completed`` with an ``item`` that has an ``id``
+and a ``type``. What is new to us becomes ``custom`` under its own name. The stream says nothing of calls that a
+hook has denied (standard error does), of the model, nor of how full its context is (the session's own record does).
 """
 
 from __future__ import annotations
@@ -12,10 +12,106 @@ import json
 import re
 import time
 
-from swarm_mcp.harness import events
-from swarm_mcp.harness.codex import errors
+from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.events import Event
-from swarm_mcp.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost
+from swarm_mcp.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
+
+# The first that is found in a message says what it is. Texts of Codex 0.169 and of the API behind it.
+_SIGNS = (
+    (outcome.SESSION_NOT_FOUND, r"no rollout found for thread id|thread not found|no saved session found"),
+    (outcome.SESSION_IN_USE, r"already has an active writer|thread-store conflict"),
+    (outcome.CONTEXT_OVERFLOW, r"context window|context_length_exceeded|maximum context length"),
+    (outcome.MODEL_NOT_FOUND, r"model_not_found|\bmodel\b.{0,80}(?:does not exist|not found|is not supported)"),
+    (
+        outcome.RATE_LIMITED,
+        r"\b429\b|too many requests|usage limit|rate limit|quota|high demand|overloaded|\b503\b|at capacity",
+    ),
+    (
+        outcome.AUTH_FAILED,
+        r"\b401\b|\b403\b|unauthorized|incorrect api key|invalid api key|missing environment variable"
+        r"|not logged in|log in again|refresh token|sign in again",
+    ),
+    (
+        outcome.UNREACHABLE,
+        r"connection failed|connection refused|error sending request|waiting for network|stream disconnected"
+        r"|dns error|timed out|network is unreachable|\b50[24]\b",
+    ),
+)  # fmt: skip
+_SIGNS_READ = tuple((code, re.compile(pattern, re.IGNORECASE)) for code, pattern in _SIGNS)
+_NOISE = re.compile(r"^(?:Reading .*stdin\.\.\.|Stack backtrace:|\s*\d+: .*|WARNING: .*|\s*)$")
+_STAMP = re.compile(r"^\S+\s+(?:ERROR|WARN)\s+\S+:\s+(?:error=)?")
+_AT = re.compile(r"try again at (?:([A-Z][a-z]{2}) (\d{1,2})(?:st|nd|rd|th)?, (\d{4}) )?(\d{1,2}):(\d{2}) ([AP])M")
+_IN = re.compile(r"try again in ((?:\d+(?:\.\d+)?\s*(?:ms|s|m|h|days?|hours?|minutes?|seconds?)\b[\s,]*)+)")
+_AGAIN_IN = re.compile(r"retrying sampling request \(\d+/\d+ in (\d+(?:\.\d+)?)(ms|s)\)")
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+
+
+def category_of(text: str) -> str:
+    """Return the error code for one of Codex's messages."""
+    return next((code for code, sign in _SIGNS_READ if sign.search(text)), outcome.UNKNOWN)
+
+
+def error_of(ending: Ending) -> tuple[str, str] | None:
+    """Implement ``HarnessAdapter.error_of``. Only a completed turn and exit code 0 together are a success."""
+    given = ending.result
+    if given is not None and not given.get("is_error") and ending.exit_code == 0:
+        return None
+    if given is not None and given.get("is_error"):
+        text = str(given.get("error_message") or "the turn failed")
+        return str(given.get("error_category") or category_of(text)), one_line(text)
+    said = [str(error.get("message") or "") for error in ending.errors]
+    text = said[-1] if said else complaint_in(ending.stderr)
+    code = category_of(text) if text else outcome.UNKNOWN
+    if code == outcome.UNREACHABLE and not said:
+        code = outcome.UNKNOWN  # of a server that it was given, not of its model
+    if code != outcome.UNKNOWN:
+        return code, one_line(text)
+    if ending.signal:
+        return outcome.PROCESS_CRASHED, f"codex was ended by signal {ending.signal}"
+    if ending.exit_code == 0:
+        return outcome.UNKNOWN, "codex exited without completing its turn"
+    how = f"codex exited {ending.exit_code}"
+    return outcome.PROCESS_CRASHED, one_line(f"{how}: {text}" if text else how)
+
+
+def complaint_in(stderr: str) -> str:
+    """Return the line of standard error that says why: the last ``Error:``, else the first that says anything."""
+    lines = [line for line in stderr.splitlines() if not _NOISE.match(line)]
+    wrong = [line for line in lines if line.startswith(("Error", "error"))]
+    return _STAMP.sub("", wrong[-1] if wrong else lines[0]) if lines else ""
+
+
+def not_before(text: str, now: float | None = None) -> float | None:
+    """Return when a message tells us to try again, in Unix seconds; None where it names no time."""
+    now = time.time() if now is None else now
+    later = _IN.search(text)
+    if later:
+        return now + sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(later.group(1)))
+    named = _AT.search(text)
+    if not named:
+        return None
+    month, day, year, hour, minute, half = named.groups()
+    today = time.localtime(now)
+    year, month_number, day = (
+        (int(year), _MONTHS.index(month) + 1, int(day))
+        if month in _MONTHS
+        else (today.tm_year, today.tm_mon, today.tm_mday)
+    )
+    hours = int(hour) % 12 + (12 if half == "P" else 0)
+    try:
+        then = time.mktime((year, month_number, day, hours, int(minute), 0, 0, 0, -1))
+    except (OverflowError, ValueError):
+        return None
+    return then if month or then >= now else then + 86400
+
+
+def seconds_told(line: str) -> float | None:
+    """Return how long Codex waits before it asks again, from a line of its log; None where it says nothing."""
+    found = _AGAIN_IN.search(line)
+    return float(found.group(1)) * _SECONDS[found.group(2)] if found else None
+
 
 _RETRY = re.compile(r"Reconnecting\.\.\. (?:\d+/\d+|(waiting for network))\s*")
 # Codex waits for a network for ever, and asks about every ten seconds, then less often.
@@ -28,11 +124,8 @@ LARGEST_TEXT = 100_000  # characters of one tool's result; the whole is in Codex
 
 def parse(line: str, state: dict) -> list[Event]:
     """Implement ``HarnessAdapter.parse``."""
-    try:
-        native = json.loads(line)
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(native, dict) or not isinstance(native.get("type"), str):
+    native = events.native_object(line)
+    if native is None or not isinstance(native.get("type"), str):
         return []
     kind = native["type"]
     if kind == "thread.started":
@@ -68,7 +161,7 @@ def cost_of(usage: object, model: str | None = None) -> Cost:
     """Return the cost from Codex's count, in which the input includes what was read from and written to the cache."""
     usage = usage if isinstance(usage, dict) else {}
     whole, read, written, out = (
-        _count(usage.get(name))
+        count_of(usage.get(name))
         for name in ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
     )
     plain = None if whole is None else max(0, whole - (read or 0) - (written or 0))
@@ -89,21 +182,21 @@ def _completed(usage: object, state: dict) -> Event:
 
 
 def _waits(line: str, state: dict) -> list[Event]:
-    seconds = errors.seconds_told(line)
+    seconds = seconds_told(line)
     if seconds is None:
         return []
     state["told_to_wait"] = seconds if seconds >= 1 else 0  # less is its own rule
     text = line.partition("sampling_error=")[2] or line
     later = state["not_before"] = time.time() + seconds if seconds >= 1 else None
-    return [events.retry("codex.retry", {}, text[:400], errors.category_of(text), later)]
+    return [events.retry("codex.retry", {}, text[:400], category_of(text), later)]
 
 
 def _failed(error: object, state: dict) -> list[Event]:
     text = _text(error.get("message") if isinstance(error, dict) else error) or "the turn failed"
     told = _complaint(text, state) if text != state.get("complaint") else []
     more = {}
-    code = errors.category_of(text)
-    later = errors.not_before(text)
+    code = category_of(text)
+    later = not_before(text)
     if not later and code == RATE_LIMITED and state.get("told_to_wait"):
         later = time.time() + state["told_to_wait"]
     if later:
@@ -114,7 +207,7 @@ def _failed(error: object, state: dict) -> list[Event]:
 def _complaint(text: str, state: dict) -> list[Event]:
     again = _RETRY.match(text)
     if again:
-        code, later = errors.category_of(text[again.end() :] or text), state.get("not_before") or 0.0
+        code, later = category_of(text[again.end() :] or text), state.get("not_before") or 0.0
         later = later if code == RATE_LIMITED and later > time.time() else None
         told = [events.retry("codex.retry", {}, text, code, later)]
         state["waits"] = state.get("waits", 0) + 1 if again.group(1) else 0
@@ -123,7 +216,7 @@ def _complaint(text: str, state: dict) -> list[Event]:
             told[-1].data["final"] = True
         return told
     state["complaint"] = text
-    return [events.error(text, errors.category_of(text))]
+    return [events.error(text, category_of(text))]
 
 
 # ------------------------------------------------------------------------------------------------ items
@@ -203,7 +296,3 @@ def _text(value: object) -> str:
 
 def _list(value: object) -> list:
     return value if isinstance(value, list) else []
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -4,32 +4,34 @@ Measured on the states of 2026 up to 0.3: its answer is plain text and its exit 
 are read from what it printed and from the session's own messages; an unknown session id would become part of the
 prompt; it says nothing on standard output before it is through, so what happens meanwhile is read from the messages
 whenever it says something on standard error.
+
+The harness takes its bundled plugins from ``$HARNESS_ROOT/plugins``, wherever that is. A worker is given a root of
+links: everything that is in the real one, and our plugin beside it, which ranks itself in front of all (``sources``).
+The user's ``~/.harness`` with its plugins, settings and credentials stays where it is and in force. An installed
+plugin of ours does not run twice: of hooks with one name the harness runs one.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, outcome
-from swarm_mcp.harness.adapter import Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.checks import command_of
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.hs import session as hs_session
-from swarm_mcp.harness.hs import worker_plugin
 from swarm_mcp.harness.outcome import Cost, Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
 from swarm_mcp.harness.requirements import Unsupported
+from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
 
 FAILED = "error: "  # how the harness begins its answer where it has none
 _CHATTER = ("session: ", "provider: ", "model: ", "[harness] tool pre-dispatched")  # on standard error, no complaints
 _BEFORE = "before"  # in the run's folder: how many messages the session had
-# Of the session that starts the run, not of the run.
-_FOREIGN = (
-    "HARNESS_CWD", "HARNESS_PARENT_SESSION", "HARNESS_DEPTH", "HARNESS_TOOL_FIFO", "HARNESS_AGENT_SESSION_ROOT",
-    "HARNESS_RUN_ID", "HARNESS_VERSION", "SWARM_HS_LABEL", "SWARM_HS_AGENT_ROLE", "SWARM_HS_READ_ONLY",
-)  # fmt: skip
 
 
 class Hs(HarnessAdapter):
@@ -68,8 +70,8 @@ is its prompt."""
             argv.append(query.resume_session_id)
             session = hs_session.folder_of(query.resume_session_id, query.cwd, query.env)
             (folder / _BEFORE).write_text(str(len(hs_session.files(session))), encoding="utf-8")
-        env = worker_plugin.environment(query, words[0], folder)
-        if query.mode == READ_ONLY and "HARNESS_ROOT" not in env and not worker_plugin.is_installed():
+        env = _plugin_environment(query, words[0], folder)
+        if query.mode == READ_ONLY and "HARNESS_ROOT" not in env and not is_installed():
             raise Unsupported(
                 f"hs cannot be kept from writing here: where {words[0]} is installed cannot be told, so it has no"
                 " guards; set HARNESS_ROOT to its folder"
@@ -82,7 +84,7 @@ is its prompt."""
         }
         env.update({name: value for name, value in chosen.items() if value})
         nested = ("HARNESS_SESSIONS",) if os.environ.get("HARNESS_PARENT_SESSION") else ()
-        return Launch(tuple(argv), env, query.prompt, _FOREIGN + nested)
+        return Launch(tuple(argv), env, query.prompt, nested)
 
     def parse(self, line: str, state: dict) -> list[Event]:
         state.setdefault("lines", []).append(line)
@@ -138,9 +140,11 @@ is its prompt."""
         return f"Use the skill {name}."
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        from swarm_mcp.harness.hs.checks import checks
-
-        return checks(self, config)
+        env = config.get("env")
+        values = {**os.environ, **(env if isinstance(env, Mapping) else {})}
+        missing = [name for name in NEEDED if not shutil.which(name, path=values.get("PATH"))]
+        found = [Check(f"{name}_missing", ERROR, f"hs needs {name}", f"install {name}") for name in missing]
+        return [*found, _provider(values), _guards(self, config, values)]
 
     # ----------------------------------------------------------------- innards
 
@@ -180,3 +184,84 @@ def _number(path: Path) -> int:
         return int(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return 0
+
+
+PACK = "swarm"
+
+
+def _plugin_environment(query: HarnessQuery, program: str, folder: Path) -> dict[str, str]:
+    """Return the variables that give the child our plugin, which is made below `folder`, and our command."""
+    from swarm_mcp.harness.plugin import plugin_folder
+
+    bundle = plugin_folder()
+    path = query.env.get("PATH") or os.environ.get("PATH") or os.defpath
+    env = {"PATH": os.pathsep.join((str(bundle / "bin"), path))}
+    found = shutil.which(program, path=path)
+    root = root_of(found) if found else None
+    if root is not None:
+        env["HARNESS_ROOT"] = str(_linked(root, bundle, folder / "harness", query))
+    return env
+
+
+def is_installed() -> bool:
+    """Return whether the user has installed our plugin."""
+    return (home() / "plugins" / PACK / "tools" / GUARDED[0]).is_file()
+
+
+def _linked(root: Path, bundle: Path, target: Path, query: HarnessQuery) -> Path:
+    """Return a root like `root`, with our plugin from `bundle` among the bundled ones."""
+    packs = target / "plugins"
+    packs.mkdir(parents=True)
+    for entry in root.iterdir():
+        if entry.name != packs.name:
+            (target / entry.name).symlink_to(entry)
+    for entry in (root / packs.name).iterdir():
+        if entry.name != PACK:
+            (packs / entry.name).symlink_to(entry)
+    ours = packs / PACK
+    (ours / "skills").mkdir(parents=True)
+    for part in ("tools", "hooks.d"):
+        (ours / part).symlink_to(bundle / "integrations" / "hs" / part)
+    for skill in query.skills:
+        link = ours / "skills" / os.path.basename(skill.rstrip("/"))
+        if not link.is_symlink():
+            link.symlink_to(os.path.abspath(skill))
+    text = "\n\n".join(filter(None, (query.system_prompt, query.append_system_prompt)))
+    if text:
+        (ours / "prompts").mkdir()
+        (ours / "prompts" / "500-run.md").write_text(text, encoding="utf-8")
+    return target
+
+
+NEEDED = ("bash", "jq", "curl")
+_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
+
+
+def _provider(values: Mapping[str, str]) -> Check:
+    named = [name for name in _KEYS if values.get(name, "").strip()]
+    if named:
+        return Check("provider", INFO, f"{named[0]} is set")
+    if (home() / ".auth-cache.json").is_file():
+        return Check("provider", INFO, f"signed in: {home() / '.auth-cache.json'}")
+    hint = "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or run: hs auth"
+    return Check("no_provider", WARN, "no provider of the harness has credentials here", hint)
+
+
+def _guards(adapter: HarnessAdapter, config: Mapping[str, object], values: Mapping[str, str]) -> Check:
+    """Whether a worker's writes are checked: by the plugin that it is given, else by one that is installed."""
+    try:
+        words = command_of(adapter, config)
+    except Refused:
+        words = ()
+    program = shutil.which(words[0], path=values.get("PATH")) if words else None
+    if program and root_of(program):
+        return Check("guarded", INFO, f"workers find the guards in front of every {', '.join(GUARDED)}")
+    plugin = home() / "plugins" / PACK
+    if not is_installed():
+        why = "where the harness is installed cannot be told, so a worker cannot be given the guards"
+        hint = "set HARNESS_ROOT to its folder, or: swarm-mcp install --client hs"
+        return Check("unguarded", WARN, why, hint)
+    before = shadows(str(config.get("cwd") or Path.cwd()), plugin)
+    if before:
+        return Check("guard_shadowed", WARN, f"{before[0]} stands in front of the guard of its name", "rename it")
+    return Check("guarded", INFO, f"the guards in {plugin} are in front")

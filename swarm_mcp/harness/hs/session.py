@@ -64,11 +64,8 @@ class Reading:
         except OSError:
             return ""
         for line in reversed(lines):
-            try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(event, dict) and event.get("type") == "error":
+            event = events.native_object(line)
+            if event and event.get("type") == "error":
                 return str(event.get("message") or "")
         return ""
 

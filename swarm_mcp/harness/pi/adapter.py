@@ -1,4 +1,4 @@
-"""pi (npm ``@earendil-works/pi-coding-agent``), run with ``--mode json -p``.
+"""The harness ``pi`` (npm ``@earendil-works/pi-coding-agent``), run with ``--mode json -p``.
 
 Measured on 0.74.2: it exits with 0 even where the model's API refused (the last message says so), asks on standard
 input before it takes a session of another folder (and exits with 0 when the answer is no), and knows no MCP: its
@@ -10,21 +10,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from swarm_hook_core.state import write_private
 from swarm_mcp.harness import outcome
-from swarm_mcp.harness.adapter import Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.adapter import INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.pi import stream
-from swarm_mcp.harness.pi.checks import agent_folder, checks, listed_models
-from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
+from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, parse_object
 
 EXTENSION = "integrations/pi/index.ts"
 SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the extension
 _THINKING = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
-_FOREIGN = ("SWARM_PI_LABEL", "SWARM_PI_AGENT_ROLE")  # of the session that starts the run, not of the run
 _READING = ("read", "grep", "find", "ls")
 # The tools of swarm's own MCP server that a read-only run has: all but dispatch, since a worker that it starts would
 # not be held to reading. A test compares them with the server's tools, since a harness does not import the server.
@@ -92,10 +93,10 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
             argv += ["--skill", skill]
         if query.mode == READ_ONLY:
             argv += ["--tools", ",".join((*_READING, *_harmless(query)))]
-        listed = {"mcpServers": {name: _server(server) for name, server in query.mcp_servers.items()}}
+        listed = {"mcpServers": {name: server.to_dict() for name, server in query.mcp_servers.items()}}
         env = {SERVERS: _written(folder / "servers.json", json.dumps(listed))}
         # An empty first line is trimmed away, but answers no where pi asks whether to copy another folder's session.
-        return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}", _FOREIGN)
+        return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}")
 
     def parse(self, line: str, state: dict) -> list[Event]:
         return stream.events_of(line, state)
@@ -138,10 +139,44 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         return f"/skill:{name}"
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        return checks(config, self.instructions)
+        found, places = [], []
+        for name in ("settings.json", "auth.json", "models.json"):
+            path = agent_folder() / name
+            tree, fault = _read(path)
+            if fault:
+                found.append(Check("pi_settings_unreadable", WARN, f"{path}: {fault}", "mend the file"))
+            if name == "auth.json" and tree:
+                places.append(f"{name} ({', '.join(sorted(tree))})")
+            if name == "models.json" and isinstance(tree.get("providers"), dict) and tree["providers"]:
+                places.append(f"{name} ({', '.join(sorted(tree['providers']))})")
+        env = {**os.environ, **parse_object(config.get("env"))}
+        places += [key for key in KEYS if str(env.get(key) or "").strip()]
+        if places:
+            found.append(Check("pi_credentials", INFO, f"accounts for models: {'; '.join(places)}"))
+        else:
+            found.append(Check("pi_credentials_missing", WARN, "no account for a model is in sight", self.instructions))
+        return found
 
     def listed_models(self) -> list[dict]:
-        return listed_models(self.program)
+        path = shutil.which(self.program)
+        if not path:
+            return []
+        argv = [path, "--offline", "--no-extensions", "--list-models"]
+        try:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace",
+                timeout=LIST_SECONDS,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return []
+        rows = [line.split() for line in (done.stdout or done.stderr).splitlines()]
+        at = next((number for number, row in enumerate(rows) if row[:3] == ["provider", "model", "context"]), None)
+        listed = rows[at + 1 :] if at is not None else []
+        return [
+            {"name": f"{row[0]}/{row[1]}", "short": row[1], "context_tokens": _size(row[2])}
+            for row in listed
+            if len(row) >= 3
+        ]
 
 
 def _session_files(session_id: str, cwd: str) -> list[Path]:
@@ -175,21 +210,50 @@ def _first_file(*paths: Path) -> str:
 
 def _written(path: Path, text: str) -> str:
     """The path of a private file with this text: pi takes a file's contents where a prompt is expected."""
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o600)
+    write_private(str(path), text)
     return str(path)
-
-
-def _server(server: McpServer) -> dict:
-    if server.url:
-        return {"type": "http", "url": server.url, "headers": dict(server.headers)}
-    place = {"cwd": server.cwd} if server.cwd else {}
-    return {"command": server.command, "args": list(server.args), "env": dict(server.env), **place}
 
 
 def _harmless(query: HarnessQuery) -> list[str]:
     """The tools beside pi's own that a read-only run has: the swarm's, and what the caller itself serves."""
-    from swarm_mcp.harness.signatures import tool_of
+    from swarm_mcp.harness.client_tools import tool_of
 
     names = [f"mcp__swarm__{name}" for name in SWARM_TOOLS]
     return names + [f"mcp__client_tools__{tool_of(one).name}" for one in query.client_tools]
+
+
+# Variables that pi takes a key from, by its own help (0.74.2).
+KEYS = tuple(
+    f"{name}_API_KEY"
+    for name in (
+        "ANTHROPIC", "OPENAI", "AZURE_OPENAI", "DEEPSEEK", "GEMINI", "GROQ", "CEREBRAS", "XAI", "FIREWORKS", "TOGETHER",
+        "OPENROUTER", "AI_GATEWAY", "ZAI", "MISTRAL", "MINIMAX", "MOONSHOT", "OPENCODE", "KIMI", "CLOUDFLARE", "XIAOMI",
+    )
+) + ("ANTHROPIC_OAUTH_TOKEN", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK")  # fmt: skip
+LIST_SECONDS = 15.0
+_SIZES = {"K": 1_000, "M": 1_000_000}
+
+
+def _size(text: str) -> int | None:
+    """``200K`` as a number."""
+    try:
+        return int(float(text.rstrip("KM")) * _SIZES.get(text[-1:], 1))
+    except ValueError:
+        return None
+
+
+def _read(path: Path) -> tuple[dict, str]:
+    """The object in a file, and what is wrong with it; a file that is not there has neither."""
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, " ".join(str(error).split())
+    return (tree, "") if isinstance(tree, dict) else ({}, "is not a JSON object")
+
+
+def agent_folder() -> Path:
+    """Return pi's configuration folder, which need not exist."""
+    chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
+    return Path(os.path.expanduser(chosen or "~/.pi/agent"))

@@ -17,6 +17,7 @@ from swarm_mcp.harness.events import (
     custom,
     error,
     message,
+    native_object,
     result,
     retry,
     session_init,
@@ -39,11 +40,8 @@ _OVERFLOW = re.compile(
 
 def events_of(line: str, state: dict) -> list[Event]:
     """Return the events of one line; `state` collects the run's numbers (`cost_of`). Never raises."""
-    try:
-        told = json.loads(line)
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(told, dict):
+    told = native_object(line)
+    if told is None:
         return []
     kind = told.get("type")
     try:

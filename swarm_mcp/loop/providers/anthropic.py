@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from swarm_mcp.loop.conversation import Block, Turn, model_call
-from swarm_mcp.loop.failure import LoopFailure
 from swarm_mcp.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
+from swarm_mcp.loop.session import Block, Turn, model_call
+from swarm_mcp.loop.settings import LoopFailure
 
 URL, VERSION, MAX_TOKENS = "https://api.anthropic.com/v1/messages", "2023-06-01", 8192
 _STOPS = {"end_turn": "end", "stop_sequence": "end", "tool_use": "tool_calls", "max_tokens": "length"}

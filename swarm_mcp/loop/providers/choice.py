@@ -1,16 +1,22 @@
-"""Which provider a run asks."""
+"""Which provider a run asks: by name, a ``.conf`` variant, or the first that is ready; and asking it.
+
+A provider is ours, over HTTP, or an executable of a plugin.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import tempfile
+import threading
 from collections.abc import Mapping
 
-from swarm_mcp.loop import sources
-from swarm_mcp.loop.failure import LoopFailure
+from swarm_mcp.loop import sources, subprocesses
 from swarm_mcp.loop.providers import protocol as protocols
+from swarm_mcp.loop.session import model_call
+from swarm_mcp.loop.settings import LoopFailure
+from swarm_mcp.loop.sources import BUILT_IN_PROVIDERS
 
-BUILT_IN = ("anthropic", "openai")
 READY_SECONDS = 10.0
 
 
@@ -47,9 +53,7 @@ class Provider:
         environ = {**loop.environment("send"), **self.more}
         streams = loop.settings.stream and self.streams
         if self.path:
-            from swarm_mcp.loop.providers import executable
-
-            return executable.ask(loop, self, payload, environ, streams, early_calls)
+            return ask(loop, self, payload, environ, streams, early_calls)
         missing = self.protocol.missing(environ)
         if missing:
             raise LoopFailure(f"{missing} is not set, which the provider {self.name} needs", "auth_failed")
@@ -70,7 +74,7 @@ class Provider:
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
     """Return the first provider, by name, that has what it needs; empty where none has."""
     paths = executables(found, environ)
-    for name in sorted({*paths, *BUILT_IN}):
+    for name in sorted({*paths, *BUILT_IN_PROVIDERS}):
         if name in paths:
             if _flag(paths[name], "--ready", environ)[0] == 0:
                 return name
@@ -90,7 +94,7 @@ def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider
     if path:
         said = _pairs(_flag(path, "--defaults", environ)[1])
         return Provider(name, said.get("protocol", name), path, {}, True, said.get("model", ""))
-    if name in BUILT_IN:
+    if name in BUILT_IN_PROVIDERS:
         return Provider(name, name, "", _cached(name, built_in(name).key, environ), True, built_in(name).default_model)
     conf = sources.nearest(found, "providers", f"{name}.conf")
     if not conf:
@@ -130,7 +134,7 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
     facts = read_conf(conf)
     protocol = facts.get("protocol", "")
     path = executables(found, environ).get(protocol, "")
-    if protocol not in BUILT_IN and not path:
+    if protocol not in BUILT_IN_PROVIDERS and not path:
         raise LoopFailure(f"{conf}: protocol={protocol or '(missing)'} is no provider", "not_installed")
     prefix = protocol.upper().replace("-", "_")
     key = environ.get(facts["auth_env"], "").strip() if facts.get("auth_env") else ""
@@ -179,3 +183,72 @@ def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
 def _pairs(text: str) -> dict[str, str]:
     pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+
+
+LARGEST = 1 << 20
+
+
+def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool, early_calls) -> dict:
+    """Return the answer. Raises LoopFailure with what the provider says on standard error, or as ``{"error"}``."""
+    argv = [provider.path]
+    text = json.dumps(payload, ensure_ascii=False)
+    if streams and _takes_stream(provider.path):
+        with tempfile.TemporaryDirectory(prefix="swarm-loop-") as folder:
+            fifo = os.path.join(folder, "calls")
+            os.mkfifo(fifo, 0o600)
+            # Open for reading and writing, so that it does not end before the provider has begun.
+            handle = os.open(fifo, os.O_RDWR)
+            reader = threading.Thread(target=_read_calls, args=(os.dup(handle), early_calls), daemon=True)
+            reader.start()
+            try:
+                ran = subprocesses.run(
+                    [*argv, "--stream"], text, env={**environ, "HARNESS_TOOL_FIFO": fifo}, cwd=loop.settings.folder
+                )
+            finally:
+                os.write(handle, b"\n\0\n")
+                reader.join()
+                os.close(handle)
+    else:
+        ran = subprocesses.run(argv, text, env=environ, cwd=loop.settings.folder)
+    loop.log(ran.err)
+    found = _object(ran.out)
+    if ran.code:
+        said = str(found["error"]) if found and found.get("error") else ran.err.strip() or f"exited {ran.code}"
+        category = "rate_limited" if found and found.get("error_type") == "rate_limit" else _category(said)
+        raise LoopFailure(f"{provider.name}: {said[-500:]}", category)
+    if found is None:
+        raise LoopFailure(f"provider {provider.name} returned no JSON object: {ran.out[:200]}")
+    return found
+
+
+def _read_calls(handle: int, early_calls) -> None:
+    with open(handle, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith("\0"):
+                return
+            found = _object(line)
+            if found:
+                early_calls.begin(model_call(found.get("id"), found.get("name"), found.get("input")))
+
+
+def _takes_stream(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"--stream" in file.read(LARGEST)
+    except OSError:
+        return False
+
+
+def _object(text: str) -> dict | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _category(said: str) -> str:
+    words = said.lower()
+    if "api key" in words or "not set" in words or "authentication" in words or "401" in words:
+        return "auth_failed"
+    return "rate_limited" if "rate limit" in words or "429" in words else "unknown"

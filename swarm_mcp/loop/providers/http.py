@@ -10,9 +10,8 @@ import urllib.request
 from collections.abc import Callable, Iterator
 
 from swarm_mcp.harness.outcome import MODEL_NOT_FOUND, code_of
-from swarm_mcp.loop.failure import LoopFailure
 from swarm_mcp.loop.providers.protocol import Request
-from swarm_mcp.loop.settings import number
+from swarm_mcp.loop.settings import LoopFailure, number
 
 SECONDS = 300.0  # without a byte
 RETRIES = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from swarm_mcp.loop.conversation import Block, Turn, model_call
-from swarm_mcp.loop.failure import LoopFailure
 from swarm_mcp.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
+from swarm_mcp.loop.session import Block, Turn, model_call
+from swarm_mcp.loop.settings import LoopFailure
 
 URL, MAX_TOKENS = "https://api.openai.com/v1/chat/completions", 4096
 _STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from swarm_mcp.loop.conversation import Block, Turn
+from swarm_mcp.loop.session import Block, Turn
 
 
 class Reply(NamedTuple):

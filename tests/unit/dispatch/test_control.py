@@ -19,10 +19,10 @@ from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.assignment import GO_ON, Assignment, query_of
 from swarm_mcp.dispatch.dispatch import Dispatch
 from swarm_mcp.dispatch.processes import Processes
-from swarm_mcp.dispatch.progress import Progress, result_text
 from swarm_mcp.dispatch.request import DispatchRequest, may_use_yolo
 from swarm_mcp.dispatch.spawners import SpawnFailed
 from swarm_mcp.dispatch.supervision import Supervisor
+from swarm_mcp.dispatch.worker_task import Progress, result_text
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import events, registry

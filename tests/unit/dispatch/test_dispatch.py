@@ -17,8 +17,7 @@ from support.fixtures import SWARM, Ground, time_limit, wait_for
 from support.serving import Server
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.dispatch.completion import CompletionWait
-from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
+from swarm_mcp.dispatch.dispatch import CompletionWait, Dispatch, carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
 from swarm_mcp.domain.task import COLUMNS
 from swarm_mcp.errors import Refused
@@ -138,7 +137,7 @@ def test_strangers_the_dead_other_scopes_and_oneself_get_nothing(ground: Ground)
 
 
 def test_sessions_that_can_do_no_work_get_none(ground: Ground, lead: dict) -> None:
-    """Processes that hold locks, rows that are there for their locks, a person's shell, and what a run has started."""
+    """Processes that hold locks, rows that are there for their locks, a person's shell, what a run has started, and who works for a run."""
     hold = subprocess.Popen(
         [*SWARM, "hold", "a.txt", "--", "sleep", "60"],
         cwd=ground.repo,
@@ -150,6 +149,10 @@ def test_sessions_that_can_do_no_work_get_none(ground: Ground, lead: dict) -> No
         assert ground.process("lock", "b.txt", "--detach", "--ttl", "60").code == 0
         ground.session("shell", "origin:terminal", runtime="terminal")
         ground.session("run", "role:implementer", runtime="run")
+        busy = ground.session("busy", "role:implementer")
+        with ground.store() as store:
+            run = {"id": "r1", "instance_id": busy["id"], "scope": ground.scope, "harness": "pi", "cwd": ground.scope}
+            store.runs.begin(run)
         answer = dispatch(ground, lead)
         assert (answer["status"], answer["task"]["status"]) == ("no_worker", "open")
     finally:

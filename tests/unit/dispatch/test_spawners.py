@@ -17,8 +17,7 @@ from support.supervised import mutexes
 
 from swarm_mcp.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.dispatch.request import DispatchRequest
-from swarm_mcp.dispatch.spawners import SPAWNERS, SpawnFailed, spawner
-from swarm_mcp.dispatch.ui_shells import UiShells
+from swarm_mcp.dispatch.spawners import SPAWNERS, SpawnFailed, UiShells, spawner
 from swarm_mcp.store import spawn_locks
 
 pytestmark = pytest.mark.slow

@@ -17,8 +17,7 @@ from support.harness_fixtures import gone_within, is_alive
 
 from swarm_hook_core.process import is_stopped
 from swarm_mcp.harness import environment, leftover_processes, private_folder
-from swarm_mcp.harness.child import Child, found
-from swarm_mcp.harness.child_output import LineSplitter
+from swarm_mcp.harness.child import Child, LineSplitter, found
 from swarm_mcp.harness.private_folder import place, sweep
 
 pytestmark = pytest.mark.slow
@@ -80,7 +79,7 @@ UNMARKED_SUPERVISOR = (
     + f"""
 import os
 from swarm_mcp.harness import registry
-from swarm_mcp.harness.interruption import ended_by_signals
+from swarm_mcp.harness.run import ended_by_signals
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.run import Run
 run = Run(registry.get("process"), HarnessQuery("p", os.getcwd(), command=(sys.executable, "-c", {UNMARKED!r})))
@@ -175,7 +174,7 @@ def test_a_keeper_that_is_stopped_is_woken(tmp_path, script):
 @pytest.mark.parametrize(
     "rest",
     [
-        "from swarm_mcp.harness.interruption import ended_by_signals\n"
+        "from swarm_mcp.harness.run import ended_by_signals\n"
         "with ended_by_signals(run): sys.exit(3 if run.start().wait().error_category == 'aborted' else 4)",
         "run.start(); time.sleep(0.4); sys.exit(3)",  # nobody waits for the run, and its process ends
     ],
@@ -297,11 +296,14 @@ def test_where_a_program_is_found(tmp_path):
 def test_foreign_variables_stay_out_and_settings_stay(monkeypatch):
     foreign = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PID", "CLAUDE_ENV_FILE",
                "CLAUDE_CODE_MESSAGING_TOKEN", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "SWARM_MCP_INSTANCE_ID",
+               "HARNESS_SESSION", "HARNESS_CWD", "HARNESS_PARENT_SESSION", "PI_SESSION_ID", "SWARM_PI_LABEL",
+               "SWARM_HS_AGENT_ROLE", "SWARM_MCP_LABEL", "SWARM_AGENT_ROLE", "SWARM_LOOP_CONFIG",
                "SWARM_RUN_ID", "SWARM_TASK_ID", "HERDR_PANE_ID",
                "SWARM_MCP_ALLOW_SPAWN", "SWARM_ALLOW_YOLO")  # fmt: skip
     settings = ("CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES", "CODEX_HOME", "PATH",
                 "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SWARM_DB_PATH",
-                "CLAUDE_CODE_USE_BEDROCK", "SWARM_MCP_SCOPE", "CODEX_API_KEY")  # fmt: skip
+                "CLAUDE_CODE_USE_BEDROCK", "SWARM_MCP_SCOPE", "CODEX_API_KEY", "HARNESS_HOME", "HARNESS_PROVIDER",
+                "CLAUDE_CODE_SESSION_ACCESS_TOKEN")  # fmt: skip
     kept = environment.without_session(dict.fromkeys((*foreign, *settings), "x"), drop=["CODEX_API_KEY"])
     assert sorted(kept) == sorted(set(settings) - {"CODEX_API_KEY"})
 

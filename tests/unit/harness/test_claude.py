@@ -13,9 +13,8 @@ from swarm_mcp.errors import Refused
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.checks import status_of
 from swarm_mcp.harness.claude import launch
-from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.outcome import Ending, cost_of, priced
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
-from swarm_mcp.harness.usage import cost_of, priced
 
 CLAUDE = registry.get("claude")
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "claude"

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from swarm_mcp.harness import events, registry
-from swarm_mcp.harness.codex import errors as codex_errors
-from swarm_mcp.harness.codex import models, rollout
-from swarm_mcp.harness.outcome import Ending
+from swarm_mcp.harness.codex import adapter, rollout, stream
+from swarm_mcp.harness.outcome import Ending, cost_of, priced
 from swarm_mcp.harness.query import HarnessQuery
-from swarm_mcp.harness.usage import cost_of, priced
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "codex"
 CASES = sorted(path.name[: -len(".jsonl")] for path in GOLDEN.glob("*.jsonl"))
@@ -117,7 +115,7 @@ def test_a_denial_is_read_from_standard_error() -> None:
     ],
 )
 def test_messages_have_codes(text: str, code: str) -> None:
-    assert codex_errors.category_of(text) == code
+    assert stream.category_of(text) == code
 
 
 def test_only_a_completed_turn_is_a_success() -> None:
@@ -132,12 +130,12 @@ def test_only_a_completed_turn_is_a_success() -> None:
 
 def test_when_to_try_again() -> None:
     now = time.mktime((2026, 11, 22, 15, 0, 0, 0, 0, -1))
-    assert codex_errors.not_before("or try again at Nov 23rd, 2026 3:30 PM.", now) == now + 86400 + 1800
-    assert codex_errors.not_before("try again at 4:00 PM.", now) == now + 3600
-    assert codex_errors.not_before("try again at 2:00 PM.", now) == now + 23 * 3600
-    assert codex_errors.not_before("Please try again in 1 day 2 hours 5 minutes.", now) == now + 93900
-    assert codex_errors.not_before("try again in 1.5s", now) == now + 1.5
-    assert codex_errors.not_before("try again later", now) is None
+    assert stream.not_before("or try again at Nov 23rd, 2026 3:30 PM.", now) == now + 86400 + 1800
+    assert stream.not_before("try again at 4:00 PM.", now) == now + 3600
+    assert stream.not_before("try again at 2:00 PM.", now) == now + 23 * 3600
+    assert stream.not_before("Please try again in 1 day 2 hours 5 minutes.", now) == now + 93900
+    assert stream.not_before("try again in 1.5s", now) == now + 1.5
+    assert stream.not_before("try again later", now) is None
     state: dict = {}
     (line,) = [text for text in (GOLDEN / "quota.jsonl").read_text().splitlines() if "turn.failed" in text]
     assert codex.parse(line, state)[-1].data["retry_not_before"] == time.mktime((2100, 1, 1, 0, 0, 0, 0, 0, -1))
@@ -200,7 +198,7 @@ def test_a_record_that_is_no_record_tells_nothing(tmp_path: Path) -> None:
 
 
 def test_models_and_prices_agree() -> None:
-    assert set(codex.models.values()) <= set(codex.prices) == set(models.WINDOWS)
+    assert set(codex.models.values()) <= set(codex.prices) == set(adapter.WINDOWS)
     for price in codex.prices.values():
         assert time.strptime(price.dated, "%Y-%m-%d") and price.cached < price.input < price.output
     listed = {entry["name"]: entry for entry in codex.listed_models()}  # no codex on PATH

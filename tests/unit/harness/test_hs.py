@@ -241,7 +241,7 @@ def test_a_worker_gets_the_plugin_beside_the_bundled_ones(tmp_path: Path, own: P
     assert (ours / "prompts" / "500-run.md").read_text() == "Be brief."
     said = {name: launch.env.get(name) for name in ("HARNESS_MODEL", "HARNESS_THINKING", "HARNESS_MAX_TURNS")}
     assert said == {"HARNESS_MODEL": "m-1", "HARNESS_THINKING": "high", "HARNESS_MAX_TURNS": "7"}
-    assert launch.env["SWARM_HS_READ_ONLY"] == "1" and {"HARNESS_PARENT_SESSION", "HARNESS_CWD"} <= set(launch.drop)
+    assert launch.env["SWARM_HS_READ_ONLY"] == "1"
     assert launch.env["PATH"].endswith(os.environ["PATH"]) and list(own.iterdir()) == []
 
 

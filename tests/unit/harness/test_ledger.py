@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
 from support.replay import replay
 
-from swarm_mcp.harness import events, outcome, registry, resumption, usage
-from swarm_mcp.harness.adapter import Price
-from swarm_mcp.harness.ledger import LONGEST_OUTPUT, Ledger
-from swarm_mcp.harness.outcome import Cost, Ending, error_of
+from swarm_mcp.harness import events, outcome, registry, resumption
+from swarm_mcp.harness.events import LONGEST_OUTPUT, Ledger
+from swarm_mcp.harness.outcome import Cost, Ending, Price, error_of
 from swarm_mcp.harness.query import HarnessQuery
 from swarm_mcp.harness.tool_loop import ToolLoopGuard
 
@@ -290,33 +289,33 @@ PRICES = {"m-1": Price(2, 0.5, 8, "2026-11-01"), "m-1-mini": Price(1, 0, 4, "202
 
 @pytest.mark.parametrize("name", ["m-1", "m-1-high", "m-1:low", "vendor/m-1", "m-1-20260101", "m-1 (max)", "m-1[1m]"])
 def test_the_price_of_a_model_by_any_of_its_names(name):
-    assert usage.price_of(PRICES, name) is PRICES["m-1"]
+    assert outcome.price_of(PRICES, name) is PRICES["m-1"]
 
 
 def test_dollars():
-    assert usage.price_of(PRICES, "m-1-mini-high") is PRICES["m-1-mini"]
-    assert usage.price_of(PRICES, "m-2") is usage.price_of(PRICES, "") is usage.price_of(PRICES, None) is None
+    assert outcome.price_of(PRICES, "m-1-mini-high") is PRICES["m-1-mini"]
+    assert outcome.price_of(PRICES, "m-2") is outcome.price_of(PRICES, "") is outcome.price_of(PRICES, None) is None
     tokens = Cost(input_tokens=10, output_tokens=10, cache_read_tokens=10, cache_write_tokens=10)
-    assert usage.priced(tokens, PRICES, "m-1").total_cost_usd == pytest.approx(125e-6)
-    assert usage.priced(tokens, PRICES, "m-1-mini").total_cost_usd == pytest.approx(80e-6)
-    assert usage.priced(tokens, PRICES, "m-2").total_cost_usd is None
-    assert usage.priced(Cost(output_tokens=3), PRICES, "m-1").total_cost_usd is None, "half of it is not known"
-    assert usage.priced(tokens._replace(total_cost_usd=0.0), PRICES, "m-1").total_cost_usd == 0.0
+    assert outcome.priced(tokens, PRICES, "m-1").total_cost_usd == pytest.approx(125e-6)
+    assert outcome.priced(tokens, PRICES, "m-1-mini").total_cost_usd == pytest.approx(80e-6)
+    assert outcome.priced(tokens, PRICES, "m-2").total_cost_usd is None
+    assert outcome.priced(Cost(output_tokens=3), PRICES, "m-1").total_cost_usd is None, "half of it is not known"
+    assert outcome.priced(tokens._replace(total_cost_usd=0.0), PRICES, "m-1").total_cost_usd == 0.0
 
 
 def test_the_runs_own_part_of_the_costs():
     counted, before = Cost(1.5, 30, 20, None, 5), Cost(1.0, 10, 25, 1, None)
-    assert usage.own_part(counted, before, frozenset({"cost"})) == counted._replace(total_cost_usd=0.5)
-    assert usage.own_part(counted, before, frozenset({"tokens"})) == Cost(1.5, 20, 20, None, 5)
-    assert usage.own_part(counted, Cost(), frozenset({"cost", "tokens"})) == counted
+    assert outcome.own_part(counted, before, frozenset({"cost"})) == counted._replace(total_cost_usd=0.5)
+    assert outcome.own_part(counted, before, frozenset({"tokens"})) == Cost(1.5, 20, 20, None, 5)
+    assert outcome.own_part(counted, Cost(), frozenset({"cost", "tokens"})) == counted
 
 
 @settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from([*Cost._fields, "x"]), ODD) | ODD)
 def test_figures_are_figures_or_unknown(found):
-    cost = usage.cost_of(found)
+    cost = outcome.cost_of(found)
     assert all(value is None or (isinstance(value, (int, float)) and value >= 0) for value in cost[:-1])
-    assert usage.cost_of(cost) == cost == usage.cost_of(cost.to_dict())
+    assert outcome.cost_of(cost) == cost == outcome.cost_of(cost.to_dict())
 
 
 # ------------------------------------------------------------------------------ sessions

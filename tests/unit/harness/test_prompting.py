@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import configuration as conf
-from swarm_mcp.harness import prompting
+from swarm_mcp.harness import prompting, query
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.harness.query import HarnessQuery
 
@@ -145,31 +144,31 @@ def test_later_layers_win() -> None:
 @settings(max_examples=150, deadline=None)
 @given(JSON | st.binary(max_size=5) | st.just(object()))
 def test_typed_reading_never_raises_and_keeps_its_type(value) -> None:
-    assert isinstance(conf.as_string(value, "f"), str)
-    assert isinstance(conf.as_number(value, 1.0), (int, float)) and math.isfinite(conf.as_number(value, 1.0))
-    assert isinstance(conf.as_boolean(value, True), bool)
-    assert all(isinstance(one, str) for one in conf.as_string_array(value))
-    assert isinstance(conf.parse_object(value), dict)
-    conf.parse_json(value)
-    query = conf.query_of("x", dict.fromkeys(HarnessQuery._fields, value))
-    assert isinstance(query.cwd, str) and isinstance(query.env, dict) and isinstance(query.timeout_seconds, float)
+    assert isinstance(query.as_string(value, "f"), str)
+    assert isinstance(query.as_number(value, 1.0), (int, float)) and math.isfinite(query.as_number(value, 1.0))
+    assert isinstance(query.as_boolean(value, True), bool)
+    assert all(isinstance(one, str) for one in query.as_string_array(value))
+    assert isinstance(query.parse_object(value), dict)
+    query.parse_json(value)
+    asked = query.query_of("x", dict.fromkeys(HarnessQuery._fields, value))
+    assert isinstance(asked.cwd, str) and isinstance(asked.env, dict) and isinstance(asked.timeout_seconds, float)
 
 
 def test_typed_reading() -> None:
-    assert conf.as_string("  ", "f") == "f" and conf.as_string(3, "f") == "f" and conf.as_string("a") == "a"
-    assert conf.as_number("2.5") == 2.5 and conf.as_number(True, 9) == 9 and conf.as_number("nan", 9) == 9
-    assert conf.as_boolean("Off", True) is False and conf.as_boolean(1) is False and conf.as_boolean("perhaps", True)
-    assert conf.as_string_array(["a", 1, ""]) == ("a",) and conf.as_string_array("a", ("f",)) == ("f",)
-    assert conf.parse_object('{"a": 1}') == {"a": 1} and conf.parse_object("[1]") == {}
-    assert conf.parse_json("{", 4) == 4 and conf.parse_json("[1]") == [1]
+    assert query.as_string("  ", "f") == "f" and query.as_string(3, "f") == "f" and query.as_string("a") == "a"
+    assert query.as_number("2.5") == 2.5 and query.as_number(True, 9) == 9 and query.as_number("nan", 9) == 9
+    assert query.as_boolean("Off", True) is False and query.as_boolean(1) is False and query.as_boolean("perhaps", True)
+    assert query.as_string_array(["a", 1, ""]) == ("a",) and query.as_string_array("a", ("f",)) == ("f",)
+    assert query.parse_object('{"a": 1}') == {"a": 1} and query.parse_object("[1]") == {}
+    assert query.parse_json("{", 4) == 4 and query.parse_json("[1]") == [1]
 
 
 def test_a_configuration_has_no_empty_values_and_always_time_limits() -> None:
-    built = conf.build_config({"cwd": "/x", "model": "", "skills": (), "env": {}, "effort": None, "mode": "edit"})
+    built = query.build_config({"cwd": "/x", "model": "", "skills": (), "env": {}, "effort": None, "mode": "edit"})
     assert built == {"cwd": "/x", "mode": "edit", "timeout_seconds": 0.0, "grace_seconds": 15.0}
-    assert conf.build_config({"timeout_seconds": 0.0, "grace_seconds": 2})["grace_seconds"] == 2
-    query = conf.query_of("p", {**built, "env": {"A": "b", "C": 1}, "skills": ["/s"], "timeout_seconds": "9"})
-    assert (query.cwd, query.env, query.skills, query.timeout_seconds, query.mode) == (
+    assert query.build_config({"timeout_seconds": 0.0, "grace_seconds": 2})["grace_seconds"] == 2
+    asked = query.query_of("p", {**built, "env": {"A": "b", "C": 1}, "skills": ["/s"], "timeout_seconds": "9"})
+    assert (asked.cwd, asked.env, asked.skills, asked.timeout_seconds, asked.mode) == (
         "/x",
         {"A": "b"},
         ("/s",),

@@ -21,10 +21,9 @@ from swarm_mcp.harness import events, private_folder, registry
 from swarm_mcp.harness.adapter import Launch
 from swarm_mcp.harness.conclusion import AuthError, HarnessError, NotInstalled
 from swarm_mcp.harness.events import Event, retry
-from swarm_mcp.harness.interruption import ended_by_signals
 from swarm_mcp.harness.outcome import Cost
 from swarm_mcp.harness.query import HarnessQuery, McpServer
-from swarm_mcp.harness.run import answer
+from swarm_mcp.harness.run import answer, ended_by_signals
 
 pytestmark = pytest.mark.slow
 

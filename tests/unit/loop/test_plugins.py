@@ -216,10 +216,9 @@ def test_a_tool_that_takes_too_long_is_ended(model: Model, packs: Path, monkeypa
 
 
 def test_built_in_tools_are_executables_too(model: Model, project: Path) -> None:
-    from swarm_mcp.loop import builtin_plugins as built
 
-    root = Path(built.root())
-    assert built.root() == str(root)
+    root = Path(sources.root())
+    assert sources.root() == str(root)
     path = root / "plugins" / "core" / "tools" / "str_replace"
     (project / "a.txt").write_text("one two")
     shown = json.loads(subprocess.run([path, "--schema"], capture_output=True, text=True, check=True).stdout)

@@ -15,7 +15,7 @@ import pytest
 from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
 
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.loop import conversation
+from swarm_mcp.loop import session as session_files
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness" / "messages"
 WAYS = [(ANTHROPIC, "1"), (ANTHROPIC, "0"), (OPENAI, "1"), (OPENAI, "0")]
@@ -52,12 +52,12 @@ def test_writes_a_file_and_a_session(model: Model, way: str, project: Path) -> N
 
 def test_messages_read_as_the_harness_writes_them() -> None:
     texts = [path.read_text() for path in sorted(GOLDEN.iterdir())]
-    found = [conversation.parse(text) for text in texts]
-    assert [conversation.render(dict(one.head), one.text) for one in found] == texts
-    blocks = conversation.blocks_of(found[1])
+    found = [session_files.parse(text) for text in texts]
+    assert [session_files.render(dict(one.head), one.text) for one in found] == texts
+    blocks = session_files.blocks_of(found[1])
     assert [block.kind for block in blocks] == ["text", "tool_call", "tool_call"]
-    assert conversation.written(blocks) == found[1].text
-    turns = conversation.turns(found)
+    assert session_files.written(blocks) == found[1].text
+    turns = session_files.turns(found)
     assert [turn.role for turn in turns] == ["user", "assistant", "tool_result", "assistant"]
     assert [(made.name, error) for made, _, error in turns[2].results] == [("write_file", True), ("write_file", False)]
 
@@ -93,11 +93,11 @@ def test_unknown_session_is_an_error(model: Model, words: tuple[str, ...]) -> No
 def test_interrupted_calls_have_a_result_when_the_session_goes_on(model: Model, project: Path) -> None:
     loop("first")
     (session,) = sessions()
-    call = conversation.Block("tool_call", call=conversation.model_call("c1", "bash", {"command": "x"}))
+    call = session_files.Block("tool_call", call=session_files.model_call("c1", "bash", {"command": "x"}))
     head = {"role": "assistant", "seq": "0003", "stop": "tool_calls"}
-    (session / "messages" / "0003-assistant.md").write_text(conversation.render(head, conversation.written((call,))))
+    (session / "messages" / "0003-assistant.md").write_text(session_files.render(head, session_files.written((call,))))
     assert loop(session.name, "and?").code == 0
-    assert model.told() == [conversation.INTERRUPTED]
+    assert model.told() == [session_files.INTERRUPTED]
 
 
 def test_events(model: Model, way: str, project: Path) -> None:
@@ -244,13 +244,13 @@ def test_answers_that_look_like_calls_are_text(model: Model) -> None:
     model.script = [Say(forged)]
     assert loop("go").code == 0
     found = written(sessions()[0])[-1]
-    assert [block.kind for block in conversation.blocks_of(found)] == ["text"]
+    assert [block.kind for block in session_files.blocks_of(found)] == ["text"]
     assert found.role == "assistant"
 
 
 def test_ids_and_names_cannot_leave_the_session() -> None:
     for bad in ("../../etc/x", "a/b", ".hidden", "", "x" * 300, "a\nerror: false", "ä"):
-        made = conversation.model_call(bad, bad, {})
+        made = session_files.model_call(bad, bad, {})
         assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", made.id) and len(made.id) <= 128
         assert re.fullmatch(r"[A-Za-z0-9_:-][A-Za-z0-9_.:-]*", made.name)
 

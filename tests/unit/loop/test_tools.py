@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.loop_fixtures import Model, Say, loop
 
-from swarm_mcp.loop import conversation
-from swarm_mcp.loop.tools import files
+from swarm_mcp.loop import file_tools, session
 
 
 def use(name: str, folder: Path, **given: object) -> tuple[str, bool]:
-    return files.run(name, given, str(folder))
+    return file_tools.run(name, given, str(folder))
 
 
 def test_reading(tmp_path: Path) -> None:
@@ -97,13 +96,13 @@ def test_answers_by_schema(model: Model) -> None:
 
 BLOCKS = st.lists(
     st.one_of(
-        st.builds(lambda text: conversation.Block("text", text), st.text().filter(str.strip)),
+        st.builds(lambda text: session.Block("text", text), st.text().filter(str.strip)),
         st.builds(
-            lambda name, given: conversation.Block("tool_call", call=conversation.model_call("c1", name, given)),
+            lambda name, given: session.Block("tool_call", call=session.model_call("c1", name, given)),
             st.text(),
             st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.booleans(), st.none())),
         ),
-        st.builds(lambda text: conversation.Block("thinking", text, "c2ln"), st.text()),
+        st.builds(lambda text: session.Block("thinking", text, "c2ln"), st.text()),
     ),
     max_size=5,
 )
@@ -111,9 +110,9 @@ BLOCKS = st.lists(
 
 @settings(max_examples=50)
 @given(BLOCKS)
-def test_what_is_written_is_read_again(blocks: list[conversation.Block]) -> None:
-    text = conversation.render({"role": "assistant", "seq": "0001"}, conversation.written(blocks))
-    found = conversation.blocks_of(conversation.parse(text))
+def test_what_is_written_is_read_again(blocks: list[session.Block]) -> None:
+    text = session.render({"role": "assistant", "seq": "0001"}, session.written(blocks))
+    found = session.blocks_of(session.parse(text))
     assert [block.call for block in found if block.call] == [block.call for block in blocks if block.call]
     thoughts = [(block.text, block.signature) for block in blocks if block.kind == "thinking"]
     assert [(block.text, block.signature) for block in found if block.kind == "thinking"] == thoughts
@@ -122,13 +121,13 @@ def test_what_is_written_is_read_again(blocks: list[conversation.Block]) -> None
 @settings(max_examples=50)
 @given(st.text())
 def test_any_text_is_a_message(text: str) -> None:
-    message = conversation.parse(text)
-    conversation.blocks_of(message)
-    conversation.turns([message])
+    message = session.parse(text)
+    session.blocks_of(message)
+    session.turns([message])
     head = {"role": "tool_result", "call_id": "x"}
-    assert conversation.parse(conversation.render(head, text)).text == text
+    assert session.parse(session.render(head, text)).text == text
 
 
 @pytest.mark.parametrize("given", [None, [], "", "{", "[1]", 7, '{"a": 1}'])
 def test_arguments_of_any_kind(given: object) -> None:
-    assert isinstance(conversation.model_call("c", "n", given).input, dict)
+    assert isinstance(session.model_call("c", "n", given).input, dict)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import threading
 
-from swarm_mcp.loop.conversation import ModelCall
-from swarm_mcp.loop.mcp.connection import Connection, ServerFailed, StdioConnection
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.loop.mcp_connection import Connection
+from swarm_mcp.loop.session import ModelCall
 
 OURS = "swarm"
 DISPATCH = f"mcp__{OURS}__dispatch"
@@ -63,7 +64,7 @@ class Servers:
         connection, tool = self._tools[made.name]
         try:
             return connection.use(str(tool["name"]), made.input)
-        except ServerFailed as error:
+        except ClientFailed as error:
             return f"error: {made.name}: {error}", True
 
     def close(self) -> None:
@@ -84,27 +85,19 @@ class Servers:
 
     def _open(self, name: str, server: dict, loop) -> None:
         try:
-            connection = _connection(server, loop)
+            connection = Connection(server, loop)
             with self._lock:
                 if self._closed:
                     connection.close()
                     return
                 self._connections[name] = connection
             tools = connection.open()
-        except (ServerFailed, OSError, ValueError) as error:
+        except (ClientFailed, OSError, ValueError) as error:
             self._failed[name] = str(error)[:300]
             return
         for tool in tools:
             if isinstance(tool.get("name"), str):
                 self._tools[_name(name, tool["name"])] = (connection, tool)
-
-
-def _connection(server: dict, loop) -> Connection:
-    if not server.get("url"):
-        return StdioConnection(server, loop)
-    from swarm_mcp.loop.mcp.http import HttpConnection  # most runs need none, and it takes a while to load
-
-    return HttpConnection(server)
 
 
 def _wanted(loop) -> dict[str, dict]:
