@@ -2,21 +2,20 @@
 
 `Cleanup.clean` does all of it at once, because somebody asked. `Cleanup.some` does a little of it now
 and then, beside other writes, and never on the way to an answer: whatever has piled up, a call
-takes milliseconds. The functions below find what is due through indexes, kind by kind, inside a transaction; they
-take a `limit` (-1: all of it), a `scope` (None: all) and the `mode` that their events name: ``manual`` or ``periodic``.
+takes milliseconds. What is due is found through indexes, kind by kind, inside a transaction, and most of it by the part
+whose it is. `limit`: of rows (-1: all); `scope`: None for all; `mode`: as events name it, ``manual`` or ``periodic``.
 """
 
 from __future__ import annotations
 
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
-from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import events
-from swarm_mcp.store.denials import KEPT_SECONDS as DENIALS_KEPT_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NamedTuple
 
     from swarm_mcp.store.breaches import Breaches
     from swarm_mcp.store.database import Database
@@ -25,11 +24,13 @@ if TYPE_CHECKING:
     from swarm_mcp.store.leases import Leases
     from swarm_mcp.store.lock_finder import LockFinder
     from swarm_mcp.store.locks import LockEndings
-    from swarm_mcp.store.messages import Notices
+    from swarm_mcp.store.messages import Messages, Notices
     from swarm_mcp.store.runs import Runs
     from swarm_mcp.store.sessions import Sessions
     from swarm_mcp.store.tasks import Tasks
     from swarm_mcp.store.values import KeyValues
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 PAUSE_SECONDS = 30  # between two passes, of whatever process
 BACKLOG_SECONDS = 2  # the same while a pass leaves something for the next
@@ -38,7 +39,6 @@ AGED = ("messages", "terminal_tasks", "non_lock_context_rows", "events")
 MESSAGE_SECONDS = 3600
 TASK_SECONDS = 86400
 EVENT_SECONDS = 86400
-ORPHAN_VALUE_SECONDS = 3600
 TERMINAL = "('done', 'failed', 'cancelled')"
 VALUE_PREFIXES = ("identity/herdr/", "identity/workspace/herdr/", "plan/", "progress/")
 
@@ -51,26 +51,21 @@ _BY_AGE = {
 }
 
 
-class CleanupParts:
+class CleanupParts(NamedTuple):
     """The parts of a store in which something falls due."""
 
-    def __init__(
-        self, db: Database, signals: Signals, sessions: Sessions, finder: LockFinder, endings: LockEndings,
-        leases: Leases, denials: Denials, notices: Notices, breaches: Breaches, tasks: Tasks, runs: Runs,
-        values: KeyValues,
-    ):  # fmt: skip
-        self.db = db
-        self.signals = signals
-        self.sessions = sessions
-        self.finder = finder
-        self.endings = endings
-        self.leases = leases
-        self.denials = denials
-        self.notices = notices
-        self.breaches = breaches
-        self.tasks = tasks
-        self.runs = runs
-        self.values = values
+    signals: Signals
+    sessions: Sessions
+    finder: LockFinder
+    endings: LockEndings
+    leases: Leases
+    denials: Denials
+    messages: Messages
+    notices: Notices
+    breaches: Breaches
+    values: KeyValues
+    tasks: Callable[[], Tasks]
+    runs: Callable[[], Runs]
 
 
 class Cleanup:
@@ -108,38 +103,39 @@ class Cleanup:
         """One pass; whether it left something that could have gone."""
         parts, mode = self._parts(), "periodic"
         parts.sessions.reclaim()
-        gone = [spent_mutexes(parts, AT_ONCE, None, mode)]
+        gone = [self._drop_spent_mutexes(parts, AT_ONCE, None, mode)]
         scopes: set[str] = set()
         self._cascade(AT_ONCE, None)
         for kind in AGED:
-            found = old_rows(parts, kind, AT_ONCE, None, mode)
+            found = self._drop_aged(kind, AT_ONCE, None, mode)
             gone.append(found)
             if kind == "terminal_tasks":
                 scopes.update(found)
-        holders = self._walk("orphan_locks", lambda after: vanished_holders(parts, after, AT_ONCE))
-        gone.append(orphan_locks(parts, holders, AT_ONCE, None, mode))
+        holders = self._walk("orphan_locks", lambda after: parts.finder.vanished_holders(after, AT_ONCE))
+        gone.append(self._drop_orphan_locks(parts, holders, AT_ONCE, None, mode))
         values = []
         for prefix in VALUE_PREFIXES:
             values += self._walk(prefix, self._orphans_of(prefix))
-        drop_values(parts, values, mode)
+        parts.values.remove_orphans(values, mode)
         parts.endings.reaped(parts.finder.ended_holds())
         parts.denials.settle(AT_ONCE)
-        old_denials(parts, AT_ONCE)
+        parts.denials.forget_old(AT_ONCE)
         parts.notices.forget_old(AT_ONCE)
         parts.leases.forget_old_lapses(AT_ONCE)
         parts.breaches.forget_old(AT_ONCE)
-        parts.runs.forget_old(AT_ONCE)
-        self._walk("deliveries", lambda after: ((), lost_deliveries(parts, after, AT_ONCE)))
+        if self._db.row("SELECT 1 FROM swarm_runs LIMIT 1"):
+            parts.runs().forget_old(AT_ONCE)
+        self._walk("deliveries", lambda after: ((), parts.messages.forget_lost_deliveries(after, AT_ONCE)))
         self._settle(scopes)
         return any(sum(found.values()) >= AT_ONCE for found in gone)
 
     def _orphans_of(self, prefix: str):
-        return lambda after: orphan_values(self._parts(), prefix, after, AT_ONCE, None)
+        return lambda after: self._parts().values.orphans(prefix, after, AT_ONCE, None)
 
     def _cascade(self, limit: int, scope: str | None) -> None:
         """Cancel what depends on failed tasks that are about to be deleted: afterwards they would count as done."""
-        for place in scopes_of_failures(self._parts(), limit, scope):
-            self._parts().tasks.settle_vanished(place)
+        for place in self._scopes_of_failures(limit, scope):
+            self._parts().tasks().settle_vanished(place)
 
     def _settle(self, scopes: set[str]) -> None:
         """Let go of tasks that waited for deleted ones, here and, in turn, where another program deletes."""
@@ -151,7 +147,7 @@ class Cleanup:
         following = row["scope"] if row else None
         self._note("waiting", following or "")
         for scope in scopes | ({following} if following is not None else set()):
-            self._parts().tasks.settle_vanished(scope)
+            self._parts().tasks().settle_vanished(scope)
 
     def _is_time(self) -> bool:
         row = self._db.row("SELECT done_at FROM swarm_upkeep WHERE what = 'pass'")
@@ -206,22 +202,22 @@ class Cleanup:
                 "kv", "key IN (?, ?)", (f"identity/workspace/herdr/{row['id']}", f"identity/herdr/{row['id']}")
             )
             parts.signals.session_gone(row, "reclaimed")
-        orphan_locks(parts, vanished_holders(parts, "", -1)[0], -1, scope, mode)
-        mutexes = sum(spent_mutexes(parts, -1, scope, mode).values())
+        self._drop_orphan_locks(parts, parts.finder.vanished_holders("", -1)[0], -1, scope, mode)
+        mutexes = sum(self._drop_spent_mutexes(parts, -1, scope, mode).values())
         self._cascade(-1, scope)
-        counts = {kind: sum(old_rows(parts, kind, -1, scope, mode).values()) for kind in AGED}
+        counts = {kind: sum(self._drop_aged(kind, -1, scope, mode).values()) for kind in AGED}
         orphans = []
         for prefix in VALUE_PREFIXES:
-            orphans += orphan_values(parts, prefix, "", -1, scope)[0]
-        keys = drop_values(parts, orphans, mode)
+            orphans += parts.values.orphans(prefix, "", -1, scope)[0]
+        keys = parts.values.remove_orphans(orphans, mode)
         parts.leases.settle()
         parts.denials.settle(-1)
-        old_denials(parts, -1)
+        parts.denials.forget_old(-1)
         parts.notices.forget_old(-1)
         parts.leases.forget_old_lapses(-1)
         parts.breaches.forget_old(-1)
-        lost_deliveries(parts, "", -1)
-        parts.tasks.settle_vanished(scope)
+        parts.messages.forget_lost_deliveries("", -1)
+        parts.tasks().settle_vanished(scope)
         return {
             "instances_reclaimed": len(gone),
             "tasks_reopened": reopened,
@@ -240,6 +236,67 @@ class Cleanup:
     def _count(self, table: str, condition: str, values: tuple) -> int:
         row = self._db.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
         return row["n"] if row else 0
+
+    # ------------------------------------------------------------- what is due
+
+    def _drop_aged(self, kind: str, limit: int, scope: str | None, mode: str) -> dict[str, int]:
+        """Delete rows of a kind of `_BY_AGE`, oldest first; how many went, by scope."""
+        table, condition, order, seconds = _BY_AGE[kind]
+        past = self._db.now() - seconds
+        condition, values = _in_scope(condition, past, scope)
+        chosen = f"FROM {table} WHERE {condition} ORDER BY {order}, rowid LIMIT {limit}"
+        counts = self._db.rows(f"SELECT scope, count(*) AS n FROM (SELECT scope {chosen}) GROUP BY scope", values)
+        if counts:
+            self._db.change(f"DELETE FROM {table} WHERE rowid IN (SELECT rowid {chosen})", values)
+        found = {row["scope"]: row["n"] for row in counts}
+        more = {"cutoff": past, "ttl_secs": seconds} if seconds else {}
+        self._report(kind, found, mode, **more)
+        return found
+
+    def _scopes_of_failures(self, limit: int, scope: str | None) -> list[str]:
+        """Where `_drop_aged` is about to delete tasks that failed or were cancelled."""
+        condition, values = _in_scope(_BY_AGE["terminal_tasks"][1], self._db.now() - TASK_SECONDS, scope)
+        chosen = f"SELECT scope, status FROM tasks WHERE {condition} ORDER BY updated_at, rowid LIMIT {limit}"
+        rows = self._db.rows(f"SELECT DISTINCT scope FROM ({chosen}) WHERE status <> 'done'", values)
+        return [row["scope"] for row in rows]
+
+    def _drop_spent_mutexes(self, parts: CleanupParts, limit: int, scope: str | None, mode: str) -> dict[str, int]:
+        """Delete mutexes whose task has ended; how many went, by scope."""
+        rows = self._db.rows(
+            "SELECT c.id, c.scope, c.instance_id, c.file, c.task_id, c.path_key FROM context c"
+            " CROSS JOIN tasks t ON t.id = c.task_id"
+            f" WHERE c.type = 'lock' AND c.file >= ? AND c.file < ? AND t.status IN {TERMINAL}"
+            f" AND (? IS NULL OR c.scope = ?) LIMIT {limit}",
+            (MUTEX_PREFIX, _after(MUTEX_PREFIX), scope, scope),
+            Lock,
+        )
+        for row in rows:
+            parts.endings.drop([row], "dispatch_task_terminal", task_id=row["task_id"])
+        return self._report_locks("terminal_spawn_locks", rows, mode)
+
+    def _drop_orphan_locks(
+        self, parts: CleanupParts, holders: list[str], limit: int, scope: str | None, mode: str
+    ) -> dict[str, int]:
+        """Delete locks held by `holders`, who are not registered; how many went, by scope."""
+        rows: list[Lock] = []
+        for holder in holders:
+            found = [row for row in parts.finder.of(holder) if scope in (None, row["scope"])]
+            rows += found if limit < 0 else found[: limit - len(rows)]
+        parts.endings.drop(rows, "reclaimed")
+        return self._report_locks("orphan_locks", rows, mode)
+
+    def _report_locks(self, kind: str, rows: list[Lock], mode: str) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for row in rows:
+            found[row["scope"]] = found.get(row["scope"], 0) + 1
+        self._report(kind, found, mode)
+        return found
+
+    def _report(self, kind: str, found: dict[str, int], mode: str, **more) -> None:
+        for scope, count in found.items():
+            events.add(
+                self._db, scope, f"cleanup.{kind}_deleted", "system", None, {"count": count, "mode": mode, **more}
+            )
 
 
 class _RollBack(Exception):
@@ -260,142 +317,8 @@ def _drop_old_contents() -> None:
         return  # there are none, or they are not ours to see
 
 
-# ------------------------------------------------------------ what is due
-
-
-def old_rows(parts: CleanupParts, kind: str, limit: int, scope: str | None, mode: str) -> dict[str, int]:
-    """Delete rows of a kind of `_BY_AGE`, oldest first; how many went, by scope."""
-    table, condition, order, seconds = _BY_AGE[kind]
-    past = parts.db.now() - seconds
-    condition, values = _in_scope(condition, past, scope)
-    chosen = f"FROM {table} WHERE {condition} ORDER BY {order}, rowid LIMIT {limit}"
-    counts = parts.db.rows(f"SELECT scope, count(*) AS n FROM (SELECT scope {chosen}) GROUP BY scope", values)
-    if counts:
-        parts.db.change(f"DELETE FROM {table} WHERE rowid IN (SELECT rowid {chosen})", values)
-    found = {row["scope"]: row["n"] for row in counts}
-    more = {"cutoff": past, "ttl_secs": seconds} if seconds else {}
-    _report(parts, kind, found, mode, **more)
-    return found
-
-
-def scopes_of_failures(parts: CleanupParts, limit: int, scope: str | None) -> list[str]:
-    """Where `old_rows` is about to delete tasks that failed or were cancelled."""
-    condition, values = _in_scope(_BY_AGE["terminal_tasks"][1], parts.db.now() - TASK_SECONDS, scope)
-    chosen = f"SELECT scope, status FROM tasks WHERE {condition} ORDER BY updated_at, rowid LIMIT {limit}"
-    rows = parts.db.rows(f"SELECT DISTINCT scope FROM ({chosen}) WHERE status <> 'done'", values)
-    return [row["scope"] for row in rows]
-
-
-def spent_mutexes(parts: CleanupParts, limit: int, scope: str | None, mode: str) -> dict[str, int]:
-    """Delete mutexes whose task has ended; how many went, by scope."""
-    rows = parts.db.rows(
-        "SELECT c.id, c.scope, c.instance_id, c.file, c.task_id, c.path_key FROM context c"
-        " CROSS JOIN tasks t ON t.id = c.task_id"
-        f" WHERE c.type = 'lock' AND c.file >= ? AND c.file < ? AND t.status IN {TERMINAL}"
-        f" AND (? IS NULL OR c.scope = ?) LIMIT {limit}",
-        (MUTEX_PREFIX, _after(MUTEX_PREFIX), scope, scope),
-        Lock,
-    )
-    for row in rows:
-        parts.endings.drop([row], "dispatch_task_terminal", task_id=row["task_id"])
-    return _told(parts, "terminal_spawn_locks", rows, mode)
-
-
-def orphan_locks(parts: CleanupParts, holders: list[str], limit: int, scope: str | None, mode: str) -> dict[str, int]:
-    """Delete locks held by `holders`, who are not registered; how many went, by scope."""
-    rows: list[Lock] = []
-    for holder in holders:
-        found = [row for row in parts.finder.of(holder) if scope in (None, row["scope"])]
-        rows += found if limit < 0 else found[: limit - len(rows)]
-    parts.endings.drop(rows, "reclaimed")
-    return _told(parts, "orphan_locks", rows, mode)
-
-
-def vanished_holders(parts: CleanupParts, after: str, limit: int) -> tuple[list[str], str]:
-    """Which of the next `limit` lock holders from `after` on are not registered, and the last one looked at.
-
-    That is empty at the end. Hops from holder to holder along an index, however many locks each has.
-    """
-    next_one = "SELECT min(instance_id) FROM context WHERE type = 'lock' AND instance_id"
-    rows = parts.db.rows(
-        f"WITH RECURSIVE holders(id) AS ({next_one} >= ? UNION ALL"
-        f" SELECT ({next_one} > holders.id) FROM holders WHERE holders.id IS NOT NULL)"
-        " SELECT id, EXISTS (SELECT 1 FROM instances i WHERE i.id = holders.id) AS known"
-        f" FROM holders WHERE id IS NOT NULL LIMIT {limit}",
-        (after,),
-    )
-    return [row["id"] for row in rows if not row["known"]], _last(rows, limit, "id")
-
-
-def orphan_values(
-    parts: CleanupParts, prefix: str, after: str, limit: int, scope: str | None
-) -> tuple[list[dict], str]:
-    """Values under `prefix` whose session is not registered in their scope: ``[{scope, key}]``.
-
-    Of the next `limit` keys behind `after`; with the last one looked at, empty at the end.
-    """
-    condition, values = ("AND scope = ?", [scope]) if scope is not None else ("", [])
-    rows = parts.db.rows(
-        "SELECT scope, key, updated_at, EXISTS (SELECT 1 FROM instances i WHERE i.scope = kv.scope"
-        f" AND i.id = substr(kv.key, {len(prefix) + 1})) AS known FROM kv"
-        f" WHERE key >= ? AND key < ? AND key > ? AND key <> 'plan/latest' {condition} ORDER BY key LIMIT {limit}",
-        (prefix, _after(prefix), after, *values),
-    )
-    past = parts.db.now() - ORPHAN_VALUE_SECONDS
-    return [row for row in rows if not row["known"] and row["updated_at"] < past], _last(rows, limit, "key")
-
-
-def drop_values(parts: CleanupParts, rows: list[dict], mode: str) -> list[str]:
-    """Delete the `orphan_values` found; ``scope:key`` of each."""
-    removed: dict[str, list[str]] = {}
-    for row in rows:
-        parts.db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], row["key"]))
-        removed.setdefault(row["scope"], []).append(row["key"])
-    for scope, keys in removed.items():
-        parts.values.touch(scope)
-        payload = {"count": len(keys), "mode": mode, "keys": keys, "ttl_secs": ORPHAN_VALUE_SECONDS}
-        events.add(parts.db, scope, "cleanup.kv_deleted", "system", None, payload)
-    return [f"{scope}:{key}" for scope, keys in removed.items() for key in keys]
-
-
-def old_denials(parts: CleanupParts, limit: int) -> None:
-    """Forget refusals of a day ago."""
-    chosen = f"SELECT rowid FROM swarm_denials WHERE denied_at < ? ORDER BY denied_at LIMIT {limit}"
-    parts.db.change(f"DELETE FROM swarm_denials WHERE rowid IN ({chosen})", (parts.db.now() - DENIALS_KEPT_SECONDS,))
-
-
-def lost_deliveries(parts: CleanupParts, after: str, limit: int) -> str:
-    """Forget deliveries of messages that are gone, among the next `limit` behind `after`; the last one looked at."""
-    rows = parts.db.rows(
-        "SELECT message_id, EXISTS (SELECT 1 FROM messages m WHERE m.id = d.message_id) AS known"
-        f" FROM swarm_deliveries d WHERE message_id > ? ORDER BY message_id LIMIT {limit}",
-        (int(after or 0),),
-    )
-    for row in rows:
-        if not row["known"]:
-            parts.db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (row["message_id"],))
-    return _last(rows, limit, "message_id")
-
-
 def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple]:
     return (condition, (past,)) if scope is None else (f"scope = ? AND {condition}", (scope, past))
-
-
-def _told(parts: CleanupParts, kind: str, rows: list[Lock], mode: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row in rows:
-        found[row["scope"]] = found.get(row["scope"], 0) + 1
-    _report(parts, kind, found, mode)
-    return found
-
-
-def _report(parts: CleanupParts, kind: str, found: dict[str, int], mode: str, **more) -> None:
-    for scope, count in found.items():
-        events.add(parts.db, scope, f"cleanup.{kind}_deleted", "system", None, {"count": count, "mode": mode, **more})
-
-
-def _last(rows: list[Record], limit: int, column: str) -> str:
-    return str(rows[-1][column]) if len(rows) == limit else ""
 
 
 def _after(prefix: str) -> str:

@@ -194,6 +194,12 @@ class Denials:
             freed.setdefault((denial["instance_id"], denial["holder_id"]), []).append(denial)
         self._settle(freed, "freed")
 
+    def forget_old(self, limit: int) -> None:
+        """Inside a transaction: forget refusals of a day ago, `limit` at most (-1: all)."""
+        chosen = f"SELECT rowid FROM swarm_denials WHERE denied_at < ? ORDER BY denied_at LIMIT {limit}"
+        past = self._db.now() - KEPT_SECONDS
+        self._db.change(f"DELETE FROM swarm_denials WHERE rowid IN ({chosen})", (past,))
+
     # -------------------------------------------------------------- innards
 
     def _silently_freed(self, limit: int) -> list[Denial]:

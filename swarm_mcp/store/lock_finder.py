@@ -181,6 +181,21 @@ class LockFinder:
             Lock,
         )
 
+    def vanished_holders(self, after: str, limit: int) -> tuple[list[str], str]:
+        """Return which of the next `limit` lock holders from `after` on are not registered, and the last one looked at.
+
+        That is empty at the end. Hops from holder to holder along an index, however many locks each has.
+        """
+        next_one = "SELECT min(instance_id) FROM context WHERE type = 'lock' AND instance_id"
+        rows = self._db.rows(
+            f"WITH RECURSIVE holders(id) AS ({next_one} >= ? UNION ALL"
+            f" SELECT ({next_one} > holders.id) FROM holders WHERE holders.id IS NOT NULL)"
+            " SELECT id, EXISTS (SELECT 1 FROM instances i WHERE i.id = holders.id) AS known"
+            f" FROM holders WHERE id IS NOT NULL LIMIT {limit}",
+            (after,),
+        )
+        return [row["id"] for row in rows if not row["known"]], str(rows[-1]["id"]) if len(rows) == limit else ""
+
     def without_key(self, limit: int) -> list[Lock]:
         """Return some locks that another implementation stored without a key."""
         return self._db.rows(

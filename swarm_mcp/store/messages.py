@@ -122,6 +122,21 @@ class Messages:
         """Inside a transaction: drop the mail of a session that has gone."""
         self._db.change("DELETE FROM messages WHERE scope = ? AND recipient = ?", (session["scope"], session["id"]))
 
+    def forget_lost_deliveries(self, after: str, limit: int) -> str:
+        """Inside a transaction: forget deliveries of messages that are gone, among the next `limit` behind `after`.
+
+        Return the last one looked at, empty at the end.
+        """
+        rows = self._db.rows(
+            "SELECT message_id, EXISTS (SELECT 1 FROM messages m WHERE m.id = d.message_id) AS known"
+            f" FROM swarm_deliveries d WHERE message_id > ? ORDER BY message_id LIMIT {limit}",
+            (int(after or 0),),
+        )
+        for row in rows:
+            if not row["known"]:
+                self._db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (row["message_id"],))
+        return str(rows[-1]["message_id"]) if len(rows) == limit else ""
+
     # --------------------------------------------------------------- deliver
 
     def take(self, instance: Session, limit: int = 50, about: str = "") -> list[Message]:

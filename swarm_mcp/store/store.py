@@ -299,18 +299,18 @@ class Store:
         from swarm_mcp.store.cleanup import CleanupParts
 
         return CleanupParts(
-            self.database,
             self._signals,
             self.instances,
             self._finder,
             self._endings,
             self.leases,
             self.denials,
+            self.messages,
             self.notices,
             self.breaches,
-            self.tasks,
-            self.runs,
             self.kv,
+            lambda: self.tasks,
+            lambda: self.runs,
         )
 
 

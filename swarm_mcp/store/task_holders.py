@@ -14,10 +14,9 @@ from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import events
 from swarm_mcp.store import task_life as states
-from swarm_mcp.store import task_notices as notices
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.task_life import TaskParts
-from swarm_mcp.store.task_requests import resolved
+from swarm_mcp.store.task_requests import is_about, resolved
 from swarm_mcp.visibility import may_meet
 
 INBOX_GLANCE = 200
@@ -172,7 +171,7 @@ def _refuse_while_unread(parts: TaskParts, instance: Session, task_id: str) -> N
     The notice that one has been given this very task is no reason to wait.
     """
     glance = parts.messages.peek(instance, INBOX_GLANCE)
-    if all(notices.about(message["content"], task_id) for message in glance):
+    if all(is_about(message["content"], task_id) for message in glance):
         return
     latest = (
         parts.db.row(

@@ -32,11 +32,15 @@ from swarm_mcp.store import task_reading as rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NamedTuple
+
     from swarm_mcp.store.database import Database
     from swarm_mcp.store.events import Signals
     from swarm_mcp.store.locks import LockEndings
     from swarm_mcp.store.messages import Messages
     from swarm_mcp.store.session_table import SessionTable
+else:
+    from swarm_mcp.domain.record import NamedValues as NamedTuple
 
 NEW = ""  # before there is a row
 AHEAD_MS = 86_400_000  # how far another program's clock may be ahead of this one
@@ -93,17 +97,14 @@ _EVENTS = {
 _PROGRESS = ("progress_summary", "progress_updated_at", "blocked_reason", "expected_next_update_at")
 
 
-class TaskParts:
+class TaskParts(NamedTuple):
     """What changing a task takes of the rest of the store."""
 
-    __slots__ = ("db", "sessions", "messages", "locks", "signals")
-
-    def __init__(self, db: Database, sessions: SessionTable, messages: Messages, locks: LockEndings, signals: Signals):
-        self.db = db
-        self.sessions = sessions
-        self.messages = messages
-        self.locks = locks
-        self.signals = signals
+    db: Database
+    sessions: SessionTable
+    messages: Messages
+    locks: LockEndings
+    signals: Signals
 
 
 def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
@@ -232,19 +233,16 @@ _REACHED = (
 )
 
 
-class Dependencies:
+class Dependencies(NamedTuple):
     """How a task stands with its dependencies: `met`, waiting, or `failed` (the id of one that came to nothing).
 
     `gone` is the first one that has been deleted, `status` that of the failed one; both else empty.
     """
 
-    __slots__ = ("met", "failed", "status", "gone")
-
-    def __init__(self, met: bool, failed: str = "", status: str = "", gone: str = ""):
-        self.met = met
-        self.failed = failed
-        self.status = status
-        self.gone = gone
+    met: bool
+    failed: str = ""
+    status: str = ""
+    gone: str = ""
 
 
 def statuses(parts: TaskParts, ids: list[str]) -> dict[str, str]:

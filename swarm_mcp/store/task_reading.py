@@ -53,39 +53,6 @@ def seen(db: Database, viewer: Session, task_id: str) -> Task | None:
     return task if task["scope"] == viewer["scope"] and Sight(db, viewer).sees(task) else None
 
 
-def listed(
-    db: Database, viewer: Session, status: str = "", assignee: str = "", requester: str = "", order: str = ORDER
-) -> list[Task]:
-    """The tasks of the viewer's scope that it may see, most urgent first; empty filters do not filter."""
-    condition, values = "scope = ?", [viewer["scope"]]
-    for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
-        if wanted:
-            condition += f" AND {column} = ?"
-            values.append(wanted)
-    sight = Sight(db, viewer)
-    return [task for task in find(db, f"{condition} ORDER BY {order}", values) if sight.sees(task)]
-
-
-def current(db: Database, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
-    """Tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
-
-    Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each.
-    """
-    grouped: dict = {status: [] for status in states.STATUSES}
-    for task in listed(db, viewer):
-        if task["status"] in grouped:
-            grouped[task["status"]].append(task)
-    counts = {status: len(grouped[status]) for status in states.TERMINAL}
-    for status in states.TERMINAL:
-        if not include_terminal and terminal_limit <= 0:
-            del grouped[status]
-        elif not include_terminal:
-            newest = sorted(grouped[status], key=lambda task: task["changed_at"], reverse=True)[:terminal_limit]
-            ids = {task["id"] for task in newest}
-            grouped[status] = [task for task in grouped[status] if task["id"] in ids]
-    return {**grouped, "terminal_counts": counts}
-
-
 def parsed(row: dict) -> Task:
     """A row with its list columns as lists, None where there is none or it cannot be read."""
     return Task({**row, "files": texts_in(row["files"]), "depends_on": texts_in(row["depends_on"])})
@@ -123,78 +90,126 @@ class Sight:
         return owner not in self.strangers
 
 
-def counts(db: Database, viewer: Session, sight: Sight) -> dict[str, int]:
-    """Number of tasks of each status, those left out that another identity hides."""
-    whose = "requester, assignee" if sight.strangers else "'' AS requester, '' AS assignee"
-    groups = "status, requester, assignee" if sight.strangers else "status"
-    groups_of = db.rows(
-        f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer["scope"],)
-    )
-    found = dict.fromkeys(states.STATUSES, 0)
-    for row in groups_of:
-        if row["status"] in found and sight.sees(row):
-            found[row["status"]] += row["n"]
-    return found
+class TaskReader:
+    """The questions of ``api.Tasks``, which change nothing."""
 
+    def __init__(self, db: Database):
+        self._db = db
 
-def glance(db: Database, viewer: Session, changed_after: int | None = None) -> dict:
-    """Tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
+    def get(self, scope: str, task_id: str) -> Task | None:
+        return get(self._db, scope, task_id)
 
-    Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
-    (``changed_at``, milliseconds). What is left out is counted in ``not_shown``: {status: number}.
-    """
-    sight = Sight(db, viewer)
-    known = counts(db, viewer, sight)
-    grouped: dict[str, list[Task]] = {status: [] for status in states.STATUSES}
-    for task in _changed(db, viewer, changed_after):
-        if task["status"] in grouped and sight.sees(task):
-            grouped[task["status"]].append(task)
-    for status, tasks in grouped.items():
-        there = {task["id"] for task in tasks}
-        for task in _first(db, viewer, status, known[status]) if known[status] > len(tasks) else ():
-            if task["id"] not in there and sight.sees(task):
-                tasks.append(task)
-        if status in states.TERMINAL:
-            tasks.sort(key=lambda task: task["changed_at"], reverse=True)
-        else:
-            tasks.sort(key=lambda task: (-task["priority"], task["created_at"], task["id"]))
-    left = {status: known[status] - len(tasks) for status, tasks in grouped.items() if known[status] > len(tasks)}
-    ended = {status: known[status] for status in states.TERMINAL}
-    return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
+    def seen(self, viewer: Session, task_id: str) -> Task | None:
+        return seen(self._db, viewer, task_id)
 
+    def listed(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> list[Task]:
+        return self._listed(ORDER, viewer, status, assignee, requester)
 
-def _changed(db: Database, viewer: Session, after: int | None) -> list[Task]:
-    if after is None:
-        return []
-    # The same millisecond again: what it held then may have been seen without what came last in it.
-    condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
-    return find(db, condition, (viewer["scope"], after))
+    def in_order(self, viewer: Session, status: str = "") -> list[Task]:
+        return self._listed("created_at, rowid", viewer, status)
 
+    def counts(self, viewer: Session) -> dict[str, int]:
+        return self._counted(viewer, Sight(self._db, viewer))
 
-def _first(db: Database, viewer: Session, status: str, count: int) -> list[Task]:
-    # As a literal, so that the index on open tasks alone serves too. It is one of our own words.
-    condition = f"scope = ? AND status = '{status}'"
-    if status not in states.TERMINAL:
-        return find(db, f"{condition} ORDER BY {ORDER} LIMIT {SHOWN}", (viewer["scope"],))
-    if count > MANY:
-        condition = f"scope = ? AND +status = '{status}'"  # through the index on changed_at
-    return find(db, f"{condition} ORDER BY changed_at DESC LIMIT {ENDED_SHOWN}", (viewer["scope"],))
+    def current(self, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
+        """Tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
 
+        Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each.
+        """
+        grouped: dict = {status: [] for status in states.STATUSES}
+        for task in self.listed(viewer):
+            if task["status"] in grouped:
+                grouped[task["status"]].append(task)
+        counts = {status: len(grouped[status]) for status in states.TERMINAL}
+        for status in states.TERMINAL:
+            if not include_terminal and terminal_limit <= 0:
+                del grouped[status]
+            elif not include_terminal:
+                newest = sorted(grouped[status], key=lambda task: task["changed_at"], reverse=True)[:terminal_limit]
+                ids = {task["id"] for task in newest}
+                grouped[status] = [task for task in grouped[status] if task["id"] in ids]
+        return {**grouped, "terminal_counts": counts}
 
-def unfinished_of(db: Database, session: Session) -> list[Task]:
-    """Return the tasks of its scope that this session has and that have not ended, most urgent first."""
-    ended = ", ".join(f"'{status}'" for status in states.TERMINAL)
-    condition = f"scope = ? AND assignee = ? AND status NOT IN ({ended}) ORDER BY {ORDER}"
-    return find(db, condition, (session["scope"], session["id"]))
+    def glance(self, viewer: Session, changed_after: int | None = None) -> dict:
+        """Tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
 
+        Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
+        (``changed_at``, milliseconds). What is left out is counted in ``not_shown``: {status: number}.
+        """
+        sight = Sight(self._db, viewer)
+        known = self._counted(viewer, sight)
+        grouped: dict[str, list[Task]] = {status: [] for status in states.STATUSES}
+        for task in self._changed(viewer, changed_after):
+            if task["status"] in grouped and sight.sees(task):
+                grouped[task["status"]].append(task)
+        for status, tasks in grouped.items():
+            there = {task["id"] for task in tasks}
+            for task in self._first(viewer, status, known[status]) if known[status] > len(tasks) else ():
+                if task["id"] not in there and sight.sees(task):
+                    tasks.append(task)
+            if status in states.TERMINAL:
+                tasks.sort(key=lambda task: task["changed_at"], reverse=True)
+            else:
+                tasks.sort(key=lambda task: (-task["priority"], task["created_at"], task["id"]))
+        left = {status: known[status] - len(tasks) for status, tasks in grouped.items() if known[status] > len(tasks)}
+        ended = {status: known[status] for status in states.TERMINAL}
+        return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
 
-def at_work_beside(db: Database, session: Session, limit: int) -> list[Task]:
-    """Return tasks that other sessions of its scope have begun or are about to, as far as this one may see them."""
-    tasks = find(
-        db,
-        "scope = ? AND status IN ('claimed', 'in_progress') AND assignee IS NOT NULL AND assignee <> ?"
-        f" ORDER BY {ORDER} LIMIT 200",
-        (session["scope"], session["id"]),
-    )
-    sight = Sight(db, session)
-    return [task for task in tasks if sight.sees(task)][:limit]
+    def unfinished_of(self, session: Session) -> list[Task]:
+        """Return the tasks of its scope that this session has and that have not ended, most urgent first."""
+        ended = ", ".join(f"'{status}'" for status in states.TERMINAL)
+        condition = f"scope = ? AND assignee = ? AND status NOT IN ({ended}) ORDER BY {ORDER}"
+        return find(self._db, condition, (session["scope"], session["id"]))
+
+    def at_work_beside(self, session: Session, limit: int) -> list[Task]:
+        """Return tasks that other sessions of its scope have begun or are about to, as far as this one may see them."""
+        tasks = find(
+            self._db,
+            "scope = ? AND status IN ('claimed', 'in_progress') AND assignee IS NOT NULL AND assignee <> ?"
+            f" ORDER BY {ORDER} LIMIT 200",
+            (session["scope"], session["id"]),
+        )
+        sight = Sight(self._db, session)
+        return [task for task in tasks if sight.sees(task)][:limit]
+
+    # -------------------------------------------------------------- innards
+
+    def _listed(
+        self, order: str, viewer: Session, status: str = "", assignee: str = "", requester: str = ""
+    ) -> list[Task]:
+        condition, values = "scope = ?", [viewer["scope"]]
+        for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
+            if wanted:
+                condition += f" AND {column} = ?"
+                values.append(wanted)
+        sight = Sight(self._db, viewer)
+        return [task for task in find(self._db, f"{condition} ORDER BY {order}", values) if sight.sees(task)]
+
+    def _counted(self, viewer: Session, sight: Sight) -> dict[str, int]:
+        """Number of tasks of each status, those left out that another identity hides."""
+        whose = "requester, assignee" if sight.strangers else "'' AS requester, '' AS assignee"
+        groups = "status, requester, assignee" if sight.strangers else "status"
+        groups_of = self._db.rows(
+            f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer["scope"],)
+        )
+        found = dict.fromkeys(states.STATUSES, 0)
+        for row in groups_of:
+            if row["status"] in found and sight.sees(row):
+                found[row["status"]] += row["n"]
+        return found
+
+    def _changed(self, viewer: Session, after: int | None) -> list[Task]:
+        if after is None:
+            return []
+        # The same millisecond again: what it held then may have been seen without what came last in it.
+        condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
+        return find(self._db, condition, (viewer["scope"], after))
+
+    def _first(self, viewer: Session, status: str, count: int) -> list[Task]:
+        # As a literal, so that the index on open tasks alone serves too. It is one of our own words.
+        condition = f"scope = ? AND status = '{status}'"
+        if status not in states.TERMINAL:
+            return find(self._db, f"{condition} ORDER BY {ORDER} LIMIT {SHOWN}", (viewer["scope"],))
+        if count > MANY:
+            condition = f"scope = ? AND +status = '{status}'"  # through the index on changed_at
+        return find(self._db, f"{condition} ORDER BY changed_at DESC LIMIT {ENDED_SHOWN}", (viewer["scope"],))

@@ -1,22 +1,40 @@
-"""Handing work over: one task, or a batch of tasks that refer to each other."""
+"""Handing work over: one task, or a batch of tasks that refer to each other; and what those concerned are told.
+
+A notice is stored with the change that it is about, in the scope in which its recipient is now, for that is where its
+inbox is; nobody writes to a session that is not registered. Functions that tell return ``[(recipient id, text)]``, for
+whoever then wakes the recipients. All texts begin with ``[auto] `` and name their tasks as ``(task_id: ...)``; by that
+the unread gate knows that a notice is about the very task that is being claimed.
+"""
 
 from __future__ import annotations
 
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.paths import LONGEST
+from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import BATCH_LIMIT, TYPES, Task
+from swarm_mcp.domain.task import (
+    APPROVAL_REQUIRED,
+    BATCH_LIMIT,
+    BLOCKED,
+    CANCELLED,
+    CLAIMED,
+    DONE,
+    TERMINAL,
+    TYPES,
+    Task,
+)  # fmt: skip
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import file_of
 from swarm_mcp.store import task_life as states
-from swarm_mcp.store import task_notices as notices
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.known_values import names_entry
 from swarm_mcp.store.task_life import TaskParts
 from swarm_mcp.visibility import may_meet
 
 LARGEST = 10**12
+AUTO = "[auto] "
+LONGEST_QUOTE = 2000
 LINKS = ("parent_task_id", "review_of_task_id", "fixes_task_id")
 _LINK_NAMES = {"parent_task_id": "Parent", "review_of_task_id": "Reviewed", "fixes_task_id": "Fixed"}
 
@@ -49,7 +67,7 @@ def request(parts: TaskParts, requester: Session, spec: dict, notify: bool = Tru
             _check_links(parts, task, sight)
             _insert(parts, task)
             made = Task(task)
-            told = notices.assigned(parts, requester, made) if notify else []
+            told = tell_assigned(parts, requester, made) if notify else []
             return {"task": made, "existing": False, "notices": told}
     except _Wrong as wrong:
         raise Refused(str(wrong)) from None
@@ -89,7 +107,7 @@ def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> di
         if details:
             details.sort(key=lambda detail: detail["task_index"])
             raise Refused("Validation failed", details=details)
-        told = notices.assigned_together(parts, requester, [Task(task) for task in created])
+        told = tell_assigned_together(parts, requester, [Task(task) for task in created])
     new = {task["id"] for task in created}
     return {"tasks": [_brief(task, task["id"] in new) for task in made if task], "notices": told}
 
@@ -111,7 +129,7 @@ def _composed(requester: Session, spec: dict) -> dict:
     for name in ("description", "assignee", "idempotency_key", "tracker_provider", *LINKS):
         value = spec.get(name) or ""
         task[name] = (value if name == "description" else value.strip()) or None
-    named = spec.get("tracker_required") or any(map(names_entry, (task["idempotency_key"], title, task["description"])))
+    named_in = (task["idempotency_key"], title, task["description"])
     task.update(
         id=new_id(),
         scope=requester["scope"],
@@ -122,7 +140,7 @@ def _composed(requester: Session, spec: dict) -> dict:
         files=resolved(requester, spec.get("files") or [], "files") or None,
         priority=int(priority),
         depends_on=list(dict.fromkeys(item.strip() for item in spec.get("depends_on") or [])) or None,
-        tracker_required=int(bool(named)),
+        tracker_required=int(bool(spec.get("tracker_required") or any(map(names_entry, named_in)))),
     )
     return task
 
@@ -179,11 +197,11 @@ def _check_links(parts: TaskParts, task: dict, sight: rows.Sight) -> None:
     """A task names only those that its requester may see."""
     wanted = [("depends_on", "Dependency", task_id) for task_id in task["depends_on"] or ()]
     wanted += [(field, _LINK_NAMES[field], task[field]) for field in LINKS if task[field]]
-    named = parts.db.rows(
+    there = parts.db.rows(
         f"SELECT id, requester, assignee FROM tasks WHERE id IN {rows.AMONG} AND +scope = ?",
         (states.as_json([task_id for *_, task_id in wanted]), task["scope"]),
     )
-    known = {row["id"] for row in named if sight.sees(row)}
+    known = {row["id"] for row in there if sight.sees(row)}
     for field, what, task_id in wanted:
         if task_id not in known:
             raise _Wrong(field, f"{what} task {task_id} not found in scope")
@@ -223,8 +241,8 @@ def _collected(details: list[dict], index: int, step, *values):
 def _placed(parts: TaskParts, task: dict, index: int, made: list[dict | None], count: int, sight: rows.Sight) -> dict:
     """Check one item and insert it: later ones may name it. What is wrong in the end undoes all."""
     if task["depends_on"]:
-        named = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
-        task["depends_on"] = list(dict.fromkeys(item for item in named if item)) or None
+        meant = [_referred("depends_on", item, index, made, count) for item in task["depends_on"]]
+        task["depends_on"] = list(dict.fromkeys(item for item in meant if item)) or None
     for field in LINKS:
         if task[field]:
             task[field] = _referred(field, task[field], index, made, count) or None
@@ -266,3 +284,82 @@ def _brief(task: dict, new: bool) -> dict:
     if task["idempotency_key"]:
         brief["idempotency_key"] = task["idempotency_key"]
     return {**brief, "new": new}
+
+
+# ------------------------------------------------------------------------------------------------ notices
+
+
+def tell_assigned(parts: TaskParts, requester: Session, task: Task) -> list[tuple[str, str]]:
+    """Inside a transaction: tell the assignee of a new task."""
+    if task["assignee"] in (None, requester["id"]) or task["status"] in TERMINAL:
+        return []
+    when = {
+        BLOCKED: "It is blocked by other tasks; you will be told when it may begin.",
+        APPROVAL_REQUIRED: "It waits for approval; you will be told when it may begin.",
+    }.get(task["status"], "Begin with claim_task.")
+    return _post(
+        parts, requester, task["assignee"], f"New {named(task['type'])} task for you: {_title(task)}. {when}", task
+    )
+
+
+def tell_assigned_together(parts: TaskParts, requester: Session, tasks: list[Task]) -> list[tuple[str, str]]:
+    """Inside a transaction: tell each assignee of a batch, in one message each."""
+    mine: dict[str, list[Task]] = {}
+    for task in tasks:
+        if task["assignee"] not in (None, requester["id"]) and task["status"] not in TERMINAL:
+            mine.setdefault(task["assignee"], []).append(task)
+    told = []
+    for assignee, some in mine.items():
+        listed = "; ".join(f"{_title(task)} [{named(task['type'])}, {task['status']}]" for task in some)
+        waiting = any(task["status"] != CLAIMED for task in some)
+        later = " those that are claimed; you will be told when the others may begin" if waiting else ""
+        text = f"{len(some)} new task{'s' if len(some) > 1 else ''} for you: {listed}. Begin with claim_task{later}."
+        told += _post(parts, requester, assignee, text, None)
+    return told
+
+
+def tell_approved(parts: TaskParts, approver: Session, task: Task) -> list[tuple[str, str]]:
+    """Inside a transaction: tell the assignee that an approved task may begin."""
+    if task["status"] != CLAIMED or task["assignee"] == approver["id"]:
+        return []
+    text = f"Approved: {_title(task)}. Begin with claim_task."
+    return _post(parts, approver, task["assignee"], text, task)
+
+
+def tell_ended(parts: TaskParts, actor: Session, task: Task, summary: str | None) -> list[tuple[str, str]]:
+    """Inside a transaction: tell the requester that a task is done or has failed. Cancelling is silent."""
+    requester = task["requester"]
+    if task["status"] == CANCELLED or requester == actor["id"]:
+        return []
+    outcome = f": {quoted(summary, LONGEST_QUOTE)}" if summary and summary.strip() else ""
+    text = f"{'Done' if task['status'] == DONE else 'Failed'}: {_title(task)}{outcome}"
+    return _post(parts, actor, requester, text, task)
+
+
+def tell_unblocked(parts: TaskParts, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
+    """Inside a transaction: tell assignees that their tasks may begin now. `actor` may be the system itself."""
+    told = []
+    for task in tasks:
+        if task["status"] == CLAIMED and task["assignee"] != actor["id"]:
+            text = f"No longer blocked: {_title(task)}. Begin with claim_task."
+            told += _post(parts, actor, task["assignee"], text, task)
+    return told
+
+
+def is_about(content: str, task_id: str) -> bool:
+    """Whether a message is nothing but such a notice about this task."""
+    own = f"[task:{task_id}] {AUTO}"
+    return content.startswith(own) or (content.startswith(AUTO) and f"task_id: {task_id})" in content)
+
+
+def _title(task: Task) -> str:
+    return f"{quoted(task['title'])} (task_id: {task['id']})"
+
+
+def _post(parts: TaskParts, sender: Session, recipient: str, text: str, task: Task | None) -> list[tuple[str, str]]:
+    row = parts.sessions.get(recipient)
+    if row is None:
+        return []
+    content = f"[task:{task['id']}] {AUTO}{text}" if task else AUTO + text
+    parts.messages.post(row["scope"], sender["id"], recipient, content)
+    return [(recipient, content)]

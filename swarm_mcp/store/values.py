@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
 
 
+ORPHAN_SECONDS = 3600  # a value outlives its session by that much
+
+
 class NotJson(SwarmError):
     """What was to be added to a list is not JSON."""
 
@@ -120,6 +123,36 @@ class KeyValues:
             " ON CONFLICT (scope) DO UPDATE SET changed_at = max(excluded.changed_at, changed_at + 1)",
             (scope, self._db.now_ms()),
         )
+
+    def orphans(self, prefix: str, after: str, limit: int, scope: str | None) -> tuple[list[KeyValue], str]:
+        """Return values under `prefix` whose session is not registered in their scope: ``[{scope, key}]``.
+
+        Of the next `limit` keys behind `after`; with the last one looked at, empty at the end.
+        """
+        behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first text behind all that begin with it
+        condition, values = ("AND scope = ?", [scope]) if scope is not None else ("", [])
+        rows = self._db.rows(
+            "SELECT scope, key, updated_at, EXISTS (SELECT 1 FROM instances i WHERE i.scope = kv.scope"
+            f" AND i.id = substr(kv.key, {len(prefix) + 1})) AS known FROM kv"
+            f" WHERE key >= ? AND key < ? AND key > ? AND key <> 'plan/latest' {condition} ORDER BY key LIMIT {limit}",
+            (prefix, behind, after, *values),
+            KeyValue,
+        )
+        old = self._db.now() - ORPHAN_SECONDS
+        found = [row for row in rows if not row["known"] and row["updated_at"] < old]
+        return found, str(rows[-1]["key"]) if len(rows) == limit else ""
+
+    def remove_orphans(self, rows: list[KeyValue], mode: str) -> list[str]:
+        """Inside a transaction: delete what `orphans` found; ``scope:key`` of each. `mode` is for the event."""
+        removed: dict[str, list[str]] = {}
+        for row in rows:
+            self._db.change("DELETE FROM kv WHERE scope = ? AND key = ?", (row["scope"], row["key"]))
+            removed.setdefault(row["scope"], []).append(row["key"])
+        for scope, keys in removed.items():
+            self.touch(scope)
+            payload = {"count": len(keys), "mode": mode, "keys": keys, "ttl_secs": ORPHAN_SECONDS}
+            events.add(self._db, scope, "cleanup.kv_deleted", "system", None, payload)
+        return [f"{scope}:{key}" for scope, keys in removed.items() for key in keys]
 
     def _owned(self, instance: Session, key: str) -> dict | None:
         """What is under `key`. Raises Refused where this session may not change it."""
