@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import os
 import re
 import subprocess
 import threading
@@ -17,85 +16,42 @@ import pytest
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.claude.launch import launch
-from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, McpServer
-from swarm_mcp.harness.run import Run
 
 from .clients import ClaudeCode
-from .ground import Ground, Lacking, wait_for
-from .models import Gate, Step, play
+from .models import Gate, Step
+from .supervised_runs import (
+    LIMIT,
+    SECRET,
+    Supervised,
+    as_own_environment,
+    assert_abort_leaves_nothing,
+    command_lines,
+    own_ground,
+    porcelain,
+)
 
 CLAUDE = registry.get("claude")
 SWARM = "mcp__swarm__"
-SECRET = "tok-4f9d2c77aa31e05b66"
-LIMIT = 60.0  # seconds for one run on a machine that is busy
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[ClaudeCode]:
-    try:
-        ground = Ground("harness")
-    except Lacking as lacking:
-        pytest.fail(str(lacking), pytrace=False)
-    claude = ClaudeCode(ground)
-    claude.prepare()
-    yield claude
-    ground.close()
+    with own_ground("harness") as ground:
+        claude = ClaudeCode(ground)
+        claude.prepare()
+        yield claude
 
 
 @pytest.fixture
 def claude(shared: ClaudeCode, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClaudeCode]:
-    """The client on a fresh checkout, this process's environment being the ground's: it supervises."""
-    for name in list(os.environ):
-        if name not in shared.ground.env and not name.startswith("PYTEST"):
-            monkeypatch.delenv(name)
     # As root the client takes --dangerously-skip-permissions in a sandbox only, and this is one.
-    for name, value in {**shared.ground.env, "IS_SANDBOX": "1"}.items():
-        monkeypatch.setenv(name, value)
-    shared.ground.renew()
-    yield shared
-    shared.ground.end_processes()
+    with as_own_environment(shared.ground, monkeypatch, IS_SANDBOX="1"):
+        yield shared
 
 
-def member(claude: ClaudeCode, cwd: str) -> Membership:
-    return Membership({"scope": str(claude.ground.checkout), "harness": "claude", "cwd": cwd}, label="role:worker")
-
-
-def start(
-    claude: ClaudeCode,
-    script: str,
-    *steps: Any,
-    previous: dict | None = None,
-    place: Membership | None = None,
-    **query: Any,
-) -> tuple[Run, list]:
-    """A run in the checkout that plays `script`, and the events that it will have told."""
-    claude.models.script(script, *steps)
-    told: list = []
-    cwd = str(query.pop("cwd", claude.ground.checkout))
-    query.setdefault("scope", str(claude.ground.checkout))
-    asked = HarnessQuery(play(script), cwd, **query)
-    run = Run(CLAUDE, asked, membership=place or member(claude, cwd), previous=previous)
-    run.on_event(told.append)
-    return run.start(), told
-
-
-def finished(run: Run) -> RunResult:
-    result = run.wait(LIMIT)
-    assert result is not None, f"the run was not over after {LIMIT:g} s; its record is {run.record}"
-    return result
-
-
-def ran(claude: ClaudeCode, script: str, *steps: Any, **query: Any) -> tuple[RunResult, list]:
-    run, told = start(claude, script, *steps, **query)
-    return finished(run), told
-
-
-def ends(told: list, tool: str = "") -> list[dict]:
-    """The ends of all tool calls, or of those of one tool."""
-    found = [event.data for event in told if event.kind == "tool_end"]
-    return [data for data in found if tool in ("", data["tool_name"])]
+def start(claude: ClaudeCode, script: str, *steps: Any, **wanted: Any) -> Supervised:
+    return Supervised(claude, "claude", script, *steps, **wanted)
 
 
 def system_prompt(claude: ClaudeCode, script: str) -> str:
@@ -124,58 +80,60 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
 
     words = ("/bin/sh", "-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; pwd > {tmp_path}/where; exec cat')
     own = McpServer(words[0], words[1:], {"GIVEN_TOKEN": SECRET}, cwd=str(tmp_path))
-    gate, place = Gate(), member(claude, str(ground.checkout))
+    gate = Gate()
     mcp = calls((f"{SWARM}whoami", {}), ("mcp__client_tools__weigh", {"what": "anchor"}))
-    run, told = start(
+    made = start(
         claude, "work", claude.create("made.md", "made\n"), *mcp, claude.replace("notes.md", "line one", "mine"),
-        Step(calls=(claude.create("late.md", "late\n"),), gate=gate), place=place,
+        Step(calls=(claude.create("late.md", "late\n"),), gate=gate),
         mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
     )  # fmt: skip
     assert gate.wait_reached(LIMIT)
-    commands = [command_line(pid) for pid in ground.own_processes()]
+    commands = command_lines(ground)
     gate.open()
-    result = finished(run)
+    result = made.result()
     assert (result.is_error, result.exit_code, result.error_message) == (False, 0, None)
     assert result.output == "The script work is over."
     assert (ground.checkout / "made.md").read_text() == "made\n"
     assert (ground.checkout / "late.md").read_text() == "late\n"  # it went on after the denial
-    denied = ends(told, "Edit")[0]
+    denied = made.ends("Edit")[0]
     assert denied["is_error"] and "swarm lock blocked" in denied["result"]
     assert (ground.checkout / "notes.md").read_text() == "line one\n"
-    me = json.loads(ends(told, f"{SWARM}whoami")[0]["result"])
-    assert me["id"] == place.instance_id, "the child's server speaks for somebody else"
-    assert seen == ["anchor"] and ends(told, "mcp__client_tools__weigh")[0]["result"] == "12 kg"
+    me = json.loads(made.ends(f"{SWARM}whoami")[0]["result"])
+    assert me["id"] == made.place.instance_id, "the child's server speaks for somebody else"
+    assert seen == ["anchor"] and made.ends("mcp__client_tools__weigh")[0]["result"] == "12 kg"
     assert result.cost.total_cost_usd and result.cost.input_tokens and result.cost.num_turns
     assert result.cost.model == result.model == "claude-opus-5-5"
     assert (tmp_path / "given").read_text() == SECRET and (tmp_path / "where").read_text() == f"{tmp_path}\n"
     assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
-    assert SECRET not in Path(run.record).read_text()
+    assert SECRET not in Path(made.run.record).read_text()
     context = claude.context("work")
     assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context
     assert 'APPENDED ü\n"x"' in context
     assert ground.coordinator.sessions() == [], "the worker is still registered"
     assert porcelain(ground) == ["?? late.md", "?? made.md"], "something else was left in the checkout"
-    kinds = [event.kind for event in told]
+    kinds = made.kinds()
     assert kinds.count("session_init") == kinds.count("result") == 1
     assert "context_usage" in kinds
 
 
 def test_sessions_are_resumed_in_their_folder_and_forked(claude: ClaudeCode) -> None:
     """Same id and only its own cost; the new system prompt counts; elsewhere a session of its own begins."""
-    first, _ = ran(claude, "one", append_system_prompt="PROMPT-ONE")
-    again, _ = ran(claude, "two", previous=first.session_params, append_system_prompt="PROMPT-TWO")
+    first = start(claude, "one", append_system_prompt="PROMPT-ONE").result()
+    again = start(claude, "two", previous=first.session_params, append_system_prompt="PROMPT-TWO").result()
     assert again.session_id == first.session_id and not again.clear_session
     assert again.cost.total_cost_usd == pytest.approx(first.cost.total_cost_usd)
     assert again.session_cost.total_cost_usd == pytest.approx(2 * first.cost.total_cost_usd)
     assert len(claude.exchanges("two")[-1].body["messages"]) > len(claude.exchanges("one")[-1].body["messages"])
     assert "PROMPT-TWO" in system_prompt(claude, "two") and "PROMPT-ONE" not in system_prompt(claude, "two")
-    fork, _ = ran(claude, "three", previous=again.session_params, fork_session=True, system_prompt="ALL OF IT")
+    wanted = {"previous": again.session_params, "fork_session": True, "system_prompt": "ALL OF IT"}
+    fork = start(claude, "three", **wanted).result()
     assert fork.session_id != again.session_id and not fork.is_error
     assert fork.cost.total_cost_usd == pytest.approx(first.cost.total_cost_usd)
     assert "ALL OF IT" in system_prompt(claude, "three") and len(system_prompt(claude, "three")) < 1000
-    away, told = ran(claude, "four", previous=again.session_params, cwd=claude.ground.checkout / "sub")
+    made = start(claude, "four", previous=again.session_params, cwd=claude.ground.checkout / "sub")
+    away = made.result()
     assert away.session_id not in (first.session_id, fork.session_id) and not away.is_error
-    assert [e.data["category"] for e in told if e.kind == "error"] == ["session_not_found"]
+    assert [data["category"] for data in made.told("error")] == ["session_not_found"]
 
 
 def test_a_session_that_is_not_there_is_begun_anew(claude: ClaudeCode) -> None:
@@ -185,27 +143,17 @@ def test_a_session_that_is_not_there_is_begun_anew(claude: ClaudeCode) -> None:
     place = claude.ground.home / ".claude" / "projects" / "somewhere"
     place.mkdir(parents=True, exist_ok=True)
     (place / f"{lost}.jsonl").write_text("")
-    result, told = ran(claude, "two", resume_session_id=lost)
+    made = start(claude, "two", resume_session_id=lost)
+    result = made.result()
     assert (result.is_error, result.clear_session, result.attempts) == (False, True, 2)
     assert result.session_id not in (None, lost) and result.output == "The script two is over."
-    assert [event.kind for event in told].count("result") == 1
+    assert made.kinds().count("result") == 1
     assert CLAUDE.can_resume(str(result.session_id), cwd) is True
 
 
 def test_abort_leaves_nothing(claude: ClaudeCode) -> None:
-    run, _ = start(claude, "work", claude.shell("exec sleep 300"), mode=YOLO)
-    assert wait_for(lambda: [pid for pid in claude.ground.own_processes() if "sleep 300" in command_line(pid)], LIMIT)
-    began = time.monotonic()
-    run.abort("enough")
-    run.abort("enough")
-    result = finished(run)
-    assert (result.error_category, result.error_message) == ("aborted", "enough")
-    assert time.monotonic() - began < 40
-    left = wait_for(lambda: [] if claude.ground.own_processes() else [True], 5)
-    assert left == [True], [command_line(pid) for pid in claude.ground.own_processes()]
-    assert claude.ground.coordinator.sessions() == []
-    state = claude.ground.home / ".local/state/swarm-mcp/running"
-    assert not state.exists() or not list(state.iterdir()), "a run's private files are still there"
+    made = start(claude, "work", claude.shell("exec sleep 300"), mode=YOLO)
+    assert_abort_leaves_nothing(made, claude.ground, seconds=40)
 
 
 def test_a_reader_writes_nothing_and_answers_by_schema(claude: ClaudeCode) -> None:
@@ -220,12 +168,13 @@ def test_a_reader_writes_nothing_and_answers_by_schema(claude: ClaudeCode) -> No
         steps = [claude.create("a.md", "x"), claude.shell("echo x > b.md"), *claude.sub_agent("sub")]
         steps += calls((f"{SWARM}whoami", {}), (f"{SWARM}dispatch", {"title": "write it for me"}))
         answer = {"name": "StructuredOutput", "input": {"n": 3}}
-        result, told = ran(claude, "read", *steps, answer, mode=READ_ONLY, output_schema=schema)
+        made = start(claude, "read", *steps, answer, mode=READ_ONLY, output_schema=schema)
+        result = made.result()
     finally:
         settings.write_bytes(before)
     assert (result.is_error, result.result_json) == (False, {"n": 3})
     assert porcelain(claude.ground) == []
-    refused = {end["tool_name"] for end in ends(told) if end["is_error"]}
+    refused = {end["tool_name"] for end in made.ends() if end["is_error"]}
     assert {"Write", "Bash", f"{SWARM}dispatch"} <= refused and f"{SWARM}whoami" not in refused
 
 
@@ -233,9 +182,9 @@ def test_a_reader_writes_nothing_and_answers_by_schema(claude: ClaudeCode) -> No
 def test_locks_hold_when_nothing_is_asked(claude: ClaudeCode) -> None:
     claude.ground.coordinator.peer_lock("notes.md")
     steps = [claude.replace("notes.md", "line one", "mine"), claude.shell("echo x > free.md")]
-    result, told = ran(claude, "dare", *steps, mode=YOLO)
-    assert not result.is_error, result.error_message
-    assert [end["is_error"] for end in ends(told)] == [True, False]
+    made = start(claude, "dare", *steps, mode=YOLO)
+    made.well()
+    assert [end["is_error"] for end in made.ends()] == [True, False]
     assert porcelain(claude.ground) == ["?? free.md"]
 
 
@@ -247,7 +196,7 @@ def test_a_refused_sign_in_ends_the_run_soon(claude: ClaudeCode) -> None:
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
         began = time.monotonic()
-        result, _ = ran(claude, "no", env={"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.server_port}"})
+        result = start(claude, "no", env={"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.server_port}"}).result()
     finally:
         server.shutdown()
         server.server_close()
@@ -291,19 +240,3 @@ def test_every_flag_is_one_of_the_client(claude: ClaudeCode, tmp_path: Path) -> 
         done = run(*argv, "--no-such-flag")
         assert done.returncode == 1 and done.stderr == "error: unknown option '--no-such-flag'\n", done.stderr
     assert unlisted <= {"--max-turns", "--system-prompt-file", "--append-system-prompt-file"}
-
-
-def command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ""
-    except OSError:
-        done = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "command="], capture_output=True, text=True)
-        return done.stdout
-
-
-def porcelain(ground: Ground) -> list[str]:
-    """What git has to say of the checkout."""
-    told = subprocess.check_output(["git", "status", "--porcelain"], cwd=ground.checkout, env=ground.env, text=True)
-    return sorted(told.splitlines())

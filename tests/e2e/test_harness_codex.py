@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,83 +13,45 @@ import pytest
 
 from swarm_mcp.harness import registry
 from swarm_mcp.harness.codex import hooks as codex_hooks
-from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.plugin import plugin_folder
-from swarm_mcp.harness.query import HarnessQuery, McpServer
-from swarm_mcp.harness.run import Run
+from swarm_mcp.harness.query import McpServer
 
 from .checks import assert_untouched
 from .clients import Codex
-from .ground import Ground, wait_for
-from .models import Step, play
+from .models import Gate, Step, play
+from .supervised_runs import Supervised, as_own_environment, assert_abort_leaves_nothing, command_lines, own_ground
 
 SECRET = f"battery-{uuid.uuid4()}"
-SECONDS = 60.0
 codex = registry.get("codex")
 
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Codex]:
-    ground = Ground("harness-codex")
-    agent = Codex(ground)
-    agent.prepare()
-    # A hook that the user has never looked at: our runs must not be what makes it run.
-    with open(ground.home / ".codex/config.toml", "a") as settings:
-        settings.write(f"\n[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\n"
-                       f"command = 'touch {ground.root}/untrusted-ran'\n")  # fmt: skip
-    yield agent
-    ground.close()
+    with own_ground("harness-codex") as ground:
+        agent = Codex(ground)
+        agent.prepare()
+        # A hook that the user has never looked at: our runs must not be what makes it run.
+        with open(ground.home / ".codex/config.toml", "a") as settings:
+            settings.write(f"\n[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\n"
+                           f"command = 'touch {ground.root}/untrusted-ran'\n")  # fmt: skip
+        yield agent
 
 
 @pytest.fixture
 def agent(stage: Codex, monkeypatch: pytest.MonkeyPatch) -> Iterator[Codex]:
-    """Codex on a fresh checkout, in this process's environment."""
-    stage.ground.renew()
-    for name in list(os.environ):
-        monkeypatch.delenv(name)
-    for name, value in stage.ground.env.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SWARM_STATE_DIR", str(stage.ground.root / "state"))
-    yield stage
-    stage.ground.end_processes()
+    with as_own_environment(stage.ground, monkeypatch):
+        yield stage
     assert not (stage.ground.root / "untrusted-ran").exists()
 
 
-class Watched:
-    """A run, and all that it told."""
-
-    def __init__(self, agent: Codex, prompt: str, previous: dict | None = None, **wanted: Any) -> None:
-        cwd = str(wanted.pop("cwd", agent.ground.checkout))
-        self.membership = Membership({"scope": str(agent.ground.checkout), "harness": "codex", "cwd": cwd},
-                                     label="identity:personal worker")  # fmt: skip
-        known = {"model": agent.plain_model, "scope": str(agent.ground.checkout)}
-        query = HarnessQuery(prompt, cwd, **{**known, **wanted})
-        self.run = Run(codex, query, membership=self.membership, previous=previous)
-        self.events: list[Any] = []
-        self.run.on_event(self.events.append).start()
-
-    def result(self, well: bool = True) -> RunResult:
-        found = self.run.wait(SECONDS)
-        assert found, f"no end within {SECONDS} s; so far: {self.events[-5:]}"
-        told = [(event.kind, event.data) for event in self.events[-8:]]
-        assert found.is_error is not well, f"{found.error_category}: {found.error_message}; {found}; {told}"
-        return found
-
-    def named(self, kind: str, name: str = "") -> list[dict]:
-        return [e.data for e in self.events if e.kind == kind and (not name or e.data.get("name") == name)]
+def start(agent: Codex, script: str, *steps: Any, **wanted: Any) -> Supervised:
+    return Supervised(agent, "codex", script, *steps, **{"model": agent.plain_model, **wanted})
 
 
-def ran(agent: Codex, script: str, *steps: Any, **wanted: Any) -> tuple[Watched, RunResult]:
-    agent.models.script(script, *steps)
-    watched = Watched(agent, play(script), **wanted)
-    return watched, watched.result()
-
-
-def command_lines() -> str:
-    """The argv of every process of this machine."""
-    listing = subprocess.run(["ps", "-axww", "-o", "command="], capture_output=True, check=True)
-    return listing.stdout.decode(errors="replace")
+def ran(agent: Codex, script: str, *steps: Any, **wanted: Any) -> tuple[Supervised, RunResult]:
+    made = start(agent, script, *steps, **wanted)
+    return made, made.well()
 
 
 def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
@@ -106,28 +65,27 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
              {"name": "double", "namespace": "mcp__client_tools", "arguments": {"number": 21}},
              agent.create("new.md", "new\n"),
              agent.shell("echo [$(env | grep -c battery)]; sleep 0.2")]  # fmt: skip
-    agent.models.script("whole", *calls)
-    gate = agent.hold("whole", 1)
-    extra = {"aside": McpServer("sleep", ("30",), {"ASIDE_TOKEN": SECRET})}
-    watched = Watched(agent, f"{play('whole')} {SECRET}", client_tools=(double,), mcp_servers=extra,
-                      append_system_prompt="Mark my words", env={"X_TOKEN": SECRET})  # fmt: skip
+    gate, extra = Gate(), {"aside": McpServer("sleep", ("30",), {"ASIDE_TOKEN": SECRET})}
+    calls[1] = Step(calls=(calls[1],), gate=gate)
+    made = start(agent, "whole", *calls, prompt=f"{play('whole')} {SECRET}", client_tools=(double,), mcp_servers=extra,
+                 append_system_prompt="Mark my words", env={"X_TOKEN": SECRET})  # fmt: skip
     assert gate.wait_reached()
-    lines = command_lines().splitlines()
+    lines = command_lines(agent.ground)
     argv = next(line for line in lines if "mcp_servers=" in line and str(agent.ground.checkout) in line)
     assert "--dangerously-" not in argv
     assert [line for line in lines if SECRET in line] == []
     gate.open()
-    result = watched.result()
+    result = made.well()
     assert (result.output, result.exit_code) == ("The script whole is over.", 0)
-    ended = {data["tool_name"]: data for data in watched.named("tool_end")}
-    assert watched.membership.instance_id in ended["mcp__swarm__whoami"]["result"]
+    ended = {data["tool_name"]: data for data in made.told("tool_end")}
+    assert made.place.instance_id in ended["mcp__swarm__whoami"]["result"]
     assert ended["mcp__client_tools__double"]["result"].strip() == "42"
     assert not ended["apply_patch"]["is_error"]
     assert "[1]" in agent.last_result("whole")  # X_TOKEN was given to it, ASIDE_TOKEN to a server
     # Six answers of 50 and 5 tokens, at $5 and $30 for a million.
     assert (result.cost.input_tokens, result.cost.output_tokens, result.model) == (300, 30, "gpt-5.5")
     assert result.cost.total_cost_usd == pytest.approx((300 * 5 + 30 * 30) / 1e6)
-    (usage,) = watched.named("context_usage")
+    (usage,) = made.told("context_usage")
     assert usage["context_used_tokens"] == 55 and usage["context_total_tokens"] > 100_000
     assert codex.can_resume(result.session_id or "", str(agent.ground.checkout))
     context = agent.context("whole")
@@ -144,7 +102,7 @@ def test_a_lock_holds_and_the_run_goes_on(agent: Codex) -> None:
     heredoc = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: notes.md\n@@\n-line one\n+x\n*** End Patch\nEOF\n"
     watched, result = ran(agent, "denied", agent.replace("notes.md", "line one", "line two"), agent.shell(heredoc),
                           agent.create("free.md", "free\n"), mode="yolo")  # fmt: skip
-    denied = [data["data"]["message"] for data in watched.named("custom", "lock_denied")]
+    denied = [data["data"]["message"] for data in watched.told("lock_denied")]
     assert len(denied) == 2 and all("mine until noon" in words for words in denied)
     assert_untouched(agent, "notes.md")
     assert (agent.ground.checkout / "free.md").read_text() == "free\n"
@@ -166,7 +124,7 @@ def test_sessions_are_continued_or_it_is_said_why_not(agent: Codex, tmp_path: Pa
         watched, fresh = ran(agent, script, previous=previous, **wanted)
         assert fresh.session_id not in (first.session_id, (previous or {})["session_id"])
         assert fresh.clear_session is (script != "elsewhere")
-        assert watched.named("error")[0]["category"] == "session_not_found"
+        assert watched.told("error")[0]["category"] == "session_not_found"
 
 
 def test_a_session_that_vanished_is_begun_anew_once(agent: Codex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,20 +138,10 @@ def test_a_session_that_vanished_is_begun_anew_once(agent: Codex, monkeypatch: p
 
 
 def test_an_aborted_run_leaves_nothing(agent: Codex) -> None:
-    nap = f"sleep {100_000 + os.getpid()}"  # nobody else's
-    agent.models.script("endless", agent.shell(f"{nap} & {nap}"))
-    watched = Watched(agent, play("endless"), grace_seconds=3.0)
-    assert wait_for(lambda: nap in command_lines().splitlines(), 40)
-    began = time.monotonic()
-    watched.run.abort("enough")
-    watched.run.abort("enough")
-    assert watched.result(well=False).error_category == "aborted"
-    assert time.monotonic() - began < 10
-    assert nap not in command_lines() and agent.ground.own_processes() == []
-    assert len(watched.named("result")) == 1
-    assert {d["tool_call_id"] for d in watched.named("tool_start")} == {
-        d["tool_call_id"] for d in watched.named("tool_end")}  # fmt: skip
-    assert agent.ground.coordinator.sessions() == []
+    made = start(agent, "endless", agent.shell("sleep 301 & sleep 300"), grace_seconds=3.0)
+    assert_abort_leaves_nothing(made, agent.ground, seconds=10)
+    begun, ended = ([data["tool_call_id"] for data in made.told(kind)] for kind in ("tool_start", "tool_end"))
+    assert set(begun) == set(ended)
 
 
 def test_reading_only_and_an_answer_by_schema(agent: Codex) -> None:
@@ -205,7 +153,8 @@ def test_reading_only_and_an_answer_by_schema(agent: Codex) -> None:
     assert not (agent.ground.checkout / "other.txt").exists()
     first = agent.exchanges("look")[0].body["input"][0]
     assert first["content"][0]["text"] == "You only look."
-    result = Watched(agent, "Give it a title", output_schema=schema).result()  # the model server answers with one
+    # The model server answers with one.
+    result = start(agent, "titled", prompt="Give it a title", output_schema=schema).well()
     assert result.result_json == {"title": "As scripted"}
     (asked,) = [e.body for e in agent.models.exchanges("/responses") if agent.dialect.is_errand(e.body)]
     assert asked["text"]["format"]["schema"] == schema
@@ -223,9 +172,9 @@ def test_a_users_plugin_and_ours_are_not_both_there(agent: Codex) -> None:
         watched, result = ran(agent, "doubled", Step(calls=(change,)), model=agent.code_model)
     finally:
         agent.model = agent.plain_model
-    assert len(watched.named("custom", "lock_denied")) == 1
+    assert len(watched.told("lock_denied")) == 1
     assert agent.context("doubled").count("You are registered") <= 1
-    assert agent.context("doubled").count(watched.membership.instance_id) >= 1
+    assert agent.context("doubled").count(watched.place.instance_id) >= 1
     assert_untouched(agent, "notes.md")
 
 

@@ -3,49 +3,34 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from swarm_mcp.harness import registry
-from swarm_mcp.harness.query import HarnessQuery
-from swarm_mcp.harness.run import Run
-
 from .client import Call, Client
 from .clients import CLIENTS, SERVER_START
-from .ground import Ground, Lacking
+from .ground import Ground
 from .models import play
+from .supervised_runs import LIMIT, Supervised, as_own_environment, own_ground
 
 HARNESS = {"claude-code": "claude", "codex": "codex"}
-LIMIT = 60.0
 TOOLS = "client_tools"
 
 
 @pytest.fixture(scope="module")
 def ground() -> Iterator[Ground]:
-    try:
-        made = Ground("faces")
-    except Lacking as lacking:
-        pytest.fail(str(lacking), pytrace=False)
-    for kind in CLIENTS.values():
-        kind(made).prepare()
-    yield made
-    made.close()
+    with own_ground("faces") as made:
+        for kind in CLIENTS.values():
+            kind(made).prepare()
+        yield made
 
 
 @pytest.fixture(params=sorted(CLIENTS))
 def agent(request: pytest.FixtureRequest, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """A client without our plugin, on a fresh checkout; this process has the ground's environment."""
-    for name in list(os.environ):
-        if name not in ground.env and not name.startswith("PYTEST"):
-            monkeypatch.delenv(name)
-    for name, value in ground.env.items():
-        monkeypatch.setenv(name, value)
-    ground.renew()
-    yield CLIENTS[request.param](ground)
-    ground.end_processes()
+    """A client without our plugin."""
+    with as_own_environment(ground, monkeypatch):
+        yield CLIENTS[request.param](ground)
 
 
 def calls_of(agent: Client, *calls: tuple[str, dict]) -> list[Call]:
@@ -73,21 +58,13 @@ def test_a_python_function_is_called(agent: Client) -> None:
         """Always fails."""
         raise ValueError(f"no item has number {number}")
 
-    agent.models.script("tools", *calls_of(agent, ("price_of", {"item": "lamp"}), ("refuse", {"number": 7})))
-    adapter = registry.get(HARNESS[agent.name])
-    query = HarnessQuery(play("tools"), str(agent.ground.checkout), client_tools=(price_of, refuse))
-    run = Run(adapter, query)
-    told: list = []
-    result = run.on_event(told.append).start().wait(LIMIT)
-    assert result and not result.is_error, result
+    calls = calls_of(agent, ("price_of", {"item": "lamp"}), ("refuse", {"number": 7}))
+    made = Supervised(agent, HARNESS[agent.name], "tools", *calls, client_tools=(price_of, refuse))
+    result = made.well()
     assert asked == ["lamp"]
     seen = "\n".join(agent.dialect.results(agent.models.exchanges(agent.requests)[-1].body))
     assert '"price": 42' in seen and "ValueError: no item has number 7" in seen
-    ends = [
-        event.data
-        for event in told
-        if event.kind == "tool_end" and event.data["tool_name"].endswith(("price_of", "refuse"))
-    ]
+    ends = [end for end in made.ends() if end["tool_name"].endswith(("price_of", "refuse"))]
     assert [end["is_error"] for end in ends] == [False, True]
     token = [line for line in Path(result.record).read_text().splitlines() if "Bearer " in line]
     assert not token

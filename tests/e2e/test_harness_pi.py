@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,90 +11,43 @@ from typing import Any
 import pytest
 
 from swarm_mcp.harness import registry
-from swarm_mcp.harness.membership import Membership
-from swarm_mcp.harness.outcome import RunResult
-from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, McpServer
-from swarm_mcp.harness.run import Run
+from swarm_mcp.harness.query import READ_ONLY, McpServer
 
-from .ground import Ground, Lacking, wait_for
 from .marketplace import Marketplace
 from .models import Gate, Step, play
 from .pi import MODEL, UNPRICED, Pi, alone
+from .supervised_runs import (
+    LIMIT,
+    SECRET,
+    Supervised,
+    as_own_environment,
+    assert_abort_leaves_nothing,
+    command_lines,
+    own_ground,
+    porcelain,
+)
 
 HARNESS = registry.get("pi")
-SECRET = "tok-4f9d2c77aa31e05b66"
-LIMIT = 60.0  # seconds for one run on a machine that is busy
 GREETING = "swarm: this session is registered as"
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pi]:
-    try:
-        ground = Ground("pi", clients=alone(tmp_path_factory.mktemp("clients")))
-    except Lacking as lacking:
-        pytest.fail(str(lacking), pytrace=False)
-    pi = Pi(ground)
-    pi.prepare()
-    yield pi
-    ground.close()
+    with own_ground("pi", clients=alone(tmp_path_factory.mktemp("clients"))) as ground:
+        pi = Pi(ground)
+        pi.prepare()
+        yield pi
 
 
 @pytest.fixture
 def pi(shared: Pi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pi]:
-    """The client on a fresh checkout, this process's environment being the ground's: it supervises."""
-    for name in list(os.environ):
-        if name not in shared.ground.env and not name.startswith("PYTEST"):
-            monkeypatch.delenv(name)
-    for name, value in shared.ground.env.items():
-        monkeypatch.setenv(name, value)
-    shared.ground.renew()
     (shared.ground.home / ".pi" / "agent" / "settings.json").unlink(missing_ok=True)
-    yield shared
-    shared.ground.end_processes()
+    with as_own_environment(shared.ground, monkeypatch):
+        yield shared
 
 
-def start(pi: Pi, script: str, *steps: Any, previous: dict | None = None, **query: Any) -> tuple[Run, list]:
-    """A run in the checkout that plays `script`, and the events that it will have told."""
-    pi.models.script(script, *steps)
-    told: list = []
-    cwd = str(query.pop("cwd", pi.ground.checkout))
-    place = Membership({"scope": str(pi.ground.checkout), "harness": "pi", "cwd": cwd}, label="role:worker")
-    query = {"scope": str(pi.ground.checkout), "model": MODEL, **query}
-    prompt = query.pop("prompt", play(script))
-    run = Run(HARNESS, HarnessQuery(prompt, cwd, **query), membership=place, previous=previous)
-    run.on_event(told.append)
-    return run.start(), told
-
-
-def finished(run: Run) -> RunResult:
-    result = run.wait(LIMIT)
-    assert result is not None, f"the run was not over after {LIMIT:g} s; its record is {run.record}"
-    return result
-
-
-def ran(pi: Pi, script: str, *steps: Any, **query: Any) -> tuple[RunResult, list]:
-    run, told = start(pi, script, *steps, **query)
-    return finished(run), told
-
-
-def ends(told: list) -> dict[str, dict]:
-    """The last end of a call of each tool."""
-    return {event.data["tool_name"]: event.data for event in told if event.kind == "tool_end"}
-
-
-def command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ""
-    except OSError:
-        done = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "command="], capture_output=True, text=True)
-        return done.stdout
-
-
-def porcelain(ground: Ground) -> list[str]:
-    told = subprocess.check_output(["git", "status", "--porcelain"], cwd=ground.checkout, env=ground.env, text=True)
-    return sorted(told.splitlines())
+def start(pi: Pi, script: str, *steps: Any, **wanted: Any) -> Supervised:
+    return Supervised(pi, "pi", script, *steps, **{"model": MODEL, **wanted})
 
 
 def collide(pi: Pi, script: str) -> None:
@@ -152,28 +102,27 @@ def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path:
     own = McpServer("/bin/sh", words, {"GIVEN_TOKEN": SECRET})
     gate = Gate()
     mcp = [*pi.swarm_tools(("whoami", {})), {"name": "mcp__client_tools__weigh", "input": {"what": "anchor"}}]
-    run, told = start(
+    made = start(
         pi, "work", *mcp, pi.create("notes.md", "mine\n"), Step(calls=(pi.create("late.md", "late\n"),), gate=gate),
         mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
     )  # fmt: skip
     assert gate.wait_reached(LIMIT)
-    commands = [command_line(pid) for pid in ground.own_processes()]
+    commands = command_lines(ground)
     gate.open()
-    result = finished(run)
+    result = made.result()
     assert (result.is_error, result.exit_code, result.output) == (False, 0, "The script work is over.")
-    done = ends(told)
-    assert json.loads(done["mcp__swarm__whoami"]["result"])["id"] == run._query.instance_id
-    assert done["mcp__client_tools__weigh"]["result"] == "anchor: 12 kg"
+    assert json.loads(made.ends("mcp__swarm__whoami")[0]["result"])["id"] == made.place.instance_id
+    assert made.ends("mcp__client_tools__weigh")[0]["result"] == "anchor: 12 kg"
     assert "swarm lock blocked write" in pi.results("work")[2]
     assert (ground.checkout / "notes.md").read_text() == "line one\n"
     assert (tmp_path / "given").read_text() == SECRET
     assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
-    assert SECRET not in Path(run.record).read_text()
+    assert SECRET not in Path(made.run.record).read_text()
     context = pi.context("work")
     assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context and 'APPENDED ü\n"x"' in context
     assert GREETING in context
     assert ground.coordinator.sessions() == [] and porcelain(ground) == ["?? late.md"]
-    kinds = [event.kind if event.kind != "custom" else event.data["name"] for event in told]
+    kinds = made.kinds()
     assert kinds.count("session_init") == kinds.count("result") == 1
     assert {"context_usage", "lock_denied", "pi.text_delta"} <= set(kinds)
     assert result.cost.total_cost_usd == pytest.approx(5 * (50 * 10 + 5 * 20) / 1e6) and result.cost.num_turns == 5
@@ -188,51 +137,43 @@ def test_sessions_are_resumed_and_every_refusal_is_noticed(pi: Pi, monkeypatch: 
     ground.coordinator.text("bundle", str(ground.root / "portable"))
     packages = {"packages": [str(ground.root / "portable")]}
     (ground.home / ".pi" / "agent" / "settings.json").write_text(json.dumps(packages))
-    first, told = ran(pi, "one")
-    greetings = [event for event in told if event.kind == "custom" and GREETING in json.dumps(event.data)]
+    made = start(pi, "one")
+    first = made.result()
+    greetings = [data for data in made.told("custom") if GREETING in json.dumps(data)]
     assert len(greetings) == 1, "installed and named on the command line, it acts once"
-    again, _ = ran(pi, "two", previous=first.session_params, system_prompt="ALL OF IT")
+    again = start(pi, "two", previous=first.session_params, system_prompt="ALL OF IT").result()
     assert again.session_id == first.session_id and not again.clear_session
     assert again.cost.total_cost_usd == pytest.approx(first.cost.total_cost_usd), "not this run's alone"
     assert len(pi.exchanges("two")[-1].body["messages"]) > len(pi.exchanges("one")[-1].body["messages"])
     assert "ALL OF IT" in pi.context("two")
     lost = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10"
-    unknown, told = ran(pi, "three", resume_session_id=lost)
+    made = start(pi, "three", resume_session_id=lost)
+    unknown = made.result()
     assert unknown.clear_session and unknown.session_id not in (lost, first.session_id) and not unknown.is_error
-    assert [event.data["category"] for event in told if event.kind == "error"] == ["session_not_found"]
+    assert [data["category"] for data in made.told("error")] == ["session_not_found"]
     monkeypatch.setattr(HARNESS, "can_resume", lambda session_id, cwd: None)
-    pi.models.script("four", Step(text="four"))
-    away, told = ran(pi, "four", resume_session_id=str(first.session_id), cwd=ground.checkout / "sub",
-                     prompt=f"yes\n{play('four')}")  # fmt: skip
+    wanted = {"resume_session_id": str(first.session_id), "prompt": f"yes\n{play('four')}"}
+    away = start(pi, "four", Step(text="four"), cwd=ground.checkout / "sub", **wanted).result()
     assert (away.is_error, away.clear_session, away.attempts) == (False, True, 2), away
     assert away.session_id != first.session_id and "<<play one>>" not in pi.context("four")
 
 
 def test_abort_leaves_nothing(pi: Pi) -> None:
-    run, _ = start(pi, "work", pi.shell("sleep 301 & exec sleep 300"))
-    assert wait_for(lambda: [pid for pid in pi.ground.own_processes() if "sleep 300" in command_line(pid)], LIMIT)
-    began = time.monotonic()
-    run.abort("enough")
-    result = finished(run)
-    assert (result.error_category, result.error_message) == ("aborted", "enough")
-    assert time.monotonic() - began < 20
-    left = wait_for(lambda: [] if pi.ground.own_processes() else [True], 5)
-    assert left == [True], [command_line(pid) for pid in pi.ground.own_processes()]
-    assert pi.ground.coordinator.sessions() == []
-    state = pi.ground.home / ".local/state/swarm-mcp/running"
-    assert not state.exists() or not list(state.iterdir()), "a run's private files are still there"
+    made = start(pi, "work", pi.shell("sleep 301 & exec sleep 300"))
+    assert_abort_leaves_nothing(made, pi.ground, seconds=20)
 
 
 @pytest.mark.thorough
 def test_a_fork_that_only_reads_writes_nothing(pi: Pi) -> None:
     """A copy of a session with its past, in a mode that leaves no tool to write; a model without a price."""
-    first, _ = ran(pi, "one")
+    first = start(pi, "one").result()
     steps = [pi.create("a.md", "x"), pi.shell("echo x > b.md"), {"name": "read", "input": {"path": "notes.md"}}]
     steps += pi.swarm_tools(("whoami", {}), ("dispatch", {"title": "write it for me"}))
-    fork, told = ran(pi, "read", *steps, mode=READ_ONLY, previous=first.session_params, fork_session=True,
-                     model=UNPRICED)  # fmt: skip
+    wanted = {"previous": first.session_params, "fork_session": True, "model": UNPRICED}
+    made = start(pi, "read", *steps, mode=READ_ONLY, **wanted)
+    fork = made.result()
     assert not fork.is_error and porcelain(pi.ground) == []
-    refused = {name for name, end in ends(told).items() if end["is_error"]}
+    refused = {end["tool_name"] for end in made.ends() if end["is_error"]}
     assert refused == {"write", "bash", "mcp__swarm__dispatch"}
     assert fork.session_id != first.session_id and "<<play one>>" in pi.context("read")
     assert fork.cost.total_cost_usd is None and fork.cost.input_tokens == 6 * 50
@@ -240,7 +181,7 @@ def test_a_fork_that_only_reads_writes_nothing(pi: Pi) -> None:
 
 @pytest.mark.thorough
 def test_a_model_that_is_not_there_is_said_in_a_line(pi: Pi) -> None:
-    result, _ = ran(pi, "none", model="nowhere/none")
+    result = start(pi, "none", model="nowhere/none").result()
     assert (result.is_error, result.exit_code) == (True, 1) and "nowhere/none" in str(result.error_message)
 
 

@@ -1,152 +1,234 @@
-"""Running the coordinator's command, and giving up in time."""
+"""The coordinator's command: which one it is, told from other programs of that name before any is started."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from support.fixtures import time_limit
+from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, run, start, write, write_payload
 
-from swarm_hook_core.coordinator import command
-from swarm_hook_core.spawn import run
+from swarm_hook_core import coordinator, spawn
+from swarm_hook_core.state import state_dir
 
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] not in "ZX"
-
-
-def wait_for(path: Path) -> int:
-    """The pid that a script writes to `path`, once it is there."""
-    deadline = time.monotonic() + 5
-    while not (path.exists() and path.read_text().endswith("\n")):
-        assert time.monotonic() < deadline, f"{path} never came"
-        time.sleep(0.01)
-    return int(path.read_text())
+INSTALLED = Path(sys.executable).with_name("swarm-mcp")  # as pip makes it
+STRANGER = f"""\
+#!{sys.executable}
+import sys
+from swarm_mcp.server import main
+if __name__ == "__main__":
+    open(sys.argv[0] + ".started", "a").write(" ".join(sys.argv[1:]))
+    sys.exit(main())
+"""
+SPEAKS_LIKE_US = 'case "$1" in --version) echo "swarm-mcp 9.9.9" ;; *) echo >"$0.started" ;; esac'
 
 
-def wait_for_end(pid: int) -> bool:
-    deadline = time.monotonic() + 2
-    while alive(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not alive(pid)
+def script(folder: Path, text: str, name: str = "swarm-mcp") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
 
 
-def test_what_a_command_says_and_how_it_ends() -> None:
-    done = run(["sh", "-c", "echo out; echo err >&2; exit 7"], 5)
-    assert (done.code, done.stdout, done.stderr) == (7, "out\n", "err\n")
+def serving(path: str) -> subprocess.CompletedProcess[str]:
+    """The plugin's server, started as a client does on this PATH, with a client that says nothing."""
+    launcher = ["/bin/sh", str(ROOT / "integrations" / "coordinator.sh"), "serve"]
+    tools = f"{path}:/usr/bin:/bin"
+    assert not shutil.which("swarm-mcp", path="/usr/bin:/bin")
+    env = {**os.environ, "PATH": tools}
+    return subprocess.run(launcher, input="", env=env, capture_output=True, text=True, timeout=60)
 
 
-def test_a_command_has_no_input() -> None:
-    assert run(["cat"], 5).stdout == ""
-
-
-def test_words_arrive_as_they_are() -> None:
-    words = ["a b", "", "'", '"', "$HOME", "é", "\n", "-x"]
-    script = "import sys; print(ascii(sys.argv[1:]))"
-    assert run([sys.executable, "-c", script, *words], 5).stdout.strip() == ascii(words)
-
-
-def test_a_long_answer_arrives_whole() -> None:
-    done = run(
-        [sys.executable, "-c", "import sys; sys.stdout.write('x' * 3_000_000); sys.stderr.write('y' * 200_000)"], 20
-    )
-    assert (done.code, len(done.stdout), len(done.stderr)) == (0, 3_000_000, 200_000)
-
-
-def test_an_answer_that_is_no_text_arrives_all_the_same() -> None:
-    assert run(["printf", "\\377ok"], 5).stdout == "\udcffok"
-
-
-@pytest.mark.parametrize("name", ["/not/there", "no-such-program-anywhere", "/etc/passwd", "/"])
-def test_a_program_that_cannot_start_is_an_answer(name: str) -> None:
-    handles = len(os.listdir("/proc/self/fd"))
-    done = run([name, "x"], 5)
-    assert done.code is None and name in done.stderr and done.stdout == ""
-    assert len(os.listdir("/proc/self/fd")) == handles
-
-
-def test_no_handle_is_left_open() -> None:
-    handles = len(os.listdir("/proc/self/fd"))
-    run(["true"], 5)
-    run(["sleep", "5"], 0.05)
-    assert len(os.listdir("/proc/self/fd")) == handles
-
-
-def test_a_command_killed_by_a_signal_did_not_succeed() -> None:
-    assert run(["sh", "-c", "kill -9 $$"], 5).code == -9
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        "echo part; echo $$ > {0}; exec sleep 60",
-        "echo part; sleep 60 & echo $! > {0}; wait",
-        "echo part; trap '' TERM INT HUP; sh -c 'trap \"\" TERM; echo $$ > {0}; sleep 60; true'; true",
-    ],
-    ids=["itself", "grandchild", "stubborn"],
-)
-def test_out_of_time_the_whole_group_ends(script: str, tmp_path: Path) -> None:
-    begun = time.monotonic()
-    done = run(["sh", "-c", script.format(tmp_path / "pid")], 0.4)
-    took = time.monotonic() - begun
-    assert done.code is None and done.stdout == "part\n"
-    assert "0.4 s" in done.stderr
-    assert 0.3 < took < time_limit(1.2)
-    assert wait_for_end(wait_for(tmp_path / "pid"))
-
-
-def test_a_wrapper_that_is_gone_while_its_child_keeps_the_pipe_does_not_hold_us(tmp_path: Path) -> None:
-    begun = time.monotonic()
-    run(["sh", "-c", f"sleep 60 & echo $! > {tmp_path / 'pid'}"], 0.4)
-    assert time.monotonic() - begun < time_limit(1.2)
-    pid = wait_for(tmp_path / "pid")
-    try:
-        assert wait_for_end(pid), "nobody is left to end what the wrapper started"
-    finally:
-        if alive(pid):
-            os.kill(pid, 9)
-
-
-def test_a_command_may_be_left_to_finish(tmp_path: Path) -> None:
-    script = f"sleep 0.5; echo said; echo $$ > {tmp_path / 'finished'}"
-    begun = time.monotonic()
-    done = run(["sh", "-c", script], 0.1, leave_running=True)
-    assert done.code is None and time.monotonic() - begun < time_limit(0.4)
-    wait_for(tmp_path / "finished")
-
-
-def test_a_silent_command_that_closed_its_output_still_has_only_its_time() -> None:
-    begun = time.monotonic()
-    assert run(["sh", "-c", "exec >&- 2>&-; sleep 60"], 0.3).code is None
-    assert time.monotonic() - begun < time_limit(1.2)
+def program(folder: Path, name: str) -> Path:
+    return script(folder, ': swarm_mcp.cli.main\necho ran $0 "$@"', name)
 
 
 def test_what_the_installer_recorded_comes_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from swarm_hook_core import coordinator
-
-    chosen = tmp_path / "swarm-mcp-installed"
-    chosen.write_text("#!/bin/sh\n")
-    chosen.chmod(0o755)
+    chosen = program(tmp_path, "swarm-mcp-installed")
     plugin = tmp_path / "plugin"
     (plugin / "swarm_hook_core").mkdir(parents=True)
     monkeypatch.setattr(coordinator, "__file__", str(plugin / "swarm_hook_core" / "coordinator.py"))
     record = plugin / "install.json"
-    on_path = command()
+    on_path = coordinator.command()
     assert on_path and on_path[0].endswith("/swarm-mcp")
     record.write_text(f'{{"coordinator": ["{chosen}", "-m", "x"]}}')
-    assert command() == [str(chosen), "-m", "x"]
+    assert coordinator.command() == [str(chosen), "-m", "x"]
     for broken in ("", "[]", "{", "null", '{"coordinator": "x"}', '{"coordinator": []}', '{"coordinator": [3]}',
                    '{"coordinator": ["/not/there/any/more"]}', "\udcff", "[" * 100_000):  # fmt: skip
         record.write_bytes(broken.encode("utf-8", "surrogateescape"))
-        assert command() == on_path, broken[:40]
+        assert coordinator.command() == on_path, broken[:40]
     record.write_text(f'{{"coordinator": ["{chosen}"]}}')
     monkeypatch.setenv("SWARM_MCP_BIN", "true")
-    assert os.path.basename(command()[0]) == "true"
+    assert os.path.basename(coordinator.command()[0]) == "true"
+
+
+def test_the_command_is_the_chosen_one_then_the_one_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_path, chosen = program(tmp_path / "bin", "swarm-mcp"), program(tmp_path / "other", "sw")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert coordinator.command() == [str(on_path)]
+    monkeypatch.setenv("SWARM_MCP_BIN", f"{chosen} --flag")
+    assert coordinator.command() == [str(chosen), "--flag"]
+    monkeypatch.setenv("PATH", str(tmp_path / "other"))
+    monkeypatch.setenv("SWARM_MCP_BIN", "sw")
+    assert coordinator.command() == [str(chosen)]
+    monkeypatch.setenv("SWARM_MCP_BIN", "")
+    assert coordinator.command() == []
+
+
+@pytest.mark.parametrize("setting", ["/not/there", "'unbalanced", "nowhere-on-path", "/", "/etc/passwd", '"', "\\"])
+def test_a_choice_that_cannot_run_is_passed_over(setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_path = program(tmp_path, "swarm-mcp")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SWARM_MCP_BIN", setting)
+    assert coordinator.command() == [str(on_path)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("'{0}/a b/sw' -x", ["{0}/a b/sw", "-x"]),
+        ('"{0}/a b/sw" "y z"', ["{0}/a b/sw", "y z"]),
+        ("{0}/a\\ b/sw", ["{0}/a b/sw"]),
+    ],
+)
+def test_the_choice_is_split_as_a_shell_would(
+    setting: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "a b", "sw")
+    monkeypatch.setenv("SWARM_MCP_BIN", setting.format(tmp_path))
+    assert coordinator.command() == [word.format(tmp_path) for word in words]
+
+
+@pytest.mark.parametrize(("name", "interpreter"), [("cli.ts", "bun"), ("cli.js", "node")])
+def test_a_script_runs_with_its_interpreter(
+    name: str, interpreter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / name
+    code.write_text("")
+    runner, on_path = program(tmp_path / "bin", interpreter), program(tmp_path / "last", "swarm-mcp")
+    monkeypatch.setenv("SWARM_MCP_BIN", f"{code} -v")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{tmp_path}/last")
+    assert coordinator.command() == [str(runner), str(code), "-v"]
+    monkeypatch.setenv("PATH", f"{tmp_path}/last")
+    assert coordinator.command() == [str(on_path)], "without its interpreter the script cannot be run"
+
+
+def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spawn, "run", None)  # nothing is started
+    assert coordinator.is_ours(str(INSTALLED))
+    (tmp_path / "swarm-mcp").symlink_to(INSTALLED)  # as pipx and uv do
+    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
+    assert coordinator.command() == [str(tmp_path / "swarm-mcp")]
+
+
+def test_another_program_is_passed_over_and_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stranger = script(tmp_path / "a", STRANGER)
+    monkeypatch.setenv("PATH", str(tmp_path / "a"))
+    assert coordinator.find_on_path() == ("", str(stranger)) and coordinator.command() == []
+    monkeypatch.setenv("PATH", f"{tmp_path / 'a'}:{INSTALLED.parent}")
+    assert coordinator.find_on_path() == (str(INSTALLED), str(stranger))
+    done = serving(f"{tmp_path / 'a'}:{INSTALLED.parent}")
+    assert done.returncode == 0, done.stderr
+    done = serving(str(tmp_path / "a"))
+    assert done.returncode == 1 and done.stdout == "" and f"{stranger} is another program of that name" in done.stderr
+    assert "not on PATH" in serving(str(tmp_path / "nothing")).stderr
+    assert not list(tmp_path.rglob("*.started"))
+
+
+def test_a_pipe_of_that_name_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "swarm-mcp", 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{INSTALLED.parent}")
+    monkeypatch.setattr(coordinator, "is_ours", INSTALLED.samefile)  # to open the other one would hang
+    assert coordinator.find_on_path() == (str(INSTALLED), "")
+
+
+@pytest.mark.parametrize("way", ["python", "sh"])
+def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version manager's stand-in has the same text whatever it leads to."""
+    ours = script(tmp_path / "ours", f'echo >>"$0.asked"; exec {INSTALLED} "$@"')
+    other = script(tmp_path / "other", SPEAKS_LIKE_US)
+    if way == "sh":
+        assert serving(str(ours.parent)).returncode == 0 and serving(str(other.parent)).returncode == 1
+    else:
+        for _ in range(3):
+            assert coordinator.is_ours(str(ours))
+        assert (tmp_path / "ours" / "swarm-mcp.asked").read_text() == "\n", "once"
+        os.utime(ours)
+        assert coordinator.is_ours(str(ours))
+        assert (tmp_path / "ours" / "swarm-mcp.asked").read_text() == "\n\n", "and again where the file has changed"
+        assert not coordinator.is_ours(str(other))
+        old = time.time() - 2 * coordinator.REFUSED_SECONDS
+        script(tmp_path / "other", f'exec {INSTALLED} "$@"')
+        os.utime(other, (1, 1))
+        (Path(state_dir()) / "command").write_text(f"other {other.stat().st_mtime_ns} {other.stat().st_size} {other}\n")
+        assert not coordinator.is_ours(str(other))
+        os.utime(Path(state_dir()) / "command", (old, old))
+        assert coordinator.is_ours(str(other)), "what was refused is asked again some time later"
+    assert not list(tmp_path.rglob("*.started"))
+
+
+def test_a_stand_in_that_hangs_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "SECONDS", 0.2)
+    hangs = script(tmp_path / "a", "exec sleep 30")
+    begun = time.monotonic()
+    assert not coordinator.is_ours(str(hangs)) and not coordinator.is_ours(str(hangs))
+    assert time.monotonic() - begun < time_limit(5)
+
+
+def told(ran: Ran) -> str:
+    """What a session's start tells the user; the model hears the same."""
+    answer = json.loads(ran.out)
+    assert answer["systemMessage"] in answer["hookSpecificOutput"]["additionalContext"]
+    return str(answer["systemMessage"])
+
+
+@pytest.mark.parametrize("command", ["missing", "another program"])
+def test_a_session_s_start_says_what_works_without_our_command(command: str, tmp_path: Path) -> None:
+    ready_store()
+    peer_locks(tmp_path, tmp_path / "f")
+    if command != "missing":
+        script(tmp_path / "bin", STRANGER)
+    me, env = new_session(), {"PATH": str(tmp_path / "bin")}
+    words = told(start("claude-code", me, tmp_path, **env))
+    assert "could not be registered" in words and "pipx install" in words
+    assert ("was not found" if command == "missing" else "is another program of that name") in words
+    assert "file tools and shell commands write is checked" in words
+    assert "swarm lock blocked" in write("claude-code", me, tmp_path, tmp_path / "f", **env).reason
+    shell = write_payload("claude-code", me, tmp_path, "f")
+    shell = {**shell, "tool_name": "Bash", "tool_input": {"command": "echo > f"}}
+    assert "swarm lock blocked" in run("claude-code", "pre_tool_use", shell, env).reason
+    assert not list(tmp_path.rglob("*.started"))
+
+
+def test_a_session_s_start_says_so_where_nothing_is_enforced(tmp_path: Path) -> None:
+    path = ready_store()
+    path.write_bytes(b"no database" * 1000)
+    words = told(start("codex", new_session(), tmp_path))
+    assert "locks are NOT enforced" in words and "swarm-mcp doctor" in words
+
+
+def test_the_hook_of_the_pre_commit_framework_leaves_it_alone(tmp_path: Path) -> None:
+    ready_store()
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "f").write_text("x\n")
+    subprocess.run(["git", "add", "f"], cwd=tmp_path, check=True)
+    peer_locks(tmp_path, tmp_path / "f")
+    script(tmp_path / "a", STRANGER)
+    guard = str(ROOT / "integrations" / "git" / "guard.sh")
+
+    def commits(path: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PATH": f"{path}:/usr/bin:/bin"}
+        return subprocess.run([guard], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+
+    done = commits(str(tmp_path / "a"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    refused = commits(f"{tmp_path / 'a'}:{INSTALLED.parent}")
+    assert refused.returncode == 1 and refused.stderr.startswith("swarm guard: ")
+    assert not list(tmp_path.rglob("*.started"))

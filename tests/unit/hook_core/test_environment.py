@@ -3,81 +3,41 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from swarm_hook_core import coordinator, environment, state
+from swarm_hook_core import environment
 
-SETTINGS: list[tuple[Callable[[], object], list[tuple[str, str]], list[object], object]] = [
-    (
-        lambda: environment.identity("CC"),
-        [("SWARM_CC_IDENTITY", "a"), ("SWARM_HERMES_IDENTITY", "b"), ("AGENT_IDENTITY", "c"), ("SWARM_IDENTITY", "d")],
-        ["a", "b", "c", "d"],
-        "",
-    ),
-    (
-        lambda: environment.scope("CC"),
-        [("SWARM_CC_SCOPE", "/a"), ("SWARM_HERMES_SCOPE", "/b"), ("SWARM_MCP_SCOPE", "/c")],
-        ["/a", "/b", "/c"],
-        "",
-    ),
-    (
-        lambda: environment.file_root("CC"),
-        [("SWARM_CC_FILE_ROOT", "/a"), ("SWARM_HERMES_FILE_ROOT", "/b"), ("SWARM_MCP_FILE_ROOT", "/c")],
-        ["/a", "/b", "/c"],
-        "",
-    ),
-    (
-        lambda: environment.label_override("CC"),
-        [("SWARM_CC_LABEL", "a"), ("SWARM_HERMES_LABEL", "b")],
-        ["a", "b"],
-        "",
-    ),
-    (
-        lambda: environment.mode("CC"),
-        [("SWARM_CC_ROLE", "gateway"), ("SWARM_ROLE", "x")],
-        ["gateway", "worker"],
-        "worker",
-    ),
-    (
-        lambda: environment.mode("CC"),
-        [("SWARM_CC_ROLE", "x"), ("SWARM_ROLE", "gateway")],
-        ["worker", "gateway"],
-        "worker",
-    ),
-    (
-        lambda: environment.role("CC", "", ""),
-        [("SWARM_CC_AGENT_ROLE", "A"), ("SWARM_AGENT_ROLE", "b"), ("SWARM_ROLE", "gateway")],
-        ["a", "b", "planner"],
-        "",
-    ),
-    (
-        lambda: environment.lease_seconds("CC"),
-        [("SWARM_CC_LEASE_SECONDS", "5"), ("SWARM_LEASE_SECONDS", "6")],
-        [5, 6],
-        86400,
-    ),
-    (environment.pane, [("HERDR_PANE_ID", "p_1"), ("HERDR_PANE", "p_2")], ["p_1", "p_2"], ""),
-]
+# What asks for a setting, where the one that counts stands first, and its values then and at last where none is set.
+PRECEDENCE = [
+    (environment.identity, "SWARM_CC_IDENTITY=a SWARM_HERMES_IDENTITY=b AGENT_IDENTITY=c SWARM_IDENTITY=d", "a b c d -"),
+    (environment.scope, "SWARM_CC_SCOPE=/a SWARM_HERMES_SCOPE=/b SWARM_MCP_SCOPE=/c", "/a /b /c -"),
+    (environment.file_root, "SWARM_CC_FILE_ROOT=/a SWARM_HERMES_FILE_ROOT=/b SWARM_MCP_FILE_ROOT=/c", "/a /b /c -"),
+    (environment.label_override, "SWARM_CC_LABEL=a SWARM_HERMES_LABEL=b", "a b -"),
+    (environment.mode, "SWARM_CC_ROLE=gateway SWARM_ROLE=x", "gateway worker worker"),
+    (environment.mode, "SWARM_CC_ROLE=x SWARM_ROLE=gateway", "worker gateway worker"),
+    (lambda prefix: environment.role(prefix, "", ""), "SWARM_CC_AGENT_ROLE=A SWARM_AGENT_ROLE=b SWARM_ROLE=gateway", "a b planner -"),
+    (environment.lease_seconds, "SWARM_CC_LEASE_SECONDS=5 SWARM_LEASE_SECONDS=6", "5 6 86400"),
+    (lambda _prefix: environment.pane(), "HERDR_PANE_ID=p_1 HERDR_PANE=p_2", "p_1 p_2 -"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("read", "variables", "values", "default"), SETTINGS)
+@pytest.mark.parametrize(("read", "variables", "values"), PRECEDENCE)
 def test_the_first_variable_that_is_set_wins(
-    read: Callable[[], object],
-    variables: list[tuple[str, str]],
-    values: list[object],
-    default: object,
-    monkeypatch: pytest.MonkeyPatch,
+    read: Callable[[str], object], variables: str, values: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in variables:
+    names = []
+    for setting in variables.split():
+        name, _, value = setting.partition("=")
         monkeypatch.setenv(name, value)
-    for (name, _), value in zip(variables, values, strict=True):
-        assert read() == value
+        names.append(name)
+    *found, default = values.replace("-", "").split(" ")
+    for name, value in zip(names, found, strict=True):
+        assert str(read("CC")) == value
         monkeypatch.setenv(name, " \t ")  # a blank one counts as unset
-    assert read() == default
+    assert str(read("CC")) == default
 
 
 @pytest.mark.parametrize("name", ["IDENTITY", "SCOPE", "FILE_ROOT", "LABEL", "ROLE", "AGENT_ROLE", "LEASE_SECONDS"])
@@ -156,13 +116,6 @@ def test_a_role_file_stands_between_the_two_variables(
     assert environment.role("CC", folder, "") == "own"
 
 
-def test_a_gateway_plans_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SWARM_ROLE", "gateway")
-    assert environment.role("CC", str(tmp_path), str(tmp_path)) == "planner"
-    (tmp_path / ".swarm-role").write_text("reviewer")
-    assert environment.role("CC", str(tmp_path), str(tmp_path)) == "reviewer"
-
-
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"#" * 5_000_000, b"", b"two words\n"])
 def test_a_strange_role_file_is_no_role(content: bytes, tmp_path: Path) -> None:
     (tmp_path / ".swarm-role").write_bytes(content)
@@ -188,80 +141,3 @@ def test_a_role_file_that_is_a_pipe_does_not_hold_the_hook(tmp_path: Path) -> No
     except subprocess.TimeoutExpired:
         pytest.fail("reading a .swarm-role that is a named pipe never returns")
     assert done.stdout == "['']\n"
-
-
-# -- places ----------------------------------------------------------------------------------------
-
-
-def test_the_store_is_where_its_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SWARM_DB_PATH", "/some/where.db")
-    assert state.store_path() == "/some/where.db"
-    monkeypatch.setenv("SWARM_DB_PATH", "  ")
-    assert state.store_path() == os.path.join(os.environ["HOME"], ".swarm-mcp", "swarm.db")
-
-
-def test_the_state_folder_is_where_its_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SWARM_STATE_DIR", "/some/state")
-    assert state.state_dir() == "/some/state"
-
-
-# -- the coordinator's command ---------------------------------------------------------------------
-
-
-def program(folder: Path, name: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name
-    path.write_text('#!/bin/sh\n: swarm_mcp.cli.main\necho ran $0 "$@"\n')
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
-def test_the_command_is_the_chosen_one_then_the_one_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_path, chosen = program(tmp_path / "bin", "swarm-mcp"), program(tmp_path / "other", "sw")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert coordinator.command() == [str(on_path)]
-    monkeypatch.setenv("SWARM_MCP_BIN", f"{chosen} --flag")
-    assert coordinator.command() == [str(chosen), "--flag"]
-    monkeypatch.setenv("PATH", str(tmp_path / "other"))
-    monkeypatch.setenv("SWARM_MCP_BIN", "sw")
-    assert coordinator.command() == [str(chosen)]
-    monkeypatch.setenv("SWARM_MCP_BIN", "")
-    assert coordinator.command() == []
-
-
-@pytest.mark.parametrize("setting", ["/not/there", "'unbalanced", "nowhere-on-path", "/", "/etc/passwd", '"', "\\"])
-def test_a_choice_that_cannot_run_is_passed_over(setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    on_path = program(tmp_path, "swarm-mcp")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("SWARM_MCP_BIN", setting)
-    assert coordinator.command() == [str(on_path)]
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ("'{0}/a b/sw' -x", ["{0}/a b/sw", "-x"]),
-        ('"{0}/a b/sw" "y z"', ["{0}/a b/sw", "y z"]),
-        ("{0}/a\\ b/sw", ["{0}/a b/sw"]),
-    ],
-)
-def test_the_choice_is_split_as_a_shell_would(
-    setting: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path / "a b", "sw")
-    monkeypatch.setenv("SWARM_MCP_BIN", setting.format(tmp_path))
-    assert coordinator.command() == [word.format(tmp_path) for word in words]
-
-
-@pytest.mark.parametrize(("name", "interpreter"), [("cli.ts", "bun"), ("cli.js", "node")])
-def test_a_script_runs_with_its_interpreter(
-    name: str, interpreter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = tmp_path / name
-    script.write_text("")
-    runner, on_path = program(tmp_path / "bin", interpreter), program(tmp_path / "last", "swarm-mcp")
-    monkeypatch.setenv("SWARM_MCP_BIN", f"{script} -v")
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{tmp_path}/last")
-    assert coordinator.command() == [str(runner), str(script), "-v"]
-    monkeypatch.setenv("PATH", f"{tmp_path}/last")
-    assert coordinator.command() == [str(on_path)], "without its interpreter the script cannot be run"

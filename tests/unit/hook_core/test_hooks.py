@@ -38,6 +38,7 @@ from support.sessions import (
 )
 
 from swarm_hook_core.process import start_time
+from swarm_hook_core.state import watched_dir
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -292,7 +293,7 @@ def test_whatever_is_not_locked_passes_without_a_word(runtime: str, repo: Path) 
     for free in ("g", "mine", "sub/f"):
         ran = write(runtime, me, repo, repo / free)
         assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert mistakes() == []
+    assert mistakes() == [] and not Path(watched_dir()).exists(), "while nobody is watched nothing is noted"
 
 
 def test_a_session_nobody_knows_is_registered_in_passing_and_then_checked(runtime: str, repo: Path) -> None:
@@ -368,27 +369,6 @@ def test_a_write_through_a_configured_file_root_is_found(runtime: str, repo: Pat
     assert write(runtime, me, tmp_path / "tree", "g").reason == ""
 
 
-def test_another_identity_s_lock_is_a_lock_without_a_name(runtime: str, repo: Path) -> None:
-    holder = peer_locks(repo, repo / "f", "our takeover bid", "identity:client codex role:dba")
-    me = new_session()
-    start(runtime, me, repo, AGENT_IDENTITY="work")
-    reason = write(runtime, me, repo, repo / "f").reason
-    assert reason
-    for secret in ("client", "takeover", "dba", holder["id"]):
-        assert secret not in reason
-
-
-def test_a_subagent_is_its_session(runtime: str, repo: Path) -> None:
-    name = {"claude-code": "PreToolUse.Write.subagent", "codex": "PreToolUse.apply_patch.subagent"}[runtime]
-    payload = captured(runtime, name, repo)
-    start(runtime, payload["session_id"], repo)
-    with Store() as store:
-        (own,) = store.instances.of_session_id(payload["session_id"])
-        store.locks.acquire(own, str(repo / "sa.md"), "")
-    assert run(runtime, "pre_tool_use", payload).reason == ""
-    assert run(runtime, "pre_tool_use", {**payload, "session_id": new_session()}).reason
-
-
 # -- who has gone ----------------------------------------------------------------------------------
 
 
@@ -441,37 +421,26 @@ def age(instance_id: str, seconds: int) -> None:
         )
 
 
-def test_a_quiet_but_live_client_keeps_its_locks_all_day(runtime: str, repo: Path) -> None:
-    holder = peer_locks(repo, repo / "f")
-    age(holder["id"], 86000)
+@pytest.mark.parametrize(
+    ("facts", "silent", "holds"),
+    [
+        pytest.param({}, 86000, True, id="a quiet client, all day"),
+        pytest.param({"lease_seconds": 600}, 550, True, id="within its lease"),
+        # As with a daemon that outlives the terminals it serves.
+        pytest.param({"lease_seconds": 600}, 610, False, id="past its lease, its process alive"),
+        pytest.param({"lease_seconds": 0}, 10**7, True, id="without a lease only death ends it"),
+        pytest.param({"client": (0, "")}, 0, True, id="a client nobody could name"),
+        pytest.param({"client": (0, "")}, 86401, False, id="a client nobody could name, past its lease"),
+    ],
+)
+def test_how_long_a_silent_session_keeps_its_locks(
+    runtime: str, facts: dict[str, Any], silent: int, holds: bool, repo: Path
+) -> None:
+    holder = peer_locks(repo, repo / "f", **facts)
+    age(holder["id"], silent)
     me = new_session()
     start(runtime, me, repo)
-    assert write(runtime, me, repo, repo / "f").reason
-
-
-def test_a_lease_ends_even_where_the_process_lives_on(runtime: str, repo: Path) -> None:
-    # As with a daemon that outlives the terminals it serves.
-    holder = peer_locks(repo, repo / "f", lease_seconds=600)
-    me = new_session()
-    start(runtime, me, repo)
-    age(holder["id"], 550)
-    assert write(runtime, me, repo, repo / "f").reason
-    age(holder["id"], 60)
-    assert write(runtime, me, repo, repo / "f").reason == ""
-
-
-def test_without_a_lease_only_death_ends_a_session(runtime: str, repo: Path) -> None:
-    holder = peer_locks(repo, repo / "f", lease_seconds=0)
-    age(holder["id"], 10**7)
-    me = new_session()
-    assert write(runtime, me, repo, repo / "f").reason
-
-
-def test_a_client_nobody_could_name_is_alive_for_its_lease(runtime: str, repo: Path) -> None:
-    holder = peer_locks(repo, repo / "f", client=(0, ""))
-    assert write(runtime, new_session(), repo, repo / "f").reason
-    age(holder["id"], 86401)
-    assert write(runtime, new_session(), repo, repo / "f").reason == ""
+    assert bool(write(runtime, me, repo, repo / "f").reason) is holds
 
 
 def test_a_lock_of_another_implementation_counts_under_its_spelling(
@@ -554,36 +523,6 @@ def test_every_captured_call_passes_alone_and_is_denied_where_a_peer_holds_its_f
         for name in set(names) - set(WRITES[runtime]):
             assert run(runtime, "pre_tool_use", captured(runtime, name, repo)).reason == "", name
     assert mistakes() == []
-
-
-@pytest.mark.parametrize("locked", ["from", "to"])
-def test_both_ends_of_a_move_count(runtime: str, locked: str, repo: Path) -> None:
-    me = new_session()
-    start(runtime, me, repo)
-    peer_locks(repo, repo / locked)
-    patch = "*** Begin Patch\n*** Update File: from\n*** Move to: to\n@@\n-a\n+b\n*** End Patch\n"
-    payload = write_payload(runtime, me, repo, "x")
-    payload["tool_name"], payload["tool_input"] = "Bash", {"command": f"apply_patch <<'EOF'\n{patch}EOF\n"}
-    assert str(repo / locked) in run(runtime, "pre_tool_use", payload).reason
-    if runtime == "codex":
-        payload["tool_name"], payload["tool_input"] = "apply_patch", {"command": patch}
-        assert str(repo / locked) in run(runtime, "pre_tool_use", payload).reason
-
-
-def test_a_patch_in_a_shell_s_here_document_is_a_patch(runtime: str, repo: Path) -> None:
-    me = new_session()
-    start(runtime, me, repo)
-    peer_locks(repo, repo / "sub" / "f")
-    patch = "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch\n"
-    payload = write_payload(runtime, me, repo, "x")
-    payload["tool_name"] = "Bash"
-    for command, denied in (
-        (f"cd sub && apply_patch <<'EOF'\n{patch}EOF\n", True),
-        (f"apply_patch <<'EOF'\n{patch}EOF\n", False),
-        (f"cat > note <<'EOF'\n{patch}EOF\n", False),
-    ):
-        payload["tool_input"] = {"command": command}
-        assert bool(run(runtime, "pre_tool_use", payload).reason) is denied, command
 
 
 def test_every_file_of_a_call_is_looked_up(repo: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swarm_hook_core.config import plain_denial
 from swarm_hook_core.hooks import answer, read, session_event, tool_call
-from swarm_hook_core.json_text import NotJson, dumps, loads, loads_object, quote
+from swarm_hook_core.json_text import NotJson, dumps, loads, loads_object
 
 texts = st.text(st.characters(exclude_categories=[]))  # lone surrogates too
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -50,12 +50,9 @@ def test_oddities_are_read_as_json_reads_them(text: str) -> None:
     assert repr(loads(text)) == repr(json.loads(text))
 
 
-def test_control_characters_inside_texts_are_let_through() -> None:
-    assert loads('{"a": "b\n\t\x00c"}') == {"a": "b\n\t\x00c"}
-
-
-def test_a_byte_order_mark_is_passed_over() -> None:
-    assert loads('\ufeff{"a": 1}') == {"a": 1}
+@pytest.mark.parametrize("text", ['{"a": "b\n\t\x00c"}', '\ufeff{"a": 1}'])
+def test_control_characters_and_a_byte_order_mark_are_let_through(text: str) -> None:
+    assert loads(text) == json.loads(text.lstrip("\ufeff"), strict=False)
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
@@ -91,12 +88,6 @@ def test_the_layout_is_that_of_json(value: Any, indent: int) -> None:
 def test_what_is_no_json_value_is_refused(value: Any) -> None:
     with pytest.raises(TypeError):
         dumps(value)
-
-
-@given(texts)
-def test_a_quoted_text_is_one_ascii_line(text: str) -> None:
-    assert quote(text).isascii() and quote(text).isprintable()
-    assert json.loads(quote(text)) == text
 
 
 @given(st.binary())

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core import environment
 from swarm_hook_core.labels import compose, same_circle, short_session, token
 
 ID = "abcdef12-3456-7890"
@@ -38,10 +37,6 @@ def test_the_words_of_a_label(given_facts: dict[str, str], label: str) -> None:
     assert compose("claude-code", ID, **given_facts) == label
 
 
-def test_the_runtime_names_itself_twice() -> None:
-    assert compose("codex", "aaaabbbb-1", "work") == "identity:work codex platform:cli origin:codex session:aaaabbbb"
-
-
 @pytest.mark.parametrize(
     ("session_id", "short"),
     [
@@ -58,42 +53,6 @@ def test_the_short_session(session_id: str, short: str) -> None:
     assert short_session(session_id) == short
     expected = "codex platform:cli origin:codex" + (f" session:{short}" if short else "")
     assert compose("codex", session_id) == expected
-
-
-def label_from_environment(prefix: str = "CC", cwd: str = "") -> str:
-    return compose(
-        "claude-code",
-        ID,
-        environment.identity(prefix),
-        environment.mode(prefix),
-        environment.role(prefix, cwd, ""),
-        environment.label_override(prefix),
-    )
-
-
-@pytest.mark.parametrize(
-    ("variables", "label"),
-    [
-        ({"AGENT_IDENTITY": "my work"}, PLAIN),
-        ({"AGENT_IDENTITY": "identity:work"}, f"identity:work {PLAIN}"),
-        (
-            {"SWARM_CC_ROLE": "GATEWAY ", "AGENT_IDENTITY": "work"},
-            "identity:work claude-code platform:cli mode:gateway role:planner origin:claude-code session:abcdef12",
-        ),
-        (
-            {"SWARM_ROLE": "gateway", "SWARM_CC_AGENT_ROLE": "Reviewer"},
-            "claude-code platform:cli mode:gateway role:reviewer origin:claude-code session:abcdef12",
-        ),
-        ({"SWARM_AGENT_ROLE": "worker"}, PLAIN),
-        ({"SWARM_AGENT_ROLE": "a b"}, PLAIN),
-        ({"SWARM_CC_LABEL": "one\n two", "AGENT_IDENTITY": "w"}, "identity:w one two session:abcdef12"),
-        ({"SWARM_CODEX_IDENTITY": "work", "SWARM_CODEX_LABEL": "x"}, PLAIN),
-    ],
-)
-def test_a_label_from_the_environment(variables: dict[str, str], label: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert label_from_environment() == label
 
 
 words = st.text("abcXYZ019_.-", min_size=1, max_size=12)

@@ -46,10 +46,6 @@ def test_a_session_s_folder_is_one_below_ours(session_id: str, home: Path) -> No
     assert everything(home) == {str(bystander): b"here"} and not folder.exists()
 
 
-def test_no_two_of_these_share_a_folder() -> None:
-    assert len({folder_of(CONFIG, session_id) for session_id in [PLAIN, *HOSTILE]}) == len(HOSTILE) + 1
-
-
 @settings(max_examples=60)
 @given(
     st.text(st.characters(exclude_categories=[]), max_size=80),

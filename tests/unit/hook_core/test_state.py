@@ -11,7 +11,7 @@ import platformdirs.macos
 import platformdirs.unix
 import pytest
 
-from swarm_hook_core.state import make_private, state_dir, write_private
+from swarm_hook_core.state import config_dir, make_private, state_dir, store_path, write_private
 
 
 def mode(path: Path) -> int:
@@ -22,17 +22,26 @@ def mode(path: Path) -> int:
 @pytest.mark.parametrize(
     ("platform", "dirs"), [("linux", platformdirs.unix.Unix), ("darwin", platformdirs.macos.MacOS)]
 )
-def test_the_folder_is_the_one_platformdirs_names(
+def test_the_folders_are_those_that_platformdirs_names(
     base: str | None, platform: str, dirs: type[platformdirs.PlatformDirs], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SWARM_STATE_DIR")
-    monkeypatch.delenv("XDG_STATE_HOME")
-    if base is not None:
-        monkeypatch.setenv("XDG_STATE_HOME", base)
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable)
+        if base is not None:
+            monkeypatch.setenv(variable, base)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "platform", platform)
-        ours = state_dir()
-    assert ours == dirs("swarm-mcp").user_state_dir
+        ours = state_dir(), config_dir()
+    assert ours == (dirs("swarm-mcp").user_state_dir, dirs("swarm-mcp").user_config_dir)
+
+
+def test_the_places_are_where_their_variables_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_STATE_DIR", "/some/state")
+    monkeypatch.setenv("SWARM_DB_PATH", "/some/where.db")
+    assert (state_dir(), store_path()) == ("/some/state", "/some/where.db")
+    monkeypatch.setenv("SWARM_DB_PATH", "  ")
+    assert store_path() == os.path.join(os.environ["HOME"], ".swarm-mcp", "swarm.db")
 
 
 def test_a_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:

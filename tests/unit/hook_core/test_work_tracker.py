@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
@@ -90,18 +89,6 @@ def test_a_tracker_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         monkeypatch.setenv(f"SWARM_CC_WORK_TRACKER_{part}", value)
     whole = {"provider": "jira", "mcp": "atlassian", "team": "ENG", "default_state": "Todo"}
     assert configured("CC", str(tmp_path), str(tmp_path)) == whole
-
-
-@pytest.mark.parametrize("what", ["pipe", "folder", "bytes"])
-def test_a_file_that_cannot_be_read_is_none(what: str, tmp_path: Path) -> None:
-    path = tmp_path / ".swarm-work-tracker"
-    if what == "pipe":
-        os.mkfifo(path)
-    elif what == "folder":
-        path.mkdir()
-    else:
-        path.write_bytes(b"\xff\xfe")
-    assert configured("CC", str(tmp_path), str(tmp_path)) == {}
 
 
 def test_a_session_makes_its_tracker_known(runtime: str, repo: Path) -> None:

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import platformdirs.macos
-import platformdirs.unix
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -290,22 +288,6 @@ def test_strict_is_overridden_by_the_environment(config, monkeypatch: pytest.Mon
     assert not settings.strict("CC")
     monkeypatch.setenv("SWARM_CC_STRICT", "on")
     assert settings.strict("CC") and not settings.strict("CODEX")
-
-
-@pytest.mark.parametrize("base", [None, "/some/config", "", "  ", "relative/config"])
-@pytest.mark.parametrize(
-    ("platform", "dirs"), [("linux", platformdirs.unix.Unix), ("darwin", platformdirs.macos.MacOS)]
-)
-def test_the_folder_is_the_one_platformdirs_names(
-    base: str | None, platform: str, dirs: type[platformdirs.PlatformDirs], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.delenv("XDG_CONFIG_HOME")
-    if base is not None:
-        monkeypatch.setenv("XDG_CONFIG_HOME", base)
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "platform", platform)
-        ours = settings.config_dir()
-    assert ours == dirs("swarm-mcp").user_config_dir
 
 
 def test_the_doctor_shows_the_file_and_what_is_wrong_with_it(config):

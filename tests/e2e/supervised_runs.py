@@ -1,0 +1,136 @@
+"""Runs of a harness on a real client, supervised by this process; and what must be left of them: nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_mcp.harness import registry
+from swarm_mcp.harness.membership import Membership
+from swarm_mcp.harness.outcome import RunResult
+from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.run import Run
+
+from .client import Client
+from .ground import Ground, Lacking, wait_for
+from .models import play
+
+LIMIT = 60.0  # seconds for one run on a machine that is busy
+SECRET = "tok-4f9d2c77aa31e05b66"
+
+
+@contextmanager
+def own_ground(name: str, clients: Path | None = None) -> Iterator[Ground]:
+    """A ground for the tests of one module. A client that is not on this machine fails the test in a line."""
+    try:
+        ground = Ground(name, clients=clients)
+    except Lacking as lacking:
+        pytest.fail(str(lacking), pytrace=False)
+    yield ground
+    ground.close()
+
+
+@contextmanager
+def as_own_environment(ground: Ground, monkeypatch: pytest.MonkeyPatch, **more: str) -> Iterator[None]:
+    """This process has the ground's environment, and nothing else, on a fresh checkout: it supervises."""
+    for name in list(os.environ):
+        if name not in ground.env and not name.startswith("PYTEST"):
+            monkeypatch.delenv(name)
+    for name, value in {**ground.env, **more}.items():
+        monkeypatch.setenv(name, value)
+    ground.renew()
+    yield
+    ground.end_processes()
+
+
+class Supervised:
+    """A run in the client's checkout that plays `script`, and the events that it has told so far.
+
+    `place`: its membership, if not a worker's; `previous`: what the run before said of its session; `wanted`: fields
+    of its HarnessQuery.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        harness: str,
+        script: str,
+        *steps: Any,
+        place: Membership | None = None,
+        previous: dict | None = None,
+        **wanted: Any,
+    ) -> None:
+        client.models.script(script, *steps)
+        scope = str(client.ground.checkout)
+        cwd = str(wanted.pop("cwd", scope))
+        self.place = place or Membership({"scope": scope, "harness": harness, "cwd": cwd}, label="role:worker")
+        query = HarnessQuery(wanted.pop("prompt", play(script)), cwd, **{"scope": scope, **wanted})
+        self.run = Run(registry.get(harness), query, membership=self.place, previous=previous)
+        self.events: list[Any] = []
+        self.run.on_event(self.events.append).start()
+
+    def result(self) -> RunResult:
+        """How it has ended."""
+        found = self.run.wait(LIMIT)
+        assert found is not None, f"not over after {LIMIT:g} s; its record is {self.run.record}"
+        return found
+
+    def well(self) -> RunResult:
+        """How it has ended, which was no error."""
+        found = self.result()
+        assert not found.is_error, (found, [(event.kind, event.data) for event in self.events[-8:]])
+        return found
+
+    def kinds(self) -> list[str]:
+        """The kinds of its events; of events that are the client's own, their names."""
+        return [event.kind if event.kind != "custom" else event.data["name"] for event in self.events]
+
+    def told(self, kind: str) -> list[dict]:
+        """What its events of one kind, or of one name, say."""
+        return [event.data for event, named in zip(self.events, self.kinds()) if kind in (named, event.kind)]
+
+    def ends(self, tool: str = "") -> list[dict]:
+        """The ends of all tool calls, or of those of one tool."""
+        return [data for data in self.told("tool_end") if tool in ("", data["tool_name"])]
+
+
+def assert_abort_leaves_nothing(made: Supervised, ground: Ground, seconds: float) -> RunResult:
+    """Once its command ``sleep 300`` runs, `made` is told twice to end: within `seconds` nothing of it is left."""
+    assert wait_for(lambda: [line for line in command_lines(ground) if "sleep 300" in line], LIMIT)
+    began = time.monotonic()
+    made.run.abort("enough")
+    made.run.abort("enough")
+    result = made.result()
+    assert (result.error_category, result.error_message) == ("aborted", "enough")
+    assert time.monotonic() - began < seconds
+    assert len(made.told("result")) == 1
+    assert wait_for(lambda: not ground.own_processes(), 5), command_lines(ground)
+    assert ground.coordinator.sessions() == []
+    state = ground.home / ".local/state/swarm-mcp/running"
+    assert not state.exists() or not list(state.iterdir()), "a run's private files are still there"
+    return result
+
+
+def command_lines(ground: Ground) -> list[str]:
+    """All the words that each process of this ground's home was started with."""
+    found = []
+    for pid in ground.own_processes():
+        try:
+            found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:  # it has ended, or this system has no such file
+            asked = ["ps", "-ww", "-p", str(pid), "-o", "command="]
+            found.append(subprocess.run(asked, capture_output=True, text=True).stdout)
+    return found
+
+
+def porcelain(ground: Ground) -> list[str]:
+    """What git has to say of the checkout."""
+    told = subprocess.check_output(["git", "status", "--porcelain"], cwd=ground.checkout, env=ground.env, text=True)
+    return sorted(told.splitlines())

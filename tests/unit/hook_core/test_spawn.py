@@ -1,0 +1,128 @@
+"""Running a command without ``subprocess``, and giving up in time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.fixtures import time_limit
+
+from swarm_hook_core.spawn import run
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def wait_for(path: Path) -> int:
+    """The pid that a script writes to `path`, once it is there."""
+    deadline = time.monotonic() + 5
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert time.monotonic() < deadline, f"{path} never came"
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
+def wait_for_end(pid: int) -> bool:
+    deadline = time.monotonic() + 2
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+def test_what_a_command_says_and_how_it_ends() -> None:
+    done = run(["sh", "-c", "echo out; echo err >&2; exit 7"], 5)
+    assert (done.code, done.stdout, done.stderr) == (7, "out\n", "err\n")
+
+
+def test_a_command_has_no_input() -> None:
+    assert run(["cat"], 5).stdout == ""
+
+
+def test_words_arrive_as_they_are() -> None:
+    words = ["a b", "", "'", '"', "$HOME", "é", "\n", "-x"]
+    script = "import sys; print(ascii(sys.argv[1:]))"
+    assert run([sys.executable, "-c", script, *words], 5).stdout.strip() == ascii(words)
+
+
+def test_a_long_answer_arrives_whole() -> None:
+    done = run(
+        [sys.executable, "-c", "import sys; sys.stdout.write('x' * 3_000_000); sys.stderr.write('y' * 200_000)"], 20
+    )
+    assert (done.code, len(done.stdout), len(done.stderr)) == (0, 3_000_000, 200_000)
+
+
+def test_an_answer_that_is_no_text_arrives_all_the_same() -> None:
+    assert run(["printf", "\\377ok"], 5).stdout == "\udcffok"
+
+
+@pytest.mark.parametrize("name", ["/not/there", "no-such-program-anywhere", "/etc/passwd", "/"])
+def test_a_program_that_cannot_start_is_an_answer(name: str) -> None:
+    handles = len(os.listdir("/proc/self/fd"))
+    done = run([name, "x"], 5)
+    assert done.code is None and name in done.stderr and done.stdout == ""
+    assert len(os.listdir("/proc/self/fd")) == handles
+
+
+def test_no_handle_is_left_open() -> None:
+    handles = len(os.listdir("/proc/self/fd"))
+    run(["true"], 5)
+    run(["sleep", "5"], 0.05)
+    assert len(os.listdir("/proc/self/fd")) == handles
+
+
+def test_a_command_killed_by_a_signal_did_not_succeed() -> None:
+    assert run(["sh", "-c", "kill -9 $$"], 5).code == -9
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo part; echo $$ > {0}; exec sleep 60",
+        "echo part; sleep 60 & echo $! > {0}; wait",
+        "echo part; trap '' TERM INT HUP; sh -c 'trap \"\" TERM; echo $$ > {0}; sleep 60; true'; true",
+    ],
+    ids=["itself", "grandchild", "stubborn"],
+)
+def test_out_of_time_the_whole_group_ends(script: str, tmp_path: Path) -> None:
+    begun = time.monotonic()
+    done = run(["sh", "-c", script.format(tmp_path / "pid")], 0.4)
+    took = time.monotonic() - begun
+    assert done.code is None and done.stdout == "part\n"
+    assert "0.4 s" in done.stderr
+    assert 0.3 < took < time_limit(1.2)
+    assert wait_for_end(wait_for(tmp_path / "pid"))
+
+
+def test_a_wrapper_that_is_gone_while_its_child_keeps_the_pipe_does_not_hold_us(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    run(["sh", "-c", f"sleep 60 & echo $! > {tmp_path / 'pid'}"], 0.4)
+    assert time.monotonic() - begun < time_limit(1.2)
+    pid = wait_for(tmp_path / "pid")
+    try:
+        assert wait_for_end(pid), "nobody is left to end what the wrapper started"
+    finally:
+        if alive(pid):
+            os.kill(pid, 9)
+
+
+def test_a_command_may_be_left_to_finish(tmp_path: Path) -> None:
+    script = f"sleep 0.5; echo said; echo $$ > {tmp_path / 'finished'}"
+    begun = time.monotonic()
+    done = run(["sh", "-c", script], 0.1, leave_running=True)
+    assert done.code is None and time.monotonic() - begun < time_limit(0.4)
+    wait_for(tmp_path / "finished")
+
+
+def test_a_silent_command_that_closed_its_output_still_has_only_its_time() -> None:
+    begun = time.monotonic()
+    assert run(["sh", "-c", "exec >&- 2>&-; sleep 60"], 0.3).code is None
+    assert time.monotonic() - begun < time_limit(1.2)
