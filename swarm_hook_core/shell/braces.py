@@ -1,60 +1,78 @@
-"""Brace expansion of a word as it was written: ``{a,b}`` and ``{1..3}``."""
+"""Brace expansion: ``{a,b}`` and ``{1..3}``."""
 
-from swarm_hook_core.shell.parser import Parser
+from __future__ import annotations
+
+from swarm_hook_core.shell.lexer import NAME_LETTERS
+from swarm_hook_core.shell.syntax import Node, Parameter
 
 MOST_FIELDS = 512  # of one word with braces
 MOST_BRACE_STEPS = 12_000  # characters between braces that are looked at, over and over
 
 
-def braces(raw: str) -> list[str]:
-    """`raw` with ``{a,b}`` and ``{1..3}`` multiplied out, at most `MOST_FIELDS` of them."""
-    if "{" not in raw or ("," not in raw and ".." not in raw):
-        return [raw]
-    done: list[str] = []
+def braces(parts: list[str | Node]) -> list[list[str | Node]]:
+    """The parts of a word with ``{a,b}`` and ``{1..3}`` in its text multiplied out, at most `MOST_FIELDS` of them."""
+    items = [item for part in parts for item in (part if isinstance(part, str) else (part,))]
+    return [_joined(one) for one in _expanded(items)] if "{" in items else [parts]
+
+
+def text_braces(text: str) -> list[str]:
+    """The same of a text."""
+    return ["".join(one) for one in _expanded(list(text))]
+
+
+def _expanded(items: list) -> list[list]:
+    done: list[list] = []
     left = [MOST_BRACE_STEPS]
-    waiting = [(raw, 0)]
+    waiting = [(items, 0)]
     while waiting and len(done) + len(waiting) < MOST_FIELDS:
-        text, start = waiting.pop()
-        group = _first_group(text, start, left)
+        items, start = waiting.pop()
+        group = _first_group(items, start, left)
         if group is None:
-            done.append(text)
+            done.append(items)
             continue
-        first, close, parts = group
-        waiting += [(text[:first] + part + text[close:], first) for part in reversed(parts)]
-    return done + [text for text, _start in reversed(waiting)]
+        first, close, choices = group
+        waiting += [(items[:first] + choice + items[close:], first) for choice in reversed(choices)]
+    return done + [items for items, _start in reversed(waiting)]
 
 
-def _first_group(text: str, at: int, left: list):
-    """(place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
-    ends = Parser(text, {})
-    while at < len(text) and left[0] > 0:
-        character = text[at]
-        if character in "\\'\"`" or (character == "$" and text[at + 1 : at + 2] in ("{", "(", "'")):
-            at = ends.construct(at)
-        elif character == "{":
-            found = _alternatives(text, at + 1, ends, left)
-            if found:
-                return at, found[0], found[1]
-            at += 1
+def _joined(items: list) -> list[str | Node]:
+    """`items` with the letters that stand side by side put together; `$x{a,b}` is `$xa $xb`."""
+    parts: list[str | Node] = []
+    for item in items:
+        before = parts[-1] if parts else None
+        if isinstance(item, str) and isinstance(before, str):
+            parts[-1] = before + item
+        elif (
+            isinstance(before, Parameter) and before.flag == "$" and item in NAME_LETTERS and before.name.isidentifier()
+        ):
+            parts[-1] = Parameter("$", before.name + item, None, "", None, None)
         else:
-            at += 1
+            parts.append(item)
+    return parts
+
+
+def _first_group(items: list, at: int, left: list[int]):
+    """(place of ``{``, place behind ``}``, alternatives) of the first brace expansion from `at` on, or None."""
+    while left[0] > 0 and "{" in items[at:]:
+        at = items.index("{", at)
+        found = _alternatives(items, at + 1, left)
+        if found:
+            return at, *found
+        at += 1
     return None
 
 
-def _alternatives(text: str, at: int, ends, left: list):
+def _alternatives(items: list, at: int, left: list[int]):
     """(place behind ``}``, alternatives) of the group whose inside starts at `at`, or None."""
     first, deep, commas = at, 0, []
-    while at < len(text) and left[0] > 0:
+    while at < len(items) and left[0] > 0:
         left[0] -= 1
-        character = text[at]
-        if character in "\\'\"`" or (character == "$" and text[at + 1 : at + 2] in ("{", "(", "'")):
-            at = ends.construct(at)
-            continue
-        if character == "{":
+        item = items[at]
+        if item == "{":
             deep += 1
-        elif character == "," and not deep:
+        elif item == "," and not deep:
             commas.append(at)
-        elif character == "}":
+        elif item == "}":
             if not deep:
                 break
             deep -= 1
@@ -63,12 +81,13 @@ def _alternatives(text: str, at: int, ends, left: list):
         return None
     if commas:
         cuts = [first - 1, *commas, at]
-        return at + 1, [text[start + 1 : end] for start, end in zip(cuts, cuts[1:])]
-    listed = _sequence(text[first:at])
-    return (at + 1, listed) if listed else None
+        return at + 1, [items[start + 1 : end] for start, end in zip(cuts, cuts[1:])]
+    inside = items[first:at]
+    listed = _sequence("".join(inside)) if all(isinstance(item, str) for item in inside) else None
+    return (at + 1, [list(one) for one in listed]) if listed else None
 
 
-def _sequence(text: str):
+def _sequence(text: str) -> list[str] | None:
     """The members of ``1..3`` or ``a..e..2``, or None; at most `MOST_FIELDS`."""
     parts = text.split("..")
     if len(parts) not in (2, 3) or any(len(part) > 9 for part in parts):

@@ -2,7 +2,7 @@
 
 from swarm_hook_core.shell.folder_changes import change_folder
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
-from swarm_hook_core.shell.variables import DECLARERS, declare_words, map_file, read, unset
+from swarm_hook_core.shell.variables import DECLARERS, declare_texts, map_file, read, unset
 
 
 def set_words(walk, scope, words):
@@ -92,7 +92,7 @@ def test(walk, scope, words):
 
 def evaluate(walk, scope, words):
     text = " ".join(words[2:] if words[1:2] == ["--"] else words[1:])
-    return walk.nested_in(scope, text)
+    return walk.evaluated(scope, text)
 
 
 def source(walk, scope, words):
@@ -112,7 +112,7 @@ def source(walk, scope, words):
     if operands[1:]:
         scope.words = [kept[0], *operands[1:]]
     try:
-        stream = walk.nested_in(scope, stream.text)
+        stream = walk.evaluated(scope, stream.text)
     finally:
         scope.words = kept
     if scope.ended == "return":
@@ -151,7 +151,7 @@ def trap(walk, scope, words):
     operands = [word for word in words[1:] if word not in ("--", "-p", "-l")]
     if len(operands) > 1 and operands[0] not in ("-", "") and is_known(operands[0]):
         inside = scope.fork()
-        walk.nested_in(inside, operands[0])
+        walk.evaluated(inside, operands[0])
     elif len(operands) > 1 and not is_known(operands[0]):
         walk.guess(scope, "a computed command", walk.shown(" ".join(words)))
     return Stream("")
@@ -186,7 +186,7 @@ def where(walk, scope, words):
 
 BUILTINS = {
     **dict.fromkeys(("cd", "pushd", "popd", "dirs", "chdir"), change_folder),
-    **dict.fromkeys(DECLARERS, declare_words),
+    **dict.fromkeys(DECLARERS, declare_texts),
     **dict.fromkeys(("exit", "return", "break", "continue", "logout"), leave),
     **dict.fromkeys(("command", "builtin", "exec", "noglob", "nocorrect"), past),
     **dict.fromkeys(("mapfile", "readarray"), map_file),

@@ -1,42 +1,45 @@
 """A simple command: its assignments, its words, its redirections; ``[[ ]]`` and ``(( ))``."""
 
 from swarm_hook_core.shell.model import Stream, is_known
-from swarm_hook_core.shell.parser import words_in
 from swarm_hook_core.shell.redirections import redirected
-from swarm_hook_core.shell.variables import DECLARERS, assign, declare, is_assignment
-from swarm_hook_core.shell.words import fields, pattern, value
+from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
+from swarm_hook_core.shell.words import fields, number, pattern, value
 
 
 def command(walk, node, scope):
-    raws, redirects = node.words, node.redirects
     scope.predicate = False
-    assigned = 0
-    while assigned < len(raws) and is_assignment(raws[assigned]):
-        assigned += 1
-    if assigned == len(raws):
-        for raw in raws:
-            assign(walk, scope, raw)
-        scope.status = True
-        return redirected(walk, redirects, scope, "", lambda: Stream("")) if redirects else Stream("")
-    if raws[assigned] in DECLARERS and raws[assigned] not in scope.functions:
-        declare(walk, scope, raws[assigned:])
-        return redirected(walk, redirects, scope, raws[assigned], lambda: Stream("")) if redirects else Stream("")
+    assignments: list[Assignment] = []
+    for word in node.words:
+        to = assignment(word) if "=" in word.raw else None
+        if to is None:
+            break
+        assignments.append(to)
+    rest = node.words[len(assignments) :]
+    if not rest or (rest[0].raw in DECLARERS and rest[0].raw not in scope.functions):
+        if rest:
+            declare(walk, scope, rest)
+        else:
+            for to in assignments:
+                assign(walk, scope, to)
+            scope.status = True
+        return redirected(walk, node.redirects, scope, rest[0].raw if rest else "", lambda: Stream(""))
     words: list[str] = []
-    for raw in raws[assigned:]:
-        words += fields(walk, scope, raw)
+    for word in rest:
+        words += fields(walk, scope, word)
     if not words:  # `$empty`
-        return redirected(walk, redirects, scope, "", lambda: Stream("")) if redirects else Stream("")
+        return redirected(walk, node.redirects, scope, "", lambda: Stream(""))
     kept: dict = {}
-    for raw in raws[:assigned]:
-        name = raw.partition("=")[0].rstrip("+").partition("[")[0]
-        kept.setdefault(name, scope.variables.get(name))
-        assign(walk, scope, raw)
+    for to in assignments:
+        kept.setdefault(to.name, scope.variables.get(to.name))
+        assign(walk, scope, to)
     try:
-        if not redirects:
+        if not node.redirects:
             return walk.simple(scope, words)
         if words == ["exec"]:
-            return redirected(walk, redirects, scope, "exec", lambda: Stream(""), lasting=True)
-        return redirected(walk, redirects, scope, " ".join(map(walk.shown, words)), lambda: walk.simple(scope, words))
+            return redirected(walk, node.redirects, scope, "exec", lambda: Stream(""), lasting=True)
+        return redirected(
+            walk, node.redirects, scope, " ".join(map(walk.shown, words)), lambda: walk.simple(scope, words)
+        )
     finally:
         for name, held in kept.items():
             if held is None:
@@ -47,9 +50,9 @@ def command(walk, node, scope):
 
 def calculation(walk, node, scope):
     """``(( ))``."""
-    number = walk.computed(scope, node.raw)
+    answer = number(walk, scope, node.word)
     scope.predicate = True
-    scope.status = number != "0" if is_known(number) else None
+    scope.status = answer != "0" if is_known(answer) else None
     return Stream("")
 
 
@@ -59,11 +62,11 @@ def condition(walk, node, scope):
 
     words: list[str] = []
     patterns: dict[int, str] = {}
-    for raw in words_in(node.raw, walk.known):
+    for word in node.words:
         walk.spend()
         if words and words[-1] in ("=", "==", "!="):
-            patterns[len(words)] = pattern(walk, scope, raw)
-        words.append(value(walk, scope, raw))
+            patterns[len(words)] = pattern(walk, scope, word)
+        words.append(value(walk, scope, word))
     scope.predicate = True
     scope.status = answer(walk, scope, words, patterns)
     return Stream("")

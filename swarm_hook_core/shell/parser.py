@@ -3,8 +3,9 @@
 What is no shell is skipped, and the script is marked `broken`: what stands around it still counts.
 """
 
-from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
-from swarm_hook_core.shell.quoting import TooLong
+from __future__ import annotations
+
+from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, ENDS_WORD, STARTS, Lexer, TooLong, is_descriptor
 from swarm_hook_core.shell.syntax import (
     Arithmetic,
     Background,
@@ -16,44 +17,55 @@ from swarm_hook_core.shell.syntax import (
     Group,
     If,
     Negated,
+    Node,
     Pipeline,
     Redirected,
     Script,
     Subshell,
+    Substitution,
     Test,
     While,
+    Word,
 )
 
 LONGEST = 256 * 1024  # characters of a script
 MOST_OPEN = 60  # compound commands within each other
 
-_NOTHING: frozenset = frozenset()
+_NOTHING: frozenset[str] = frozenset()
+_PARENTHESIS = frozenset([")"])
 _END_OF_BRANCH = frozenset(["elif", "else", "fi"])
 _END_OF_ITEM = frozenset([";;", "esac"])
 
 
-def script_of(text: str, known: dict) -> Script:
-    """The Script of `text`. `known`: inner texts of substitutions already read; filled. Raises TooLong."""
-    if text in known:
-        return known[text]
+def script_of(text: str) -> Script:
+    """The Script of `text`. Raises TooLong."""
     if len(text) > LONGEST:
         raise TooLong
-    return Parser(text, known).script(_NOTHING)
+    return Parser(text).script(_NOTHING)
+
+
+def word_of(text: str) -> Word:
+    """`text` as one word, blanks in it included."""
+    return Parser(text).inside("")
+
+
+def document_of(text: str) -> list[str | Node]:
+    """The parts of a here-document whose delimiter is not quoted."""
+    return Parser(text).quoted("")
 
 
 class Parser(Lexer):
-    """Reads statements. `known`: inner texts of substitutions -> their Scripts."""
+    """Reads statements."""
 
-    def __init__(self, text, known, at=0, depth=0, places=None):
-        super().__init__(text, at, depth, places)
-        self.known = known
+    def __init__(self, text: str, at: int = 0, around: Parser | None = None) -> None:
+        super().__init__(text, at, around)
         self.open = 0  # compound commands around this place
 
-    def script(self, stops) -> Script:
-        statements = self.statements(stops)
+    def script(self, stops: frozenset[str]) -> Script:
+        start, statements = self.at, self.statements(stops)
         if stops and self.at >= len(self.text):
             self.broken = True
-        return Script(statements, self.broken, self.at)
+        return Script(statements, self.broken, self.text[start : self.at])
 
     def statements(self, stops) -> list:
         """The statements before one of `stops` (keywords, ``)``, ``;;``), at which it stays, or the end."""
@@ -151,7 +163,7 @@ class Parser(Lexer):
             if character == "#":
                 self.comment()
             elif character == "(" and len(words) == 1 and not redirects:
-                return self.function_called(words[0])
+                return self.function_called(words[0].raw)
             elif character in "\n;&|)":
                 break
             elif character == "(":
@@ -160,8 +172,8 @@ class Parser(Lexer):
                 break
             else:
                 word = self.word()
-                if text[self.at : self.at + 1] in ("<", ">") and is_descriptor(word):
-                    self.redirection(redirects, word)
+                if text[self.at : self.at + 1] in ("<", ">") and is_descriptor(word.raw):
+                    self.redirection(redirects, word.raw)
                 else:
                     words.append(word)
             self.blanks()
@@ -169,40 +181,45 @@ class Parser(Lexer):
             self.broken = True
         return Command(words, redirects)
 
-    def substitution(self, at: int) -> int:
-        inner = Parser(self.text, self.known, at, self.depth + 1, self.places)
-        script = inner.script({")"})
+    def substitution(self, kind: str) -> Substitution:
+        inner = Parser(self.text, self.at, self)
+        script = inner.script(_PARENTHESIS)
         self.pending += inner.pending
         self.broken = self.broken or script.broken
-        self.known[self.text[at : script.end]] = script
-        return min(script.end + 1, len(self.text))
+        self.at = min(inner.at + 1, len(self.text))
+        return Substitution(kind, _printing(script) if kind == "$" else script)
+
+    def script_in(self, text: str) -> Script:
+        return _printing(Parser(text, 0, self).script(_NOTHING))
 
     # Compound commands
 
     def parenthesis(self):
-        if self.text.startswith("((", self.at) and (end := self.arithmetic(self.at + 2)) >= 0:
-            node = Arithmetic(self.text[self.at + 2 : end - 2])
-            self.at = end
-            return node
         self.at += 1
+        if self.text.startswith("(", self.at):
+            self.at += 1
+            if (word := self.arithmetic()) is not None:
+                return Arithmetic(word)
+            self.at -= 1
         body = self.block({")"})
-        self.closing(")")
+        self.required(")")
         return Subshell(body)
 
     def group(self):
         return Group(self.body("{", "}"))
 
     def test(self):
-        start = self.at + 2
-        self.at = self.test_end(start)
-        return Test(self.text[start : self.at - 2])
+        self.at += 2
+        words = self.loose_words("]]")
+        self.close("]]")
+        return Test(words)
 
     def branches(self):
         self.at += len("if")
         clauses, otherwise = [], None
         while True:
             condition = self.block({"then"})
-            self.closing("then")
+            self.required("then")
             clauses.append((condition, self.block(_END_OF_BRANCH)))
             if self.keyword() != "elif":
                 break
@@ -210,21 +227,24 @@ class Parser(Lexer):
         if self.keyword() == "else":
             self.at += len("else")
             otherwise = self.block({"fi"})
-        self.closing("fi")
+        self.required("fi")
         return If(clauses, otherwise)
 
     def while_loop(self):
         until = self.keyword() == "until"
         self.at += len("while")
         condition = self.block({"do"})
-        return While(condition, self.body("do", "done"), until, "")
+        return While(condition, self.body("do", "done"), until, None)
 
     def for_loop(self):
         self.at += len(self.keyword())
         self.blanks()
-        if self.text.startswith("((", self.at) and (end := self.arithmetic(self.at + 2)) >= 0:
-            return self.counting(end)
-        name, words = self.word(), ['"$@"']
+        if self.text.startswith("((", self.at):
+            start, self.at = self.at, self.at + 2
+            if (counted := self.arithmetic()) is not None:
+                return self.counting(counted.raw)
+            self.at = start
+        name, words = self.word().raw, [word_of('"$@"')]
         self.lines()
         if self.is_word("in"):
             self.at += 2
@@ -234,24 +254,24 @@ class Parser(Lexer):
             self.at += 1
         return For(name, words, self.loop_body())
 
-    def counting(self, end: int):
+    def counting(self, raw: str) -> Group:
         """``for ((a; b; c))``."""
-        start, condition, step = (self.text[self.at + 2 : end - 2].split(";") + ["", "", ""])[:3]
-        self.at = end
+        start, condition, step = map(word_of, ([*raw.split(";"), "", ""])[:3])
         self.blanks()
         if self.text.startswith(";", self.at):
             self.at += 1
-        loop = While([Arithmetic(condition.strip() or "1")], self.loop_body(), False, step)
-        return Group([Arithmetic(start), loop])
+        if not condition.raw.strip():
+            condition = word_of("1")
+        return Group([Arithmetic(start), While([Arithmetic(condition)], self.loop_body(), False, step)])
 
     def loop_body(self) -> list:
         self.lines()
         return self.body("{", "}") if self.keyword() == "{" else self.body("do", "done")
 
     def body(self, opening: str, end: str) -> list:
-        self.closing(opening)
+        self.required(opening)
         statements = self.block({end})
-        self.closing(end)
+        self.required(end)
         return statements
 
     def cases(self):
@@ -267,12 +287,12 @@ class Parser(Lexer):
         while True:
             self.lines()
             if self.keyword() == "esac" or self.at >= len(self.text):
-                self.closing("esac")
+                self.required("esac")
                 return Case(word, items)
             if self.text.startswith("(", self.at):
                 self.at += 1
             patterns = self.words_before(")")
-            self.closing(")")
+            self.required(")")
             body = self.statements(_END_OF_ITEM)
             mark = next((mark for mark in (";;&", ";&", ";;") if self.text.startswith(mark, self.at)), "")
             self.at += len(mark)
@@ -281,7 +301,7 @@ class Parser(Lexer):
     def function(self):
         self.at += len("function")
         self.blanks()
-        name = self.word()
+        name = self.word().raw
         self.blanks()
         return self.function_called(name)
 
@@ -290,19 +310,27 @@ class Parser(Lexer):
         if self.text.startswith("(", self.at):
             self.at += 1
             self.blanks()
-            self.closing(")")
+            self.required(")")
         self.lines()
         return Function(name, self.command())
 
     def coprocess(self):
         self.at += len("coproc")
         self.blanks()
-        name_end = self.word_end(self.at) if self.at < len(self.text) else self.at
-        start, self.at = self.at, name_end
+        start = self.at
+        self.unquoted(ENDS_WORD)
         self.blanks()
         if self.text[self.at : self.at + 1] not in ("{", "("):
             self.at = start
         return self.command()
+
+
+def _printing(script: Script) -> Script:
+    """`script` as a substitution has it: ``$(< file)`` prints the file."""
+    only = script.statements[0] if len(script.statements) == 1 else None
+    if isinstance(only, Command) and not only.words and [one.operator for one in only.redirects] == ["<"]:
+        only.words.append(Word("cat", ["cat"]))
+    return script
 
 
 _COMPOUNDS = {
@@ -317,19 +345,3 @@ _COMPOUNDS = {
     "function": Parser.function,
     "coproc": Parser.coprocess,
 }
-
-
-def words_in(text: str, known: dict) -> list[str]:
-    """The raw words of a condition or an array; its operators are words too."""
-    parser = Parser(text, known)
-    found: list[str] = []
-    while True:
-        parser.lines()
-        at = parser.at
-        if at >= len(text):
-            return found
-        if text[at] in ";&|<>()" and not text.startswith(("<(", ">("), at):
-            parser.at += 2 if text.startswith(("&&", "||"), at) else 1
-            found.append(text[at : parser.at])
-        else:
-            found.append(parser.word())

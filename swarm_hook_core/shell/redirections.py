@@ -10,6 +10,8 @@ from swarm_hook_core.shell.words import document, fields, value
 
 def redirected(walk, redirects, scope, by: str, work, lasting=False):
     """Do `work()` with `redirects` in place; what it prints that is not caught by one of them."""
+    if not redirects:
+        return work()
     kept = scope.stdin
     caught, appends = None, False
     to_nowhere = False
@@ -17,7 +19,7 @@ def redirected(walk, redirects, scope, by: str, work, lasting=False):
         kind = one.operator
         if kind in ("<<", "<<-"):
             body = one.body or ""
-            quoted = any(letter in one.word for letter in "\\'\"")
+            quoted = any(letter in one.word.raw for letter in "\\'\"")
             text = body if quoted or not set("$`\\").intersection(body) else document(walk, scope, body)
             if one.fd in ("", "0"):
                 scope.stdin = Input(Stream(text))
@@ -30,7 +32,7 @@ def redirected(walk, redirects, scope, by: str, work, lasting=False):
             if kind == ">&" and one.fd in ("", "1") and target not in ("1",):
                 to_nowhere = True
             continue
-        if kind == ">&" and not is_known(target) and (one.fd or one.word.startswith("$")):
+        if kind == ">&" and not is_known(target) and (one.fd or one.word.raw.startswith("$")):
             continue  # `>&$fd`
         if kind == "<" or kind == "<&":
             if one.fd in ("", "0"):
@@ -55,9 +57,9 @@ def redirected(walk, redirects, scope, by: str, work, lasting=False):
     return Stream("") if caught is not None or to_nowhere else stream
 
 
-def _target(walk, scope, raw: str) -> str:
-    found = fields(walk, scope, raw)
-    return found[0] if len(found) == 1 else value(walk, scope, raw)
+def _target(walk, scope, word) -> str:
+    found = fields(walk, scope, word)
+    return found[0] if len(found) == 1 else value(walk, scope, word)
 
 
 def _by(walk, by: str, kind: str, target: str) -> str:

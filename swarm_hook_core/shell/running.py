@@ -4,8 +4,8 @@ import os
 import time
 
 from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.lexer import TooLong
 from swarm_hook_core.shell.model import absolute, is_known
-from swarm_hook_core.shell.quoting import TooLong
 
 SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports when it is first met
 
@@ -33,7 +33,7 @@ def run(walk, scope, words: list[str]):
         kept, scope.words = scope.words, ["bash", *words[1:]]
         aliases, scope.aliases = scope.aliases, {one: scope.aliases[one] for one in scope.aliases if one != name}
         try:
-            return walk.nested_in(scope, text + ' "$@"')
+            return walk.evaluated(scope, text + ' "$@"')
         finally:
             scope.words, scope.aliases = kept, aliases
     from swarm_hook_core.shell.builtins import BUILTINS
@@ -160,7 +160,7 @@ def _own_shell(walk, scope, text: str, words: list[str]):
     inside = scope.fork()
     inside.words = list(words)
     inside.functions, inside.aliases, inside.options = {}, {}, set()  # sh or bash, mostly
-    return walk.nested_in(inside, text)
+    return walk.evaluated(inside, text)
 
 
 def _unknown(walk, scope, name: str) -> str:

@@ -5,11 +5,11 @@ Each takes the walk, the statement and the Scope that it changes, and gives the 
 
 from swarm_hook_core.shell import globs, syntax
 from swarm_hook_core.shell.commands import calculation, command, condition
+from swarm_hook_core.shell.lexer import TooLong
 from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known
-from swarm_hook_core.shell.quoting import TooLong
 from swarm_hook_core.shell.redirections import redirected
 from swarm_hook_core.shell.streams import Input, joined
-from swarm_hook_core.shell.words import fields, pattern, value
+from swarm_hook_core.shell.words import fields, number, pattern, value
 
 MOST_ROUNDS = 40  # of one loop; the names beyond go through it as one
 DEEPEST = 60  # statements within each other
@@ -145,7 +145,7 @@ def cases(walk, node, scope):
     for patterns, body, goes_on in node.items:
         hit = None
         if is_known(subject):
-            wanted = [pattern(walk, scope, raw) for raw in patterns]
+            wanted = [pattern(walk, scope, word) for word in patterns]
             hit = any(globs.match(subject, one, True) for one in wanted) if all(map(is_known, wanted)) else None
         if (hit is False or sure) and not falls:
             continue  # another pattern is known to be the one
@@ -154,7 +154,7 @@ def cases(walk, node, scope):
         printed.append(sequence(walk, body, inside))
         if not sure:
             after.append(inside)
-            sure = hit is True or patterns == ["*"]
+            sure = hit is True or [word.raw for word in patterns] == ["*"]
     if not sure:
         after.append(scope.fork())
     scope.merge(after, walk.one_of)
@@ -165,15 +165,15 @@ def cases(walk, node, scope):
 def each(walk, node, scope):
     """for, select."""
     words: list[str] = []
-    for raw in node.words:
-        words += fields(walk, scope, raw)
+    for word in node.words:
+        words += fields(walk, scope, word)
     if len(words) > MOST_ROUNDS:
         rest = words[MOST_ROUNDS // 2 :]
         if all(map(is_known, rest)):
             words[MOST_ROUNDS // 2 :] = [walk.each_of(rest)]
     printed: list = []
-    for word in words:
-        scope.variables[node.name] = word
+    for text in words:
+        scope.variables[node.name] = text
         printed.append(_round(walk, node.body, scope))
         if _left_loop(walk, scope):
             break
@@ -205,7 +205,7 @@ def rounds(walk, node, scope):
         if _left_loop(walk, scope):
             break
         if node.step:
-            walk.computed(scope, node.step)
+            number(walk, scope, node.step)
     else:
         walk.guess(scope, "a long loop", "")
     scope.status = None

@@ -1,154 +1,207 @@
-"""The statements of a shell script: what the parser makes, and the walk goes through.
+"""What the parser makes of a shell script: statements, the words in them, the parts of the words.
 
-Words stay as they were written, quotes and expansions included: what they stand for only the walk can tell.
+    Script ─ statements ─ Command ─ words ─ parts: text, Literal, Double, Parameter, Substitution, Calculation, Array
+
+What a word stands for only the walk can tell (`words`).
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as typing's, which takes milliseconds to import
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Node:
-    """A part of a script; made of the values of its fields, in order."""
+    """A part of a script; made of the values of its fields, in the order in which they are declared."""
 
-    __slots__: tuple = ()
+    fields: tuple[str, ...] = ()
 
-    def __init__(self, *values):
-        for name, value in zip(self.__slots__, values):
+    def __init_subclass__(cls) -> None:
+        cls.fields = tuple(cls.__annotations__)
+
+    def __init__(self, *values: Any) -> None:
+        for name, value in zip(self.fields, values):
             setattr(self, name, value)
 
 
 class Script(Node):
-    """A script, or the inside of a substitution, that was read.
+    """A script, or the inside of a substitution. `broken`: some of it is no shell, as a quote that is never closed."""
 
-    statements  in order
-    broken      whether some of it is no shell: a quote that is never closed, a `fi` too many
-    end         the place behind it in the text that it stands in
+    statements: list[Node]
+    broken: bool
+    text: str
+
+
+# Words
+
+
+class Word(Node):
+    """One word: as it was written, and what it is made of; text that stands there without quotes is a str."""
+
+    raw: str
+    parts: list[str | Node]
+
+    def __init__(self, raw: str, parts: list[str | Node]) -> None:  # quicker: there are many
+        self.raw = raw
+        self.parts = parts
+
+
+class Literal(Node):
+    """Text that stands for itself: in single quotes, behind a backslash."""
+
+    text: str
+
+
+class Double(Node):
+    """``"parts"``; text in it is a str."""
+
+    parts: list[str | Node]
+
+
+class Parameter(Node):
+    """``${flag name[index] operator argument operator other}``, or ``$name``.
+
+    flag      ``$`` where it has no braces; ``#`` its length, ``!`` what it names, ``=`` split in zsh, too; else empty
+    operator  empty where there is none; None where it is none that is known
+    other     the replacement behind ``/``, the length behind ``:``; else None
     """
 
-    __slots__ = ("statements", "broken", "end")
-    statements: list
-    broken: bool
-    end: int
+    flag: str
+    name: str
+    index: Word | None
+    operator: str | None
+    argument: Word | None
+    other: Word | None
+
+
+class Substitution(Node):
+    """``$(script)`` with a `kind` of ``$``, ``<(script)`` and ``>(script)``."""
+
+    kind: str
+    script: Script
+
+
+class Calculation(Node):
+    """``$((word))``."""
+
+    word: Word
+
+
+class Array(Node):
+    """``(words)`` behind ``name=``."""
+
+    words: list[Word]
+
+
+# Statements
 
 
 class Redirect(Node):
-    """One redirection. `fd`: what stands before it, mostly empty; `word`: raw; `body`: of a here-document, as it is."""
+    """One redirection. `fd`: what stands before it, mostly empty; `body`: of a here-document, as it is."""
 
-    __slots__ = ("fd", "operator", "word", "body")
     fd: str
     operator: str
-    word: str
-    body: "str | None"
+    word: Word
+    body: str | None
 
 
 class Command(Node):
     """A simple command: assignments and words in order, and its redirections."""
 
-    __slots__ = ("words", "redirects")
-    words: list
-    redirects: list
+    words: list[Word]
+    redirects: list[Redirect]
 
 
 class Test(Node):
-    """``[[ raw ]]``."""
+    """``[[ words ]]``; its operators are words, too."""
 
-    __slots__ = ("raw",)
-    raw: str
+    words: list[Word]
 
 
 class Arithmetic(Node):
-    """``(( raw ))``."""
+    """``(( word ))``."""
 
-    __slots__ = ("raw",)
-    raw: str
+    word: Word
 
 
 class Redirected(Node):
     """A compound command, a test or a calculation with redirections of its own."""
 
-    __slots__ = ("inner", "redirects")
-    inner: "Node"
-    redirects: list
+    inner: Node
+    redirects: list[Redirect]
 
 
 class Background(Node):
     """``inner &``."""
 
-    __slots__ = ("inner",)
-    inner: "Node"
+    inner: Node
 
 
 class Negated(Node):
     """``! inner``."""
 
-    __slots__ = ("inner",)
-    inner: "Node"
+    inner: Node
 
 
 class Pipeline(Node):
     """``a | b | c``."""
 
-    __slots__ = ("parts",)
-    parts: list
+    parts: list[Node]
 
 
 class Chain(Node):
     """``first && a || b``; `rest`: pairs of an operator and what follows it."""
 
-    __slots__ = ("first", "rest")
-    first: "Node"
-    rest: list
+    first: Node
+    rest: list[tuple[str, Node]]
 
 
 class Group(Node):
     """``{ body; }``."""
 
-    __slots__ = ("body",)
-    body: list
+    body: list[Node]
 
 
 class Subshell(Node):
     """``( body )``."""
 
-    __slots__ = ("body",)
-    body: list
+    body: list[Node]
 
 
 class If(Node):
-    """`clauses`: pairs of a condition and a body, both lists of statements; `otherwise`: what ``else`` has, or None."""
+    """`clauses`: pairs of a condition and a body; `otherwise`: what ``else`` has, or None."""
 
-    __slots__ = ("clauses", "otherwise")
-    clauses: list
-    otherwise: "list | None"
+    clauses: list[tuple[list[Node], list[Node]]]
+    otherwise: list[Node] | None
 
 
 class Case(Node):
     """`items`: ``(patterns, body, whether it goes on to the next item)``."""
 
-    __slots__ = ("word", "items")
-    word: str
-    items: list
+    word: Word
+    items: list[tuple[list[Word], list[Node], bool]]
 
 
 class For(Node):
     """``for name in words`` (and ``select``)."""
 
-    __slots__ = ("name", "words", "body")
     name: str
-    words: list
-    body: list
+    words: list[Word]
+    body: list[Node]
 
 
 class While(Node):
-    """A loop; `until`: it ends where its condition is met; `step`: arithmetic done after each round, raw."""
+    """A loop; `until`: it ends where its condition is met; `step`: arithmetic done after each round, or None."""
 
-    __slots__ = ("condition", "body", "until", "step")
-    condition: list
-    body: list
+    condition: list[Node]
+    body: list[Node]
     until: bool
-    step: str
+    step: Word | None
 
 
 class Function(Node):
     """``name() body``."""
 
-    __slots__ = ("name", "body")
     name: str
-    body: "Node"
+    body: Node

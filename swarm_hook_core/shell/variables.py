@@ -1,43 +1,59 @@
 """Variables: assignments to them, to arrays and their elements; declare, unset, read, mapfile."""
 
+from __future__ import annotations
+
+from swarm_hook_core.shell.lexer import is_name
 from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.parser import words_in
-from swarm_hook_core.shell.quoting import NAME_LETTERS
+from swarm_hook_core.shell.parser import word_of
 from swarm_hook_core.shell.streams import text_of
+from swarm_hook_core.shell.syntax import Array, Word
 from swarm_hook_core.shell.words import fields, value
+from swarm_hook_core.shell.words import number as number_of
 
 DECLARERS = ("export", "local", "declare", "typeset", "readonly")
 
 
-def is_assignment(raw: str) -> bool:
-    """Whether `raw` is ``name=value``, ``name+=value`` or ``name[i]=value``."""
-    left, mark, _ = raw.partition("=")
-    if not mark or not left:
-        return False
-    name = left[:-1] if left.endswith("+") else left
-    if name.endswith("]"):
-        name = name.partition("[")[0]
-    return bool(name) and not name[0].isdecimal() and all(letter in NAME_LETTERS for letter in name)
+class Assignment:
+    """``name=value``, ``name+=value`` (`adds`), ``name[index]=value``."""
+
+    __slots__ = ("name", "index", "adds", "value")
+
+    def __init__(self, name: str, index: Word | None, adds: bool, value: Word) -> None:
+        self.name = name
+        self.index = index
+        self.adds = adds
+        self.value = value
 
 
-def assign(walk, scope, raw: str) -> None:
-    """``name=value``, ``name+=value``, ``name[i]=value``, ``name=(a b)``."""
-    left, _, right = raw.partition("=")
-    adds = left.endswith("+")
-    name, bracket, index = left.rstrip("+").partition("[")
-    if bracket:
-        index = index.rstrip("]")
-        _assign_element(walk, scope, name, index, value(walk, scope, right), adds)
+def assignment(word: Word) -> Assignment | None:
+    """The Assignment that `word` is, or None."""
+    left, mark, right = word.raw.partition("=")
+    name, bracket, index = left.removesuffix("+").partition("[")
+    if not mark or not is_name(name) or (bracket and index[-1:] != "]"):
+        return None
+    first = word.parts[0]
+    if isinstance(first, str) and first.startswith(left + "="):
+        held = Word(right, [first[len(left) + 1 :], *word.parts[1:]])
+    else:  # there are quotes or expansions in the index
+        held = word_of(right)
+    return Assignment(name, word_of(index[:-1]) if bracket else None, left[-1] == "+", held)
+
+
+def assign(walk, scope, to: Assignment) -> None:
+    name, adds = to.name, to.adds
+    if to.index is not None:
+        _assign_element(walk, scope, name, to.index, value(walk, scope, to.value), adds)
         return
-    if right.startswith("(") and right.endswith(")"):
-        listed = _array(walk, scope, right[1:-1], scope.variables.get(name))
+    listed = next((part for part in to.value.parts if isinstance(part, Array)), None)
+    if listed is not None:
+        items = _items(walk, scope, listed.words, scope.variables.get(name))
         held = scope.variables.get(name) if adds else None
-        if isinstance(listed, list) and isinstance(held, (list, str)):
-            listed = ([held] if isinstance(held, str) else held) + listed
-        scope.variables[name] = listed
+        if isinstance(items, list) and isinstance(held, (list, str)):
+            items = ([held] if isinstance(held, str) else held) + items
+        scope.variables[name] = items
         return
-    text = value(walk, scope, right)
+    text = value(walk, scope, to.value)
     held = scope.variable(name) if adds else None
     if isinstance(held, list):
         scope.variables[name] = [*held[:-1], held[-1] + text] if held else [text]
@@ -51,7 +67,7 @@ def _assign_element(walk, scope, name, index, text, adds) -> None:
         key = value(walk, scope, index)
         scope.variables[name] = {**held, key: held.get(key, "") + text if adds else text}
         return
-    number = walk.computed(scope, index)
+    number = number_of(walk, scope, index)
     listed = list(held) if isinstance(held, list) else [] if held is None else [held]
     if not is_known(number) or not -len(listed) <= int(number) <= 1000:
         scope.variables[name] = [*listed, UNKNOWN]
@@ -62,39 +78,37 @@ def _assign_element(walk, scope, name, index, text, adds) -> None:
     scope.variables[name] = listed
 
 
-def _array(walk, scope, inner: str, held):
+def _items(walk, scope, words: list[Word], held):
     """A list; a dict where all is ``[key]=value`` and the variable was declared so."""
-    raws = words_in(inner, walk.known)
-    if isinstance(held, dict):
-        found = dict(held)
-        for raw in raws:
-            key, mark, text = raw.partition("]=")
-            if mark and key.startswith("["):
-                found[value(walk, scope, key[1:])] = value(walk, scope, text)
-        return found
-    listed: list = []
-    for raw in raws:
+    named: dict = dict(held) if isinstance(held, dict) else {}
+    listed: list[str] = []
+    for word in words:
         walk.spend()
-        key, mark, text = raw.partition("]=")
-        listed += [value(walk, scope, text)] if mark and key.startswith("[") else fields(walk, scope, raw)
-    return listed
-
-
-def declare(walk, scope, raws) -> None:
-    """export, local, declare, typeset, readonly: `raws` are words as they were written."""
-    name, local = raws[0], raws[0] in ("local", "declare", "typeset") and scope.locals is not None
-    associative = prints = refers = False
-    for raw in raws[1:]:
-        if raw.startswith(("-", "+")):
-            associative = associative or "A" in raw
-            prints = prints or "p" in raw
-            refers = refers or "n" in raw
-            local = local and "g" not in raw
+        key, mark, right = word.raw.partition("]=")
+        if not mark or key[:1] != "[":
+            listed += fields(walk, scope, word)
             continue
-        left, mark, _ = raw.partition("=")
-        variable = left.rstrip("+").partition("[")[0]
+        text = value(walk, scope, word_of(right))
+        listed.append(text)
+        if isinstance(held, dict):
+            named[value(walk, scope, word_of(key[1:]))] = text
+    return named if isinstance(held, dict) else listed
+
+
+def declare(walk, scope, words: list[Word]) -> None:
+    """export, local, declare, typeset, readonly."""
+    name, local = words[0].raw, words[0].raw in ("local", "declare", "typeset") and scope.locals is not None
+    associative = refers = False
+    for word in words[1:]:
+        if word.raw.startswith(("-", "+")):
+            associative = associative or "A" in word.raw
+            refers = refers or "n" in word.raw
+            local = local and "g" not in word.raw
+            continue
+        to = assignment(word)
+        variable = to.name if to else word.raw
         if not variable.isidentifier():
-            value(walk, scope, raw)
+            value(walk, scope, word)
             continue
         if local and variable not in scope.locals:
             scope.locals[variable] = scope.variables.get(variable)
@@ -102,22 +116,17 @@ def declare(walk, scope, raws) -> None:
             scope.variables[variable] = {}
         if refers and name != "export":  # stands for another variable
             scope.variables[variable] = UNKNOWN
-        elif mark:
-            assign(walk, scope, raw)
+        elif to:
+            assign(walk, scope, to)
         elif local and name == "local":
             scope.variables[variable] = ""
     scope.status = True
 
 
-def declare_words(walk, scope, words):
+def declare_texts(walk, scope, words: list[str]):
     """The same where the command itself was computed: `command export x=1`."""
-    declare(walk, scope, [words[0], *(_quoted(word) for word in words[1:])])
+    declare(walk, scope, [Word(word, [word]) for word in words])
     return Stream("")
-
-
-def _quoted(word: str) -> str:
-    left, mark, right = word.partition("=")
-    return left + mark + "'" + right.replace("'", "'\\''") + "'" if mark else word
 
 
 def unset(walk, scope, words):

@@ -10,16 +10,16 @@ import time
 from swarm_hook_core.shell import globs, matching_names
 from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.files import Files
+from swarm_hook_core.shell.lexer import DEEPEST, TooLong
 from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Tree, absolute
 from swarm_hook_core.shell.parser import script_of
-from swarm_hook_core.shell.quoting import DEEPEST, TooLong
 from swarm_hook_core.shell.running import only_reads, run
 from swarm_hook_core.shell.scope import Scope, options_of
 from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.shell.statements import sequence
 from swarm_hook_core.shell.streams import MOST_TEXT, Input, text_of
+from swarm_hook_core.shell.syntax import Script
 from swarm_hook_core.shell.unknowns import Unknowns
-from swarm_hook_core.shell.words import value
 
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
@@ -41,7 +41,6 @@ class Walk(Unknowns):
         # A folder of None: nobody knows where it runs.
         self.scope = Scope(folder and os.path.normpath(folder), ["bash"], environment)
         self.scope.options = options_of(environment.get("SHELL", "").rpartition("/")[2])
-        self.known: dict = {}  # inner texts of substitutions -> their Scripts
         self.depth = 0
         self.doubts = 0  # how many times over it is in a part of which nothing is certain
         self.steps = 0
@@ -55,7 +54,7 @@ class Walk(Unknowns):
     def script(self, text: str) -> None:
         """Walk a whole script. Never raises."""
         try:
-            self.nested_in(self.scope, text.replace("\0", ""))
+            self.evaluated(self.scope, text.replace("\0", ""))
         except (TooLong, RecursionError, MemoryError):
             self.guess(self.scope, "too long to be followed", "")
         except Exception as error:
@@ -75,7 +74,7 @@ class Walk(Unknowns):
             scope.words = list(words)
         if stdin is not None:
             scope.stdin = Input(stdin)
-        return self.nested_in(scope, text)
+        return self.evaluated(scope, text)
 
     def found(self, word: str, folder=None):
         """As `Unknowns.found`, seen from where the command runs."""
@@ -171,13 +170,11 @@ class Walk(Unknowns):
         start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
         return [path[len(start) :] for path in made if path[len(start) :] not in names]
 
-    def substituted(self, scope, inner: str) -> str:
-        """What ``$(inner)`` stands for; its effects count."""
-        if inner.lstrip().startswith("<") and not inner.lstrip().startswith("<("):
-            inner = "cat " + inner
+    def substituted(self, scope, script: Script) -> str:
+        """What ``$(script)`` stands for; its effects count."""
         inside = scope.fork()
         inside.heard = True
-        stream = self.nested_in(inside, inner)
+        stream = self.nested_in(inside, script)
         if stream is None:
             return UNKNOWN
         if stream.found is not None:
@@ -186,11 +183,11 @@ class Walk(Unknowns):
             return stream.text.rstrip("\n") if len(stream.text) <= MOST_TEXT else UNKNOWN
         return UNKNOWN if stream.found is None else self.mark(stream.found)
 
-    def process(self, scope, inner: str, writes: bool) -> str:
-        """A path that stands for ``<(inner)`` or ``>(inner)``."""
+    def process(self, scope, script: Script, writes: bool) -> str:
+        """A path that stands for ``<(script)`` or ``>(script)``."""
         inside = scope.fork()
         inside.heard = not writes
-        stream = self.nested_in(inside, inner)
+        stream = self.nested_in(inside, script)
         self.fresh += 1
         path = f"/dev/fd/{63 + self.fresh}"
         if not writes:
@@ -198,24 +195,25 @@ class Walk(Unknowns):
         return path
 
     def computed(self, scope, text: str) -> str:
-        """The number that arithmetic `text` (raw) amounts to, or UNKNOWN."""
+        """The number that arithmetic `text` (expanded) amounts to, or UNKNOWN."""
         from swarm_hook_core.shell.arithmetic import computed
 
-        if "$" in text or "`" in text:
-            text = value(self, scope, '"' + text.replace('"', "") + '"')
         return computed(self, scope, text)
 
-    def nested_in(self, scope, text: str):
-        """Walk script `text` in `scope`, and give the Stream it prints, or None."""
+    def evaluated(self, scope, text: str):
+        """Walk the script `text` in `scope`, and give the Stream it prints, or None."""
+        return self.nested_in(scope, script_of(text))
+
+    def nested_in(self, scope, script: Script):
+        """Walk `script` in `scope`, and give the Stream it prints, or None."""
         self.depth += 1
         before, self.scope = self.scope, scope
         try:
             if self.depth > DEEPEST:
                 raise TooLong
-            script = script_of(text, self.known)
             self.spend(3)
             if script.broken:
-                self.guess(scope, "not understood as shell", " ".join(text.split()))
+                self.guess(scope, "not understood as shell", " ".join(script.text.split()))
             return sequence(self, script.statements, scope)
         finally:
             self.scope = before

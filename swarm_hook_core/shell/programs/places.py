@@ -5,7 +5,7 @@ Words go in and come out as a `Call` has them, marks and all; predicates are tho
 
 import os
 
-from swarm_hook_core.shell.braces import braces
+from swarm_hook_core.shell.braces import text_braces
 from swarm_hook_core.shell.matching_names import admits
 from swarm_hook_core.shell.model import absolute, is_known
 
@@ -228,7 +228,7 @@ def matching(pattern: str, folder: str):
 
     `folder`: what a relative pattern is seen from, absolute.
     """
-    choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in braces(pattern)]
+    choices = [admits(os.path.normpath(os.path.join(folder, one)), "/", ("globstar",)) for one in text_braces(pattern)]
 
     def matches(path: str):
         answers = [choice(path) for choice in choices]

@@ -285,17 +285,18 @@ SETTING = 'x=hello y="a b  c" e= p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "t
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash on PATH to compare with")
 def test_words_become_what_bash_makes_of_them(folder: Path) -> None:
-    from swarm_hook_core.shell.parser import words_in
+    from swarm_hook_core.shell.parser import script_of
 
-    words = words_in(WORDS, {})
+    (command,) = script_of("printf " + WORDS.replace("\n", " ")).statements
+    words = command.words[1:]
     home = {"HOME": "/home/u", "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-    script = SETTING + "cd .\n" + "\n".join(f'printf "%s\\1" {word}; printf "\\2"' for word in words)
+    script = SETTING + "cd .\n" + "\n".join(f'printf "%s\\1" {word.raw}; printf "\\2"' for word in words)
     run = subprocess.run(["bash", "-c", script], cwd=folder, env=home, capture_output=True, timeout=60, check=True)
     truth = [one.split("\1")[:-1] for one in run.stdout.decode().split("\2")[:-1]]
     walk = Walk(Effects(), str(folder), home)
     walk.script(SETTING)
     for word, wanted in zip(words, truth, strict=True):
-        assert (fields(walk, walk.scope, word) or [""]) == wanted, word
+        assert (fields(walk, walk.scope, word) or [""]) == wanted, word.raw
 
 
 def test_patterns() -> None:

@@ -47,18 +47,18 @@ def accepted_by_bash(script: str) -> bool:
 @pytest.mark.parametrize("script", scripts(READ))
 def test_what_bash_reads_is_read(script: str) -> None:
     assert accepted_by_bash(script)
-    assert not script_of(script, {}).broken
+    assert not script_of(script).broken
 
 
 @pytest.mark.parametrize("script", scripts(REFUSED))
 def test_what_bash_refuses_is_marked(script: str) -> None:
     assert not accepted_by_bash(script)
-    assert script_of(script, {}).broken
+    assert script_of(script).broken
 
 
 def words(script: str) -> list[list[str]]:
     """The words of the simple commands right in `script`."""
-    return [one.words for one in script_of(script, {}).statements if isinstance(one, syntax.Command)]
+    return [[word.raw for word in one.words] for one in script_of(script).statements if isinstance(one, syntax.Command)]
 
 
 def test_words_stay_as_they_were_written() -> None:
@@ -74,9 +74,15 @@ def test_what_stands_around_a_mistake_is_read() -> None:
 
 
 def test_redirections_belong_to_the_command_they_stand_at() -> None:
-    (chain,) = script_of("cd x && tee y <<E > z\nbody\nE", {}).statements
+    (chain,) = script_of("cd x && tee y <<E > z\nbody\nE").statements
     assert chain.first.redirects == []
     ((_operator, tee),) = chain.rest
-    assert [(one.operator, one.word, one.body) for one in tee.redirects] == [("<<", "E", "body\n"), (">", "z", None)]
-    (piped,) = script_of("(a; b) > f 2>&1 | c", {}).statements
-    assert [(one.fd, one.operator, one.word) for one in piped.parts[0].redirects] == [("", ">", "f"), ("2", ">&", "1")]
+    assert [(one.operator, one.word.raw, one.body) for one in tee.redirects] == [
+        ("<<", "E", "body\n"),
+        (">", "z", None),
+    ]
+    (piped,) = script_of("(a; b) > f 2>&1 | c").statements
+    assert [(one.fd, one.operator, one.word.raw) for one in piped.parts[0].redirects] == [
+        ("", ">", "f"),
+        ("2", ">&", "1"),
+    ]
