@@ -16,7 +16,6 @@ _LOOKS = frozenset(
     "list ls show status st info search describe log logs diff view ping devices policy whoami doctor query tree top ps"
     " history version help".split()
 )
-_RUN_OTHERS = frozenset("wrappers runners shells searches xargs".split())  # modules of programs that do
 _NEVER_FAIL = frozenset("echo printf pwd date sleep".split())
 # Names of programs that a file of the project may have as well: `./test` is not `test`.
 _COMMON_NAMES = frozenset("test [ install watch script make true false echo sort patch view time env run w".split())
@@ -100,7 +99,7 @@ def _program(walk, scope, words):
             call.guess(_unknown(walk, scope, name))
         _name_outputs(call)
         return None
-    if program.module in _RUN_OTHERS:  # what may take long
+    if program.runs:  # what may take long
         program.does(call)
         return call.output
     if call.name in walk.met:

@@ -25,6 +25,7 @@ from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
 from swarm_hook_core.shell.streams import Input
 
+_MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")
 
 
@@ -38,7 +39,7 @@ def follow(call: "Call", row: "Case", functions) -> None:
     found.say()
     if found.unknown:
         call.guess(f"{call.name} {call.walk.shown(found.unknown[:20])} is not known")
-    if found.options.given and "elsewhere" not in found.flags:
+    if found.options.given and "elsewhere" not in found.flags | found.case.flags:
         from swarm_hook_core.shell.programs.undeclared import name_outputs, says_that_it_writes
 
         runs = call.walk.effects.runs != ran  # what is after `--` is for what it runs
@@ -126,7 +127,7 @@ class Reading:
         return name[:2] == "--" and name not in self.declared and name[1:] not in self.declared
 
     def _parsed(self) -> "Options":
-        options = self._split(0)
+        options, self.own = self._split(0), self.words
         if "ends" in self.case.flags:
             before = len(self.used) + int((self.case.words["skip"] or ["0"])[0])
             before += bool(options.operands and self._is_dropped(options.operands[0]))
@@ -263,6 +264,10 @@ class Reading:
                 self.over([self.placed(word) for word in self.options.operands], tuple(endings), verb == "flat")
             elif verb == "put":
                 self.put()
+            elif verb == "manifest":
+                folder = self.project_folder()
+                for name in targets:
+                    self.call.write(os.path.join(folder, name) if folder else name)
             else:
                 self.targets(verb, targets)
 
@@ -333,6 +338,14 @@ class Reading:
             else:
                 call.tree(word, with_endings(endings) if endings else cannot_tell)
 
+    def project_folder(self) -> "str | None":
+        """The next folder above that has a manifest of Python's package managers."""
+        folder = absolute(self.call.folder, self.folder) if self.folder else self.call.folder
+        while folder is not None and not any(os.path.exists(os.path.join(folder, name)) for name in _MANIFESTS):
+            above = os.path.dirname(folder)
+            folder = None if above == folder else above
+        return folder
+
     def put(self) -> None:
         """The operands but the last are brought to the last, a file or a folder of this machine."""
         *sources, dest = self.options.operands or [""]
@@ -356,8 +369,10 @@ class Reading:
         """What ``{text}`` stands for."""
         if text == "url":
             return self.addresses()
+        if text == "rest":
+            return self.words[self.words.index(self.used[-1]) + 1 :]
         text, added, ending = text.partition("?")
-        change = next((one for one in ("//", "/.", "/", ".", ":") if text.endswith(one)), "")
+        change = next((one for one in ("//", "/.", "/", ".", ":", "=") if text.endswith(one)), "")
         selector = text[: len(text) - len(change)]
         operands = self.options.operands
         if selector == "":
@@ -372,15 +387,15 @@ class Reading:
             words = operands[int(selector[:-1]) - 1 :]
         else:
             words = operands[int(selector) - 1 :][:1]
-        words = [self.changed(word, change) for word in words if change != ":" or ":" in word]
+        words = [self.changed(word, change) for word in words if change not in (":", "=") or change in word]
         if added:
             words = [word if "." in os.path.basename(word) or not is_known(word) else word + ending for word in words]
         return words
 
     def changed(self, word: str, change: str) -> str:
         """A part of `word`: ``.`` without its ending, ``/`` its last name, ``//`` its folder, ``:`` after a colon."""
-        if change == ":":
-            return word.rpartition(":")[2]
+        if change in (":", "="):
+            return word.rpartition(change)[2]
         if change == "//":
             return os.path.dirname(word) or "."
         if change in ("/", "/."):

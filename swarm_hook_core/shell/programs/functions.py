@@ -197,6 +197,69 @@ def run_rest(call: Call, _reading: Reading, start: str = "") -> None:
         call.run(words[at:], call.stdin)
 
 
+def run_package(call: Call, reading: Reading) -> None:
+    """npx, uvx: a command whose name may stand for a package, and a version of it: ``@scope/name@1.2``."""
+    name, *words = reading.options.operands or [""]
+    scope, _, rest = name.partition("/") if name.startswith("@") else ("", "", name)
+    plain = rest.partition("@")[0]
+    if name:
+        reading.run(["ng" if (scope, plain) == ("@angular", "cli") else plain or name, *words])
+
+
+def run_in_project(call: Call, reading: Reading) -> None:
+    """uv run, poetry run: a command, a Python script, or a module."""
+    options, words = reading.options, reading.options.operands
+    module = options.value("-m", "--module")
+    if module:
+        words = ["python", "-m", module, *words]
+    elif words and words[0].endswith(".py") or options.has("-s", "--script") or words[:1] == ["-"]:
+        words = ["python", *words]
+    elif call.name == "hatch" and words and ":" in words[0]:
+        words = [words[0].partition(":")[2], *words[1:]]
+    reading.run(words)
+
+
+def locked_run(call: Call, reading: Reading) -> None:
+    """flock makes its file where it is not there, and runs a command or shell text."""
+    file, *rest = reading.options.operands or [""]
+    text = reading.options.value("-c", "--command")
+    if rest[:1] in (["-c"], ["--command"]):
+        text, rest = (rest[1:] or [""])[0], []
+    if (text or rest) and file and not exists(call, file):
+        call.write(file)
+    if text:
+        call.output = call.walk.nested(text, call.folder, (), call.stdin)
+    reading.run(rest)
+
+
+def mounts(call: Call, reading: Reading) -> None:
+    """The folders of this machine that a container may write to."""
+    for value in reading.options.values("-v", "--volume"):
+        host, _, inside = value.partition(":")
+        is_volume = is_known(host) and not host.startswith(("/", ".", "~"))
+        if inside and not is_volume and not inside.endswith(":ro") and ":ro," not in inside:
+            _mounted(call, host)
+    for value in reading.options.values("--mount"):
+        if "type=bind" in value and "readonly" not in value and ",ro" not in value:
+            sources = [one.partition("=")[2] for one in value.split(",") if one.startswith(("source=", "src="))]
+            _mounted(call, (sources or [""])[0])
+
+
+def _mounted(call: Call, host: str) -> None:
+    if host and is_known(host):
+        call.tree(host, cannot_tell)
+    else:
+        call.guess("a container with a folder of yours")
+
+
+def copied_out(call: Call, reading: Reading, *targets: str) -> None:
+    """What a container engine brings to a file or folder of this machine: ``out``, ``type=local,dest=out``."""
+    for word in [word for target in targets for word in reading.words_of(target)]:
+        dest = word.rpartition("dest=")[2].partition(",")[0] if "=" in word else word
+        if dest != "-" and ":" not in dest and "=" not in dest:
+            call.tree(dest)
+
+
 def own_makefile(call: Call, reading: Reading) -> None:
     """A makefile that the command itself has written, or pipes in."""
     for word in reading.options.values("-f", "--file", "--makefile"):

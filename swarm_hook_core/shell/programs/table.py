@@ -27,6 +27,8 @@ An option without a mark is known, and says nothing. Of one that no row speaks o
 Then, in any order:
   onedash     long options have one dash          valued   options that are not declared take a value as well
   strict      a long option that is not declared is a guess
+  ends        the first operand (after those of `skip`) ends the options: what follows is another command's
+  elsewhere   options that no row speaks of say nothing: they are another machine's
   unless -n   with one of these words it writes nothing at all
   only -w     without one of these it writes nothing but what options name
   default .   the operand where there is none     skip 1   operands that are no files stand first
@@ -36,15 +38,18 @@ and what it does with its targets:
   tree        the same, with all that is in them  maybe    nobody knows; they, or what is in them
   mark        changes what is about them, not their text
   over        files that are named, in folders those with these endings (``flat``: not in folders below them)
-  put         brings its first operands to the last    run      runs the command that follows
+  put         brings its first operands to the last    run      runs the command that its targets are
+  text        runs its targets, each as shell text
+  manifest    the same as `write`, of files in the next folder above that has a manifest
   project     runs the project's code             guess    may write what it does not name: why, to the line's end
   passes      prints what comes in                passes-names   prints of the names that come in
   do          calls a function of ``functions``   nothing, reads   writes nothing
 
 A target is a name, a pattern in a folder (``./*.gem``), or has ``{}`` in it: each operand; ``{1}``, ``{last}``,
 ``{2-}``: the first, the last, those from the second; ``{*.go}``: those with that ending; ``{-d}``: the option's
-values; ``{url}``: what addresses end in. Parts of these as in GNU parallel: ``{.}`` without its ending, ``{/}`` the
-last name, ``{//}`` the folder, ``{/.}``; ``{:}`` what is after a colon; ``{1?.zip}`` with .zip where it has no ending.
+values; ``{url}``: what addresses end in; ``{rest}``: all that follows the subcommand, options too. Parts of these as
+in GNU parallel: ``{.}`` without its ending, ``{/}`` the last name, ``{//}`` the folder, ``{/.}``; ``{:}`` what is
+after a colon, ``{-o=}`` after an equals sign; ``{1?.zip}`` with .zip where it has no ending.
 ``a or b``: b where there is no a.
 """
 
@@ -62,11 +67,6 @@ LANGUAGES = {
     "shells": "bash sh zsh dash ksh ash fish",
     "searches": "find gfind fd fdfind",
     "xargs": "xargs gxargs parallel entr",
-    "wrappers": "env genv sudo doas sudoedit su runuser nohup nice ionice chrt taskset timeout gtimeout time gtime"
-    " stdbuf gstdbuf setsid unbuffer caffeinate chronic rlwrap xvfb-run catchsegv linux64 arch numactl systemd-run"
-    " dotenv strace ltrace dtruss valgrind flock script watch hyperfine busybox nix-shell ssh mosh chroot",
-    "runners": "npx bunx pnpx uvx uv poetry pdm pipenv hatch rye pixi",
-    "containers": "docker podman nerdctl docker-compose podman-compose",
     "listers": "echo printf pwd ls gls cat head tail ghead gtail basename dirname realpath readlink grealpath greadlink"
     " seq true false test [",
     "searchers": "grep egrep fgrep ggrep zgrep rg ag ack",
@@ -182,7 +182,7 @@ sar: -sef= -o=FILE
 cppcheck: -DUIij= --output-file=FILE
 nvidia-smi: -ilq= -f,--filename=FILE
 trivy: -fs= -o,--output=FILE
-grype: -o= --file=FILE
+grype syft: -o= --file=FILE write {-o=}
 pygmentize: -lfOFSNxP= -o=FILE
 highlight: -OiS= -o,--output=FILE
 qrencode: -sltvm= -o,--output=FILE
@@ -199,6 +199,128 @@ tmux: -cfLST= guess may type into a terminal
 screen: onedash guess may type into a terminal
   -m -dm -Dm: guess may type into a terminal
   -ls -list -wipe -v -r -x -rd -d -D: nothing
+
+# ---- programs that put themselves before another command
+nohup setsid unbuffer chronic catchsegv linux64 arch numactl busybox: ends run {}
+nice: ends -n,--adjustment= run {}
+ionice: ends -cnp,--class,--classdata= run {}
+chrt: ends -TPD= skip 1 run {}
+taskset: ends skip 1 run {}
+timeout gtimeout: ends -ks,--kill-after,--signal= skip 1 run {}
+stdbuf gstdbuf: ends -ioe,--input,--output,--error= run {}
+caffeinate: ends -tw= run {}
+rlwrap: ends -abcCDefgHilmNopPqrsStwz= run {}
+xvfb-run: ends -efnps,--auth-file,--error-file,--server-num,--server-args= run {}
+systemd-run: ends -uptEM,--unit,--property,--slice= run {}
+dotenv: ends -fe,--file= run {}
+time gtime: ends -f,--format= -o,--output=FILE run {}
+strace ltrace dtruss: ends -eEpsuaIPOSXbU,--trace= -o,--output=FILE run {}
+valgrind: ends --log-file=FILE run {}
+env genv: ends -uS,--unset,--split-string= -C,--chdir=IN run {}
+  -S --split-string: ends run eval {-S} {--split-string} {}
+sudo doas: ends -ughpCrtTURa,--user,--group,--host,--prompt,--close-from,--chroot,--role,--type,--other-user=
+    -D,--chdir=IN run {}
+  -e --edit: write {}
+sudoedit: -ughpCrtTURa,--user,--group,--prompt= write {}
+su runuser: -cgGsTw,--command,--session-command,--group,--shell= text {-c} {--command} {--session-command}
+  -c --command --session-command: text {-c} {--command} {--session-command}
+  <: guess a script that is not known
+flock: ends -wEc,--timeout,--wait,--conflict-exit-code,--command= do locked_run
+script: -EmoTtIB,--log-io,--log-in= -c,--command= -O,--log-out=FILE text {-c} {--command} run {2-}
+    write {1} or {-O} or {--log-out} or typescript
+watch: ends -nq,--interval,--equexit= run eval {}
+hyperfine: -wmMrPLDSNun,--warmup,--min-runs,--max-runs,--runs,--parameter-scan,--parameter-list,--style,--command-name=
+    -spc,--setup,--prepare,--conclude,--cleanup,--shell= --export-json,--export-csv,--export-markdown=FILE
+    --export-asciidoc=FILE text {-s} {--setup} {-p} {--prepare} {-c} {--cleanup} {}
+nix-shell: --run,--command= text {--run} {--command}
+ssh mosh: elsewhere -bcDEeFIiJLlmOopQRSWw= nothing
+chroot: guess another root folder
+
+# ---- runners: they run commands in the project, and keep its manifests
+npx bunx pnpx: ends -pwn,--package,--workspace,--prefix,--cache,--userconfig,--node-options= -c,--call=
+    text {-c} {--call} do run_package
+uvx: ends -pwicf,--from,--with,--with-requirements,--with-editable,--python,--index,--default-index,--index-url=
+    --extra-index-url,--find-links,--config-file,--cache-dir,--color,--resolution,--prerelease,--constraint=
+    --directory,--project,--env-file,--refresh-package,--allow-insecure-host= do run_package
+uv: ends --directory,--project=IN -p,--python,--config-file,--cache-dir,--color,--allow-insecure-host,--index=
+    --default-index,--index-url,--extra-index-url,--find-links,--resolution,--prerelease,--refresh-package,--package=
+    --extra,--group,--only-group,--no-group,--constraint,--env-file=
+  run: ends -wcfem,--from,--with,--with-requirements,--with-editable,--module= do run_in_project
+  tool:
+    run: ends -wicf,--from,--with,--with-requirements,--with-editable= do run_package
+    *: nothing
+  add remove init: unless --frozen --locked --check --dry-run manifest pyproject.toml uv.lock
+  lock sync: unless --frozen --locked --check --dry-run manifest uv.lock
+  version: --bump= unless --frozen --locked --check --dry-run needs 1 manifest pyproject.toml uv.lock
+    --bump: manifest pyproject.toml uv.lock
+  python:
+    pin: manifest .python-version
+    *: nothing
+  venv: tree {1} or .venv
+  build: -o,--out-dir= project tree {-o} or {--out-dir} or dist
+  fmt format: unless --check --diff tree ./*.py ./*.pyi ./*.ipynb
+  test publish shell script: project
+  pip export tree cache auth help self show info list install: nothing
+poetry: ends -CP,--directory,--project=IN
+  run: ends do run_in_project
+  add remove: unless --lock --dry-run manifest pyproject.toml poetry.lock
+  lock update: unless --check --dry-run manifest poetry.lock
+  init: manifest pyproject.toml
+  version: unless --dry-run needs 1 manifest pyproject.toml
+  test build publish shell: project
+  install show check config env about cache search self list help source sync info export: nothing
+pdm: ends -p,--project=IN
+  run: ends do run_in_project
+  add remove update: unless --frozen-lockfile --dry-run manifest pyproject.toml pdm.lock
+  lock: unless --check --dry-run manifest pdm.lock
+  init: manifest pyproject.toml
+  test build publish shell: project
+  install show config info list cache search self help sync export outdated python use venv fix plugin: nothing
+pipenv: ends --python=
+  run: ends do run_in_project
+  install uninstall upgrade: unless --dry-run manifest Pipfile Pipfile.lock
+  update lock: unless --dry-run --outdated manifest Pipfile.lock
+  shell: project
+  check clean graph help requirements sync verify scripts: nothing
+hatch: ends -e,--env=
+  run: ends do run_in_project
+  version: needs 1 manifest pyproject.toml
+  fmt: unless --check tree ./*.py ./*.pyi ./*.ipynb
+  test build publish shell: project
+  config env dep status project python clean self cache help: nothing
+rye: ends
+  run: ends do run_in_project
+  add remove: manifest pyproject.toml
+  sync lock: manifest requirements.lock requirements-dev.lock
+  fmt: unless --check tree ./*.py ./*.pyi ./*.ipynb
+  test build publish: project
+  init: maybe pyproject.toml
+  config fetch install list self show toolchain tools uninstall version help: nothing
+pixi: ends -e,--environment,--manifest-path=
+  run: ends do run_in_project
+  add remove: manifest pixi.toml pixi.lock
+  update: unless --dry-run manifest pixi.lock
+  shell build: project
+  init: maybe {1} or .
+  install list tree info search config clean auth global project task self-update upload help: nothing
+
+# ---- containers: what they change is elsewhere, but for folders that they are given, and what is copied out
+docker podman nerdctl: -Hcl,--host,--context,--config,--log-level= drop container,image,buildx,builder
+  run create: elsewhere -v,--volume,--mount= do mounts
+  exec: elsewhere project
+  compose: elsewhere run docker-compose {rest}
+  cp: elsewhere needs 2 do copied_out {2}
+  save export build bake: -otfm,--output,--tag,--file= --iidfile,--metadata-file=FILE do copied_out {-o} {--output}
+  ps images pull push login logout tag rmi rm stop start restart kill pause unpause logs inspect stats top port: nothing
+  network volume system info version search history events attach wait update rename diff commit load import ls: nothing
+  context manifest node plugin secret service stack swarm trust prune config help use du imagetools unshare: nothing
+  machine pod generate-completion healthcheck exists list auto-update: nothing
+docker-compose podman-compose: -fp,--file,--profile,--project-name,--env-file,--project-directory,--ansi=
+    --parallel,--progress=
+  up run exec watch: elsewhere project
+  config convert: -o,--output=FILE nothing
+  ps logs down stop start restart ls pull push build kill rm images top events port pause unpause create: nothing
+  version attach stats wait scale volumes help: nothing
 
 # ---- macOS
 plutil: onedash -o=INSTEAD nothing
@@ -352,11 +474,14 @@ kubectl oc: -cnfldu,--namespace,--container,--kubeconfig,--context,--cluster,--u
   login logout project projects new-project status new-app start-build adm whoami rsh: nothing
   cp: maybe {2}
 helm: -nfu,--namespace,--kubeconfig,--version,--set= -o
-  install upgrade uninstall delete list ls get status history rollback repo search show lint test version: nothing
+  install upgrade uninstall delete list ls get status history rollback search show lint test version: nothing
   env plugin registry push inspect verify completion help: nothing
   template: --output-dir=DIR
   create: maybe {1}
-  pull: -d,--destination=IN maybe .
+  pull package: -d,--destination=IN maybe .
+  repo:
+    index: write {1}/index.yaml
+    *: nothing
   dependency dep:
     list ls: nothing
     *: default . write {1}/Chart.lock tree {1}/charts
@@ -771,7 +896,11 @@ volta: nothing
   install uninstall list which setup fetch help: nothing
 corepack: nothing
   enable disable install prepare hydrate cache: nothing
-pacman port crontab dpkg systemctl service launchctl journalctl: -o nothing
+pacman port crontab systemctl service launchctl journalctl: -o nothing
+dpkg dpkg-deb: -o nothing
+  -x -X -R --extract --vextract --raw-extract: maybe {2}
+  -e --control: maybe {2} or DEBIAN
+  -b --build: write {2} or {1}.deb
 rpm: -qliafpVKeUFi nothing
   --rebuild --recompile -b -ba -bb: guess builds a package
 

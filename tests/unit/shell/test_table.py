@@ -43,7 +43,7 @@ def test_rows_say_what_the_engine_knows() -> None:
     for name, *_others in HEADS:
         for case in cases(rows.row_of(name)):
             assert set(case.options.values()) <= {"", "=", "?", "=FILE", "=DIR", "=INSTEAD", "=IN", "?=IN"}, name
-            assert not [option for option in case.options if option[0] != "-" and name != "dd"], name
+            assert not [option for option in case.options if option[0] != "-" and name != "dd"], (name, case.options)
             for verb, targets in case.effects:
                 assert bool(targets) == (verb not in ("project", "put", "passes", "passes-names")), name
                 odd = [one for one in targets if one[-1] == "=" or one.count("{") != one.count("}")]
@@ -132,8 +132,25 @@ frob: reads -o
   $ frob -o f: -
   $ frob --output f: f ?f
   $ frob --fix f: ~
+frob: ends -u=FILE -C=IN skip 1 run {}
+  $ frob -u w 5 touch -c there: w there
+  $ frob 5 A=b touch -c there x: there
+  $ frob -C d 5 touch x.py: d/x.py
+frob: -x= text {-x}
+  $ frob -x 'touch a' -x 'touch b': a b
+frob: nothing
+  # a note within a row
+  sub: run touch {rest}
+    # another one
+  far: elsewhere nothing
+  $ frob sub -c there x: there
+  $ frob far -o f: -
+frob: -o= write {-o=}
+  $ frob -o json=a -o json: a
+frob: manifest lock
+  $ cd d && frob: lock
 frob: write frame%03d.png
-  $ frob: ?there ?d/x ?d/x.py ?d/sub/y.py
+  $ frob: ?there ?Pipfile ?d/x ?d/x.py ?d/sub/y.py
 """
 
 
@@ -155,7 +172,7 @@ def told(row: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     """What `command` is said to do in `folder` once `row` is in the table."""
     monkeypatch.setattr(rows, "TABLE", f"\n{row}\n{table.TABLE}")
     monkeypatch.setattr(programs, "_met", {})
-    for name in ("there", "d/x", "d/x.py", "d/sub/y.py"):
+    for name in ("there", "Pipfile", "d/x", "d/x.py", "d/sub/y.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("")
     effects = shell.effects_of(command, str(folder), {})

@@ -56,7 +56,7 @@ docker frob
 docker init
 docker compose frob
 kubectl frob
-helm package .
+helm frob .
 gh attestation download x
 uv frob
 poetry new x
