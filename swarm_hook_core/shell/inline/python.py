@@ -4,19 +4,20 @@ Statements are gone through once, in order, with the values of names that are kn
 known elements go round for each; both ways are gone where a condition is not known. What a call of the library
 writes is in the tables of ``python_library``. Classes and decorators are not followed: their functions are gone through
 with arguments that nobody knows, and what these write is only possible.
-
-A loop over files of the disk (``glob``, ``Path.rglob``, ``os.walk``) is gone through once with an element that stands
-for any of them. If that writes, each locked file is asked about later: the whole code is followed again with this very
-file in place of the others, reading what it reads, so that ``if "x" in text`` has its answer (`_Replay`).
 """
+
+from __future__ import annotations
 
 import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re``
 import os
+import sys
 import time
 from warnings import catch_warnings, simplefilter
 
-from swarm_hook_core.shell.inline.effects import SCRATCH, TOO_LONG, CodeEffects
+from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects
 from swarm_hook_core.shell.inline.python_expressions import Exit, Expressions, Names, TooLong, nodes_of, parts_of
+from swarm_hook_core.shell.inline.python_library import names_in
+from swarm_hook_core.shell.inline.python_replay import Replays, gone_through
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     LONGEST,
@@ -33,11 +34,11 @@ from swarm_hook_core.shell.inline.python_values import (
 from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
 
 SECONDS = 0.025  # of this thread's processor time, parsing included
-REPLAY_SECONDS, REPLAYS_SECONDS = 0.005, 0.02  # for one file of a loop over the disk, and for all of them
-LONGEST_READ = 64 * 1024  # bytes of a file that a replay reads
 MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
 _DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
 _OF_ANOTHER_PYTHON = ("Missing parentheses in call", "multiple exception types", "leading zeros", "f-string", "except*")
+_TOO_LONG = (TooLong, OverflowError, RecursionError, MemoryError)
+BREAK, CONTINUE, RETURN, EXIT = "break", "continue", "return", "exit"  # how a block is left early
 
 
 def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
@@ -53,20 +54,24 @@ def follow(call, source: str, argv: list, stdin=None, file=None) -> None:
     effects = CodeEffects(call, "Python", is_script=file is not None)
     try:
         tree = parsed(source)
-    except OverflowError:
-        effects.guess_code(TOO_LONG)
+    except _TOO_LONG as error:
+        effects.guess_code(TOO_LONG if isinstance(error, OverflowError) else "code that cannot be read")
         return
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError) as error:
         of_another = call.name.startswith("python2") or any(part in str(error) for part in _OF_ANOTHER_PYTHON)
         if marks or of_another or not isinstance(error, SyntaxError):
             effects.guess_code("code that cannot be read")
         return
     # The walk has its own time; late in it there is little left for code.
     seconds = SECONDS / 10 if started > call.walk.end else max(SECONDS / 4, SECONDS - time.thread_time() + started)
-    code = Code(tree, effects, marks, argv, stdin, file, seconds)
-    code.run()
-    if file is None and code.is_print_known and not effects.reasons:
-        call.says("".join(code.prints))
+    first_argv = list(argv)
+    code = Code(effects, marks, argv, stdin, file, seconds)
+
+    def again(replayed: CodeEffects, path: str, seconds: float) -> None:
+        Code(replayed, marks, list(first_argv), stdin, file, seconds, only=path).run(tree)
+
+    code.replays = Replays(again, effects)
+    code.run(tree)
 
 
 def parsed(source: str):
@@ -88,62 +93,6 @@ def _without_marks(source: str):
     return "".join(parts), marks
 
 
-BREAK, CONTINUE, RETURN, EXIT = "break", "continue", "return", "exit"  # how a block is left early
-
-
-class _Loop:
-    """A loop over files of the disk that is gone through for all of them at once: what it writes of them."""
-
-    def __init__(self, files: DiskFiles, folder):
-        element = files.element[1][0] if isinstance(files.element, tuple) else files.element  # a tuple: `os.walk`
-        self.mark = text_of(element)
-        self.root = files.root
-        self.folder = folder
-        self.writes_them = False
-        self.writes_others = False
-
-    def meet(self, path: str) -> None:
-        """A path that is not known is written."""
-        before = path[: -len(self.mark)] if path.endswith(self.mark) else None
-        if before in ("", UNKNOWN + "/") or (before and absolute(self.folder, before) == self.root):
-            self.writes_them = True
-        else:
-            self.writes_others = True
-
-
-class _Replay(CodeEffects):
-    """What the code does with one file of a disk loop; `written`: absolute path -> True, or None where in doubt."""
-
-    def __init__(self, effects: CodeEffects):
-        super().__init__(effects.call, effects.language)
-        self.written: dict = {}
-        self.is_unclear = False
-
-    def write(self, path: str) -> None:
-        whole = absolute(self.folder, path)
-        if not path or path.startswith(SCRATCH):
-            return
-        if whole is None:
-            self.is_unclear = True
-        elif self.written.get(whole) is not True:
-            self.written[whole] = None if self.doubt else True
-
-    def tree(self, path: str, admits=None) -> None:
-        self.is_unclear = True
-
-    def guess(self, why: str) -> None:
-        self.is_unclear = True
-
-    def run(self, words: list, stdin=None, folder=None):
-        return None
-
-    def script(self, text: str, stdin=None, folder=None):
-        return None
-
-    def runs_project(self) -> None:
-        pass
-
-
 class Code(Expressions):
     """One run through code.
 
@@ -151,81 +100,50 @@ class Code(Expressions):
     names     those that the statement at hand sees
     argv, stdin, file, marks   as for `follow`
     only      the absolute path of the one file that loops over the disk go over, in a replay; else None
-    prints    what it has printed so far, where `is_print_known`
+    replays   those of this code, unless it is one itself
     """
 
-    def __init__(self, tree, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
-        self.tree = tree
+    def __init__(self, effects: CodeEffects, marks: dict, argv, stdin, file, seconds: float, only=None):
         names = Names({"__name__": "__main__", **({"__file__": file} if file else {})})
         super().__init__(effects, names, marks, seconds)
         self.argv = argv
         self.stdin = stdin
         self.file = file
         self.only = only
-        self.prints: list = []
-        self.is_print_known = True
-        self.given = (list(argv) if isinstance(argv, list) else argv, stdin, effects.folder)  # for replays
-        self.seconds_for_replays = REPLAYS_SECONDS
+        self.replays: Replays | None = None
 
-    def run(self) -> None:
+    def run(self, tree) -> None:
         """Follow the code to its end."""
         try:
-            self.block(self.tree.body)
+            self.block(tree.body)
         except Exit:
             pass
-        except (TooLong, RecursionError, MemoryError):
-            self.is_print_known = False
+        except _TOO_LONG:
             self.effects.guess_code(TOO_LONG)
 
     # -------------------------------------------------------- for the library
 
     def variable(self, name: str):
         """The environment variable `name`, or `ANY`."""
-        walk = self.effects.call.walk
-        found = walk.scope.variable(name)
+        found = self.effects.call.walk.scope.variable(name)
         return found if isinstance(found, str) else ANY
 
     def home(self) -> str:
         return text_of(self.variable("HOME"))
 
-    def says(self, text: str) -> None:
-        """The code prints `text`."""
-        if self.effects.doubt or not is_known(text) or len(self.prints) > MOST:
-            self.is_print_known = False
-        else:
-            self.prints.append(text)
-
     def leave(self) -> None:
         raise Exit
 
     def execute(self, source: str):
-        """``exec(source)``, or the value of ``eval(source)``."""
+        """``exec(source)``"""
         try:
-            body = parsed(source.strip()).body
-        except OverflowError:
-            raise TooLong from None
+            self.block(parsed(source.strip()).body)
         except (SyntaxError, ValueError):
-            return ANY
-        if len(body) == 1 and isinstance(body[0], ast.Expr):
-            return self.value(body[0].value)
-        self.block(body)
+            pass
         return ANY
-
-    def text_of_file(self, path: str):
-        """What the file at `path` holds, where a replay may read it, or `ANY`."""
-        whole = absolute(self.effects.folder, path) if self.only else None
-        try:
-            if whole is None or not os.path.isfile(whole) or os.path.getsize(whole) > LONGEST_READ:
-                return ANY
-            with open(whole, encoding="utf-8") as file:
-                return file.read()
-        except (OSError, ValueError):
-            return ANY
 
     def imported(self, module: str) -> None:
         """``import module``: one of the project is its own code; one that the same command has made nobody knows."""
-        import sys
-
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
@@ -236,6 +154,10 @@ class Code(Expressions):
                 self.effects.guess_code()
             elif os.path.isfile(path + ".py") or os.path.isdir(path):
                 self.effects.runs_project()
+
+    def in_loop(self, files: DiskFiles, act):
+        """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
+        return gone_through(self, files, act)
 
     # ------------------------------------------------------------- statements
 
@@ -296,10 +218,8 @@ class Code(Expressions):
         else:
             self.imported(module)
         for alias in node.names:
-            if alias.name == "*":
-                self.star_modules.append(module)
-            else:
-                self.names.set(alias.asname or alias.name, LibraryName(f"{module}.{alias.name}"))
+            for name in names_in(module) if alias.name == "*" else [alias.name]:
+                self.names.set(alias.asname or name, LibraryName(f"{module}.{name}"))
 
     def do_FunctionDef(self, node):
         function = Function(node, self.names)
@@ -337,7 +257,9 @@ class Code(Expressions):
     def do_Raise(self, node):
         if node.exc is not None:
             self.value(node.exc)
-        return RETURN if self.depth else EXIT
+        if not self.entered:
+            raise Exit
+        return RETURN
 
     def do_Break(self, _node):
         return BREAK
@@ -350,24 +272,31 @@ class Code(Expressions):
         return self.fork([node.body, node.orelse]) if known is None else self.block(node.body if known else node.orelse)
 
     def do_Try(self, node):
-        left = self.block(node.body)
+        left, is_over = None, False
+        try:
+            left = self.block(node.body)
+        except Exit:
+            if not node.handlers:
+                self.block(node.finalbody)
+                raise
+            is_over = True
         if node.handlers:
             self.fork([[], *(handler.body for handler in node.handlers)])
-        if left is None and node.orelse:
+        if left is None and not is_over:
             left = self.block(node.orelse)
-        return self.block(node.finalbody) or (None if left == EXIT and node.handlers else left)
+        return self.block(node.finalbody) or left
 
     do_TryStar = do_Try
 
     def do_With(self, node):
-        folder, moved = self.effects.folder, False
+        folder = self.effects.folder
+        made = []
         for item in node.items:
-            value = self.value(item.context_expr)
-            moved = moved or (isinstance(value, Unknown) and value.made_by == "contextlib.chdir")
+            made.append(self.value(item.context_expr))
             if item.optional_vars is not None:
-                self.assign(item.optional_vars, value)
+                self.assign(item.optional_vars, made[-1])
         left = self.block(node.body)
-        if moved:
+        if any(isinstance(value, Unknown) and value.made_by == "contextlib.chdir" for value in made):
             self.effects.folder = folder
         return left
 
@@ -403,7 +332,7 @@ class Code(Expressions):
         self.forget(node.body)
         self.value(node.test)
         left = self.fork([node.body, []]) if not isinstance(node.test, ast.Constant) else self.lap(node.body)
-        return left if left in (RETURN, EXIT) else None
+        return left if left == RETURN else None
 
     def do_For(self, node):
         iterable = self.value(node.iter)
@@ -418,10 +347,8 @@ class Code(Expressions):
         for item in [ANY] if items is None else items:
             self.assign(node.target, item)
             left = self.lap(node.body)
-            if left in (RETURN, EXIT):
-                return left
-            if left == BREAK:
-                return None
+            if left is not None:
+                return left if left == RETURN else None
         return self.block(node.orelse)
 
     do_AsyncFor = do_For
@@ -440,49 +367,3 @@ class Code(Expressions):
             for name in (bound, getattr(node, "name", None), getattr(node, "rest", None)):  # of a pattern, a handler
                 if isinstance(name, str) and not isinstance(self.names.held.get(name), (list, dict)):
                     self.names.held[name] = ANY
-
-    # ------------------------------------------------------- loops over the disk
-
-    def in_loop(self, files: DiskFiles, act):
-        """Do `act`, a lap over all of `files` at once; then see to what it writes of them."""
-        loop = _Loop(files, self.effects.folder)
-        before, doubt, result = dict(self.names.held), self.effects.doubt, ANY
-        self.effects.loops.append(loop)
-        try:
-            result = act()
-        except Exit:
-            pass
-        finally:
-            self.effects.loops.pop()
-            self.effects.doubt = doubt
-            self.names.held = self.merged([before, self.names.held])
-        if self.effects.loops:  # the outer loop's replays go through this one, too
-            self.effects.loops[-1].writes_them |= loop.writes_them
-            self.effects.loops[-1].writes_others |= loop.writes_others
-        elif loop.writes_them or loop.writes_others:
-            self.effects.tree(files.root, self.admits)
-            if loop.writes_others:  # files whose names are made of theirs
-                self.effects.guess_path()
-        return result
-
-    def admits(self, path: str):
-        """Whether the code writes the file at absolute `path` (see ``model.Tree``)."""
-        replay = self.replayed(path)
-        return replay.written.get(path, None if replay.is_unclear else False)
-
-    def replayed(self, path: str) -> _Replay:
-        """What the code does if loops over the disk find `path` alone."""
-        effects = _Replay(self.effects)
-        argv, stdin, effects.folder = self.given
-        if self.seconds_for_replays <= 0:
-            effects.is_unclear = True
-            return effects
-        started = time.thread_time()
-        code = Code(self.tree, effects, self.marks, argv, stdin, self.file, REPLAY_SECONDS, only=path)
-        code.run()
-        self.seconds_for_replays -= time.thread_time() - started
-        return effects
-
-    # ------------------------------------------------------------ expressions
-
-    # ------------------------------------------------------------------ calls

@@ -12,7 +12,7 @@ _READ_ONLY = frozenset(
     "this http.server calendar site sysconfig platform pprint tokenize dis ast inspect antigravity ensurepip keyword"
     " token tabnanny symtable pickletools pyclbr filecmp difflib base64 quopri uu locale textwrap help py_compile"
     " compileall flake8 pylint pyflakes pycodestyle pydocstyle bandit vulture mccabe radon pipdeptree pip_audit asyncio"
-    " pstats smtpd nntplib ftplib webbrowser".split()
+    " pstats smtpd nntplib ftplib webbrowser pydoc".split()
 )
 # Modules that are programs of their own: ``python -m black`` is ``black``
 _PROGRAMS = {"pre_commit": "pre-commit", "sphinx": "sphinx-build", "cmakelang": "cmake-format", "sqlite3": "sqlite3"}
@@ -110,7 +110,8 @@ def run_module(call, module: str, rest: list) -> None:
     if special is not None:
         special(call, rest)
         return
-    if module in _READ_ONLY or any(word in ("--version", "--help") for word in rest[:1]):
+    is_writing = module == "pydoc" and "-w" in rest
+    if (module in _READ_ONLY and not is_writing) or rest[:1] in (["--version"], ["--help"]):
         return
     from swarm_hook_core.shell.programs import program
 
@@ -141,41 +142,13 @@ def _archive(call, rest, unpacks) -> None:
             call.run([*unpacks[:-1], rest[place + 1], unpacks[-1], where])
 
 
-def _gzip(call, rest) -> None:
-    undo = any(word in ("-d", "--decompress") for word in rest)
-    for word in rest:
-        if not word.startswith("-"):
-            call.write(word.removesuffix(".gz") if undo else f"{word}.gz")
-
-
 def _timed(call, rest) -> None:
     found = split(rest, short="snru", long=("--setup", "--number", "--repeat", "--unit"))
     follow(call, "\n".join([*found.values("-s", "--setup"), *found.operands]), ["-c"])
 
 
-def _profiled(call, rest) -> None:
-    """``cProfile``, ``pdb``, ``trace``: options, then a script or ``-m module``."""
-    found = split(rest, short="osc", long=("--outfile", "--sort", "--command"), stop_early=True)
-    for path in found.values("-o", "--outfile"):
-        call.write(path)
-    if found.has("-m"):
-        run_module(call, _at(found.operands, 0), found.operands[1:])
-    elif found.operands:
-        run_file(call, found.operands)
-
-
-def _zipapp(call, rest) -> None:
-    found = split(rest, short="opm", long=("--output", "--python", "--main"))
-    made = found.value("-o", "--output")
-    if made is not None:
-        call.write(made)
-    elif found.operands and not found.has("--info"):
-        call.write(found.operands[0].rstrip("/") + ".pyz")
-
-
-def _named_html(call, rest) -> None:
-    for word in rest[1:] if rest[:1] == ["-w"] else ():
-        call.write(f"{word}.html")
+def _tests(call, rest) -> None:
+    call.runs_project()
 
 
 _MODULES = {
@@ -185,14 +158,7 @@ _MODULES = {
     "virtualenv": _environment_made,
     "zipfile": lambda call, rest: _archive(call, rest, ("unzip", "-o", "-d")),
     "tarfile": lambda call, rest: _archive(call, rest, ("tar", "-xf", "-C")),
-    "gzip": _gzip,
     "timeit": _timed,
-    "cProfile": _profiled,
-    "profile": _profiled,
-    "pdb": _profiled,
-    "trace": _profiled,
-    "unittest": lambda call, rest: call.runs_project(),
-    "doctest": lambda call, rest: call.runs_project(),
-    "pydoc": _named_html,
-    "zipapp": _zipapp,
+    "unittest": _tests,
+    "doctest": _tests,
 }

@@ -4,6 +4,9 @@ import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re
 import time
 
 from swarm_hook_core.shell.inline import python_library as library
+from swarm_hook_core.shell.inline.python_actions import call_method
+from swarm_hook_core.shell.inline.python_functions import ANYTHING
+from swarm_hook_core.shell.inline.python_paths import path_attribute
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     MOST,
@@ -16,21 +19,18 @@ from swarm_hook_core.shell.inline.python_values import (
     SomeFiles,
     Unknown,
     bounded,
-    compare,
     elements,
     formatted,
     is_plain,
     item_of,
     operate,
-    path_attribute,
     same,
     text_of,
     truth,
 )
-from swarm_hook_core.shell.model import is_known
 
 STEPS = 20_000
-DEEPEST = 12  # calls of the code's own functions in one another
+DEEPEST, MOST_ENTERED = 8, 40  # calls of a function of the code within itself, and of such functions in one another
 
 
 class TooLong(Exception):
@@ -66,25 +66,20 @@ class Names:
         names.held[name] = value
 
 
-_LAST_NAMES = frozenset(name.rpartition(".")[2] for name in library.WRITERS) | frozenset(library.METHODS)
-
-
 class Expressions:
     """The part of `python.Code` that works out expressions: ``of_<Node>`` for each class of node.
 
     `python.Code` goes through statements (`block`) and loops over the disk (`in_loop`).
 
     effects, marks   as for `python.Code`; `names`: those that the expression at hand sees
-    returned         what the function at hand has returned so far; `depth`: how many functions are entered
-    star_modules     modules that gave all their names
+    returned         what the function at hand has returned so far; `entered`: the functions that are gone through
     """
 
     def __init__(self, effects, names: Names, marks: dict, seconds: float):
         self.effects = effects
         self.names = names
         self.marks = marks
-        self.star_modules: list = []
-        self.depth = 0
+        self.entered: list = []
         self.steps = 0
         self.until = time.thread_time() + seconds
         self.returned: list = []
@@ -164,9 +159,6 @@ class Expressions:
         found, is_there = self.names.find(node.id)
         if is_there or node.id in self.marks:
             return found if is_there else ANY
-        for module in self.star_modules:
-            if library.is_in(module, node.id):
-                return LibraryName(f"{module}.{node.id}")
         return library.builtin(node.id)
 
     def of_JoinedStr(self, node):
@@ -205,7 +197,7 @@ class Expressions:
         answer: object = True
         for op, part in zip(node.ops, node.comparators):
             right = self.value(part)
-            known = truth(compare(type(op).__name__, left, right))
+            known = truth(operate(type(op).__name__, left, right))
             if known is False:
                 return False
             answer, left = ANY if known is None else answer, right
@@ -270,15 +262,12 @@ class Expressions:
 
     def of_Subscript(self, node):
         owner, key = self.value(node.value), self.value(node.slice)
-        if isinstance(key, slice):
-            if isinstance(owner, (DiskFiles, SomeFiles)):
-                return owner
-            known = isinstance(owner, (list, tuple)) or (isinstance(owner, str) and is_known(owner))
-            return owner[key] if known else ANY
+        if isinstance(key, slice) and isinstance(owner, (DiskFiles, SomeFiles)):
+            return owner
         if isinstance(owner, LibraryName):
-            return self.variable(text_of(key)) if owner.dotted == "os.environ" else LibraryName(library.ANYTHING)
-        if isinstance(owner, Unknown) and owner.made_by in ("globals", "locals", "vars"):
-            return LibraryName(library.ANYTHING)
+            return self.variable(text_of(key)) if owner.dotted == "os.environ" else LibraryName(ANYTHING)
+        if isinstance(owner, Unknown) and owner.made_by in library.HOLDERS:
+            return LibraryName(ANYTHING)
         if isinstance(owner, DiskFiles):
             return owner.element
         found = item_of(owner, key)
@@ -357,7 +346,7 @@ class Expressions:
         if isinstance(callee, Function):
             return self.enter(callee, args, named)
         if isinstance(callee, Method):
-            return library.call_method(self, callee.of, callee.name, args, named)
+            return call_method(self, callee.of, callee.name, args, named)
         self.hand_over([*args, *named.values()])
         return ANY
 
@@ -390,21 +379,23 @@ class Expressions:
     def enter(self, function: Function, args, named: dict):
         """Call a function of the code; `args` None: with arguments nobody knows."""
         node = function.node
-        if self.depth >= DEEPEST:
-            if any(map(may_write, nodes_of([node]))):
-                raise TooLong
+        times = self.entered.count(node)
+        if times > DEEPEST or (times == DEEPEST and args is not None):
+            if times == DEEPEST:  # once more, with anything: what it writes there it may write further down
+                self.suspect([function])
             return ANY
-        names = Names(self.parameters(node.args, args, named), function.names)
+        if len(self.entered) > MOST_ENTERED:
+            raise TooLong
         outside = self.names, self.returned, self.effects.doubt
-        self.names, self.returned = names, []
-        self.depth += 1
+        self.names, self.returned = Names(self.parameters(node.args, args, named), function.names), []
+        self.entered.append(node)
         try:
             if isinstance(node, ast.Lambda):
                 return self.value(node.body)
             self.block(node.body)
             return self.either(self.returned) if self.returned else ANY
         finally:
-            self.depth -= 1
+            self.entered.pop()
             self.names, self.returned, self.effects.doubt = outside
 
     def parameters(self, wanted, args, named: dict) -> dict:
@@ -447,14 +438,6 @@ def _shared(targets, value) -> list:
         return items
     after = len(items) - (len(targets) - star - 1)
     return [*items[:star], items[star:after], *items[after:]]
-
-
-def may_write(node) -> bool:
-    """Whether `node` is the call of something that bears the name of a writer."""
-    if not isinstance(node, ast.Call):
-        return False
-    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    return name in _LAST_NAMES and (name != "open" or len(node.args) + len(node.keywords) > 1)
 
 
 def parts_of(node):

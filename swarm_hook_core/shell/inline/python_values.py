@@ -7,12 +7,14 @@ grows past `LONGEST`.
 
 from __future__ import annotations
 
+import _operator as operator  # ``operator`` is a module of Python around it
 import os
 
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 LONGEST = 64 * 1024  # characters of a text
 MOST = 300  # elements of a list
+LARGEST = 10**9  # of numbers that are multiplied
 
 
 class Unknown:
@@ -118,10 +120,8 @@ class Arguments:
 
 def text_of(value) -> str:
     """`value` as ``str`` would give it, with `UNKNOWN` for what is not known."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Path):
-        return value.text
+    if isinstance(value, (str, Path)):
+        return value if isinstance(value, str) else value.text
     return str(value) if value is None or isinstance(value, (bool, int, float)) else UNKNOWN
 
 
@@ -173,19 +173,25 @@ def same(left, right) -> bool:
 # Operators
 
 
+def tidy(text: str) -> str:
+    """`text` as ``str(Path(text))`` gives it: no ``.`` parts, no doubled or last slash."""
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    return ("/" if text.startswith("/") else "") + "/".join(parts) or "."
+
+
 def bounded(value):
     """`value`, or `ANY` where it has grown too long."""
     return ANY if isinstance(value, (str, bytes, list, tuple)) and len(value) > LONGEST else value
 
 
-_OPERATORS = {"Sub": "sub", "FloorDiv": "floordiv", "Div": "truediv", "Mod": "mod", "BitOr": "or_", "BitAnd": "and_"}
-_OPERATORS |= {"Add": "add", "Mult": "mul", "BitXor": "xor", "RShift": "rshift"}
+_OPERATORS = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod"}
+_OPERATORS |= {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "GtE": "ge", "BitOr": "or_"}
 
 
 def operate(kind: str, left, right):
-    """What binary operator `kind` (the name of its ``ast`` class) makes of two values."""
+    """What an operator or a comparison, `kind` (the name of its ``ast`` class), makes of two values."""
     if kind == "Div" and (isinstance(left, Path) or isinstance(right, Path)):
-        return Path(tidy(join(text_of(left), text_of(right))))
+        return Path(tidy(os.path.join(text_of(left), text_of(right))))
     if kind == "Add" and (isinstance(left, str) or isinstance(right, str)):
         both = isinstance(left, (str, Unknown)) and isinstance(right, (str, Unknown))
         return bounded(text_of(left) + text_of(right)) if both else ANY
@@ -193,84 +199,61 @@ def operate(kind: str, left, right):
         return bounded(type(left)([*left, *right]))
     if kind == "Mod" and isinstance(left, str):
         given = right if isinstance(right, tuple) else (right,)
-        if is_known(left) and left.count("%") == left.count("%s") == len(given):
-            return bounded(left % tuple(map(text_of, given)))
-        if not is_known(left) or isinstance(right, dict) or _is_wide(left):
-            return ANY
-    if kind not in _OPERATORS or not is_plain(left) or not is_plain(right) or _is_vast(kind, left, right):
+        plain = left.replace("%d", "%s")
+        fits = is_known(left) and plain.count("%") == plain.count("%s") == len(given)
+        return bounded(plain % tuple(map(text_of, given))) if fits else ANY
+    if isinstance(left, Path) and isinstance(right, Path):
+        left, right = left.text, right.text
+    is_one = None in (left, right) and not isinstance(right if left is None else left, Unknown)
+    if kind in ("Is", "IsNot") and is_one:
+        return (left is right) == (kind == "Is")
+    if not is_plain(left) or not is_plain(right) or (kind == "Mult" and not (_is_small(left) and _is_small(right))):
         return ANY
-    import operator
-
     try:
-        return bounded(getattr(operator, _OPERATORS[kind])(left, right))
+        if kind in ("In", "NotIn"):
+            return (left in right) == (kind == "In")
+        return bounded(getattr(operator, _OPERATORS[kind])(left, right)) if kind in _OPERATORS else ANY
     except Exception:  # what the code would raise
         return ANY
 
 
-def _is_vast(kind: str, left, right) -> bool:
-    """Whether a product might be."""
-    if kind != "Mult":
-        return False
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, (str, bytes, list, tuple)):
-            return not isinstance(other, int) or len(one) * other > LONGEST
-    return isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 256
-
-
-def compare(kind: str, left, right):
-    """True, False or `ANY`: what comparison `kind` (the name of its ``ast`` class) gives."""
-    if isinstance(left, Path) and isinstance(right, Path):
-        left, right = left.text, right.text
-    if kind in ("Is", "IsNot") and None in (left, right) and not isinstance(right if left is None else left, Unknown):
-        return (left is right) == (kind == "Is")
-    if not is_plain(left) or not is_plain(right):
-        return ANY
-    try:
-        if kind in ("Eq", "NotEq", "Is", "IsNot"):
-            return (left == right) == (kind in ("Eq", "Is"))
-        if kind in ("In", "NotIn"):
-            return (left in right) == (kind == "In")
-        return (left < right) == (kind == "Lt") if kind in ("Lt", "GtE") else (left > right) == (kind == "Gt")
-    except Exception:
-        return ANY
+def _is_small(value) -> bool:
+    return isinstance(value, (int, float)) and abs(value) < LARGEST
 
 
 def item_of(owner, key):
     """``owner[key]``; `ANY` where that is not known."""
     if isinstance(owner, dict):
         return owner.get(key, ANY) if isinstance(key, (str, int, tuple)) and is_plain(key) else ANY
-    if isinstance(owner, (list, tuple)) or (isinstance(owner, str) and is_known(owner)):
-        known = isinstance(key, int) and -len(owner) <= key < len(owner) and not isinstance(owner, SomeFiles)
-        return owner[key] if known else ANY
-    return ANY
+    known = isinstance(owner, (list, tuple)) or (isinstance(owner, str) and is_known(owner))
+    if not known or isinstance(owner, SomeFiles):
+        return ANY
+    is_place = isinstance(key, slice) or (isinstance(key, int) and -len(owner) <= key < len(owner))
+    return owner[key] if is_place else ANY
 
 
 # Texts
 
 _TEXT_METHODS = frozenset(
     "strip lstrip rstrip lower upper title capitalize swapcase casefold startswith endswith split rsplit splitlines"
-    " partition rpartition replace removeprefix removesuffix format find rfind index rindex count isdigit isalpha"
-    " isalnum isupper islower isspace isidentifier isnumeric isdecimal encode zfill ljust rjust center".split()
+    " partition rpartition replace removeprefix removesuffix find rfind index rindex count isdigit isalpha isalnum"
+    " isupper islower isspace isidentifier isnumeric isdecimal encode".split()
 )
 
 
 def text_method(text: str, name: str, args: list, named: dict):
     """What method `name` of a text gives."""
-    if name == "join" and len(args) == 1 and is_known(text):
+    if not is_known(text):
+        return ANY
+    if name == "join" and len(args) == 1:
         parts = elements(args[0])
         return ANY if parts is None else bounded(text.join(map(text_of, parts)))
-    if name == "format" and is_known(text) and not named and text.count("{}") == text.count("{") == len(args):
-        return bounded(text.replace("%", "%%").replace("{}", "%s") % tuple(map(text_of, args)))
-    if name not in _TEXT_METHODS or not is_known(text) or not is_plain(args) or not is_plain(named):
+    if name == "format" and ":" not in text and len(text) < LONGEST:
+        args, named = list(map(text_of, args)), {key: text_of(value) for key, value in named.items()}
+    elif name not in _TEXT_METHODS or not is_plain(args) or not is_plain(named):
         return ANY
-    if name in ("zfill", "ljust", "rjust", "center") and not (args and isinstance(args[0], int) and args[0] < 1000):
+    if name == "replace" and len(text) * len(text_of(args[1] if len(args) > 1 else "")) > 16 * LONGEST:
         return ANY
-    if name == "format" and _is_wide(text):
-        return ANY
-    if name == "replace" and len(args) > 1 and all(isinstance(one, str) for one in args[:2]):
-        count = text.count(args[0]) if args[0] else len(text) + 1
-        if len(args[1]) * count > LONGEST:
-            return ANY
     try:
         return bounded(getattr(text, name)(*args, **named))
     except Exception:  # what the code would raise
@@ -281,108 +264,9 @@ def formatted(value, spec: str) -> str:
     """``format(value, spec)``."""
     if not spec:
         return text_of(value)
-    if _is_wide(spec) or not is_known(spec) or not is_plain(value):
+    if len(spec) > 4 or not is_known(spec) or not is_plain(value):
         return UNKNOWN
     try:
         return format(value, spec)
     except Exception:
         return UNKNOWN
-
-
-def _is_wide(text: str) -> bool:
-    """Whether a format in `text` might make something long: a number of four digits."""
-    digits = 0
-    for letter in text:
-        digits = digits + 1 if letter.isdigit() else 0
-        if digits > 3:
-            return True
-    return False
-
-
-# Paths
-
-
-def join(*parts: str) -> str:
-    """``os.path.join`` of texts that may hold marks."""
-    path = parts[0]
-    for part in parts[1:]:
-        path = part if part.startswith("/") else f"{path}{part}" if not path or path.endswith("/") else f"{path}/{part}"
-    return path
-
-
-def tidy(text: str) -> str:
-    """`text` as ``str(Path(text))`` gives it: no ``.`` parts, no doubled or last slash."""
-    parts = [part for part in text.split("/") if part not in ("", ".")]
-    return ("/" if text.startswith("/") else "") + "/".join(parts) or "."
-
-
-def at_home(text: str, home: str) -> str:
-    """``os.path.expanduser``, with `home` for the user's own folder."""
-    if text == "~" or text.startswith("~/"):
-        return home + text[1:]
-    return os.path.expanduser(text) if text.startswith("~") and is_known(text) else text
-
-
-def path_attribute(path: Path, name: str):
-    """The attribute `name` of a path, or None where it has no such one (a method)."""
-    if name not in ("parent", "parents", "parts", "name", "stem", "suffix"):
-        return None
-    text = path.text
-    if not is_known(text):
-        return ANY
-    folder, base = os.path.split(text)
-    if name == "parts":
-        return tuple(["/"] * text.startswith("/") + [part for part in text.split("/") if part])
-    if name in ("parent", "parents"):
-        above = [folder]
-        while above[-1] not in ("", "/"):
-            above.append(os.path.dirname(above[-1]))
-        found = [Path(one or ".") for one in above]
-        return found[0] if name == "parent" else found
-    stem, dot, last = base.rpartition(".")
-    has_suffix = bool(dot and stem and last)
-    return {"name": base, "stem": stem if has_suffix else base, "suffix": f".{last}" if has_suffix else ""}[name]
-
-
-def path_method(path: Path, name: str, args: list, folder, home: str):
-    """What method `name` gives that only works on the path itself; None for any other."""
-    text = path.text
-    if name == "joinpath":
-        return Path(tidy(join(text, *map(text_of, args))))
-    if name in ("as_posix", "__str__", "__fspath__"):
-        return text
-    if name in ("absolute", "resolve"):
-        known = is_known(text) and (folder is not None or text.startswith("/"))
-        return Path(os.path.normpath(join(folder or "/", text)) if known else UNKNOWN)
-    if name == "expanduser":
-        return Path(at_home(text, home))
-    if name not in ("with_suffix", "with_name", "with_stem", "relative_to"):
-        return None
-    given = text_of(args[0]) if args else UNKNOWN
-    if not is_known(text) or not is_known(given):
-        return Path(UNKNOWN)
-    if name == "relative_to":
-        return Path(os.path.relpath(text, given) if text.startswith("/") == given.startswith("/") else UNKNOWN)
-    if name == "with_suffix":
-        given = path_attribute(path, "stem") + given
-    elif name == "with_stem":
-        given += path_attribute(path, "suffix")
-    return Path(os.path.join(os.path.dirname(text), given))
-
-
-def path_function(name: str, texts: list, folder, home: str):
-    """What ``os.path.<name>`` gives for texts."""
-    if name == "join" and texts:
-        return join(*texts)
-    if not texts or not all(map(is_known, texts)):
-        return ANY
-    if name in ("basename", "dirname", "splitext", "split", "normpath", "isabs"):
-        return getattr(os.path, name)(texts[0])
-    if name in ("abspath", "realpath"):
-        return ANY if folder is None else os.path.normpath(os.path.join(folder, texts[0]))
-    if name == "expanduser":
-        return at_home(texts[0], home)
-    if name == "relpath" and folder is not None:
-        start = os.path.join(folder, *texts[1:2])
-        return os.path.relpath(os.path.join(folder, texts[0]), start)
-    return ANY

@@ -37,7 +37,7 @@ LISTS = {
     "ruby": (cases.RUBY, cases.RUBY_READS, cases.RUBY_COMPUTED),
     "php": (cases.PHP, cases.PHP_READS, []),
     "lua": (cases.LUA, cases.LUA_READS, []),
-    "command": (cases.COMMANDS, cases.COMMAND_READS, []),
+    "command": (cases.COMMANDS, cases.COMMAND_READS, cases.COMMANDS_COMPUTED),
 }
 
 

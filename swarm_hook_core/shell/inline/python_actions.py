@@ -1,0 +1,325 @@
+"""What functions and methods of Python that write do: the actions that rows of ``python_library`` name.
+
+`METHODS` is the table to extend for methods. Of an object that nobody knows a method is judged by its name.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.shell.inline import python_paths as paths
+from swarm_hook_core.shell.inline.python_functions import method_of_value
+from swarm_hook_core.shell.inline.python_values import (
+    ANY,
+    Arguments,
+    Database,
+    LibraryName,
+    OpenFile,
+    Path,
+    Unknown,
+    path_of,
+    text_of,
+    truth,
+)
+from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
+
+_OPEN_FILES = ("io.", "sys.")  # what makes them
+_HELP = {"-h", "--help", "--version"}
+_CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
+_WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+NOWHERE = 99  # the place of an argument that has a keyword alone
+
+
+def rows(names: str, *row) -> dict:
+    return dict.fromkeys(names.split(), row)
+
+
+# Whose objects, and functions, have methods with such names that write nothing, or only what is open
+HARMLESS = ("unittest.", "multiprocessing.", "threading.", "datetime.", "re.", "asyncio.", "io.", "sys.", "os.")
+# Of any object: what calling such a method writes. `self`: the path that it is called on, of `pathlib`; the number of
+# arguments without which it is another method. Else the place of the argument that names what is written.
+METHODS = {
+    **rows("write_text write_bytes symlink_to hardlink_to link_to chmod lchmod", "self", 1),
+    **rows("touch unlink rmdir", "self", 0),
+    **rows("savefig to_csv to_json to_excel to_parquet to_pickle to_feather to_html to_hdf to_netcdf", "argument", 0),
+    **rows("to_stata to_latex to_markdown to_xml to_file to_orc tofile write_image write_html", "argument", 0),
+    **rows("write_pdf write_png write_csv write_parquet write_json sink_parquet sink_csv", "argument", 0),
+    **rows("save savez savez_compressed savetxt savemat save_model save_weights save_pretrained", "argument", 0),
+    **rows("imsave imwrite", "argument", 0),
+    **rows("extractall", "extracts", 0),
+    **rows("extract", "extracts", 1),
+}
+
+
+def _paths(value) -> list:
+    """The path that `value` names; a number is an open file, and names none."""
+    path = path_of(value)
+    return [] if path is None else [path]
+
+
+def _write(code, a, place: int, keyword: str, is_optional: bool = False) -> None:
+    for path in _paths(a.get(place, keyword, 0 if is_optional else ANY)):
+        code.effects.write(path)
+
+
+def _tree(code, a, place: int, keyword: str) -> None:
+    for path in _paths(a.get(place, keyword, ANY)):
+        code.effects.tree(path)
+
+
+def _folder(code, a, place: int, keyword: str) -> None:
+    code.effects.make_folder(path_of(a.get(place, keyword, ANY)) or UNKNOWN)
+
+
+def _two(a, first: str = "src", second: str = "dst") -> tuple:
+    return tuple(path_of(one) or UNKNOWN for one in (a.get(0, first, ANY), a.get(1, second, ANY)))
+
+
+def _move(code, a, first: str = "src", second: str = "dst") -> None:
+    code.effects.move(*_two(a, first, second))
+
+
+def _move_into(code, a):
+    source, target = _two(a)
+    code.effects.move(source, code.effects.landing(source, target))
+    return a.get(1, "dst", ANY)
+
+
+def _copy_into(code, a):
+    code.effects.write(code.effects.landing(*_two(a)))
+    return a.get(1, "dst", ANY)
+
+
+def _copy_tree(code, a):
+    code.effects.copy_tree(*_two(a))
+    return a.get(1, "dst", ANY)
+
+
+def _unpacked(code, a, place: int, keyword: str) -> None:
+    code.effects.tree(path_of(a.get(place, keyword, ".")) or UNKNOWN, lambda _path: None)
+
+
+def _opened(code, a, place: int, default: str):
+    return open_file(code, a.get(0, "file", a.get(0, "filename", a.get(0, "name", ANY))), a.get(place, "mode", default))
+
+
+def open_file(code, file, mode) -> OpenFile:
+    """``open(file, mode)``."""
+    path = path_of(file)
+    if path is None:
+        return OpenFile(UNKNOWN)
+    if not isinstance(mode, str) or not is_known(mode):
+        code.effects.guess_path()
+    elif not {"w", "a", "x", "+"}.isdisjoint(mode):
+        code.effects.write(path)
+        return OpenFile(path)
+    return OpenFile(path, paths.text_read(code, path))
+
+
+def _opened_by_flags(code, a):
+    flags = a.get(1, "flags", ANY)
+    if not isinstance(flags, int) or flags & _WRITES_FLAGS:
+        code.effects.write(text_of(a.get(0, "path", ANY)) if isinstance(flags, int) else UNKNOWN)
+    return 3
+
+
+def _chdir(code, a) -> None:
+    code.effects.change_folder(path_of(a.get(0, "path", ANY)) or UNKNOWN)
+
+
+def _archive(code, a) -> None:
+    mode = a.get(1, "mode", "r")
+    if not isinstance(mode, str) or mode[:1] != "r":
+        _write_named(code, a.get(0, "file", a.get(0, "name")), is_exact=True)
+
+
+def _database(code, a):
+    path = a.get(0, "database", ANY)
+    if path in (":memory:", "") or (isinstance(path, str) and path.startswith("file:")):
+        return None
+    whole = absolute(code.effects.folder, path) if isinstance(path, str) else None
+    if whole is not None and not os.path.lexists(whole):
+        code.effects.write(path)  # an empty one is made
+    return Database(path)
+
+
+def _guess(code, a, place: int = 0, keyword: str = "") -> None:
+    if not keyword or truth(a.get(place, keyword, False)) is not False:
+        code.effects.guess_path()
+
+
+def _run(code, a, gives: str = ""):
+    words = list(a.given) if gives == "words" else a.get(0, "args", ANY)
+    given, folder = a.get(NOWHERE, "input"), a.get(NOWHERE, "cwd")
+    source = a.get(NOWHERE, "stdin")
+    if isinstance(source, LibraryName) and source.dotted == "subprocess.DEVNULL":
+        given = ""
+    elif source is not None or (given is not None and not isinstance(given, str)):
+        given = UNKNOWN
+    in_shell = truth(a.get(NOWHERE, "shell", False)) is not False
+    output = started(code, words, in_shell, given, None if folder is None else text_of(folder))
+    return output if gives == "output" else OpenFile("", output)
+
+
+def started(code, words, in_shell: bool, given=None, folder=None):
+    """What a command prints, or `ANY`."""
+    parts = words if isinstance(words, (list, tuple)) and words else [words]
+    given = code.stdin if given is None else given
+    if not isinstance(parts[0], (str, Path)):
+        code.effects.guess("a computed command")
+        return ANY
+    if in_shell:
+        output = code.effects.script(text_of(parts[0]), given, folder)
+    else:
+        output = code.effects.run([path_of(part) or UNKNOWN for part in parts], given, folder)
+    return ANY if output is None else output
+
+
+def _script(code, a, gives: str = ""):
+    output = started(code, a.get(0, "cmd", a.get(0, "command", ANY)), True)
+    if gives:
+        return output.rstrip("\n") if isinstance(output, str) else ANY
+    return OpenFile("", output)
+
+
+def _code(code, a, place=None):
+    source = a.get(place, "source") if place is not None else None
+    if isinstance(source, str) and is_known(source):
+        return code.execute(source)
+    code.effects.guess_code()
+    return ANY
+
+
+def _project(code, a) -> None:
+    code.effects.runs_project()
+
+
+ACTIONS: dict = {
+    "write": _write,
+    "tree": _tree,
+    "folder": _folder,
+    "move": _move,
+    "move into": _move_into,
+    "copy into": _copy_into,
+    "copy tree": _copy_tree,
+    "unpacked": _unpacked,
+    "open": _opened,
+    "opened by flags": _opened_by_flags,
+    "chdir": _chdir,
+    "archive": _archive,
+    "database": _database,
+    "guess": _guess,
+    "run": _run,
+    "script": _script,
+    "code": _code,
+    "project": _project,
+}
+
+# ------------------------------------------------------------------ methods
+
+
+def call_method(code, owner, name: str, args: list, keywords: dict):
+    """What calling method `name` of `owner` gives; its effects happen."""
+    a = Arguments(args, keywords)
+    if isinstance(owner, (str, list, dict, OpenFile)):
+        return method_of_value(code, owner, name, a)
+    if isinstance(owner, Database):
+        return _of_database(code, owner, name, a)
+    if isinstance(owner, Path):
+        return _of_path(code, owner, name, a)
+    code.hand_over([*args, *keywords.values()])
+    made_by = owner.made_by if isinstance(owner, Unknown) else ""
+    is_tree = made_by.startswith("xml.etree")
+    if is_tree and name == "write":
+        _write_named(code, a.get(0, "file_or_filename"), is_exact=True)
+    elif not made_by.startswith(HARMLESS):
+        return method_of_unknown(code, name, a)
+    return owner if is_tree else ANY
+
+
+_MOVES = {"rename": _move, "replace": _move, "move": _move, "move_into": _move_into, "copy_into": _copy_into}
+_MOVES["copy"] = lambda code, a: code.effects.write(_two(a)[1])
+_ASKED = {"exists": "exists", "is_file": "isfile", "is_dir": "isdir", "is_symlink": "islink"}
+
+
+def _of_path(code, owner: Path, name: str, a):
+    if METHODS.get(name, "")[:1] == ("self",):
+        return code.effects.write(owner.text)
+    if name == "open":
+        return open_file(code, owner, a.get(0, "mode", "r"))
+    if name in _MOVES:
+        target = a.get(0, "target", a.get(0, "target_dir", ANY))
+        _MOVES[name](code, Arguments([owner, target], {}))
+        return ANY if name.endswith("into") else target
+    if name == "mkdir":
+        return code.effects.make_folder(owner.text)
+    if name == "read_text":
+        return paths.text_read(code, owner.text)
+    if name in _ASKED:
+        return paths.asked(code, _ASKED[name], owner.text)
+    if name in ("glob", "rglob"):
+        deep = "**/" if name == "rglob" else ""
+        return paths.globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
+    if name == "iterdir":
+        return paths.entries(code, owner.text, True)
+    if name == "walk":
+        return paths.walked(code, owner.text)
+    found = paths.path_method(owner, name, a.given, code.effects.folder, code.home())
+    return ANY if found is None else found
+
+
+def _of_database(code, owner: Database, name: str, a):
+    if name not in ("execute", "executemany", "executescript"):
+        return owner if name in ("cursor", "__enter__") else ANY
+    sql = a.get(0, "sql", ANY)
+    verbs = [
+        part.split(None, 1)[0].upper() for part in (sql if isinstance(sql, str) else "").split(";") if part.strip()
+    ]
+    if not verbs or not is_known(verbs[0]):
+        code.effects.guess_code("code that runs computed SQL")
+    elif not _CHANGE_A_DATABASE.isdisjoint(verbs) or ("PRAGMA" in verbs and "=" in sql):
+        code.effects.write(path_of(owner.path) or UNKNOWN)
+    return owner
+
+
+def method_of_unknown(code, name: str, a):
+    """A method of what nobody knows: it is judged by its name."""
+    values = [*a.given, *a.named.values()]
+    kind, place = METHODS.get(name, ("", 0))
+    if kind == "self" and len(values) >= place:
+        code.effects.guess_path()
+    elif kind == "argument" and len(values) > place:
+        _write_named(code, a.given[place] if len(a.given) > place else values[0])
+    elif kind == "extracts":
+        _unpacked(code, a, place, "path")
+    elif name in ("rename", "replace") and len(values) == 1 and isinstance(values[0], (str, Path, Unknown)):
+        code.effects.guess_path()
+    elif name == "open" and any(_is_writing_mode(one) for one in values):
+        code.effects.guess_path()
+        return OpenFile(UNKNOWN)
+    elif name == "dump" and len(a.given) > 1 and isinstance(a.given[1], Path):  # ruamel.yaml
+        _write_named(code, a.given[1])
+    elif name == "write" and values and isinstance(values[0], Path):
+        _write_named(code, values[0])
+    elif name in ("parse_args", "parse_known_args") and isinstance(code.argv, list) and not _HELP.isdisjoint(code.argv):
+        code.leave()
+    return ANY
+
+
+def _write_named(code, value, is_exact: bool = False) -> None:
+    """Where `value` names a file: it is written; unless that is exact, with an ending if the name has none."""
+    no_name = value is None or isinstance(value, (OpenFile, list, tuple, dict, LibraryName, bool))
+    if not no_name and not (isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)):
+        for path in _paths(value):
+            code.effects.write(path)
+            if not is_exact and is_known(path) and "." not in os.path.basename(path):
+                code.effects.guess_path()
+
+
+def _is_writing_mode(value) -> bool:
+    return isinstance(value, str) and 0 < len(value) < 5 and (value[0] in "wax" or (value[0] == "r" and "+" in value))
+
+
+def may_be_path(value) -> bool:
+    is_file = isinstance(value, Unknown) and value.made_by.startswith(_OPEN_FILES)
+    return isinstance(value, (str, Path, Unknown)) and not is_file
