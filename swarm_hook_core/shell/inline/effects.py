@@ -10,6 +10,14 @@ OTHER_CODE = "code that runs other code"
 TOO_LONG = "code that is too long to follow"
 
 
+class TooLong(Exception):
+    """There is more code than time, or than steps."""
+
+
+class Exit(Exception):
+    """The code ends here."""
+
+
 class CodeEffects:
     """The effects of one piece of code. Paths are texts as the code spells them, with marks (see ``model``).
 

@@ -14,10 +14,10 @@ import sys
 import time
 from warnings import catch_warnings, simplefilter
 
-from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects
-from swarm_hook_core.shell.inline.python_expressions import Exit, Expressions, Names, TooLong, nodes_of, parts_of
+from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, Exit, TooLong
+from swarm_hook_core.shell.inline.python_disk import Replays, gone_through
+from swarm_hook_core.shell.inline.python_expressions import Expressions, Names, nodes_of, parts_of
 from swarm_hook_core.shell.inline.python_library import names_in
-from swarm_hook_core.shell.inline.python_replay import Replays, gone_through
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     LONGEST,

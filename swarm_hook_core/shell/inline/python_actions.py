@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell.inline import python_paths as paths
-from swarm_hook_core.shell.inline.python_functions import method_of_value
+from swarm_hook_core.shell.inline import python_disk as disk
+from swarm_hook_core.shell.inline.python_functions import method_of_value, path_method
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     Arguments,
@@ -113,7 +113,7 @@ def open_file(code, file, mode) -> OpenFile:
     elif not {"w", "a", "x", "+"}.isdisjoint(mode):
         code.effects.write(path)
         return OpenFile(path)
-    return OpenFile(path, paths.text_read(code, path))
+    return OpenFile(path, disk.text_read(code, path))
 
 
 def _opened_by_flags(code, a):
@@ -254,17 +254,17 @@ def _of_path(code, owner: Path, name: str, a):
     if name == "mkdir":
         return code.effects.make_folder(owner.text)
     if name == "read_text":
-        return paths.text_read(code, owner.text)
+        return disk.text_read(code, owner.text)
     if name in _ASKED:
-        return paths.asked(code, _ASKED[name], owner.text)
+        return disk.asked(code, _ASKED[name], owner.text)
     if name in ("glob", "rglob"):
         deep = "**/" if name == "rglob" else ""
-        return paths.globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
+        return disk.globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
     if name == "iterdir":
-        return paths.entries(code, owner.text, True)
+        return disk.entries(code, owner.text, True)
     if name == "walk":
-        return paths.walked(code, owner.text)
-    found = paths.path_method(owner, name, a.given, code.effects.folder, code.home())
+        return disk.walked(code, owner.text)
+    found = path_method(owner, name, a.given, code.effects.folder, code.home())
     return ANY if found is None else found
 
 

@@ -4,9 +4,9 @@ import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re
 import time
 
 from swarm_hook_core.shell.inline import python_library as library
+from swarm_hook_core.shell.inline.effects import Exit, TooLong
 from swarm_hook_core.shell.inline.python_actions import call_method
-from swarm_hook_core.shell.inline.python_functions import ANYTHING
-from swarm_hook_core.shell.inline.python_paths import path_attribute
+from swarm_hook_core.shell.inline.python_functions import ANYTHING, path_attribute
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     MOST,
@@ -31,14 +31,6 @@ from swarm_hook_core.shell.inline.python_values import (
 
 STEPS = 20_000
 DEEPEST, MOST_ENTERED = 8, 40  # calls of a function of the code within itself, and of such functions in one another
-
-
-class TooLong(Exception):
-    """The code takes more steps than are left."""
-
-
-class Exit(Exception):
-    """The code ends here."""
 
 
 class Names:

@@ -1,10 +1,10 @@
-"""What functions and methods of Python give that write nothing: of texts, lists, maps, open files, and the library."""
+"""What functions and methods of Python give that write nothing: of paths, texts, lists, maps, and of the library."""
 
 from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell.inline import python_paths as paths
+from swarm_hook_core.shell.inline import python_disk as disk
 from swarm_hook_core.shell.inline.effects import SCRATCH
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
@@ -67,6 +67,76 @@ def _of_dict(code, owner: dict, name: str, a):
         code.hand_over(owner.values())
     if name == "update" and isinstance(a.get(0), dict):
         owner.update(a.get(0))
+    return ANY
+
+
+def at_home(text: str, home: str) -> str:
+    """``os.path.expanduser``, with `home` for the user's own folder."""
+    if text == "~" or text.startswith("~/"):
+        return home + text[1:]
+    return os.path.expanduser(text) if text.startswith("~") and is_known(text) else text
+
+
+def path_attribute(path: Path, name: str):
+    """The attribute `name` of a path, or None where it has no such one (a method)."""
+    if name not in ("parent", "parents", "parts", "name", "stem", "suffix"):
+        return None
+    text = path.text
+    if not is_known(text):
+        return ANY
+    folder, base = os.path.split(text)
+    if name == "parts":
+        return tuple(["/"] * text.startswith("/") + [part for part in text.split("/") if part])
+    if name in ("parent", "parents"):
+        above = [folder]
+        while above[-1] not in ("", "/"):
+            above.append(os.path.dirname(above[-1]))
+        found = [Path(one or ".") for one in above]
+        return found[0] if name == "parent" else found
+    stem, ending = os.path.splitext(base)
+    return {"name": base, "stem": stem, "suffix": ending}[name]
+
+
+def path_method(path: Path, name: str, args: list, folder, home: str):
+    """What method `name` gives that only works on the path itself; None for any other."""
+    text = path.text
+    if name == "joinpath":
+        return Path(tidy(os.path.join(text, *map(text_of, args))))
+    if name in ("as_posix", "__str__", "__fspath__"):
+        return text
+    if name in ("absolute", "resolve"):
+        known = is_known(text) and (folder is not None or text.startswith("/"))
+        return Path(os.path.normpath(os.path.join(folder or "/", text)) if known else UNKNOWN)
+    if name == "expanduser":
+        return Path(at_home(text, home))
+    if name not in ("with_suffix", "with_name", "with_stem", "relative_to"):
+        return None
+    given = text_of(args[0]) if args else UNKNOWN
+    if not is_known(text) or not is_known(given):
+        return Path(UNKNOWN)
+    if name == "relative_to":
+        return Path(os.path.relpath(text, given) if text.startswith("/") == given.startswith("/") else UNKNOWN)
+    if name == "with_suffix":
+        given = path_attribute(path, "stem") + given
+    elif name == "with_stem":
+        given += path_attribute(path, "suffix")
+    return Path(os.path.join(os.path.dirname(text), given))
+
+
+def path_function(name: str, texts: list, folder, home: str):
+    """What ``os.path.<name>`` gives for texts."""
+    if name == "join" and texts:
+        return os.path.join(*texts)
+    if not texts or not all(map(is_known, texts)):
+        return ANY
+    if name in ("basename", "dirname", "splitext", "split", "normpath", "isabs"):
+        return getattr(os.path, name)(texts[0])
+    if name in ("abspath", "realpath"):
+        return ANY if folder is None else os.path.normpath(os.path.join(folder, texts[0]))
+    if name == "expanduser":
+        return at_home(texts[0], home)
+    if name == "relpath" and folder is not None:
+        return os.path.relpath(os.path.join(folder, texts[0]), os.path.join(folder, *texts[1:2]))
     return ANY
 
 
@@ -172,10 +242,10 @@ GIVES = {
     "os.getcwd": lambda code, a: code.effects.folder or ANY,
     "os.fspath": lambda code, a: text_of(a.get(0)),
     **dict.fromkeys(("os.getenv", "os.environ.get"), _variable),
-    "os.listdir": lambda code, a: paths.entries(code, text_of(a.get(0, "path", ".")), False, True),
-    "os.scandir": lambda code, a: paths.entries(code, text_of(a.get(0, "path", ".")), True),
-    "os.walk": lambda code, a: paths.walked(code, text_of(a.get(0, "top", ANY))),
-    "glob.glob": paths.glob_found,
+    "os.listdir": lambda code, a: disk.entries(code, text_of(a.get(0, "path", ".")), False, True),
+    "os.scandir": lambda code, a: disk.entries(code, text_of(a.get(0, "path", ".")), True),
+    "os.walk": lambda code, a: disk.walked(code, text_of(a.get(0, "top", ANY))),
+    "glob.glob": disk.glob_found,
     **dict.fromkeys(("list", "iter", "set", "frozenset", "dict.fromkeys"), _of_elements(lambda items=(), *_: items)),
     "tuple": _of_elements(lambda items=(): tuple(items)),
     "reversed": _of_elements(lambda items: items[::-1]),

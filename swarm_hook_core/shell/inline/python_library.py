@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell.inline import python_paths as paths
+from swarm_hook_core.shell.inline import python_disk as disk
 from swarm_hook_core.shell.inline.python_actions import (
     ACTIONS,
     HARMLESS,
@@ -20,7 +20,7 @@ from swarm_hook_core.shell.inline.python_actions import (
     method_of_unknown,
     rows,
 )
-from swarm_hook_core.shell.inline.python_functions import ANYTHING, GIVES
+from swarm_hook_core.shell.inline.python_functions import ANYTHING, GIVES, path_function
 from swarm_hook_core.shell.inline.python_values import ANY, Arguments, LibraryName, OpenFile, Unknown, text_of
 
 _SAME = {
@@ -142,8 +142,8 @@ def call(code, dotted: str, args: list, keywords: dict):
     owner, _, name = dotted.rpartition(".")
     if owner == "os.path":
         if name in ("exists", "isfile", "isdir", "lexists", "islink"):
-            return paths.asked(code, name, text_of(a.get(0)))
-        return paths.path_function(name, list(map(text_of, args)), code.effects.folder, code.home())
+            return disk.asked(code, name, text_of(a.get(0)))
+        return path_function(name, list(map(text_of, args)), code.effects.folder, code.home())
     if owner == "pathlib.Path" and args:
         return call_method(code, args[0], name, args[1:], keywords)
     if dotted.startswith(ANYTHING):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.shell.inline.effects import CodeEffects
-from swarm_hook_core.shell.inline.tokens import NAME, NUMBER, SIGN, TEXT, Language, TooLong
+from swarm_hook_core.shell.inline.effects import CodeEffects, TooLong
+from swarm_hook_core.shell.inline.tokens import NAME, NUMBER, SIGN, TEXT, Language
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")

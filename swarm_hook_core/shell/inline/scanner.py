@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 
-from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects
+from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, TooLong
 from swarm_hook_core.shell.inline.languages import LANGUAGES, NODE_MODULES, PATHNAME_METHODS
 from swarm_hook_core.shell.inline.scanned_values import Values, name_at, sign_at
-from swarm_hook_core.shell.inline.tokens import NAME, SIGN, TEXT, Language, TooLong, tokens
+from swarm_hook_core.shell.inline.tokens import NAME, SIGN, TEXT, Language, tokens
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 LONGEST = 64 * 1024  # characters of code

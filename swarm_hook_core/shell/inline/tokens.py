@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 
+from swarm_hook_core.shell.inline.effects import TooLong
 from swarm_hook_core.shell.model import UNKNOWN
 
 TEXT, NAME, NUMBER, SIGN = "text", "name", "number", "sign"
@@ -103,10 +104,6 @@ class Token:
         self.value = value
         self.shell = shell
         self.many = many
-
-
-class TooLong(Exception):
-    """There is more code than time."""
 
 
 def tokens(code: str, language: Language, until: float) -> list:

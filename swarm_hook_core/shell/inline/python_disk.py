@@ -1,90 +1,21 @@
-"""Paths of Python code: what ``os.path`` and ``pathlib`` make of them, and which files of the disk they find.
+"""Files that only the disk knows: what ``glob``, ``Path.rglob``, ``os.listdir``, ``os.walk`` give, and loops over them.
 
-A loop over files of the disk (``glob``, ``Path.rglob``, ``os.listdir``, ``os.walk``) goes over one element with a mark
-that stands for any (`DiskFiles`), or in a replay over the one file that it is about (`SomeFiles`).
+Such a loop is gone through once with an element that stands for any of the files (`DiskFiles`). If that writes, each
+locked file is asked about later: the whole code is followed again with this very file in place of the others
+(`SomeFiles`), reading what it reads, so that ``if "x" in text`` has its answer.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
+from swarm_hook_core.shell.inline.effects import SCRATCH, CodeEffects, Exit
 from swarm_hook_core.shell.inline.python_values import ANY, DiskFiles, Path, SomeFiles, text_of, tidy, truth
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 
 LONGEST_READ = 64 * 1024  # bytes of a file that a replay reads
-
-
-def at_home(text: str, home: str) -> str:
-    """``os.path.expanduser``, with `home` for the user's own folder."""
-    if text == "~" or text.startswith("~/"):
-        return home + text[1:]
-    return os.path.expanduser(text) if text.startswith("~") and is_known(text) else text
-
-
-def path_attribute(path: Path, name: str):
-    """The attribute `name` of a path, or None where it has no such one (a method)."""
-    if name not in ("parent", "parents", "parts", "name", "stem", "suffix"):
-        return None
-    text = path.text
-    if not is_known(text):
-        return ANY
-    folder, base = os.path.split(text)
-    if name == "parts":
-        return tuple(["/"] * text.startswith("/") + [part for part in text.split("/") if part])
-    if name in ("parent", "parents"):
-        above = [folder]
-        while above[-1] not in ("", "/"):
-            above.append(os.path.dirname(above[-1]))
-        found = [Path(one or ".") for one in above]
-        return found[0] if name == "parent" else found
-    stem, ending = os.path.splitext(base)
-    return {"name": base, "stem": stem, "suffix": ending}[name]
-
-
-def path_method(path: Path, name: str, args: list, folder, home: str):
-    """What method `name` gives that only works on the path itself; None for any other."""
-    text = path.text
-    if name == "joinpath":
-        return Path(tidy(os.path.join(text, *map(text_of, args))))
-    if name in ("as_posix", "__str__", "__fspath__"):
-        return text
-    if name in ("absolute", "resolve"):
-        known = is_known(text) and (folder is not None or text.startswith("/"))
-        return Path(os.path.normpath(os.path.join(folder or "/", text)) if known else UNKNOWN)
-    if name == "expanduser":
-        return Path(at_home(text, home))
-    if name not in ("with_suffix", "with_name", "with_stem", "relative_to"):
-        return None
-    given = text_of(args[0]) if args else UNKNOWN
-    if not is_known(text) or not is_known(given):
-        return Path(UNKNOWN)
-    if name == "relative_to":
-        return Path(os.path.relpath(text, given) if text.startswith("/") == given.startswith("/") else UNKNOWN)
-    if name == "with_suffix":
-        given = path_attribute(path, "stem") + given
-    elif name == "with_stem":
-        given += path_attribute(path, "suffix")
-    return Path(os.path.join(os.path.dirname(text), given))
-
-
-def path_function(name: str, texts: list, folder, home: str):
-    """What ``os.path.<name>`` gives for texts."""
-    if name == "join" and texts:
-        return os.path.join(*texts)
-    if not texts or not all(map(is_known, texts)):
-        return ANY
-    if name in ("basename", "dirname", "splitext", "split", "normpath", "isabs"):
-        return getattr(os.path, name)(texts[0])
-    if name in ("abspath", "realpath"):
-        return ANY if folder is None else os.path.normpath(os.path.join(folder, texts[0]))
-    if name == "expanduser":
-        return at_home(texts[0], home)
-    if name == "relpath" and folder is not None:
-        return os.path.relpath(os.path.join(folder, texts[0]), os.path.join(folder, *texts[1:2]))
-    return ANY
-
-
-# Files of the disk
+SECONDS, ALL_SECONDS = 0.005, 0.02  # for the replay of one file, and of all of them
 
 
 def text_read(code, path: str):
@@ -187,3 +118,103 @@ def _fitting(parts: list, recursive: bool, with_hidden: bool):
         return shown and fnmatchcase(inside[place], parts[at]) and fits(inside, at + 1, place + 1)
 
     return fits if len(parts) <= 12 else lambda inside: False
+
+
+# Loops over them
+
+
+class DiskLoop:
+    """A loop over `files` that is gone through for all of them at once: what it writes of them."""
+
+    def __init__(self, files: DiskFiles, folder):
+        element = files.element[1][0] if isinstance(files.element, tuple) else files.element  # a tuple: `os.walk`
+        self.mark = text_of(element)
+        self.root = files.root
+        self.folder = folder
+        self.writes_them = False
+        self.writes_others = False
+
+    def meet(self, path: str) -> None:
+        """A path that is not known is written."""
+        before = path[: -len(self.mark)] if path.endswith(self.mark) else None
+        if before in ("", UNKNOWN + "/") or (before and absolute(self.folder, before) == self.root):
+            self.writes_them = True
+        else:
+            self.writes_others = True
+
+
+class ReplayEffects(CodeEffects):
+    """What the code does with one file; `written`: absolute path -> True, or None where in doubt."""
+
+    def __init__(self, effects: CodeEffects):
+        super().__init__(effects.call, effects.language)
+        self.written: dict = {}
+        self.is_unclear = False
+
+    def write(self, path: str) -> None:
+        whole = absolute(self.folder, path)
+        if not path or path.startswith(SCRATCH):
+            return
+        if whole is None:
+            self.is_unclear = True
+        elif self.written.get(whole) is not True:
+            self.written[whole] = None if self.doubt else True
+
+    def tree(self, path: str, admits=None) -> None:
+        self.is_unclear = True
+
+    def guess(self, why: str) -> None:
+        self.is_unclear = True
+
+    def run(self, words: list, stdin=None, folder=None):
+        return None
+
+    def script(self, text: str, stdin=None, folder=None):
+        return None
+
+    def runs_project(self) -> None:
+        pass
+
+
+class Replays:
+    """Replays of one piece of code. `again(effects, path, seconds)` follows it once more for the file `path` alone."""
+
+    def __init__(self, again, effects: CodeEffects):
+        self.again = again
+        self.effects = effects
+        self.folder = effects.folder
+        self.seconds = ALL_SECONDS
+
+    def admits(self, path: str):
+        """Whether the code writes the file at absolute `path` (see ``model.Tree``)."""
+        effects = ReplayEffects(self.effects)
+        effects.folder = self.folder
+        if self.seconds <= 0:
+            return None
+        started = time.thread_time()
+        self.again(effects, path, SECONDS)
+        self.seconds -= time.thread_time() - started
+        return effects.written.get(path, None if effects.is_unclear else False)
+
+
+def gone_through(code, files: DiskFiles, act):
+    """Do `act`, a lap over all of `files` at once, and see to what it writes of them; what `act` gives."""
+    effects, loop = code.effects, DiskLoop(files, code.effects.folder)
+    before, doubt, result = dict(code.names.held), effects.doubt, ANY
+    effects.loops.append(loop)
+    try:
+        result = act()
+    except Exit:
+        pass
+    finally:
+        effects.loops.pop()
+        effects.doubt = doubt
+        code.names.held = code.merged([before, code.names.held])
+    if effects.loops:  # the outer loop's replays go through this one, too
+        effects.loops[-1].writes_them |= loop.writes_them
+        effects.loops[-1].writes_others |= loop.writes_others
+    elif loop.writes_them or loop.writes_others:
+        effects.tree(files.root, code.replays.admits)
+        if loop.writes_others:  # files whose names are made of theirs
+            effects.guess_path()
+    return result
