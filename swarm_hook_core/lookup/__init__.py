@@ -79,58 +79,58 @@ class LockReader:
     is_ours = True  # whether our coordinator has made the store, which then knows sessions
 
     def session(self, runtime: str, session_id: str):
-        """The Session that a client's hooks have registered under this id, or None."""
+        """Return the Session that a client's hooks have registered under this id, or None."""
         return None
 
     def others_hold(self, own_id: str) -> bool:
-        """Whether anybody but this session, or one of its agents, has a lock at all. Cheap."""
+        """Tell whether anybody but this session, or one of its agents, has a lock at all. Cheap."""
         return False
 
     def has_news(self) -> bool:
-        """Whether any session is to be told something."""
+        """Tell whether any session is to be told something."""
         return False
 
     def locks_on(self, keys: list[str]) -> list[Held]:
-        """Locks on the very paths with these keys, whoever holds them, in whatever scope."""
+        """Return locks on the very paths with these keys, whoever holds them, in whatever scope."""
         return []
 
     def patterns_over(self, keys: list[str]) -> list[Held]:
-        """Locks on patterns that cover any of the paths with these keys; `names` says which."""
+        """Return locks on patterns that cover any of the paths with these keys; `names` says which."""
         return []
 
     def worktree_locks_over(self, keys: list[str]) -> list[Held]:
-        """Locks of other work trees that hold here too, on the paths with these keys."""
+        """Return locks of other work trees that hold here too, on the paths with these keys."""
         return []
 
     def locks_under(self, folders: list[str], own_id: str, limit: int, own_agent: str = "") -> list[Held]:
-        """Locks of others on files and folders below these (spellings or keys), at most `limit` for each."""
+        """Return locks of others on files and folders below these (spellings or keys), at most `limit` for each."""
         return []
 
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
-        """Locks of others on patterns that may cover something below any of the folders with these keys."""
+        """Return locks of others on patterns that may cover something below any of the folders with these keys."""
         return []
 
     def worktree_locks_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
-        """Locks of other work trees that hold here too, below the folders with these keys, at most `limit` for each."""
+        """Return locks of other work trees that hold here too, below folders with these keys: at most `limit` each."""
         return []
 
     def waiting_for(self, path: str) -> int:
-        """How many wait for a lock on absolute `path`, on something over it or below."""
+        """Return how many wait for a lock on absolute `path`, on something over it or below."""
         return 0
 
     def was_denied(self, instance_id: str, held: Held, since: float, path: str = "") -> bool:
-        """Whether it is noted that this lock kept this session from its file after `since` (Unix seconds).
+        """Tell whether it is noted that this lock kept this session from its file after `since` (Unix seconds).
 
         With `path` only where it was that one which it would have written.
         """
         return False
 
     def leases_and_news(self, instance_id: str) -> tuple:
-        """What is due for a session itself: its leases, as ``clock.left`` takes them, and whether there is news."""
+        """Return a session's own leases, as ``clock.left`` takes them, and whether there is news for it."""
         return [], False
 
     def holds_as(self, instance_id: str, agent: str) -> bool:
-        """Whether this agent of a session holds anything of its own."""
+        """Tell whether this agent of a session holds anything of its own."""
         return False
 
 
@@ -149,11 +149,11 @@ class Peers:
         self._gone: dict = {}  # instance -> whether it has
 
     def any(self) -> bool:
-        """Whether anybody else has a lock at all; those of sessions that have gone still count."""
+        """Tell whether anybody else has a lock at all; those of sessions that have gone still count."""
         return self.reader.others_hold(self.own_id)
 
     def on(self, keys, over=()) -> list:
-        """The Held locks under any of `keys`, on patterns that cover what has such a key, and under any key of `over`.
+        """Return the Held locks under any of `keys` or `over`, and on patterns that cover what has one of `keys`.
 
         `over`, the folders over those paths: a pattern that fits a folder does not hold what is in it.
         """
@@ -161,31 +161,31 @@ class Peers:
         return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
 
     def under(self, folders, limit: int = NEAR) -> list:
-        """The Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
+        """Return the Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
         found = self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
         return self._live(found + self.reader.worktree_locks_under(folders, self.own_id, limit))
 
     def patterns(self, folders) -> list:
-        """The Held locks on patterns that may cover something below any of these folders."""
+        """Return the Held locks on patterns that may cover something below any of these folders."""
         return self._live(self.reader.patterns_near(folders, self.own_id))
 
     def over(self, roots) -> list:
-        """The Held locks on any of these, and on the folders over them."""
+        """Return the Held locks on any of these, and on the folders over them."""
         from swarm_hook_core.paths import above
 
         return self.on(roots, list(dict.fromkeys(key for root in roots for key in above(root))))
 
     def around(self, roots, limit: int = NEAR) -> list:
-        """`under`, `over` and `patterns`, each lock once."""
+        """Return `under`, `over` and `patterns`, each lock once."""
         found = self.under(roots, limit) + self.over(roots) + self.patterns(roots)
         return list({(held.file, held.instance_id, held.agent): held for held in found}.values())
 
     def waiting_for(self, path: str) -> int:
-        """How many wait for a lock on `path` already."""
+        """Return how many wait for a lock on `path` already."""
         return self.reader.waiting_for(path)
 
     def was_denied(self, held, path: str, seconds: float) -> bool:
-        """Whether it was noted in the last `seconds` that this lock kept this session from writing `path`."""
+        """Tell whether it was noted in the last `seconds` that this lock kept this session from writing `path`."""
         return self.reader.was_denied(self.own_id, held, self.now - seconds, path)
 
     def _live(self, found) -> list:
@@ -231,7 +231,7 @@ class Peers:
 
 
 def storable(text: str) -> bool:
-    """Whether a store can hold `text`. A file name that is not UTF-8 it cannot, so nobody locks one."""
+    """Tell whether a store can hold `text`. A file name that is not UTF-8 it cannot, so nobody locks one."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -240,7 +240,7 @@ def storable(text: str) -> bool:
 
 
 def plain(file: str) -> str:
-    """A lock's file as it was asked for: several that share one stand under spellings of it, with ``/./`` in them."""
+    """Return a lock's file as it was asked for: those that share one stand under spellings of it, with ``/./``."""
     while "/./" in file:  # one for each that shares it
         file = file.replace("/./", "/")
     return file

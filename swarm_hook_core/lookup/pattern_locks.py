@@ -5,13 +5,13 @@ from swarm_hook_core.paths import NO_CASE, above
 
 
 def stored_under(keys) -> list:
-    """Under which ``path_key`` a pattern stands that may cover one of the paths with these keys."""
+    """Return under which ``path_key`` a pattern stands that may cover one of the paths with these keys."""
     folders = [*(over for key in keys for over in above(key)), "/", NO_CASE + "/"]
     return [GLOB + folder for folder in dict.fromkeys(folders)]
 
 
 def covering(locks, keys) -> dict:
-    """``{lock: those of keys (of paths) that it covers}``, without those that cover none.
+    """Return ``{lock: those of keys (of paths) that it covers}``, without those that cover none.
 
     Of each of `locks` ``(lock, pattern, key of the folder it counts from, what it is stored under)``. What cannot be
     read covers nothing.
@@ -43,7 +43,7 @@ def covering(locks, keys) -> dict:
 
 
 def covered(pattern, base, path_key, keys) -> tuple:
-    """`covering`, of one lock."""
+    """Return `covering`, of one lock."""
     return covering([(0, pattern, base, path_key)], keys).get(0, ())
 
 
@@ -55,7 +55,7 @@ def _inside(base, path_key, keys) -> list:
 
 
 def _runs(pattern: str, fold: bool):
-    """Texts that stand in everything a pattern covers, so far as they can be told at a glance."""
+    """Return texts that stand in everything a pattern covers, so far as they can be told at a glance."""
     if fold:
         from swarm_hook_core.wildmatch import folded
 

@@ -11,18 +11,18 @@ RUNTIME = "hold"
 
 
 def agent_of(pid: int, started: str, here: str) -> str:
-    """The agent as which a process holds; `here` as ``process.host_id()``."""
+    """Return the agent as which a process holds; `here` as ``process.host_id()``."""
     return f"{PREFIX}{pid}:{started}:{_place(here)}"
 
 
 def has_ended(agent, here: str) -> bool:
-    """Whether `agent` (None or empty for none) is a process that provably no longer runs."""
+    """Tell whether `agent` (None or empty for none) is a process that provably no longer runs."""
     pid, started, place = _parts(agent)
     return bool(pid) and place == _place(here) and gone(here, pid, started, here)
 
 
 def runs_inside(agent, evidence) -> bool:
-    """Whether this process was started by the one that holds, by its `agent` or ``liveness`` `evidence`."""
+    """Tell whether this process was started by the one that holds, by its `agent` or ``liveness`` `evidence`."""
     pid, started, _place = _parts(agent)
     if not pid and evidence and evidence["runtime"] == RUNTIME:
         pid, started = evidence["client_pid"], evidence["client_start"]
@@ -30,7 +30,7 @@ def runs_inside(agent, evidence) -> bool:
 
 
 def _parts(agent) -> tuple:
-    """Pid, start time and place of a process; ``(0, "", "")`` where `agent` is none."""
+    """Return pid, start time and place of a process; ``(0, "", "")`` where `agent` is none."""
     if not isinstance(agent, str) or not agent.startswith(PREFIX):
         return 0, "", ""
     pid, _, rest = agent[len(PREFIX) :].partition(":")

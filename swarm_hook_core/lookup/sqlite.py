@@ -41,6 +41,7 @@ class without_functools:
         if "functools" in sys.modules or _thread._count():
             return
         try:
+            # The C module under `functools` is in no stubs: it is CPython's own, hence the handler.
             from _functools import _lru_cache_wrapper  # type: ignore[import-not-found]
         except ImportError:
             return
@@ -50,6 +51,7 @@ class without_functools:
             def lru_cache(size):
                 return lambda function: _lru_cache_wrapper(function, size, False, tuple)
 
+        # `sys.modules` takes any object; type checkers want modules there.
         self.installed = sys.modules["functools"] = StandIn  # type: ignore[assignment]
 
     def __exit__(self, *_exception):
@@ -58,19 +60,19 @@ class without_functools:
 
 
 def sqlite_driver():
-    """The C module under the interpreter's ``sqlite3``."""
+    """Return the C module under the interpreter's ``sqlite3``."""
     with without_functools():
         import _sqlite3
     return _sqlite3
 
 
 def as_text(raw: bytes) -> str:
-    """Text as stored; bytes that are not UTF-8 survive as surrogates instead of failing the query."""
+    """Return text as stored; bytes that are not UTF-8 survive as surrogates instead of failing the query."""
     return raw.decode("utf-8", "surrogateescape")
 
 
 def connect_read_only(driver, path: str, busy_seconds: float):
-    """A read-only connection to `path`, also from a sandbox that cannot write its folder.
+    """Return a read-only connection to `path`, also from a sandbox that cannot write its folder.
 
     A write-ahead log needs its index file or leave and room to create it. Where that cannot be had and
     no log is pending, the file itself is complete and can be read as it stands.
@@ -194,7 +196,7 @@ class StoreReader(LockReader):
         return found
 
     def _aliased(self, keys: list[str]) -> list[Held]:
-        """Locks that another implementation stored under a path with links still in it."""
+        """Return locks that another implementation stored under a path with links still in it."""
         expression = NAME_OF_FILE.replace("file", "c.file")
         rows: list = []
         # One by one: for several names at once SQLite takes the other index, and reads every row without a key.
@@ -299,7 +301,7 @@ class StoreReader(LockReader):
         return under(self, folders, own_id, limit)
 
     def named_in_repositories(self, names: list[str]) -> list[Held]:
-        """Locks that hold in every work tree, on what has one of these names (see ``repository``) in a repository."""
+        """Return locks that hold in every work tree, on what has one of these names in a repository."""
         return [
             held
             for some in _batches(_storable(names))
@@ -307,7 +309,7 @@ class StoreReader(LockReader):
         ]
 
     def named_between(self, low: str, high: str, others_than: str = "", limit: int = -1) -> list[Held]:
-        """Locks that hold in every work tree, with names in this range; not those of the session `others_than`."""
+        """Return locks that hold in every work tree, with names in this range; not those of session `others_than`."""
         if not storable(low):
             return []
         between = "c.repository >= ? AND c.repository < ?"
@@ -322,13 +324,13 @@ class StoreReader(LockReader):
         return [_held(row, repository=row["repository"]) for row in rows]
 
     def _has_worktree_locks(self) -> bool:
-        """Whether there is any lock of that kind: one step into an index that has nothing else."""
+        """Tell whether there is any lock of that kind: one step into an index that has nothing else."""
         return bool(self._rows_if_known("SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"))
 
     # ------------------------------------------------------------------------------------------- the file
 
     def _rows_if_known(self, sql: str, values=()):
-        """The rows of a query; None in a file that has no such table or column."""
+        """Return the rows of a query; None in a file that has no such table or column."""
         try:
             return self.connection.execute(sql, values).fetchall()
         except self.driver.OperationalError as error:
@@ -364,7 +366,7 @@ class StoreReader(LockReader):
 
 
 def _held(row, *names, repository=None) -> Held:
-    """The Held of a row of ``StoreReader._select``, found by the keys `names`."""
+    """Return the Held of a row of ``StoreReader._select``, found by the keys `names`."""
     file = row["file"]
     return Held(
         plain(file) if isinstance(file, str) else file, row["instance_id"], row["label"], row["content"],

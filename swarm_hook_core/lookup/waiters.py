@@ -7,7 +7,7 @@ from swarm_hook_core.process import gone, host_id
 
 
 def count(rows, path: str) -> int:
-    """How many of `rows` wait for something that `path` is part of, or that is below it.
+    """Return how many of `rows` wait for something that `path` is part of, or that is below it.
 
     A row is ``(wants, until, host, pid, start)`` of ``swarm_waiters``; those that have gone do not count.
     """

@@ -13,7 +13,7 @@ GIT_SECONDS = 0.1  # for the first commit of a repository that nobody has asked 
 
 
 def over(reader, keys) -> list:
-    """The Held locks of other work trees on the paths with these keys, named as they are in this one.
+    """Return the Held locks of other work trees on the paths with these keys, named as they are in this one.
 
     `reader`: what has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
     """
@@ -25,7 +25,7 @@ def over(reader, keys) -> list:
 
 
 def under(reader, folders, own_id: str, limit: int) -> list:
-    """The same on what lies below any of these folders, of others than one session, at most `limit` for each."""
+    """Return the same on what lies below any of these folders, of others than one session, at most `limit` for each."""
     found = []
     for key, tree in _placed(folders):
         for name in _names(key, tree):
@@ -37,12 +37,12 @@ def under(reader, folders, own_id: str, limit: int) -> list:
 
 
 def below(name: str) -> tuple:
-    """The range ``(from, to)`` of the names in a repository of what lies below the folder with this name."""
+    """Return the range ``(from, to)`` of the names in a repository of what lies below the folder with this name."""
     return (name, name[:-1] + ";") if name.endswith(":") else (name + "/", name + "0")
 
 
 def takes_part(tree, keys_in_repository) -> bool:
-    """Whether locks of other work trees hold in `tree`.
+    """Tell whether locks of other work trees hold in `tree`.
 
     `keys_in_repository(low, high)` gives the path keys of all such locks with names in that range.
     """
@@ -53,7 +53,7 @@ def takes_part(tree, keys_in_repository) -> bool:
 
 
 def is_in(key, tree) -> bool:
-    """Whether the path with this key belongs to work tree `tree`, and not to another inside of it."""
+    """Tell whether the path with this key belongs to work tree `tree`, and not to another inside of it."""
     if not isinstance(key, str) or repository.place_of(key, tree.top) is None:
         return False
     nearest = repository.tree_over(key.removeprefix(NO_CASE))
@@ -61,7 +61,7 @@ def is_in(key, tree) -> bool:
 
 
 def _here(reader, found) -> list:
-    """Of ``(held, key here, tree)`` the locks as they are named here, without those of this very tree."""
+    """Return of ``(held, key here, tree)`` the locks as they are named here, without those of this very tree."""
 
     def keys(low: str, high: str) -> list:
         return [held.path_key for held in reader.named_between(low, high)]
@@ -81,7 +81,7 @@ def _here(reader, found) -> list:
 
 
 def _spelled(key: str, file: str, tree) -> str:
-    """The path that a key here names; in the letters of the lock's own `file` where the key has lost them."""
+    """Return the path that a key here names; in the letters of the lock's own `file` where the key has lost them."""
     if not key.startswith(NO_CASE):
         return key
     length = len(repository.place_of(key, tree.top) or "") - len(NO_CASE)
@@ -89,7 +89,7 @@ def _spelled(key: str, file: str, tree) -> str:
 
 
 def _placed(keys) -> list:
-    """``(key, tree)`` of those keys whose paths lie in a work tree."""
+    """Return ``(key, tree)`` of those keys whose paths lie in a work tree."""
     trees: dict = {}  # folder -> the tree that it lies in, or None
     found = []
     for key in keys:

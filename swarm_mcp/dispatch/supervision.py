@@ -50,7 +50,7 @@ class Supervisor:
         spec: dict = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
         spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)
         spec["model"] = assignment.run.get("model") or None
-        self.membership = Membership(spec, assignment.label, assignment.instance_id, store.path)
+        self.membership = Membership(spec, assignment.label, assignment.instance_id)
         outer = store.runs.of_instance(assignment.requester_id)
         self.slot = slots.Slot(within=assignment.requester_id if outer else "")
 

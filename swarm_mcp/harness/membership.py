@@ -33,12 +33,11 @@ class Membership:
     `spec` has ``scope``, ``harness``, ``cwd`` and, as they apply, the other columns of a run (``store.runs``).
     """
 
-    def __init__(self, spec: dict, label: str = "", instance_id: str = "", path: str | None = None):
+    def __init__(self, spec: dict, label: str = "", instance_id: str = ""):
         self.spec = spec
         self.label = label
         self.instance_id = instance_id or new_id()
         self.run_id = str(spec.get("id") or new_id())
-        self._path = path
         self._open: Store | None = None
 
     def join(self) -> Session:
@@ -48,7 +47,7 @@ class Membership:
         """
         # Kept open until the end, though each step has one of its own: closing the last connection of a store folds
         # its journal in, which takes longer than everything else here.
-        self._open = store = Store(self._path)
+        self._open = store = Store()
         try:
             store.runs.begin({**self.spec, "id": self.run_id, "instance_id": self.instance_id})
             row = self._register(store)
@@ -112,7 +111,7 @@ class Membership:
 
     def _quietly(self, step) -> None:
         try:
-            with Store(self._path, busy_seconds=2.0) as store:
+            with Store(busy_seconds=2.0) as store:
                 step(store)
         except SwarmError as error:
             faults.record(RUN_RUNTIME, "membership", str(error))
@@ -129,9 +128,8 @@ class RunRow:
     Methods may be called from several threads; each opens the store for itself.
     """
 
-    def __init__(self, run_id: str, path: str | None = None):
+    def __init__(self, run_id: str):
         self.run_id = run_id
-        self._path = path
         self._looked = 0.0
         self._begun = False
         self._unwritten: dict = {}
@@ -156,7 +154,7 @@ class RunRow:
             return ""
         self._looked = now
         try:
-            with Store(self._path, read_only=True, busy_seconds=0.2) as store:
+            with Store(read_only=True, busy_seconds=0.2) as store:
                 row = store.runs.get(self.run_id)
         except SwarmError:
             return ""
@@ -173,7 +171,7 @@ class RunRow:
         """Write columns of the row, and those that could not be written before."""
         self._unwritten = {**self._unwritten, **columns}
         try:
-            with Store(self._path, busy_seconds=self._busy_seconds) as store:
+            with Store(busy_seconds=self._busy_seconds) as store:
                 store.runs.update(self.run_id, **self._unwritten)
             self._unwritten = {}
         except SwarmError:

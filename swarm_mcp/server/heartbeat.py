@@ -34,7 +34,7 @@ class Heartbeat:
         time.sleep(FIRST_SECONDS)
         from swarm_mcp.store.changes import Changes
 
-        with Changes(store_path()) as changes:
+        with Changes() as changes:
             while True:
                 due = time.monotonic() + self.beat()
                 changes.wait(max(SHORTEST_SECONDS, due - time.monotonic()))

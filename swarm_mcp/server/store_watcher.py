@@ -6,8 +6,6 @@ import asyncio
 import threading
 from contextlib import contextmanager
 
-from swarm_hook_core.state import store_path
-
 
 class StoreWatcher:
     """Counts the commits that other processes, and this one, make. It watches only while somebody listens."""
@@ -48,7 +46,7 @@ class StoreWatcher:
     def _start(self) -> None:
         from swarm_mcp.store.changes import Changes
 
-        changes = self._changes = Changes(store_path())
+        changes = self._changes = Changes()
         loop = asyncio.get_running_loop()
 
         def watch() -> None:

@@ -1,4 +1,7 @@
-"""The embedded store: one SQLite file that several implementations of the contract may share."""
+"""The embedded store: one SQLite file that several implementations of the contract may share.
+
+Methods that ``api`` declares are documented there, and only there.
+"""
 
 from __future__ import annotations
 

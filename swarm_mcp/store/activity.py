@@ -63,7 +63,6 @@ class Activity:
         self._denials = denials
 
     def moment(self, instance: Session) -> Moment:
-        """Now, as this session sees it."""
         scope, instance_id = instance["scope"], instance["id"]
         row = self._db.row(
             "SELECT (SELECT max(id) FROM events WHERE scope = ?1) AS event,"
@@ -79,7 +78,6 @@ class Activity:
         return Moment(known["event"], known["message"], known["task"], instances, known["kv"])
 
     def since(self, instance: Session, before: Moment) -> News:
-        """What is new to this session since `before`."""
         now = self.moment(instance)
         if now == before:
             return News(now)
@@ -102,15 +100,12 @@ class Activity:
         return News(now, now.message > before.message, tasks, instances, kv, locks)
 
     def feed(self, scope: str, identity: str, last: int | None = None) -> Feed:
-        """Return the events of `scope` after the one with id `last` (None: from now on), as `identity` may see them."""
         return Feed(self._db, self._sessions, scope, identity, last)
 
     def acquaintance(self, label: str | None) -> Acquaintance:
-        """Return what a viewer with this label may know of the sessions in events."""
         return Acquaintance(self._sessions, label)
 
     def of_locks(self, before: int | None, limit: int) -> list[Event]:
-        """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
         condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
         return self._db.rows(
             "SELECT id, type, actor, subject, payload, created_at FROM events"
@@ -120,7 +115,6 @@ class Activity:
         )
 
     def of_sessions(self, ids: list[str]) -> list[Event]:
-        """Return when these sessions joined and left, oldest first."""
         return self._db.rows(
             "SELECT type, subject, payload FROM events WHERE type >= 'instance.' AND type < 'instance/'"
             f" AND subject IN ({','.join('?' * len(ids))}) ORDER BY id",
@@ -129,10 +123,6 @@ class Activity:
         )
 
     def sweep(self) -> None:
-        """Notice what nobody announces: sessions that died, and locks that went without a word of ours.
-
-        Both end what others wait for. Costs one read while there is nothing of the kind.
-        """
         self._leases.some()
         if self._sessions.gone() or self._denials.are_due() or self._finder.ended_holds():
             with self._db.writing():
@@ -144,7 +134,7 @@ class Activity:
     # -------------------------------------------------------------- innards
 
     def _events(self, scope: str, after: int, until: int) -> list[Event]:
-        """The newest events in between, oldest first."""
+        """Return the newest events in between, oldest first."""
         rows = self._db.rows(
             "SELECT id, type, actor, subject, payload FROM events WHERE scope = ? AND id > ? AND id <= ?"
             " ORDER BY id DESC LIMIT ?",
@@ -164,7 +154,7 @@ class Activity:
         return known.may_meet(doer)
 
     def _locks(self, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict, ...]:
-        """What became of which file in the end; files that only this session has touched not."""
+        """Return what became of which file in the end; files that only this session has touched not."""
         last: dict[str, Event] = {}
         for event in events:
             file = event["subject"] or ""
@@ -193,16 +183,11 @@ class Feed:
         self._known = Acquaintance(sessions, self._viewer["label"])
 
     def _newest(self) -> int:
-        """Id of the newest event, 0 where there is none."""
+        """Return the id of the newest event, 0 where there is none."""
         row = self._db.row("SELECT max(id) AS id FROM events WHERE scope = ?", (self.scope,))
         return (row and row["id"]) or 0
 
     def read(self) -> list[dict]:
-        """The next events, oldest first, at most `FEED_AT_ONCE`; an empty list when there are none yet.
-
-        ``{id, at, change, type, actor, actor_label, subject, payload}``; what the viewer may not know is
-        null or missing, and what is none of its business is an event with only its id.
-        """
         if self._newest() < self.last:
             self.last = 0  # another store has taken the place of the one before
         rows = self._db.rows(
@@ -242,7 +227,7 @@ class Feed:
 
 
 def payload_of(event: Event) -> dict:
-    """An event's payload; empty where it has none, or none that can be read."""
+    """Return an event's payload; empty where it has none, or none that can be read."""
     try:
         value = loads(event["payload"]) if isinstance(event["payload"], str) else None
     except (ValueError, RecursionError):
@@ -259,19 +244,16 @@ class Acquaintance:
         self._labels: dict[str, str | None] = {}
 
     def learn(self, events: list[Event]) -> None:
-        """Remember the labels in these events, for when their sessions have gone."""
         for event in events:
             if event["type"].startswith("instance.") and event["subject"]:
                 label = payload_of(event).get("label")
                 self._labels[event["subject"]] = label if isinstance(label, str) else None
 
     def label_of(self, instance_id: str) -> str | None:
-        """A session's label, None where it has none or nobody knows any more."""
         row = self._sessions.get(instance_id)
         return row["label"] if row else self._labels.get(instance_id)
 
     def may_meet(self, instance_id: str | None) -> bool:
-        """Whether that session is no stranger. ``system`` is none; one of which nothing is known is."""
         if instance_id in (None, "system"):
             return True
         row = self._sessions.get(instance_id)

@@ -28,10 +28,17 @@ class Sessions(Protocol):
     """Sessions that take part."""
 
     def register(self, request: Registration) -> Session:
-        """Add, adopt or renew an instance; its row."""
+        """Add, adopt or renew an instance; its row.
+
+        A session of a runtime has one instance for life, found by its whole id.
+        """
 
     def adopt(self, row: Session, instance_id: str) -> Session | None:
-        """Make the session of instance `row` instance `instance_id` instead; its row."""
+        """Make the session of instance `row` instance `instance_id` instead; its row.
+
+        What it held until now moves along. None where that instance is not there to be taken: it works in
+        another scope or folder, or belongs to another session.
+        """
 
     def remove(self, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
         """Remove an instance and whatever it holds; whether it was there. `by`: who does it, to tell its peers."""
@@ -40,40 +47,40 @@ class Sessions(Protocol):
         """Give an MCP server's session, known as `name`, to the server that calls itself `new_name`; whether it was."""
 
     def end_session(self, row: Session, client: tuple[int, str] = (0, "")) -> bool:
-        """The session that works as instance `row` has ended in `client`, or everywhere.
+        """Note that the session of instance `row` has ended in `client`, or everywhere; return whether that has gone.
 
-        Whether the instance has gone.
+        It stays where another client has the session open, and where it is a run's.
         """
 
     def get(self, instance_id: str) -> Session | None:
-        """One row of ``instances``."""
+        """Return one row of ``instances``."""
 
     def live(self, instance_id: str) -> Session | None:
-        """One row, None where that session has gone."""
+        """Return one row, None where that session has gone."""
 
     def with_evidence(self, instance_id: str) -> Session | None:
         """Return a session, gone or not, with all that is known of its client."""
 
     def in_scope(self, scope: str) -> list[Session]:
-        """Live rows of a scope, in order of registration."""
+        """Return live rows of a scope, in order of registration."""
 
     def of_session(self, runtime: str, session_id: str) -> Session | None:
-        """The row of a runtime's session, looked up by the whole id."""
+        """Return the row of a runtime's session, looked up by the whole id."""
 
     def of_session_id(self, session_id: str) -> list[Session]:
-        """Live rows of every runtime's session with this whole id."""
+        """Return live rows of every runtime's session with this whole id."""
 
     def of_client(self, pid: int, started: str) -> list[Session]:
-        """Live rows of the sessions that are open in one client process, with their ``session_id``."""
+        """Return live rows of the sessions that are open in one client process, with their ``session_id``."""
 
     def is_session(self, instance_id: str) -> bool:
-        """Whether a runtime's session has this instance, and not just a row that waits for one."""
+        """Tell whether a runtime's session has this instance, and not just a row that waits for one."""
 
     def terminal_of(self, runtime: str, session_id: str) -> tuple[int, str]:
-        """Pid and start time of the terminal recorded for a session, if it still runs; else ``(0, "")``."""
+        """Return the pid and start time of the terminal recorded for a session, if it still runs; else ``(0, "")``."""
 
     def gone(self) -> list[Session]:
-        """Rows of sessions that have provably or by their lease gone, in all scopes."""
+        """Return the rows of sessions that have provably or by their lease gone, in all scopes."""
 
     def show_life(self, instance_id: str) -> None:
         """Renew a session. Raises SwarmError where it has gone."""
@@ -94,16 +101,27 @@ class Locks(Protocol):
         task_id: str | None = None,
         tool: str = "lock_file",
     ) -> Lock:
-        """Lock `file`, as the session names it; the lock's row. As `acquire_all`, of one."""
+        """Lock `file`, as the session names it; the lock's row. As `acquire_all`, of one.
+
+        With `exclusive` one's own lock is refused like anybody's.
+        """
 
     def acquire_all(self, instance: Session, wanted: LockRequest) -> list[Lock]:
-        """Take all that is wanted, or nothing; the rows, in the request's order, each with its ``fence``."""
+        """Take all that is wanted, or nothing; the rows, in the request's order, each with its ``fence``.
+
+        What the holder has already is renewed in place, so no peer can slip in between. Raises LockRefused;
+        then the session is told when the file is free. Who waits (``lock_queue``) goes first.
+        """
 
     def in_the_way(self, instance: Session, wanted: LockRequest) -> Lock | None:
-        """The first lock that keeps this request from being granted, None for none. Only looks."""
+        """Return the first lock that keeps this request from being granted, None for none. Only looks."""
 
     def release(self, instance: Session, file: str, agent: str = "", fence: int | None = None) -> int:
-        """Give up this session's lock on `file`; how many rows went (none is no error)."""
+        """Give up this session's lock on `file`; how many rows went (none is no error).
+
+        With `agent` only what that subagent holds. With `fence`, the number of a grant, only that very grant:
+        Refused where it is not held any more, since whoever holds it now must not lose it to a latecomer.
+        """
 
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
         """Give up whatever one of this session's agents holds, because it has ended; the files."""
@@ -139,35 +157,41 @@ class Locks(Protocol):
         """Return those of these grants that this session still holds."""
 
     def path_of(self, instance: Session, file: str) -> str:
-        """The file that `file` means for a session. Raises SwarmError where it cannot name one."""
+        """Return the file that `file` means for a session. Raises SwarmError where it cannot name one."""
 
     def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
-        """Live locks of a scope (None: all), oldest first, with ``owner_label``."""
+        """Return live locks of a scope (None: all), oldest first, with ``owner_label``.
+
+        What sessions of another identity hold is listed; their names and notes are not.
+        """
 
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        """How many locks others hold in this session's scope (counted up to 1000), and a few of them."""
+        """Return how many locks others hold in this session's scope (counted up to 1000), and a few of them.
+
+        For right after a registration, which has just removed whatever belonged to sessions now gone.
+        """
 
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
-        """Who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
+        """Return who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
 
     def describe(self, row: Lock, viewer_identity: str) -> dict:
-        """A lock found by `on`, in the shape of a refusal's ``active``."""
+        """Return a lock found by `on`, in the shape of a refusal's ``active``."""
 
     def listed(self, row: Lock, viewer_identity: str) -> dict:
-        """A lock found by `on`, in the shape of a listing (`held`)."""
+        """Return a lock found by `on`, in the shape of a listing (`held`)."""
 
 
 class LockQueue(Protocol):
     """Who waits for which locks, first come, first served."""
 
     def waiting(self) -> list[Waiter]:
-        """Everybody who waits, first come first."""
+        """Return everybody who waits, first come first."""
 
     def waiting_for(self, *reaches: Reach) -> list[Waiter]:
-        """Who waits for something that meets any of `reaches`, first come first."""
+        """Return who waits for something that meets any of `reaches`, first come first."""
 
     def has(self, ticket: int, instance_id: str) -> bool:
-        """Whether the place with this ticket is there still: another process may have taken it for given up."""
+        """Tell whether the place with this ticket is there still: another process may have taken it for given up."""
 
     def is_there(self, ticket: int) -> bool:
         """Tell whether anybody has that place."""
@@ -179,52 +203,72 @@ class LockQueue(Protocol):
         """
 
     def ahead_of(self, instance: Session, wanted: LockRequest) -> Waiter | None:
-        """The live waiter that has a right to some of what is wanted before this request, None for none."""
+        """Return the live waiter that has a right to some of what is wanted before this request, None for none.
+
+        As a lock's row would say it: ``file`` is what is wanted and waited for, ``ticket`` tells it from a lock.
+        """
 
     def is_silent(self, row: Waiter) -> bool:
-        """Whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
+        """Tell whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
 
     def join(self, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
-        """Take a place behind all who wait; the ticket. `seconds`: for how long, None for any time."""
+        """Take a place behind all who wait; the ticket. `seconds`: for how long, None for any time.
+
+        Raises Deadlock where everybody in a circle would wait for the next.
+        """
 
     def require_end(self, instance: Session, wanted: LockRequest) -> None:
-        """Raise Deadlock where a wait that goes on has no end any more, for the one that has come last."""
+        """Raise Deadlock where a wait that goes on has no end any more, for the one that has come last.
+
+        That can only be where a lock was handed over to somebody who waits.
+        """
 
     def leave(self, ticket: int) -> None:
-        """Give a place up; none is no error. Outside of a transaction: without having got what was wanted."""
+        """Give a place up; none is no error. Outside of a transaction: without having got what was wanted.
+
+        Then, where nobody waits any more for what is free, those who were denied it are told.
+        """
 
     def show_life(self, instance: Session, ticket: int) -> bool:
-        """Note that this session, which waits there, is awake; False where the place has been given up meanwhile."""
+        """Note that this session, which waits there, is awake; False where the place has been given up meanwhile.
+
+        Raises SwarmError where the session has gone.
+        """
 
 
 class Leases(Protocol):
     """Locks that lapse unless their session shows life."""
 
     def keep(self, instance_id: str, was_seen: bool = True) -> float | None:
-        """Outside a transaction: renew this session's locks if a third of a lease is over.
+        """Outside a transaction: renew this session's locks if a third of a lease is over, for whoever vouches for it.
 
-        For whoever vouches for it.
+        Without `was_seen` it counts as silent all the same, since nobody speaks for it yet. Seconds until this should
+        be asked again, None where the session has no lease. Raises SwarmError where it has gone. Costs one read while
+        there is nothing to do.
         """
 
     def is_due(self, instance_id: str) -> bool:
-        """Whether `keep` would write: a third of one of this session's leases is over."""
+        """Tell whether `keep` would write: a third of one of this session's leases is over."""
 
     def renew_lock(
         self, instance: Session, file: str, agent: str = "", fence: int | None = None, ttl: float | None = None
     ) -> dict:
-        """Renew this session's lock on `file`, from now on with a lease of `ttl` seconds where that is given.
+        """Renew this session's lock on `file`, from now on with a lease of `ttl` seconds where that is given; its row.
 
-        Its row.
+        Refused where it is not held any more, or not by that grant (`fence`): it is for the holder to notice.
         """
 
     def some(self) -> bool:
-        """Outside a transaction: warn of leases that are nearly over, let go what has lapsed; whether there was any."""
+        """Outside a transaction: warn of leases that are nearly over, let go what has lapsed; whether there was any.
+
+        Costs one read while nothing is due. A busy store is left alone; somebody will be around again.
+        """
 
     def next_due(self) -> float | None:
-        """Seconds until somebody is to be warned, or a lease is over; None where there is no lease."""
+        """Return the seconds until somebody is to be warned, or a lease is over; None where there is no lease."""
 
     def overtaken(self, instance_id: str) -> list[Lapse]:
-        """What this session held until it lapsed, and somebody else has had since."""
+        """Return what this session held until it lapsed, and somebody else has had since."""
 
 
 class Transfers(Protocol):
@@ -233,24 +277,37 @@ class Transfers(Protocol):
     def transfer(
         self, instance: Session, file: str, to_id: str, agent: str = "", fence: int | None = None, note: str = ""
     ) -> Lock:
-        """Give this session's lock on `file` to session `to_id`, past everybody who waits for it; its row."""
+        """Give this session's lock on `file` to session `to_id`, past everybody who waits for it; its row.
+
+        It keeps mode, lease and expected end, and has a new fence; a task it was for is no longer its end. `agent`
+        and `fence` name one grant of several. Raises Refused, UnknownInstance.
+        """
 
     def request(self, instance: Session, file: str, reason: str = "") -> list[Lock]:
-        """Ask whoever keeps `file` from this session to hand it over or let it go; the locks in the way."""
+        """Ask whoever keeps `file` from this session to hand it over or let it go; the locks in the way.
+
+        Each holder gets one message, which its next hook tells; asking again before it has been read says nothing
+        more. This session is told when the file is free. Refused where nobody holds it, or only strangers do.
+        """
 
     def steal(
         self, instance: Session, file: str, reason: str = "", force: bool = False, ttl: float | None = None
     ) -> dict:
-        """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``."""
+        """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``.
+
+        `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on
+        the file, on a folder over it, or on a pattern that covers it goes, and nobody's turn is waited for. Raises
+        LockRefused where somebody else has it, or what is below it, for good.
+        """
 
 
 class Denials(Protocol):
     """Who was kept from which file, to be told when it is free."""
 
     def report(self, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
-        """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`.
+        """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
 
-        `tried` as in `record`.
+        Whether somebody still holds the file; where not, the session is told so at once.
         """
 
     def files(self, instance_id: str, limit: int) -> list[str]:
@@ -261,35 +318,56 @@ class Breaches(Protocol):
     """Locked files that changed under their holders, and what was restored of them."""
 
     def report(self, writer: Session | None, tool: str, command: str, changes: list[dict]) -> list[int]:
-        """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids."""
+        """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
+
+        Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path
+        of the content before, empty for none, and when, in Unix seconds; with ``key`` where the file's key before the
+        change is known: a link may have taken its place. What nobody held by then is left out. The holders get one
+        message each.
+        """
 
     def restored(self, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
-        """Write down that absolute `file` was brought back from kept content `source`; the row's id."""
+        """Write down that absolute `file` was brought back from kept content `source`; the row's id.
+
+        `kept` is where the content is that it replaced, empty where there was none. Who holds the file is told,
+        unless that is `restorer` (None: a person).
+        """
 
     def of(self, file: str, keys: list[str]) -> list[Breach]:
-        """All that happened to absolute `file`, by this name or by any of these keys, newest first."""
+        """Return all that happened to absolute `file`, by this name or by any of these keys, newest first."""
 
     def known(self, scope: str) -> list[Breach]:
-        """All that happened to files of a scope, newest first."""
+        """Return all that happened to files of a scope, newest first."""
 
 
 class Messages(Protocol):
     """Mail between sessions. What is taken counts as read once it is acknowledged."""
 
     def send(self, sender: Session, recipient_id: str, content: str) -> int:
-        """One message from session `sender`; its id."""
+        """Send one message from session `sender`; return its id.
+
+        Raises UnknownInstance where the recipient is not (or no longer) in the sender's scope, Refused
+        where identities keep the two apart, or the message is blank.
+        """
 
     def broadcast(self, sender: Session, content: str) -> list[str]:
-        """One message to every other live session of the scope that `sender` may meet; their ids."""
+        """Send one message to every other live session of the scope that `sender` may meet; return their ids."""
 
     def hand_over(self, sender: Session, recipient_id: str, content: str, same: str, read_too: bool) -> None:
-        """Post a message from `sender`, unless it lies there already: `content`, or `same`, which says no more."""
+        """Post a message from `sender`, unless it lies there already: `content`, or `same`, which says no more.
+
+        It lies there while it is unread; with `read_too` also once it has been read.
+        """
 
     def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> None:
         """Add a message as read: it shows what was said, and nobody is given it."""
 
     def take(self, instance: Session, limit: int = 50, about: str = "") -> list[Message]:
-        """Claim up to `limit` unread messages for this process: ``{id, sender, content, created_at}``, oldest first."""
+        """Claim up to `limit` unread messages for this process: ``{id, sender, content, created_at}``, oldest first.
+
+        Nobody else is given them until this process has gone, or 120 s have passed without `acknowledge`.
+        With `about`, a task's id, only those that begin with ``[task:<id>]``; the others stay where they are.
+        """
 
     def acknowledge(self, ids: list[int]) -> None:
         """Mark messages read, now that the answer with them has been written. They are never delivered again."""
@@ -298,23 +376,30 @@ class Messages(Protocol):
         """Give up a claim: the answer with these messages will never be written. The next poll gets them."""
 
     def peek(self, instance: Session, limit: int = 50) -> list[Message]:
-        """What `take` would give, left where it is."""
+        """Return what `take` would give, left where it is."""
 
     def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
-        """The newest `limit` messages of a scope, oldest first.
+        """Return the newest `limit` messages of a scope, oldest first, with all columns but the scope.
 
-        ``{id, sender, recipient, content, created_at, read}``.
+        A negative `limit` means all. `to` and `sender` are instance ids. `viewer` is the identity that
+        looks on: mail of sessions that have another one is left out. Marks nothing.
         """
 
     def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
-        """How many messages of a scope are unread, and how many were sent at `since` (seconds) or later."""
+        """Return how many messages of a scope are unread, and how many were sent at `since` (seconds) or later.
+
+        ``{unread, recent}``. `viewer` is the identity that looks on, as in `recent`.
+        """
 
 
 class Notices(Protocol):
     """What a session's next hook tells its model."""
 
     def take(self, instance: Session) -> list[Notice]:
-        """Claim what there is to tell, oldest first: ``{id, text}``; `Messages.acknowledge` once it has been told."""
+        """Claim what there is to tell, oldest first: ``{id, text}``; `Messages.acknowledge` once it has been told.
+
+        Nobody else is given these messages meanwhile, as with `Messages.take`.
+        """
 
 
 class Tasks(Protocol):
@@ -323,28 +408,35 @@ class Tasks(Protocol):
     A change returns the messages that it stored for others, ``[(recipient id, text)]``, for waking them."""
 
     def get(self, scope: str, task_id: str) -> Task | None:
-        """One task, whoever may see it."""
+        """Return one task, whoever may see it."""
 
     def seen(self, viewer: Session, task_id: str) -> Task | None:
-        """One task of the viewer's scope, or that it asked for or works on; None where another identity hides it."""
+        """Return a task of the viewer's scope, or that it asked for or works on; None where an identity hides it."""
 
     def listed(self, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> list[Task]:
-        """The viewer's scope's tasks that it may see, most urgent first; empty filters do not filter."""
+        """Return the viewer's scope's tasks that it may see, most urgent first; empty filters do not filter."""
 
     def in_order(self, viewer: Session, status: str = "") -> list[Task]:
-        """The same, in order of creation."""
+        """Return the same tasks as `listed`, in order of creation."""
 
     def counts(self, viewer: Session) -> dict[str, int]:
-        """How many tasks of its scope the viewer may see, by status; every status is there."""
+        """Return how many tasks of its scope the viewer may see, by status; every status is there."""
 
     def current(self, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
-        """Tasks by status: ``{open: [...], ..., terminal_counts: {done, failed, cancelled}}``."""
+        """Return tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
+
+        Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each.
+        """
 
     def claimable(self, instance: Session, limit: int = 10) -> list[Task]:
-        """The next few tasks that `claim_next` would choose from, in its order."""
+        """Return the next few tasks that `claim_next` would choose from, in its order."""
 
     def glance(self, viewer: Session, changed_after: int | None = None) -> dict:
-        """Return a few tasks by status, the most urgent and what has just changed; see ``task_reading.glance``."""
+        """Return tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
+
+        Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
+        (``changed_at``, milliseconds). What is left out is counted in ``not_shown``: {status: number}.
+        """
 
     def unfinished_of(self, session: Session) -> list[Task]:
         """Return the tasks of its scope that this session has and that have not ended, most urgent first."""
@@ -391,14 +483,20 @@ class Tasks(Protocol):
         """Done, failed or cancelled: ``{task, notices, unblocked}``."""
 
     def complete(self, actor: Session, task_id: str, record: dict, status: str = DONE) -> dict:
-        """`end` with a structured result from the arguments of ``complete_task``, and that as ``result`` besides."""
+        """Do as `end`, with a structured result from the arguments of ``complete_task``: also as ``result``.
+
+        A task that names an entry of a work tracker ends only with word of what became of that entry.
+        """
 
 
 class Runs(Protocol):
     """Children that agent command lines were started as."""
 
     def begin(self, spec: dict) -> Run:
-        """Write down a run that this process will supervise; its row."""
+        """Write down a run that this process will supervise; its row.
+
+        `spec` has at least ``id``, ``scope``, ``instance_id``, ``harness`` and ``cwd``.
+        """
 
     def update(self, run_id: str, **columns: object) -> Run | None:
         """Change columns of a run; its row, None where there is none."""
@@ -407,38 +505,49 @@ class Runs(Protocol):
         """Ask the supervisor for something (`CONTROLS`, empty takes it back); the row. Raises Refused."""
 
     def get(self, run_id: str) -> Run | None:
-        """One run."""
+        """Return one run."""
 
     def find(self, scope: str, reference: str) -> Run:
-        """The newest run that `reference` names: its id, its task's id, or a unique beginning of either."""
+        """Return the newest run that `reference` names: its id, its task's id, or a unique beginning of either.
+
+        Whole ids name runs of any scope. Raises Refused where it names none, or runs of several tasks.
+        """
 
     def of_task(self, scope: str, task_id: str) -> list[Run]:
-        """The runs of a task, newest first."""
+        """Return the runs of a task, newest first."""
 
     def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
-        """The newest runs, of one scope or of all, newest first."""
+        """Return the newest runs, of one scope or of all, newest first."""
 
     def live(self, scope: str = "") -> list[Run]:
-        """Runs that have not ended, newest first."""
+        """Return runs that have not ended, newest first."""
 
     def session_of(self, task_id: str, harness: str) -> dict | None:
-        """What it takes to continue the last session of a task in that harness (``RunResult.session_params``)."""
+        """Return what it takes to continue a task's last session in that harness (``RunResult.session_params``)."""
 
     def of_instance(self, instance_id: str) -> Run | None:
-        """The run under way whose instance this is."""
+        """Return the run under way whose instance this is."""
 
     def admit(self, instance_id: str, client: tuple[int, str]) -> Run | None:
-        """The run under way of that instance, if the process `client` (pid, start time) is its child."""
+        """Return the run under way of that instance, if the process `client` (pid, start time) is its child.
+
+        The first client that reports is: others that it starts inherit its environment, and are sessions of
+        their own. None where it is not, or there is no such run.
+        """
 
     def take_back(self, instance_id: str) -> bool:
-        """A session of the run's child has ended: the instance is the supervisor's alone. Whether it is a run's."""
+        """Give a run's instance back to its supervisor: its child's session has ended. Return whether it is a run's."""
 
 
 class SpawnLocks(Protocol):
     """Who is starting a worker for which task: one dispatch at a time."""
 
     def take(self, instance: Session, name: str, task_id: str, worker_id: str) -> Lock | None:
-        """Return the lock, now this process's to spawn under; None where a spawn is under way."""
+        """Return the lock, now this process's to spawn under; None where a spawn is under way.
+
+        `worker_id` is the id that is reserved for the session of whoever is started. Raises SwarmError where
+        `instance`, which has it started, has gone.
+        """
 
     def started(self, row: Lock, facts: dict) -> None:
         """Note that the spawn under `row` is out of our hands; `facts` say how to ask about it."""
@@ -447,29 +556,34 @@ class SpawnLocks(Protocol):
         """Give up the lock `row` (from `take`), where it is still that one."""
 
     def holder(self, scope: str, name: str) -> dict | None:
-        """The lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
+        """Return the lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
 
     def worker_of(self, row: Lock) -> dict | None:
-        """The worker that was started under a lock, where it has come up."""
+        """Return the worker that was started under a lock, where it has come up."""
 
 
 class KeyValues(Protocol):
     """Shared values, owned by the identity that first set them. Writes raise Refused where that is another one."""
 
     def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[KeyValue]:
-        """``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
+        """Return ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
 
     def count(self, scope: str, viewer: str | None = None) -> int:
-        """How many keys of a scope `viewer` may read."""
+        """Return how many keys of a scope `viewer` may read."""
 
     def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
-        """``{value, updated_at, owner_identity}``; None also where `viewer` may not read it."""
+        """Return ``{value, updated_at, owner_identity}``; None also where `viewer` may not read it."""
 
     def put(self, instance: Session, key: str, value: str) -> None:
         """Set a value. Raises Refused where another identity owns the key."""
 
     def append(self, instance: Session, key: str, value: str) -> int:
-        """Add one JSON value to the list under `key`; the list's new length."""
+        """Add one JSON value to the list under `key`; the list's new length.
+
+        What was there and is no list becomes its first item; text that is no JSON becomes a string. Numbers
+        keep every digit they were written with. Raises Refused where another identity owns the key,
+        NotJson.
+        """
 
     def delete(self, instance: Session, key: str) -> bool:
         """Remove a key; whether it was there. Raises Refused where another identity owns it."""
@@ -479,13 +593,21 @@ class Panes(Protocol):
     """Where sessions can be seen: the panes that they publish."""
 
     def republish(self, row: Session, environment: Mapping[str, str], client_pid: int = 0) -> None:
-        """Make known the pane that `environment` names, where instance `row` has published another or none."""
+        """Make known the pane that `environment` names, where instance `row` has published another or none.
+
+        `client_pid` is the client that the environment comes from: a client's shared background server has
+        that of the terminal which happened to start it, and says nothing about this session.
+        """
 
     def repair(self, row: Session, known: dict, found: dict[str, str]) -> bool:
-        """Write back what a pane is called now; whether that was news."""
+        """Write back what a pane is called now; whether that was news.
+
+        `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``
+        as its workspace tells them. Nothing is written where the session has published anew meanwhile.
+        """
 
     def published(self, instance_id: str) -> dict:
-        """What an instance has published, empty where that is nothing or makes no sense."""
+        """Return what an instance has published, empty where that is nothing or makes no sense."""
 
     def with_session(self, shown: dict) -> dict:
         """Return a session as listed, with the pane it published, if any."""
@@ -498,20 +620,28 @@ class Planner(Protocol):
     """Which session owns a scope's plan."""
 
     def owner(self, scope: str) -> dict | None:
-        """The value, None where nobody owns the plan, or only a session that has gone or plans no more."""
+        """Return the value, None where nobody owns the plan, or only a session that has gone or plans no more."""
 
 
 class Tracker(Protocol):
     """The work tracker of an identity, and its entries for tasks."""
 
     def of(self, instance: Session) -> dict | None:
-        """``{key, value, updated_at}`` of the tracker that this session's work is tracked in, or None."""
+        """Return ``{key, value, updated_at}`` of the tracker that this session's work is tracked in, or None.
+
+        `value` is the parsed JSON, or the text itself where that is none. Whoever owns the key, its own
+        identity reads it: it is configuration, not a secret.
+        """
 
     def link(self, instance: Session, provider: str, task_id: str, identifier: str, url: str = "") -> dict:
-        """Remember that a task is entry `identifier` of the tracker; what was stored."""
+        """Remember that a task is entry `identifier` of the tracker; what was stored.
+
+        ``{identifier, [url], linked_at}``, `linked_at` in ms. Raises SwarmError where the session has no
+        identity, whose tracker it would be.
+        """
 
     def entry(self, instance: Session, provider: str, task_id: str) -> dict | None:
-        """What `link` stored for a task, or None."""
+        """Return what `link` stored for a task, or None."""
 
 
 class Feed(Protocol):
@@ -520,7 +650,11 @@ class Feed(Protocol):
     last: int
 
     def read(self) -> list[dict]:
-        """Return the next events, oldest first; an empty list when there are none yet."""
+        """Return the next events, oldest first, at most `FEED_AT_ONCE`; an empty list when there are none yet.
+
+        ``{id, at, change, type, actor, actor_label, subject, payload}``; what the viewer may not know is
+        null or missing, and what is none of its business is an event with only its id.
+        """
 
 
 class Acquaintance(Protocol):
@@ -533,7 +667,7 @@ class Acquaintance(Protocol):
         """Return a session's label, None where it has none or nobody knows any more."""
 
     def may_meet(self, instance_id: str | None) -> bool:
-        """Tell whether that session is no stranger."""
+        """Tell whether that session is no stranger. ``system`` is none; one of which nothing is known is."""
 
 
 class Activity(Protocol):
@@ -543,7 +677,7 @@ class Activity(Protocol):
         """Now, as this session sees it."""
 
     def since(self, instance: Session, before: Moment) -> News:
-        """What is new to this session since `before`."""
+        """Return what is new to this session since `before`."""
 
     def feed(self, scope: str, identity: str, last: int | None = None) -> Feed:
         """Return the events of `scope` after the one with id `last` (None: from now on), as `identity` may see them."""
@@ -558,7 +692,10 @@ class Activity(Protocol):
         """Return when these sessions joined and left, oldest first."""
 
     def sweep(self) -> None:
-        """Notice what nobody announces: sessions that died, and locks that went without a word of ours."""
+        """Notice what nobody announces: sessions that died, and locks that went without a word of ours.
+
+        Both end what others wait for. Costs one read while there is nothing of the kind.
+        """
 
 
 class UiCommands(Protocol):
@@ -568,32 +705,45 @@ class UiCommands(Protocol):
         """Add one command, ``spawn_shell``, ``send_prompt``, ``move_node`` or ``organize_nodes``; its row."""
 
     def get(self, command_id: int) -> UiCommand | None:
-        """One command."""
+        """Return one command."""
 
     def recent(self, scope: str, status: str = "", limit: int = 20) -> list[UiCommand]:
-        """The newest `limit` commands of a scope, newest first; a negative limit means all."""
+        """Return the newest `limit` commands of a scope, newest first; a negative limit means all.
+
+        Raises SwarmError where `status` is none of ``UI_STATES``.
+        """
 
     def outcome(self, command_id: int, seconds: float) -> UiCommand:
-        """The command once it is done or has failed, or as it is after `seconds`."""
+        """Return the command once it is done or has failed, or as it is after `seconds`.
+
+        Sleeps until some process commits to the store. Raises SwarmError where the command is gone.
+        """
 
 
 class Cleanup(Protocol):
     """What falls due with time."""
 
     def some(self) -> bool:
-        """Outside a transaction: remove a little of what is due, if it is time; whether it did."""
+        """Outside a transaction: remove a little of what is due, if it is time; whether it did.
+
+        It is time when no process has done so for 30 s (2 s while something was left). Where it is not,
+        this costs one read. A busy store is left alone; it will be time again.
+        """
 
     def clean(self, scope: str | None = None, dry_run: bool = False) -> dict:
-        """Remove what is due in `scope` (None: everywhere); counts in the contract's shape."""
+        """Remove what is due in `scope` (None: everywhere); counts in the contract's shape.
+
+        A dry run does the same in a transaction that is rolled back, so that it cannot disagree.
+        """
 
 
 class Changes(Protocol):
     """Being told of commits to a store, by any process, this one's own included."""
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until some process has committed since the last True.
+        """Wait until some process has committed since the last True, or since this object was made.
 
-        False when `seconds` have passed, or after `stop`.
+        False when `seconds` (None: for ever) have passed, or after `stop`.
         """
 
     @property
@@ -615,10 +765,6 @@ class Store(Protocol):
     """An open store: questions and changes by subject."""
 
     @property
-    def path(self) -> str:
-        """Where the store is, for people to read and for another process to open."""
-
-    @property
     def here(self) -> str:
         """What this machine, since its last start, is called in rows."""
 
@@ -631,11 +777,14 @@ class Store(Protocol):
     def exists(self) -> bool:
         """Tell whether there is a store yet; one that only reads answers as an empty one until then."""
 
+    def described(self) -> dict:
+        """Return what keeps it, for people to read: ``{backend, ...}``."""
+
     def check_reading(self) -> None:
         """Raise StoreUnavailable where it cannot be read."""
 
     def check_writing(self) -> None:
-        """Raise StoreUnavailable where nobody can write to it. Writes nothing."""
+        """Raise StoreUnavailable where nobody can write: takes the right to, gives it back, and writes nothing."""
 
     def journal(self) -> str:
         """Return how commits are kept safe, ``wal`` for one."""

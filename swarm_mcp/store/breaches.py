@@ -43,13 +43,6 @@ class Breaches:
         self._messages = messages
 
     def report(self, writer: Session | None, tool: str, command: str, changes: list[dict]) -> list[int]:
-        """Write down `changes` while session `writer` (None: not registered) ran a call; the new rows' ids.
-
-        Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path
-        of the content before, empty for none, and when, in Unix seconds; with ``key`` where the file's key before the
-        change is known: a link may have taken its place. What nobody held by then is left out. The holders get one
-        message each.
-        """
         # Asks the disk, while nobody waits.
         keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
         told: dict[str, list[dict]] = {}
@@ -70,11 +63,6 @@ class Breaches:
         return added
 
     def restored(self, restorer: Session | None, file: str, kept: str, source: str, scope: str) -> int:
-        """Write down that absolute `file` was brought back from kept content `source`; the row's id.
-
-        `kept` is where the content is that it replaced, empty where there was none. Who holds the file is told,
-        unless that is `restorer` (None: a person).
-        """
         key = key_of(file)
         held = self._finder.on(file)
         with self._db.writing():
@@ -95,7 +83,6 @@ class Breaches:
         return number
 
     def of(self, file: str, keys: list[str]) -> list[Breach]:
-        """All that happened to absolute `file`, by this name or by any of these keys, newest first."""
         marks = ",".join("?" * len(keys))
         condition = f"path_key IN ({marks}) OR file = ?"
         return self._db.rows(
@@ -103,7 +90,6 @@ class Breaches:
         )
 
     def known(self, scope: str) -> list[Breach]:
-        """All that happened to files of a scope, newest first."""
         return self._db.rows("SELECT * FROM swarm_alterations WHERE scope = ? ORDER BY id DESC", (scope,), Breach)
 
     def forget_old(self, limit: int) -> None:
@@ -127,7 +113,7 @@ class Breaches:
         return found["id"] if found else 0
 
     def _lock_on(self, row: dict, holder: Session) -> Lock | None:
-        """The lock that covers the file, or did when it changed: ``{id, scope, content}``; None where none did."""
+        """Return the lock that covers the file, or did when it changed; None where none did."""
         file, key = row["file"], row["path_key"]
         locks = self._db.rows(
             "SELECT id, scope, file, path_key, content, pattern, base FROM context"

@@ -15,10 +15,12 @@ import sys
 import threading
 import time
 
+from swarm_hook_core.state import store_path
 from swarm_mcp.store import driver as drivers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 SETTLE_SECONDS = 1.0  # how long after a write its commit may become visible
@@ -68,7 +70,7 @@ class FileEvents:
         os.close(self._wake_write)
 
     def _ready(self, seconds: float, *handles: int) -> list[int]:
-        """Those of `handles` that can be read, waiting at most `seconds` for the first. Takes any number of handle."""
+        """Return those of `handles` that can be read, after at most `seconds`. Their numbers may be of any size."""
         poll = select.poll()
         for handle in handles:
             poll.register(handle, select.POLLIN)
@@ -207,7 +209,7 @@ class Kqueue(FileEvents):
 
 
 def events_of(path: str) -> FileEvents:
-    """The best kind of events that this system has for the store at `path`."""
+    """Return the best kind of events that this system has for the store at `path`."""
     try:
         system: str = sys.platform  # type checkers would take it for the one they run on
         if system.startswith("linux"):
@@ -220,15 +222,15 @@ def events_of(path: str) -> FileEvents:
 
 
 class Changes:
-    """Commits to the store at `path`, by any process, this one's own included.
+    """Commits to the store, by any process, this one's own included; to the user's, where no `path` is given.
 
     The store need not exist yet, and may be replaced. One thread waits; `stop` may come from another.
     """
 
-    def __init__(self, path: str, events=events_of):
-        self.path = path
+    def __init__(self, path: str | None = None, events: Callable[[str], FileEvents] = events_of):
+        self.path = path or store_path()
         self.driver = drivers.load()
-        self._events: FileEvents = events(path)
+        self._events: FileEvents = events(self.path)
         self._stopped = threading.Event()
         self._connection: Any = None
         self._file: tuple[int, int] | None = None
@@ -237,10 +239,6 @@ class Changes:
         self._seen = self._version()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until some process has committed since the last True, or since this object was made.
-
-        False when `seconds` (None: for ever) have passed, or after `stop`.
-        """
         end = None if seconds is None else time.monotonic() + seconds
         self._events.pause(self._left(end, self._answered + GAP_SECONDS - time.monotonic()))
         # Frames are written and synced before a commit can be seen, so a look right after an event is
@@ -266,17 +264,14 @@ class Changes:
 
     @property
     def stopped(self) -> bool:
-        """Whether `stop` has been called."""
         return self._stopped.is_set()
 
     def stop(self) -> None:
-        """End the present `wait` and every later one. From any thread."""
         if not self._stopped.is_set():
             self._stopped.set()
             self._events.interrupt()
 
     def close(self) -> None:
-        """Let go of the store. Not while another thread still waits."""
         self._stopped.set()
         self._disconnect()
         self._events.close()
@@ -301,7 +296,7 @@ class Changes:
         return True
 
     def _version(self) -> tuple | None:
-        """What differs after every commit, None where there is no store; as last seen while one is on its way."""
+        """Return what differs after every commit, None without a store; as last seen while one is on its way."""
         try:
             found = os.stat(self.path)
             file = (found.st_dev, found.st_ino)

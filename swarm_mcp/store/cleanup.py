@@ -80,11 +80,6 @@ class Cleanup:
     # ---------------------------------------------------------------- a little
 
     def some(self) -> bool:
-        """Outside a transaction: remove a little of what is due, if it is time; whether it did.
-
-        It is time when no process has done so for 30 s (2 s while something was left). Where it is not,
-        this costs one read. A busy store is left alone; it will be time again.
-        """
         self._leases.some()  # has a time of its own
         if not self._is_time():
             return False
@@ -100,7 +95,7 @@ class Cleanup:
         return True
 
     def _some(self) -> bool:
-        """One pass; whether it left something that could have gone."""
+        """Do one pass; tell whether it left something that could have gone."""
         parts, mode = self._parts(), "periodic"
         parts.sessions.reclaim()
         gone = [self._drop_spent_mutexes(parts, AT_ONCE, None, mode)]
@@ -154,7 +149,7 @@ class Cleanup:
         return row is None or not 0 <= self._db.now() - row["done_at"] < PAUSE_SECONDS
 
     def _walk(self, what: str, step):
-        """One step of a long way round: `step(place) -> (found, next place)`; what it found."""
+        """Do one step of a long way round, `step(place) -> (found, next place)`; return what it found."""
         before = self._place(what)
         found, place = step(before)
         if place != before:
@@ -174,10 +169,6 @@ class Cleanup:
     # --------------------------------------------------------------------- all
 
     def clean(self, scope: str | None = None, dry_run: bool = False) -> dict:
-        """Remove what is due in `scope` (None: everywhere); counts in the contract's shape.
-
-        A dry run does the same in a transaction that is rolled back, so that it cannot disagree.
-        """
         report: dict = {"dry_run": dry_run, "mode": "manual", "scope": scope, "at": self._db.now()}
         try:
             with self._db.writing():
@@ -254,7 +245,7 @@ class Cleanup:
         return found
 
     def _scopes_of_failures(self, limit: int, scope: str | None) -> list[str]:
-        """Where `_drop_aged` is about to delete tasks that failed or were cancelled."""
+        """Return where `_drop_aged` is about to delete tasks that failed or were cancelled."""
         condition, values = _in_scope(_BY_AGE["terminal_tasks"][1], self._db.now() - TASK_SECONDS, scope)
         chosen = f"SELECT scope, status FROM tasks WHERE {condition} ORDER BY updated_at, rowid LIMIT {limit}"
         rows = self._db.rows(f"SELECT DISTINCT scope FROM ({chosen}) WHERE status <> 'done'", values)
@@ -322,5 +313,5 @@ def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple]
 
 
 def _after(prefix: str) -> str:
-    """The first text behind all that begin with `prefix`, by bytes."""
+    """Return the first text behind all that begin with `prefix`, by bytes."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)

@@ -89,7 +89,7 @@ class Database:
         return self._execute(sql, values).rowcount
 
     def writing(self) -> Transaction:
-        """A transaction that holds the write lock from its beginning, so nothing read in it is stale."""
+        """Return a transaction that holds the write lock from its beginning, so nothing read in it is stale."""
         return Transaction(self)
 
     def hurried(self) -> _Hurry:
@@ -97,11 +97,11 @@ class Database:
         return _Hurry(self)
 
     def now(self) -> int:
-        """Unix seconds."""
+        """Return Unix seconds."""
         return int(time.time())
 
     def now_ms(self) -> int:
-        """Unix milliseconds, the unit of ``changed_at`` columns."""
+        """Return Unix milliseconds, the unit of ``changed_at`` columns."""
         return int(time.time() * 1000)
 
     def refresh(self) -> None:
@@ -270,7 +270,7 @@ def _short(value: object) -> object:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Which file is at `path` now; None where there is none."""
+    """Return which file is at `path` now; None where there is none."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -64,7 +64,7 @@ class Denials:
         self.taker: tuple[str, list[str]] = ("", [])  # a session just taking a file, and the file's keys
 
     def is_known(self, instance: Session, lock: Lock | Waiter, path: str = "") -> bool:
-        """Whether this session's refusal of `path` by this lock's holder was written down just now."""
+        """Tell whether this session's refusal of `path` by this lock's holder was written down just now."""
         row = self._db.row(
             "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
             " AND (path IS NULL OR ? IN ('', path))",
@@ -104,10 +104,6 @@ class Denials:
         self._say(instance, lock, attempt)
 
     def report(self, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
-        """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
-
-        Whether somebody still holds the file; where not, the session is told so at once.
-        """
         attempt = tried if isinstance(tried, Attempt) else Attempt(tried)
         tool = attempt.tool
         with self._db.writing():
@@ -176,11 +172,10 @@ class Denials:
         self._db.change("UPDATE swarm_denials SET holder_id = ? WHERE path_key = ?", (holder_id, key))
 
     def are_due(self) -> bool:
-        """Whether `settle` has anything to do."""
+        """Tell whether `settle` has anything to do."""
         return bool(self._silently_freed(1))
 
     def files(self, instance_id: str, limit: int) -> list[str]:
-        """Return files that this session was refused and has not heard of since."""
         rows = self._db.rows("SELECT file FROM swarm_denials WHERE instance_id = ? LIMIT ?", (instance_id, limit))
         return [row["file"] for row in rows]
 
@@ -226,7 +221,7 @@ class Denials:
                 self._post(instance, told, self._sessions.get(holder_id), reason)
 
     def _is_free(self, denial: dict, instance_id: str) -> bool:
-        """Whether nobody else holds the file, by whatever name, or is in line for it; else that one is waited for."""
+        """Tell whether nobody else holds the file, by any name, or is in line for it; else that one is waited for."""
         held = self._finder.on(denial["file"])
         theirs = [row for row in (*held, *self._waiting_for(denial)) if row["instance_id"] != instance_id]
         if theirs:
@@ -271,14 +266,14 @@ class Denials:
 
 
 def key_of_lock(lock: Lock | Waiter) -> str:
-    """What a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
+    """Return what a lock's file is known by here: its key; the name itself for a mutex, which is no file."""
     if lock.get("path_key"):
         return lock["path_key"]
     return lock["file"] if lock["file"].startswith(MUTEX_PREFIX) else key_of(lock["file"])
 
 
 def _facts(db: Database, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict:
-    """What the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
+    """Return what the event says beyond who holds: ``{path, rule, session, cwd, ...}``; nothing that is not known.
 
     `lock` is a row of ``LockTable``, or a waiter that goes first.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def load():
-    """The C module to connect with: pysqlite3's where installed, else the interpreter's."""
+    """Return the C module to connect with: pysqlite3's where installed, else the interpreter's."""
     if "pysqlite3" in sys.modules:
         return sys.modules["pysqlite3._sqlite3"]
     loaded = sys.modules.get("pysqlite3._sqlite3") or _bundled()
@@ -29,13 +29,13 @@ def load():
 
 
 def version(driver) -> tuple[int, int, int]:
-    """The SQLite release behind `driver`."""
+    """Return the SQLite release behind `driver`."""
     numbers = [int(part) for part in driver.sqlite_version.split(".")[:3]]
     return (numbers + [0, 0, 0])[0], (numbers + [0, 0, 0])[1], (numbers + [0, 0, 0])[2]
 
 
 def wal_is_safe(release: tuple[int, int, int]) -> bool:
-    """Whether write-ahead-log mode keeps every commit in this SQLite release."""
+    """Tell whether write-ahead-log mode keeps every commit in this SQLite release."""
     if release >= (3, 51, 3):
         return release[:2] != (3, 52)  # withdrawn
     return (3, 44, 6) <= release < (3, 45, 0) or (3, 50, 7) <= release < (3, 51, 0)

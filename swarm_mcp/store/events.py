@@ -36,7 +36,7 @@ def registered(db: Database, row: Session, adopted: bool) -> None:
 
 
 def length(text: str) -> int:
-    """How long a payload says that `text` is: in UTF-16 units, as the contract counts."""
+    """Return how long a payload says that `text` is: in UTF-16 units, as the contract counts."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

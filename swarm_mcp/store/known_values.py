@@ -29,7 +29,7 @@ _ENTRY = rf"(?<![\w.-])(?:linear:|(?:https?://)?(?:www\.)?linear\.app/[^\s/]+/is
 
 
 def plans(label: str | None) -> bool:
-    """Whether a label says that its session is a planner."""
+    """Tell whether a label says that its session is a planner."""
     return PLANNER_WORD in (label or "").split()
 
 
@@ -46,7 +46,6 @@ class Planner:
         self._values = values
 
     def owner(self, scope: str) -> dict | None:
-        """The value, None where nobody owns the plan, or only a session that has gone or plans no more."""
         value, before = self._recorded(scope), None
         while value and value != before:  # who has left just now has also handed the plan over
             row = self._sessions.live(value["instance_id"])
@@ -102,11 +101,6 @@ class Tracker:
         self._values = values
 
     def of(self, instance: Session) -> dict | None:
-        """``{key, value, updated_at}`` of the tracker that this session's work is tracked in, or None.
-
-        `value` is the parsed JSON, or the text itself where that is none. Whoever owns the key, its own
-        identity reads it: it is configuration, not a secret.
-        """
         identity = token(instance["label"] or "", "identity")
         for name in (identity, DEFAULT_TRACKER):
             row = self._values.get(instance["scope"], TRACKER_KEY + name) if name else None
@@ -115,11 +109,6 @@ class Tracker:
         return None
 
     def link(self, instance: Session, provider: str, task_id: str, identifier: str, url: str = "") -> dict:
-        """Remember that a task is entry `identifier` of the tracker; what was stored.
-
-        ``{identifier, [url], linked_at}``, `linked_at` in ms. Raises SwarmError where the session has no
-        identity, whose tracker it would be.
-        """
         entry: dict = {"identifier": identifier}
         if url:
             entry["url"] = url
@@ -128,7 +117,6 @@ class Tracker:
         return entry
 
     def entry(self, instance: Session, provider: str, task_id: str) -> dict | None:
-        """What `link` stored for a task, or None."""
         if not token(instance["label"] or "", "identity") or not is_word(provider):
             return None
         row = self._values.get(instance["scope"], self._key(instance, provider, task_id))
@@ -145,12 +133,12 @@ class Tracker:
 
 
 def names_entry(text: str | None) -> bool:
-    """Whether `text` names an entry."""
+    """Tell whether `text` names an entry."""
     return bool(entry_in(text))
 
 
 def entry_in(text: str | None) -> str:
-    """The first entry that `text` names, ``ABC-1`` for one; empty where it names none."""
+    """Return the first entry that `text` names, ``ABC-1`` for one; empty where it names none."""
     # Most texts are told apart by this alone, and `re` costs commands a few milliseconds.
     if not text or "linear" not in text.lower():
         return ""

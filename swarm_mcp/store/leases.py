@@ -69,29 +69,18 @@ class Leases:
         )
 
     def keep(self, instance_id: str, was_seen: bool = True) -> float | None:
-        """Outside a transaction: renew this session's locks if a third of a lease is over, for whoever vouches for it.
-
-        Without `was_seen` it counts as silent all the same, since nobody speaks for it yet. Seconds until this should
-        be asked again, None where the session has no lease. Raises SwarmError where it has gone. Costs one read while
-        there is nothing to do.
-        """
         if self.is_due(instance_id):
             with self._db.writing():
                 (self._sessions.require if was_seen else self.renew)(instance_id)
         return self._until_due(instance_id)
 
     def is_due(self, instance_id: str) -> bool:
-        """Whether `keep` would write: a third of one of this session's leases is over."""
         left = self._until_due(instance_id)
         return left is not None and left <= 0
 
     def renew_lock(
         self, instance: Session, file: str, agent: str = "", fence: int | None = None, ttl: float | None = None
     ) -> Lock:
-        """Renew this session's lock on `file`, from now on with a lease of `ttl` seconds where that is given; its row.
-
-        Refused where it is not held any more, or not by that grant (`fence`): it is for the holder to notice.
-        """
         reach, ttl = reach_of(instance, file), checked_ttl(ttl)
         refusal: Refused | None = None
         with self._db.writing():
@@ -112,10 +101,6 @@ class Leases:
     # ------------------------------------------------------------ whoever is around
 
     def some(self) -> bool:
-        """Outside a transaction: warn of leases that are nearly over, let go what has lapsed; whether there was any.
-
-        Costs one read while nothing is due. A busy store is left alone; somebody will be around again.
-        """
         if not self._due(1):
             return False
         try:
@@ -126,7 +111,6 @@ class Leases:
         return True
 
     def next_due(self) -> float | None:
-        """Seconds until somebody is to be warned, or a lease is over; None where there is no lease."""
         rows = self._db.rows(
             f"SELECT ttl, renewed, warned FROM context WHERE {_LEASED} AND booted = ?"
             " ORDER BY renewed + ttl * 0.8 LIMIT 50",
@@ -175,7 +159,6 @@ class Leases:
                     break
 
     def overtaken(self, instance_id: str) -> list[Lapse]:
-        """What this session held until it lapsed, and somebody else has had since."""
         return self._db.rows(
             "SELECT * FROM swarm_lapses WHERE instance_id = ? AND taken_fence IS NOT NULL ORDER BY lapsed_at",
             (instance_id,),
@@ -197,7 +180,7 @@ class Leases:
     # -------------------------------------------------------------- innards
 
     def _until_due(self, instance_id: str) -> float | None:
-        """Seconds until a third of this session's first lease is over; None where it has none."""
+        """Return the seconds until a third of this session's first lease is over; None where it has none."""
         rows = self._db.rows(
             f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_LEASED} AND instance_id = ?", (instance_id,)
         )
@@ -206,7 +189,7 @@ class Leases:
         return min(waits, default=None)
 
     def _due(self, limit: int) -> list[str]:
-        """Ids of locks whose holders are to be warned, or that have lapsed."""
+        """Return the ids of locks whose holders are to be warned, or that have lapsed."""
         boot, now, wall = clock.boot(self._db.here), clock.now(), time.time()
         found = f"SELECT id FROM context WHERE {_LEASED} AND"
         rows = self._db.rows(

@@ -50,7 +50,7 @@ class LockFinder:
         return self._worktrees
 
     def select(self, condition: str, values: tuple) -> list[Lock]:
-        """Every lock that fits, live or not, oldest first."""
+        """Return every lock that fits, live or not, oldest first."""
         return self._db.rows(f"{_SELECT} {condition} ORDER BY c.created_at, c.rowid", values, Lock)
 
     def with_id(self, lock_id: str) -> Lock | None:
@@ -61,7 +61,7 @@ class LockFinder:
     def found(
         self, names: tuple[str, ...] | list[str], ranges: list[tuple[str, str]] | tuple = (), patterns: bool = False
     ) -> list[Lock]:
-        """Locks whose key or spelling is any of `names` or in `ranges`, or `patterns`; and what may be one of them.
+        """Return locks whose key or spelling is one of `names` or in `ranges`, or `patterns`, and what may be one.
 
         That is every lock without a key that ends in the last part of a name. One question, since each has its price.
         """
@@ -78,24 +78,24 @@ class LockFinder:
         return self.select(f"AND c.rowid IN ({' UNION ALL '.join(asked)})", values)
 
     def named(self, keys: tuple[str, ...] | list[str]) -> list[Lock]:
-        """Locks on a path by any of its names."""
+        """Return locks on a path by any of its names."""
         return [
             row for row in self.found(keys)
             if row["path_key"] in keys or row["file"] in keys or (not row["path_key"] and key_of(row["file"]) in keys)
         ]  # fmt: skip
 
     def in_place(self, reach: Reach) -> list[Lock]:
-        """Those that meet it by their paths, oldest first."""
+        """Return those that meet it by their paths, oldest first."""
         names, ranges = candidates(reach)
         rows = self.found(names, ranges, patterns=reach.key is not None)
         return [row for row in rows if (there := reach_in(row)) and meet(reach, there)]
 
     def live(self, rows: list[Lock]) -> list[Lock]:
-        """Those of `rows` that still hold."""
+        """Return those of `rows` that still hold."""
         return [row for row in rows if not self.is_void(row)]
 
     def ended_holds(self) -> list[Lock]:
-        """Locks of processes that have ended, though their sessions live: see ``hold_marks``."""
+        """Return locks of processes that have ended, though their sessions live: see ``process_holders``."""
         held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
         sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
         rows = self._db.rows(sql, (PREFIX, PREFIX[:-1] + ";"))
@@ -103,33 +103,31 @@ class LockFinder:
         return self.select(f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended)) if ended else []
 
     def is_void(self, row: dict) -> bool:
-        """Whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""
+        """Tell whether a lock no longer holds: its session has gone, its lease has lapsed, or who held it has ended."""
         return self.has_gone(row) or self.has_lapsed(row) or has_ended(row["agent"], self._db.here)
 
     def has_gone(self, row: dict) -> bool:
-        """Whether the session that took a lock has gone."""
+        """Tell whether the session that took a lock has gone."""
         if row["owner_id"] is None:
             return True
         return departed(row, self._db.now(), self._db.here)
 
     def has_lapsed(self, row: dict) -> bool:
-        """Whether a lock's lease is over."""
+        """Tell whether a lock's lease is over."""
         left = self.left(row)
         return left is not None and left <= 0
 
     def left(self, row: dict) -> float | None:
-        """Seconds until a lock's lease is over; None for one without a lease."""
+        """Return the seconds until a lock's lease is over; None for one without a lease."""
         lease = (row["ttl"], row["renewed"], row["booted"], row["wall_until"])
         return clock.left(lease, self._db.here, time.time())
 
     def on(self, file: str) -> list[Lock]:
-        """Live locks that keep absolute `file` still: on itself, on a folder over it, by a pattern; in any scope."""
+        """Return live locks that keep absolute `file` still: itself, a folder over it, a pattern; in any scope."""
         return self.live(self.covering(reach_of(anywhere(), file, as_pattern=False)))
 
     def covering(self, reach: Reach) -> list[Lock]:
-        """Locks that keep the path of `reach` still: on itself, on a folder over it, by a pattern; or on the same
-        path of another work tree.
-        """
+        """Return locks that keep the path of `reach` still: itself, a folder over it, a pattern, another tree's."""
         if reach.key is None:
             return self.named(reach.keys)
         names = [name for key in reach.keys for name in (key, *above(key))]
@@ -143,7 +141,7 @@ class LockFinder:
         return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
 
     def meeting(self, reach: Reach) -> list[Lock]:
-        """Locks whose reach meets `reach`, here or in another work tree, whoever holds them, in whatever mode."""
+        """Return locks that meet `reach`, here or in another work tree, whoever holds them, in whatever mode."""
         here, elsewhere = self.in_place(reach), self.worktrees.meeting(reach)
         if not elsewhere:
             return here
@@ -151,14 +149,14 @@ class LockFinder:
         return sorted(found.values(), key=lambda row: (row["created_at"], row["id"]))
 
     def same(self, reach: Reach) -> list[Lock]:
-        """Every lock on that very path or pattern, live or not."""
+        """Return every lock on that very path or pattern, live or not."""
         if reach.pattern:
             rows = self.select("AND c.path_key = ?", (reach.key,))
             return [row for row in rows if (row["pattern"], row["base"]) == (reach.pattern, reach.base)]
         return [row for row in self.named(reach.keys) if not row["pattern"]]
 
     def is_same(self, row: Lock, reach: Reach) -> bool:
-        """Whether a lock is on that very path, by whatever name, or on that very pattern."""
+        """Tell whether a lock is on that very path, by whatever name, or on that very pattern."""
         if reach.pattern or row["pattern"]:
             return (row["pattern"], row["base"]) == (reach.pattern, reach.base)
         return row["file"] in reach.keys or (row["path_key"] or key_of(row["file"])) in reach.keys
@@ -172,7 +170,7 @@ class LockFinder:
         return [row for row in rows if row["instance_id"] == instance["id"] and agent in ("", row["agent"] or "")]
 
     def of(self, instance_id: str) -> list[Lock]:
-        """Every lock this session holds, mutexes too, with the columns that are the lock's own."""
+        """Return every lock this session holds, mutexes too, with the columns that are the lock's own."""
         return self._db.rows(
             "SELECT id, scope, instance_id, file, content, task_id, created_at, path_key, fence, mode, agent, pattern,"
             " base, repository"
@@ -222,6 +220,6 @@ def unfit(reach: Reach, mine: list[Lock], fence: int | None) -> Refused | None:
 
 
 def facts(lock: dict) -> dict:
-    """What an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
+    """Return what an event says of a lock, so that its history can be told later; nothing that there is nothing of."""
     named = ("fence", "mode", "agent", "pattern", "base", "repository")
     return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}

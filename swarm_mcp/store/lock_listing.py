@@ -28,31 +28,24 @@ class LockListing:
         self._panes = panes
 
     def on(self, file: str) -> list[Lock]:
-        """Return live locks that keep absolute `file` still: itself, a folder over it, a pattern; in any scope."""
         return self._finder.on(file)
 
     def of(self, instance_id: str) -> list[Lock]:
-        """Return every lock that this session holds, mutexes too, with the columns that are the lock's own."""
         return self._finder.of(instance_id)
 
     def everywhere(self) -> list[Lock]:
-        """Return every live lock of all scopes."""
         return self._finder.live(self._finder.select("", ()))
 
     def meeting(self, reach: Reach) -> list[Lock]:
-        """Return live locks that meet `reach`, here or in another work tree, in whatever mode."""
         return self._finder.live(self._finder.meeting(reach))
 
     def covering(self, reach: Reach) -> list[Lock]:
-        """Return live locks that keep the path of `reach` still, also those on the same path of another work tree."""
         return self._finder.live(self._finder.covering(reach))
 
     def exactly(self, reach: Reach) -> list[Lock]:
-        """Return live locks on that very path or pattern, whoever holds them."""
         return self._finder.live(self._finder.same(reach))
 
     def seen_in(self, folder: str) -> dict[str, str]:
-        """Return, of the locks of other work trees that hold in the one around `folder`: id -> their path there."""
         return self._finder.worktrees.seen_in(folder)
 
     def own(self, instance: Session, reach: Reach, agent: str = "") -> list[Lock]:
@@ -60,39 +53,27 @@ class LockListing:
         return self._finder.own(instance, reach, agent)
 
     def left(self, lock: Lock) -> float | None:
-        """Return the seconds until a lock's lease is over; None for one without a lease."""
         return self._finder.left(lock)
 
     def is_held(self, lock_id: str, instance_id: str) -> bool:
-        """Tell whether the grant with this id is there and still this session's, however its lease stands."""
         sql = "SELECT 1 FROM context WHERE id = ? AND instance_id = ?"
         return self._db.row(sql, (lock_id, instance_id)) is not None
 
     def fences_held(self, instance_id: str, fences: list[int]) -> set[int]:
-        """Return those of these grants that this session still holds."""
         condition = f"AND c.instance_id = ? AND c.fence IN ({','.join('?' * len(fences))})"
         found = self._finder.live(self._finder.select(condition, (instance_id, *fences)))
         return {lock.fence for lock in found if lock.fence is not None}
 
     def path_of(self, instance: Session, file: str) -> str:
-        """The file that `file` means for a session. Raises SwarmError where it cannot name one."""
         return file_of(instance, checked(file))
 
     def held(self, scope: str | None, viewer_identity: str = "") -> list[dict]:
-        """Live locks of a scope (None: all), oldest first, with ``owner_label``.
-
-        What sessions of another identity hold is listed; their names and notes are not.
-        """
         condition, values = ("AND c.scope = ?", (scope,)) if scope is not None else ("", ())
         visible = f"{condition} AND substr(c.file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
         rows = self._finder.live(self._finder.select(visible, values))
         return [self.listed(row, viewer_identity) for row in rows]
 
     def glance(self, instance: Session, limit: int, viewer_identity: str) -> tuple[int, list[dict]]:
-        """How many locks others hold in this session's scope (counted up to 1000), and a few of them.
-
-        For right after a registration, which has just removed whatever belonged to sessions now gone.
-        """
         others = "type = 'lock' AND scope = ? AND instance_id <> ?"
         values = (instance["scope"], instance["id"])
         sql = f"SELECT count(*) AS n FROM (SELECT 1 FROM context WHERE {others} LIMIT 1000)"
@@ -101,12 +82,10 @@ class LockListing:
         return counted["n"], [self.listed(row, viewer_identity) for row in few]
 
     def active_on(self, file: str, viewer_identity: str) -> dict | None:
-        """Who holds absolute `file`, in the shape of a refusal's ``active``; None where nobody does."""
         held = self._finder.on(file)
         return self.describe(held[0], viewer_identity) if held else None
 
     def listed(self, row: Lock, viewer_identity: str) -> dict:
-        """A lock found by `on`, in the shape of a listing (`held`)."""
         shown = self._shown(row)
         shown.update(owner_label=row["owner_label"], **self._beyond(row))
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
@@ -114,7 +93,6 @@ class LockListing:
         return shown
 
     def describe(self, row: Lock, viewer_identity: str) -> dict:
-        """A lock found by `on`, in the shape of a refusal's ``active``."""
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
             return {"hidden": True, "reason": "cross_identity", "file": plain(row["file"])}
         age = seconds_since(row["heartbeat"], self._db.now())
@@ -138,12 +116,12 @@ class LockListing:
     # -------------------------------------------------------------- innards
 
     def _shown(self, row: Lock) -> dict:
-        """A lock in the contract's words, and whatever more there is to say of it."""
+        """Return a lock in the contract's words, and whatever more there is to say of it."""
         shown = {name: row[name] for name in ("id", "instance_id", "file", "type", "content", "created_at")}
         return {**shown, "file": plain(row["file"])}
 
     def _beyond(self, row: Lock) -> dict:
-        """What there is to say of a lock beyond the contract's words."""
+        """Return what there is to say of a lock beyond the contract's words."""
         more = {name: row.get(name) for name in ("mode", "agent", "pattern", "fence", "expected_end", "repository")}
         left = self._finder.left(row)
         if left is not None:
@@ -152,7 +130,7 @@ class LockListing:
 
 
 def _shown_to(db: Database, viewer: str, tasks: list[Record]) -> list[dict]:
-    """``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
+    """Return ``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
     from swarm_mcp.domain.session import onlooker
     from swarm_mcp.store.task_reading import Sight
 

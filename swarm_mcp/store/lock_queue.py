@@ -56,25 +56,20 @@ class LockQueue:
     # ------------------------------------------------------------------ ask
 
     def waiting(self) -> list[Waiter]:
-        """Everybody who waits, first come first."""
         return [row for row in self._places() if not self._is_void(row)]
 
     def waiting_for(self, *reaches: Reach) -> list[Waiter]:
-        """Who waits for something that meets any of `reaches`, first come first."""
         met = [row for row in self._places() if any(meet(one, other) for one in reaches for other in row["reaches"])]
         return [row for row in met if not self._is_void(row)]
 
     def has(self, ticket: int, instance_id: str) -> bool:
-        """Whether the place with this ticket is there still: another process may have taken it for given up."""
         sql = "SELECT 1 FROM swarm_waiters WHERE ticket = ? AND instance_id = ? AND pid = ?"
         return self._db.row(sql, (ticket, instance_id, os.getpid())) is not None
 
     def is_there(self, ticket: int) -> bool:
-        """Tell whether anybody has that place."""
         return self._db.row("SELECT 1 FROM swarm_waiters WHERE ticket = ?", (ticket,)) is not None
 
     def lengths(self, locks: list[dict]) -> dict[str, int]:
-        """Return how many others wait for each of these locks (``id``, ``instance_id``, ``agent``), by id."""
         waiting = self.waiting()
         found = {}
         for row in locks if waiting else ():
@@ -88,10 +83,6 @@ class LockQueue:
         return found
 
     def ahead_of(self, instance: Session, wanted: LockRequest) -> Waiter | None:
-        """The live waiter that has a right to some of what is wanted before this request, None for none.
-
-        As a lock's row would say it: ``file`` is what is wanted and waited for, ``ticket`` tells it from a lock.
-        """
         row = next(self._ahead(Holder(instance["id"], wanted.agent), wanted), None)
         if row is None:
             return None
@@ -99,13 +90,12 @@ class LockQueue:
         return row.replace(file=reach.file, path_key=reach.key, id=None, content="", created_at=None)
 
     def is_silent(self, row: dict) -> bool:
-        """Whether whoever waits there has shown no life for so long that it keeps nobody off what is free."""
         if row.get("seen") is None or clock.boot(row["host"]) != clock.boot(self._db.here):
             return False  # that place's clock is not ours: what cannot be known counts as alive
         return clock.awake() - row["seen"] >= SILENT_SECONDS
 
     def described(self, row: dict, viewer_identity: str) -> dict:
-        """A waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
+        """Return a waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
             return {"hidden": True, "reason": "cross_identity", "file": row["file"], "waiting": True}
         owner = {"id": row["instance_id"], "label": row["owner_label"]}
@@ -115,10 +105,6 @@ class LockQueue:
     # --------------------------------------------------------------- change
 
     def join(self, instance: Session, wanted: LockRequest, seconds: float | None) -> int:
-        """Take a place behind all who wait; the ticket. `seconds`: for how long, None for any time.
-
-        Raises Deadlock where everybody in a circle would wait for the next.
-        """
         wants = [
             {
                 "file": reach.file,
@@ -153,10 +139,6 @@ class LockQueue:
         raise Deadlock([self._named(holder) for holder in circle])
 
     def require_end(self, instance: Session, wanted: LockRequest) -> None:
-        """Raise Deadlock where a wait that goes on has no end any more, for the one that has come last.
-
-        That can only be where a lock was handed over to somebody who waits.
-        """
         me = Holder(instance["id"], wanted.agent)
         circle = self._circle(me, wanted)
         tickets = [row["ticket"] for row in self.waiting() if Holder(row["instance_id"], row["agent"]) in circle]
@@ -164,10 +146,6 @@ class LockQueue:
             raise Deadlock([self._named(holder) for holder in circle])
 
     def leave(self, ticket: int) -> None:
-        """Give a place up; none is no error. Outside of a transaction: without having got what was wanted.
-
-        Then, where nobody waits any more for what is free, those who were denied it are told.
-        """
         if not ticket:
             return
         if self._db.connection.in_transaction:
@@ -178,10 +156,6 @@ class LockQueue:
             self._signals.place_left()
 
     def show_life(self, instance: Session, ticket: int) -> bool:
-        """Note that this session, which waits there, is awake; False where the place has been given up meanwhile.
-
-        Raises SwarmError where the session has gone.
-        """
         with self._db.writing():
             self._sessions.require(instance["id"])
             return bool(self._db.change("UPDATE swarm_waiters SET seen = ? WHERE ticket = ?", (clock.awake(), ticket)))
@@ -201,7 +175,7 @@ class LockQueue:
     # -------------------------------------------------------------- innards
 
     def _places(self, before: int | None = None) -> Iterator[Waiter]:
-        """Every place, or those before a ticket, first come first; not all of them are still waited in."""
+        """Return every place, or those before a ticket, first come first; not all of them are still waited in."""
         rows = self._db.rows(
             "SELECT w.*, i.label AS owner_label, i.id AS owner_id FROM swarm_waiters w"
             " LEFT JOIN instances i ON i.id = w.instance_id WHERE ? IS NULL OR w.ticket < ? ORDER BY w.ticket",
@@ -211,11 +185,11 @@ class LockQueue:
         return (row.replace(reaches=_reaches(row)) for row in rows)
 
     def _ahead(self, holder: Holder, wanted: LockRequest) -> Iterator[Waiter]:
-        """The waiters that this request has to wait for, one by one: who only wants to know whether needs the first."""
+        """Yield the waiters that this request has to wait for."""
         return (row for row in self._before(holder, wanted) if not self.is_silent(row))
 
     def _before(self, holder: Holder, wanted: LockRequest) -> Iterator[Waiter]:
-        """The waiters whose turn comes before that of this request."""
+        """Return the waiters whose turn comes before that of this request."""
         for row in self._places(wanted.ticket or None):
             if Holder(row["instance_id"], row["agent"]) == holder:
                 continue
@@ -226,19 +200,19 @@ class LockQueue:
                 yield row
 
     def _may_pass(self, holder: Holder, mode: str, common: list[Reach], row: dict) -> bool:
-        """Whether `holder` may have `common` before a waiter: see this module's beginning."""
+        """Tell whether `holder` may have `common` before a waiter: see this module's beginning."""
         kept = self._locks_keeping(Holder(row["instance_id"], row["agent"]), row["mode"], row["reaches"])
         if any(_holder_of(lock) == holder and (lock["fence"] or 0) <= row["fence"] for lock in kept):
             return True
         return all(self._has(holder, mode, reach) for reach in common)
 
     def _has(self, holder: Holder, mode: str, reach: Reach) -> bool:
-        """Whether `holder` has that very lock already, so that asking again gives it no more."""
+        """Tell whether `holder` has that very lock already, so that asking again gives it no more."""
         own = [lock for lock in self._finder.same(reach) if _holder_of(lock) == holder]
         return any(not self._finder.is_void(lock) and lock["mode"] in (None, mode) for lock in own)
 
     def _keeping(self, holder: Holder, mode: str, reaches) -> list[Holder]:
-        """Who holds what keeps `holder` from these."""
+        """Return who holds what keeps `holder` from these."""
         return [_holder_of(lock) for lock in self._locks_keeping(holder, mode, reaches)]
 
     def _locks_keeping(self, holder: Holder, mode: str, reaches) -> Iterator[Lock]:
@@ -249,7 +223,7 @@ class LockQueue:
                     yield lock
 
     def _circle(self, start: Holder, wanted: LockRequest) -> list[Holder]:
-        """The circle of holders that a wait of `start` would close, beginning with it; empty for none."""
+        """Return the circle of holders that a wait of `start` would close, beginning with it; empty for none."""
         waiting: dict[Holder, list[dict]] = {}
         for row in self.waiting():
             waiting.setdefault(Holder(row["instance_id"], row["agent"]), []).append(row)
@@ -295,6 +269,6 @@ def _holder_of(lock: Lock) -> Holder:
 def _reaches(row: dict) -> tuple[Reach, ...]:
     try:
         wants = loads(row["wants"])
-        return tuple(reach for want in wants if (reach := reach_in(want)))  # type: ignore[attr-defined]
+        return tuple(reach for want in wants if (reach := reach_in(want))) if isinstance(wants, list) else ()
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return ()  # nothing of ours stores such a row: it waits for nothing, and stops nobody

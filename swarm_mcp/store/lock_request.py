@@ -57,7 +57,7 @@ class Reach(NamedTuple):
 
 
 def reach_of(instance: dict, text: str, as_pattern: bool | None = None) -> Reach:
-    """What `text` means for a session: a pattern where `as_pattern`, a path where that is False.
+    """Return what `text` means for a session: a pattern where `as_pattern`, a path where that is False.
 
     None leaves it to the text: one with ``*`` or ``?`` that names no file there is a pattern, relative to the
     session's scope. Raises SwarmError. Asks the disk.
@@ -81,7 +81,7 @@ def reach_of(instance: dict, text: str, as_pattern: bool | None = None) -> Reach
 
 
 def reach_in(row: dict) -> Reach | None:
-    """The reach of a lock's row; None where another program has stored what cannot be read."""
+    """Return the reach of a lock's row; None where another program has stored what cannot be read."""
     file = row["file"]
     if not isinstance(file, str) or "\0" in file or len(file) > LONGEST_PATH:
         return None
@@ -101,7 +101,7 @@ def reach_in(row: dict) -> Reach | None:
 
 
 def meet(left: Reach, right: Reach) -> bool:
-    """Whether there is, or could be, a path that both reach, in one work tree or as the same one of several."""
+    """Tell whether there is, or could be, a path that both reach, in one work tree or as the same one of several."""
     if left.names and right.names and any(_name_meets(one, other) for one in left.names for other in right.names):
         return True
     if not left.segments or not right.segments:
@@ -113,7 +113,7 @@ def meet(left: Reach, right: Reach) -> bool:
 
 
 def _places(reach: Reach, fold: bool) -> dict[str, None]:
-    """What the key of `reach`, and each other name of its path, is as a path; with `fold` without letter case.
+    """Return what the key of `reach`, and each other name of its path, is as a path; with `fold` without letter case.
 
     More than one where links are on the way, or were when it was locked.
     """
@@ -122,7 +122,7 @@ def _places(reach: Reach, fold: bool) -> dict[str, None]:
 
 
 def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) -> bool:
-    """Whether `left` at its place `one` and `right` at its place `other` meet."""
+    """Tell whether `left` at its place `one` and `right` at its place `other` meet."""
     if not (contains(one, other) or contains(other, one)):
         return False  # most of what there is lies in other folders
     if not left.pattern and not right.pattern:
@@ -136,20 +136,20 @@ def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) ->
 
 
 def _segments(pattern: Reach, fold: bool):
-    """The segments of a pattern, with `fold` without letter case."""
+    """Return the segments of a pattern, with `fold` without letter case."""
     if not fold or _ignores_case(pattern):
         return pattern.segments
     return (*wildmatch.of_path(pattern.base, True), *_parsed(pattern.pattern, True))
 
 
 def _name_meets(one: str, other: str) -> bool:
-    """Whether one of two names in a repository is the other, or that of a folder over it."""
+    """Tell whether one of two names in a repository is the other, or that of a folder over it."""
     low, high = sorted((one, other), key=len)
     return low == high or high.startswith(low if low.endswith(":") else low + "/")
 
 
 def checked(text: str) -> str:
-    """`text`, where it can name what is to be locked. Raises SwarmError."""
+    """Return `text`, where it can name what is to be locked. Raises SwarmError."""
     if not text.strip() or "\0" in text:
         raise SwarmError("a lock needs the path of a file")
     if len(text) > LONGEST_PATH:
@@ -160,7 +160,7 @@ def checked(text: str) -> str:
 
 
 def candidates(reach: Reach) -> tuple[list[str], list[tuple[str, str]]]:
-    """Where locks that may meet `reach` are found: names to look up, and ranges of keys ``(from, to)``.
+    """Return where locks that may meet `reach` are found: names to look up, and ranges of keys ``(from, to)``.
 
     Patterns are few and are all looked at; they are not in here.
     """
@@ -172,7 +172,7 @@ def candidates(reach: Reach) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def forms(reach: Reach) -> list[str]:
-    """Every name of the path of `reach`, or of a pattern's folder, each with letter case and without.
+    """Return every name of the path of `reach`, or of a pattern's folder, each with letter case and without.
 
     Whether letter case counts is asked of the disk, which may say otherwise of the folder and of what is in it.
     """
@@ -208,7 +208,7 @@ def _of_key(key: str, deep: bool = False) -> list:
 
 
 def _plain(key: str, fold: bool) -> str:
-    """A key as the path that it is, with `fold` without letter case."""
+    """Return a key as the path that it is, with `fold` without letter case."""
     path = key.removeprefix(NO_CASE)
     return wildmatch.folded(path) if fold else path
 
@@ -221,7 +221,7 @@ def _ignores_case(reach: Reach) -> bool:
 
 
 def with_names(reach: Reach, asked: bool) -> Reach:
-    """`reach`, with its names in its repository where it is to hold in all of that's work trees.
+    """Return `reach`, with its names in its repository where it is to hold in all of that's work trees.
 
     That is where somebody has `asked` for it, or the repository says so of every lock. Raises SwarmError where it
     was asked for and cannot be.
@@ -240,7 +240,7 @@ def with_names(reach: Reach, asked: bool) -> Reach:
 
 
 def tree_of(reach: Reach) -> Tree | None:
-    """The work tree that a path, or all that a pattern covers, lies in; None where it is in none."""
+    """Return the work tree that a path, or all that a pattern covers, lies in; None where it is in none."""
     from swarm_hook_core import repository
 
     path = reach.file
@@ -283,7 +283,7 @@ class LockRequest(NamedTuple):
 
 
 def request(instance: dict, files: list[str] | tuple[str, ...], as_pattern: bool | None = None, **given) -> LockRequest:
-    """The request of `instance` for `files` as it spells them; `given` as in `LockRequest`. Raises SwarmError."""
+    """Return the request of `instance` for `files` as it spells them; `given`: as `LockRequest`. Raises SwarmError."""
     if not files:
         raise SwarmError("a lock needs the path of a file")
     if len(files) > MOST:
@@ -299,7 +299,7 @@ def request(instance: dict, files: list[str] | tuple[str, ...], as_pattern: bool
 
 
 def checked_note(note: str) -> str:
-    """`note`, or the reason for something about a lock, where it is short enough. Raises SwarmError."""
+    """Return `note`, or the reason for something about a lock, where it is short enough. Raises SwarmError."""
     size = len(note.encode("utf-8", "surrogatepass"))
     if size > LONGEST_NOTE:
         raise SwarmError(f"a note or a reason has at most {LONGEST_NOTE} bytes, not {size}: say the rest in a message")
@@ -307,7 +307,7 @@ def checked_note(note: str) -> str:
 
 
 def checked_ttl(ttl: float | None) -> float | None:
-    """`ttl`, where a lease can last that long. Raises SwarmError."""
+    """Return `ttl`, where a lease can last that long. Raises SwarmError."""
     if ttl is not None and not SHORTEST_LEASE <= ttl <= LONGEST_LEASE:
         raise SwarmError(
             f"a lease lasts from {SHORTEST_LEASE:g} second to {LONGEST_LEASE / 86400:g} days, not {ttl:g} s"
@@ -337,7 +337,7 @@ class Attempt(NamedTuple):
 
 
 def of_request(instance: dict, wanted: LockRequest) -> Attempt:
-    """The attempt of a session that asked for locks."""
+    """Return the attempt of a session that asked for locks."""
     files = tuple(reach.file for reach in wanted.reaches)
     more = files[:MOST_NAMED] if len(files) > 1 else ()
     return Attempt(wanted.tool, files[0], instance["directory"], wanted.agent, None, wanted.mode, more)

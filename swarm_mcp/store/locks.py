@@ -141,19 +141,10 @@ class Locks(LockListing):
         task_id: str | None = None,
         tool: str = "lock_file",
     ) -> Lock:
-        """Lock `file`, as the session names it; the lock's row. As `acquire_all`, of one.
-
-        With `exclusive` one's own lock is refused like anybody's.
-        """
         wanted = request(instance, [file], note=note, once=exclusive, task_id=task_id, tool=tool)
         return self.acquire_all(instance, wanted)[0]
 
     def acquire_all(self, instance: Session, wanted: LockRequest) -> list[Lock]:
-        """Take all that is wanted, or nothing; the rows, in the request's order, each with its ``fence``.
-
-        What the holder has already is renewed in place, so no peer can slip in between. Raises LockRefused;
-        then the session is told when the file is free. Who waits (``lock_queue``) goes first.
-        """
         self._key_foreign(wanted)
         # A look before the write lock: who is refused over and over need not queue for it.
         look = self._look(instance, wanted)
@@ -203,15 +194,9 @@ class Locks(LockListing):
         return granted
 
     def in_the_way(self, instance: Session, wanted: LockRequest) -> Lock | None:
-        """The first lock that keeps this request from being granted, None for none. Only looks."""
         return self._first_other(instance, wanted, self._finder.live)
 
     def release(self, instance: Session, file: str, agent: str = "", fence: int | None = None) -> int:
-        """Give up this session's lock on `file`; how many rows went (none is no error).
-
-        With `agent` only what that subagent holds. With `fence`, the number of a grant, only that very grant:
-        Refused where it is not held any more, since whoever holds it now must not lose it to a latecomer.
-        """
         reach = reach_of(instance, file)
         with self._db.writing():
             mine = self._finder.own(instance, reach, agent, self._endings().reaped)
@@ -223,7 +208,6 @@ class Locks(LockListing):
         return len(mine)
 
     def release_of_agent(self, instance: Session, agent: str) -> list[str]:
-        """Give up whatever one of this session's agents holds, because it has ended; the files."""
         with self._db.writing():
             theirs = self._finder.select("AND c.instance_id = ? AND c.agent = ?", (instance["id"], agent))
             self._endings().drop(theirs, "agent_ended", agent=agent)
@@ -241,7 +225,7 @@ class Locks(LockListing):
                     self._finder.key_foreign_rows(2000)
 
     def _look(self, instance: Session, wanted: LockRequest) -> Look:
-        """What a request meets now, outside of a transaction."""
+        """Return what a request meets now, outside of a transaction."""
         version = (id(self._db.connection), self._db.rows("PRAGMA data_version")[0]["data_version"])
         there = self._db.rows(_THERE)[0]
         alone = not there["logical"] and not any(reach.names for reach in wanted.reaches)
@@ -263,7 +247,7 @@ class Locks(LockListing):
         return look.version == (id(connection), connection.execute("PRAGMA data_version").fetchone()[0])
 
     def _first_other(self, instance: Session, wanted: LockRequest, counted) -> Lock | None:
-        """The first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
+        """Return the first lock that keeps this request waiting; `counted` sorts out those that no longer hold."""
         for reach in wanted.reaches:
             for row in counted(self._finder.meeting(reach)):
                 if self._is_in_the_way(row, instance, wanted, reach):

@@ -52,11 +52,6 @@ class Messages:
         return message_id
 
     def send(self, sender: Session, recipient_id: str, content: str) -> int:
-        """One message from session `sender`; its id.
-
-        Raises UnknownInstance where the recipient is not (or no longer) in the sender's scope, Refused
-        where identities keep the two apart, or the message is blank.
-        """
         _require_words(content)
         with self._db.writing():
             self._sessions.require(sender["id"])
@@ -71,7 +66,6 @@ class Messages:
             return self.post(sender["scope"], sender["id"], recipient_id, content)
 
     def broadcast(self, sender: Session, content: str) -> list[str]:
-        """One message to every other live session of the scope that `sender` may meet; their ids."""
         _require_words(content)
         with self._db.writing():
             self._sessions.require(sender["id"])
@@ -99,10 +93,6 @@ class Messages:
         self.announce(by, f"[auto] {name} was removed by {known_as(by)}: its locks are free and its tasks open again.")
 
     def hand_over(self, sender: Session, recipient_id: str, content: str, same: str, read_too: bool) -> None:
-        """Post a message from `sender`, unless it lies there already: `content`, or `same`, which says no more.
-
-        It lies there while it is unread; with `read_too` also once it has been read.
-        """
         with self._db.writing():
             there = self._db.row(
                 "SELECT 1 FROM messages WHERE scope = ? AND recipient = ? AND read <= ? AND sender = ?"
@@ -113,7 +103,6 @@ class Messages:
                 self.post(sender["scope"], sender["id"], recipient_id, content)
 
     def write_down(self, scope: str, sender_id: str, recipient_id: str, content: str) -> None:
-        """Add a message as read: it shows what was said, and nobody is given it."""
         with self._db.writing():
             posted = self.post(scope, sender_id, recipient_id, content)
             self._db.change("UPDATE messages SET read = 1 WHERE id = ?", (posted,))
@@ -140,11 +129,6 @@ class Messages:
     # --------------------------------------------------------------- deliver
 
     def take(self, instance: Session, limit: int = 50, about: str = "") -> list[Message]:
-        """Claim up to `limit` unread messages for this process: ``{id, sender, content, created_at}``, oldest first.
-
-        Nobody else is given them until this process has gone, or 120 s have passed without `acknowledge`.
-        With `about`, a task's id, only those that begin with ``[task:<id>]``; the others stay where they are.
-        """
         if not self._unread(instance, 1, about):
             return []  # nothing to claim: the common case needs no write lock
         with self._db.writing():
@@ -158,7 +142,6 @@ class Messages:
         return self._claimed(sorted(rows, key=lambda row: row["id"]))
 
     def acknowledge(self, ids: list[int]) -> None:
-        """Mark messages read, now that the answer with them has been written. They are never delivered again."""
         if not ids:
             return
         with self._db.writing():
@@ -167,7 +150,6 @@ class Messages:
                 self._db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
 
     def put_back(self, ids: list[int]) -> None:
-        """Give up a claim: the answer with these messages will never be written. The next poll gets them."""
         if not ids:
             return
         with self._db.writing():
@@ -175,11 +157,10 @@ class Messages:
                 self._db.change("DELETE FROM swarm_deliveries WHERE message_id = ?", (message_id,))
 
     def peek(self, instance: Session, limit: int = 50) -> list[Message]:
-        """What `take` would give, left where it is."""
         return self._unread(instance, limit)
 
     def unread_count(self, instance: Session) -> int:
-        """How many messages wait for this session, without those just being handed to it."""
+        """Return how many messages wait for this session, without those just being handed to it."""
         condition, values = self._waiting(instance)
         row = self._db.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
         return row["n"] if row else 0
@@ -187,11 +168,6 @@ class Messages:
     # --------------------------------------------------------------- look on
 
     def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
-        """The newest `limit` messages of a scope, oldest first; ``{id, sender, recipient, content, created_at, read}``.
-
-        A negative `limit` means all. `to` and `sender` are instance ids. `viewer` is the identity that
-        looks on: mail of sessions that have another one is left out. Marks nothing.
-        """
         condition, values = self._seen_in(scope, viewer)
         for column, wanted in (("recipient", to), ("sender", sender)):
             if wanted:
@@ -206,10 +182,6 @@ class Messages:
         return rows[::-1]
 
     def counts(self, scope: str, since: int, viewer: str = "") -> dict[str, int]:
-        """How many messages of a scope are unread, and how many were sent at `since` (seconds) or later.
-
-        ``{unread, recent}``. `viewer` is the identity that looks on, as in `recent`.
-        """
         condition, values = self._seen_in(scope, viewer)
         row = self._db.row(
             "SELECT coalesce(sum(read = 0 AND recipient IS NOT NULL), 0) AS unread,"
@@ -221,7 +193,7 @@ class Messages:
     # --------------------------------------------------------------- innards
 
     def _seen_in(self, scope: str, viewer: str) -> tuple[str, list]:
-        """The condition, and its values, that picks a scope's messages that identity `viewer` may see."""
+        """Return the condition, and its values, that picks a scope's messages that identity `viewer` may see."""
         strangers = self._strangers(scope, viewer) if viewer else []
         if not strangers:
             return "scope = ?", [scope]
@@ -238,7 +210,7 @@ class Messages:
         return row["id"] if row else 0
 
     def _claimed(self, rows: list[Message]) -> list[Message]:
-        """Those `rows`, which are now this process's to hand out."""
+        """Return those `rows`, which are now this process's to hand out."""
         now = self._db.now()
         self._db.change(
             "DELETE FROM swarm_deliveries WHERE taken_at NOT BETWEEN ? AND ?",
@@ -268,12 +240,12 @@ class Messages:
         return (f"{condition} AND id NOT IN ({claimed})" if claimed else condition), values
 
     def _strangers(self, scope: str, viewer: str) -> list[str]:
-        """Ids of the scope's sessions, gone or not, whose mail identity `viewer` may not read."""
+        """Return the ids of the scope's sessions, gone or not, whose mail identity `viewer` may not read."""
         rows = self._db.rows("SELECT id, label FROM instances WHERE scope = ?", (scope,))
         return [row["id"] for row in rows if not may_meet(f"identity:{viewer}", row["label"])]
 
     def _on_their_way(self, instance: Session) -> list[int]:
-        """Ids of this session's messages under a claim that stands."""
+        """Return the ids of this session's messages under a claim that stands."""
         # From the claims to the messages, not the other way: claims are few, whatever the inbox holds.
         rows = self._db.rows(
             "SELECT d.message_id, d.host, d.pid, d.start, d.taken_at FROM swarm_deliveries d"
@@ -317,7 +289,7 @@ class Notices:
         return message_id
 
     def unread(self, instance: Session, sender: str, file: str) -> bool:
-        """Whether a notice of this sender about this file still waits for `instance`."""
+        """Tell whether a notice of this sender about this file still waits for `instance`."""
         sql = (
             "SELECT 1 FROM swarm_notices n JOIN messages m ON m.id = n.message_id"
             " WHERE n.instance_id = ? AND n.file = ? AND m.sender = ? AND m.read = 0"
@@ -325,10 +297,6 @@ class Notices:
         return self._db.row(sql, (instance["id"], file, sender)) is not None
 
     def take(self, instance: Session) -> list[Notice]:
-        """Claim what there is to tell, oldest first: ``{id, text}``; `Messages.acknowledge` once it has been told.
-
-        Nobody else is given these messages meanwhile, as with `Messages.take`.
-        """
         if not self._db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance["id"],)):
             return []
         with self._db.writing():
@@ -375,7 +343,7 @@ class Notices:
 
 
 def _this_process() -> tuple[int, str]:
-    """Pid and start time of this process, looked up once in each."""
+    """Return the pid and start time of this process, looked up once in each."""
     global _own
     pid = os.getpid()
     if _own[0] != pid:

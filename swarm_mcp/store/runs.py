@@ -30,10 +30,6 @@ class Runs:
         self._db = db
 
     def begin(self, spec: dict) -> Run:
-        """Write down a run that this process will supervise; its row.
-
-        `spec` has at least ``id``, ``scope``, ``instance_id``, ``harness`` and ``cwd``.
-        """
         now = self._db.now()
         values: dict = {"state": STARTING, "started_at": now, "updated_at": now, "host": self._db.here}
         values.update(supervisor_pid=os.getpid(), supervisor_start=start_time(os.getpid()))
@@ -46,7 +42,6 @@ class Runs:
         return self.get(values["id"]) or Run()
 
     def update(self, run_id: str, **columns: object) -> Run | None:
-        """Change columns of a run; its row, None where there is none."""
         values = {**_encoded(columns), "updated_at": self._db.now()}
         if columns.get("state") == ENDED:
             values.setdefault("ended_at", self._db.now())
@@ -58,22 +53,16 @@ class Runs:
         return self.get(run_id)
 
     def ask(self, run_id: str, control: str) -> Run:
-        """Ask the supervisor for something (`CONTROLS`, empty takes it back); the row. Raises Refused."""
         row = self.get(run_id)
         if row is None or row["state"] == ENDED:
             raise Refused(f"run {run_id} has ended" if row else f"there is no run {run_id}")
         return self.update(run_id, control=control or None) or row
 
     def get(self, run_id: str) -> Run | None:
-        """One run."""
         found = self._rows("WHERE id = ?", (run_id,))
         return found[0] if found else None
 
     def find(self, scope: str, reference: str) -> Run:
-        """The newest run that `reference` names: its id, its task's id, or a unique beginning of either.
-
-        Whole ids name runs of any scope. Raises Refused where it names none, or runs of several tasks.
-        """
         exact = self._rows("WHERE id = ? OR task_id = ?", (reference, reference))
         if exact:
             return exact[0]
@@ -88,21 +77,17 @@ class Runs:
         return found[0]
 
     def of_task(self, scope: str, task_id: str) -> list[Run]:
-        """The runs of a task, newest first."""
         return self._rows("WHERE scope = ? AND task_id = ?", (scope, task_id))
 
     def recent(self, scope: str = "", limit: int = 50) -> list[Run]:
-        """The newest runs, of one scope or of all, newest first."""
         where, values = ("WHERE scope = ?", (scope,)) if scope else ("", ())
         return self._rows(where, values, limit)
 
     def live(self, scope: str = "") -> list[Run]:
-        """Runs that have not ended, newest first."""
         where, values = (" AND scope = ?", (scope,)) if scope else ("", ())
         return [row for row in self._rows(f"WHERE state <> 'ended'{where}", values) if row["state"] != ENDED]
 
     def session_of(self, task_id: str, harness: str) -> dict | None:
-        """What it takes to continue the last session of a task in that harness (``RunResult.session_params``)."""
         for row in self._rows("WHERE task_id = ? AND harness = ?", (task_id, harness)):
             if row["result"] and row["result"].get("clear_session") and not row["session_params"]:
                 return None
@@ -113,16 +98,10 @@ class Runs:
     # ---------------------------------------------------------------- guests
 
     def of_instance(self, instance_id: str) -> Run | None:
-        """The run under way whose instance this is."""
         rows = self._rows("WHERE instance_id = ? AND state <> 'ended'", (instance_id,))
         return rows[0] if rows and rows[0]["state"] != ENDED else None
 
     def admit(self, instance_id: str, client: tuple[int, str]) -> Run | None:
-        """The run under way of that instance, if the process `client` (pid, start time) is its child.
-
-        The first client that reports is: others that it starts inherit its environment, and are sessions of
-        their own. None where it is not, or there is no such run.
-        """
         run = self.of_instance(instance_id)
         if run is None or not client[0]:
             return run
@@ -142,7 +121,6 @@ class Runs:
         return run.replace(client_pid=client[0], client_start=client[1])
 
     def take_back(self, instance_id: str) -> bool:
-        """A session of the run's child has ended: the instance is the supervisor's alone. Whether it is a run's."""
         run = self.of_instance(instance_id)
         if run is None:
             return False

@@ -164,7 +164,7 @@ UNIQUE_INDEXES = {
 
 
 def is_current(connection) -> bool:
-    """Whether the file has all of this release's schema, told by one read."""
+    """Tell whether the file has all of this release's schema, told by one read."""
     table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'swarm_schema'").fetchone()
     if not table:
         return False

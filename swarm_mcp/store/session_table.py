@@ -28,25 +28,20 @@ class SessionTable:
     # ------------------------------------------------------------------ ask
 
     def get(self, instance_id: str) -> Session | None:
-        """One row of ``instances``."""
         return self._db.row("SELECT * FROM instances WHERE id = ?", (instance_id,), Session)
 
     def live(self, instance_id: str) -> Session | None:
-        """One row, None where that session has gone."""
         found = self._live("WHERE i.id = ?", (instance_id,))
         return found[0] if found else None
 
     def with_evidence(self, instance_id: str) -> Session | None:
-        """Return a session, gone or not, with all that is known of its client."""
         found = self._with_evidence("WHERE i.id = ?", (instance_id,))
         return found[0][0] if found else None
 
     def in_scope(self, scope: str) -> list[Session]:
-        """Live rows of a scope, in order of registration."""
         return self._live("WHERE i.scope = ?", (scope,))
 
     def of_session(self, runtime: str, session_id: str) -> Session | None:
-        """The row of a runtime's session, looked up by the whole id."""
         return self._db.row(
             "SELECT i.* FROM instances i JOIN swarm_sessions s ON s.instance_id = i.id"
             " WHERE s.runtime = ? AND s.session_id = ?",
@@ -55,11 +50,9 @@ class SessionTable:
         )
 
     def of_session_id(self, session_id: str) -> list[Session]:
-        """Live rows of every runtime's session with this whole id."""
         return self._live("WHERE s.session_id = ?", (session_id,))
 
     def of_client(self, pid: int, started: str) -> list[Session]:
-        """Live rows of the sessions that are open in one client process, with their ``session_id``."""
         if not pid:
             return []
         return self._live(
@@ -69,11 +62,9 @@ class SessionTable:
         )
 
     def is_session(self, instance_id: str) -> bool:
-        """Whether a runtime's session has this instance, and not just a row that waits for one."""
         return self._db.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ?", (instance_id,)) is not None
 
     def terminal_of(self, runtime: str, session_id: str) -> tuple[int, str]:
-        """Pid and start time of the terminal recorded for a session, if it still runs; else ``(0, "")``."""
         row = self._db.row(
             "SELECT host, terminal_pid, terminal_start FROM swarm_sessions WHERE runtime = ? AND session_id = ?",
             (runtime, session_id),
@@ -84,7 +75,6 @@ class SessionTable:
         return (0, "") if gone(row["host"], *terminal, self._db.here) else terminal
 
     def gone(self) -> list[Session]:
-        """Rows of sessions that have provably or by their lease gone, in all scopes."""
         return [row for row, has_gone in self._with_evidence("", ()) if has_gone]
 
     # --------------------------------------------------------------- change
@@ -112,12 +102,10 @@ class SessionTable:
             self._db.change("UPDATE instances SET heartbeat = ?, lease_until = ? WHERE id = ?", values)
 
     def show_life(self, instance_id: str) -> None:
-        """Renew a session. Raises SwarmError where it has gone."""
         with self._db.writing():
             self.require(instance_id)
 
     def forget(self, instance_id: str) -> None:
-        """Forget a session that was made for locks which it did not get, or has given back."""
         with self._db.writing():
             self.dismiss({instance_id})
 
@@ -171,6 +159,6 @@ class SessionTable:
 
 
 def clients_of(session: Record) -> list:
-    """Pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
+    """Return pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
     own = (session["client_pid"], session["client_start"])
     return [*([own] if own[0] else []), *clients_in(session["other_clients"])]

@@ -63,10 +63,6 @@ class Sessions(SessionTable):
     # --------------------------------------------------------------- change
 
     def register(self, request: Registration) -> Session:
-        """Add, adopt or renew an instance; its row.
-
-        A session of a runtime has one instance for life, found by its whole id.
-        """
         self._respect_fence(request)
         with self._db.writing():
             # A session that is here to register has not gone, however long it was silent.
@@ -83,11 +79,6 @@ class Sessions(SessionTable):
         return row
 
     def adopt(self, row: Session, instance_id: str) -> Session | None:
-        """Make the session of instance `row` instance `instance_id` instead; its row.
-
-        What it held until now moves along. None where that instance is not there to be taken: it works in
-        another scope or folder, or belongs to another session.
-        """
         with self._db.writing():
             reserved = self.get(instance_id)
             place = (row["scope"], row["directory"])
@@ -117,7 +108,6 @@ class Sessions(SessionTable):
         return adopted
 
     def remove(self, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
-        """Remove an instance and whatever it holds; whether it was there. `by`: who does it, to tell its peers."""
         with self._db.writing():
             row = self.get(instance_id)
             if row:
@@ -127,7 +117,6 @@ class Sessions(SessionTable):
         return row is not None
 
     def rename_session(self, instance_id: str, name: str, new_name: str) -> bool:
-        """Give an MCP server's session, known as `name`, to the server that calls itself `new_name`; whether it was."""
         with self._db.writing():
             return bool(
                 self._db.change(
@@ -137,10 +126,6 @@ class Sessions(SessionTable):
             )
 
     def end_session(self, row: Session, client: tuple[int, str] = (0, "")) -> bool:
-        """The session that works as instance `row` has ended in `client`, or everywhere; whether the instance has gone.
-
-        It stays where another client has the session open, and where it is a run's.
-        """
         with self._db.writing():
             session = self._db.row(
                 "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
@@ -246,7 +231,7 @@ class Sessions(SessionTable):
         return renewed
 
     def _joined_by_server(self, request: Registration) -> Record | None:
-        """The registration of the MCP server of the same client, made before any hook ran: now the session's."""
+        """Return the registration of the MCP server of the same client, made before any hook ran: now the session's."""
         pid, started = request.client
         if not pid or request.runtime == SERVER_RUNTIME:
             return None
@@ -264,13 +249,13 @@ class Sessions(SessionTable):
         return rows[0]
 
     def _run_of(self, request: Registration) -> Run | None:
-        """The run whose child this session is; None for every other session. Costs nothing where none is named."""
+        """Return the run whose child this session is; None for others. Costs nothing where none is named."""
         if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
             return None
         return self._runs().admit(request.preassigned_id, request.client)
 
     def _adopt_run(self, request: Registration, run: dict) -> Record | None:
-        """The run's registration, from now on in the name of the session that its child has reported."""
+        """Return the run's registration, from now on in the name of the session that its child has reported."""
         values = (request.runtime, request.session_id, run["instance_id"])
         self._db.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
         if not self._db.change("UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values):
@@ -279,7 +264,7 @@ class Sessions(SessionTable):
         return Record(instance_id=run["instance_id"], host=run["host"], **client)
 
     def _others(self, known: Record | None, client: tuple[int, str]) -> list:
-        """The clients beside `client` that have a session open which is `known` already.
+        """Return the clients beside `client` that have a session open which is `known` already.
 
         Of clients that cannot be looked at from here, the one that spoke last is the session's.
         """
@@ -304,12 +289,12 @@ class Sessions(SessionTable):
         self._signals.session_moved(row)
 
     def _reserved(self, request: Registration) -> Session | None:
-        """The row that is waiting for this session, if it is nobody's yet."""
+        """Return the row that is waiting for this session, if it is nobody's yet."""
         row = self._adoptable(request) if request.preassigned_id or request.adopt_id else None
         return None if row and self.is_session(row["id"]) else row
 
     def _free_id(self, request: Registration) -> str:
-        """The id reserved for this session, or a new one where that is taken."""
+        """Return the id reserved for this session, or a new one where that is taken."""
         wanted = request.preassigned_id or request.adopt_id
         taken = wanted and (self.get(wanted) or self.is_session(wanted))
         return new_id() if taken or not wanted else wanted
@@ -374,5 +359,5 @@ class Sessions(SessionTable):
 
 
 def _listed(clients: list) -> str | None:
-    """Clients as ``swarm_sessions`` has those that did not speak last; None for none."""
+    """Return clients as ``swarm_sessions`` has those that did not speak last; None for none."""
     return " ".join(f"{pid}:{started}" for pid, started in clients) or None

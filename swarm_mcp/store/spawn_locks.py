@@ -38,11 +38,6 @@ class SpawnLocks:
         self._sessions = sessions
 
     def take(self, instance: Session, name: str, task_id: str, worker_id: str) -> Lock | None:
-        """Return the lock, now this process's to spawn under; None where a spawn is under way.
-
-        `worker_id` is the id that is reserved for the session of whoever is started. Raises SwarmError where
-        `instance`, which has it started, has gone.
-        """
         with self._db.writing():
             self._sessions.require(instance["id"])
             held = self.holder(instance["scope"], name)
@@ -68,12 +63,10 @@ class SpawnLocks:
             return Lock(row)
 
     def started(self, row: Lock, facts: dict) -> None:
-        """Note that the spawn under `row` is out of our hands; `facts` say how to ask about it."""
         with self._db.writing():
             self._db.change("UPDATE context SET content = ? WHERE id = ?", (_note(STARTED, facts), row["id"]))
 
     def release(self, row: Lock, reason: str) -> None:
-        """Give up the lock `row` (from `take`), where it is still that one."""
         with self._db.writing():
             self._release(row, reason)
 
@@ -83,16 +76,14 @@ class SpawnLocks:
             events.add(self._db, row["scope"], "context.lock_released", row["instance_id"], row["file"], payload)
 
     def holder(self, scope: str, name: str) -> dict | None:
-        """The lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
         return next((row for row in self._finder.on(name) if row["scope"] == scope), None)
 
     def worker_of(self, row: dict) -> dict | None:
-        """The worker that was started under a lock, where it has come up."""
         reserved = reserved_in(row)
         return self._sessions.live(reserved) if reserved else None
 
     def is_void(self, row: dict) -> bool:
-        """Whether the spawn under a lock is provably over without a worker."""
+        """Tell whether the spawn under a lock is provably over without a worker."""
         task = self._db.row("SELECT status FROM tasks WHERE id = ?", (row["task_id"],))
         if task is None or task["status"] in TERMINAL:
             return True
@@ -121,7 +112,7 @@ class SpawnLocks:
             self._release(row, reason)
 
     def _is_gone(self, process: object) -> bool:
-        """Whether a process ``[host, pid, start time]`` has provably ended."""
+        """Tell whether a process ``[host, pid, start time]`` has provably ended."""
         if not isinstance(process, list) or [type(part) for part in process] != [str, int, str]:
             return False
         host, pid, started = process
@@ -129,13 +120,13 @@ class SpawnLocks:
 
 
 def name_of(role: str, key: str) -> str:
-    """The lock's file for a role and a dispatch key."""
+    """Return the lock's file for a role and a dispatch key."""
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{MUTEX_PREFIX}spawn/{role}/{digest[:16]}"
 
 
 def reserved_in(row: dict) -> str:
-    """The instance id that is reserved for the worker that is started under a lock; empty where none is noted."""
+    """Return the instance id that is reserved for the worker started under a lock; empty where none is noted."""
     reserved = _read(row).get("instance_id")
     return reserved if isinstance(reserved, str) else ""
 

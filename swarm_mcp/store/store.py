@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.state import DEFAULT_STORE
 from swarm_mcp.store.database import BUSY_SECONDS, Database
 from swarm_mcp.store.events import Signals
 
@@ -75,37 +76,30 @@ class Store:
     # ---------------------------------------------------------------- the whole
 
     @property
-    def path(self) -> str:
-        """Where the store is, for people to read and for another process to open."""
-        return self.database.path
-
-    @property
     def here(self) -> str:
-        """What this machine, since its last start, is called in rows."""
         return self.database.here
 
     def now(self) -> int:
-        """Return the time in Unix seconds."""
         return self.database.now()
 
     def refresh(self) -> None:
-        """Open the store anew where it was removed or replaced since."""
         self.database.refresh()
 
     def close(self) -> None:
-        """Let go of it. Safe to call twice."""
         self.database.close()
 
     def exists(self) -> bool:
-        """Tell whether there is a store yet; one that only reads answers as an empty one until then."""
-        return os.path.isfile(self.path)
+        return os.path.isfile(self.database.path)
+
+    def described(self) -> dict:
+        source = "SWARM_DB_PATH" if os.environ.get("SWARM_DB_PATH", "").strip() else "home_default"
+        place = {"db_path": self.database.path, "db_path_source": source}
+        return {"backend": "sqlite", **place, "default_db_path": os.path.expanduser(DEFAULT_STORE)}
 
     def check_reading(self) -> None:
-        """Raise StoreUnavailable where it cannot be read."""
         self.database.row("SELECT 1")
 
     def check_writing(self) -> None:
-        """Raise StoreUnavailable where nobody can write: takes the right to, gives it back, and writes nothing."""
         with self.database.writing():
             pass
 
@@ -114,29 +108,25 @@ class Store:
         return str(self.database.rows("PRAGMA journal_mode")[0]["journal_mode"]).lower()
 
     def as_hooks_read_it(self) -> StoreReader:
-        """Return the hooks' own questions to this store."""
         from swarm_hook_core.lookup.sqlite import StoreReader
 
-        return StoreReader(self.path, self.database.driver)
+        return StoreReader(self.database.path, self.database.driver)
 
     def changes(self) -> Changes:
-        """Return what tells when any process has changed the store."""
         from swarm_mcp.store.changes import Changes
 
-        return Changes(self.path)
+        return Changes(self.database.path)
 
     # ---------------------------------------------------- parts that callers ask
 
     @made_once
     def instances(self) -> Sessions:
-        """Sessions: register, renew, find, remove."""
         from swarm_mcp.store.sessions import Sessions
 
         return Sessions(self.database, self._finder, self._signals, lambda: self.runs)
 
     @made_once
     def locks(self) -> Locks:
-        """Locks: take, give up, list."""
         from swarm_mcp.store.locks import Locks
 
         return Locks(
@@ -152,21 +142,18 @@ class Store:
 
     @made_once
     def queue(self) -> LockQueue:
-        """Who waits for which locks."""
         from swarm_mcp.store.lock_queue import LockQueue
 
         return LockQueue(self.database, self._finder, self.instances, self._signals)
 
     @made_once
     def leases(self) -> Leases:
-        """Locks that lapse: renewing them, warning, what lapsed under its holder."""
         from swarm_mcp.store.leases import Leases
 
         return Leases(self.database, self._finder, self._endings, self.instances, self.messages, self.notices)
 
     @made_once
     def transfers(self) -> Transfers:
-        """A lock's way to another holder: handed over, asked for, stolen."""
         from swarm_mcp.store.transfers import Transfers
 
         return Transfers(
@@ -184,35 +171,30 @@ class Store:
 
     @made_once
     def denials(self) -> Denials:
-        """Who was kept from a file, to be told when it is free."""
         from swarm_mcp.store.denials import Denials
 
         return Denials(self.database, self._finder, self.instances, self.messages, self.queue)
 
     @made_once
     def breaches(self) -> Breaches:
-        """Locked files that changed under their holders."""
         from swarm_mcp.store.breaches import Breaches
 
         return Breaches(self.database, self._finder, self.instances, self.messages)
 
     @made_once
     def messages(self) -> Messages:
-        """Mail between sessions."""
         from swarm_mcp.store.messages import Messages
 
         return Messages(self.database, self.instances)
 
     @made_once
     def notices(self) -> Notices:
-        """What a session's next hook tells its model."""
         from swarm_mcp.store.messages import Notices
 
         return Notices(self.database, self.messages, self._finder)
 
     @made_once
     def tasks(self) -> Tasks:
-        """Work that sessions hand to each other."""
         from swarm_mcp.store.task_life import TaskParts
         from swarm_mcp.store.tasks import Tasks
 
@@ -220,63 +202,54 @@ class Store:
 
     @made_once
     def runs(self) -> Runs:
-        """Children that agent command lines were started as."""
         from swarm_mcp.store.runs import Runs
 
         return Runs(self.database)
 
     @made_once
     def spawn_locks(self) -> SpawnLocks:
-        """Who is starting a worker for which task."""
         from swarm_mcp.store.spawn_locks import SpawnLocks
 
         return SpawnLocks(self.database, self._finder, self.instances)
 
     @made_once
     def kv(self) -> KeyValues:
-        """Shared values."""
         from swarm_mcp.store.values import KeyValues
 
         return KeyValues(self.database)
 
     @made_once
     def panes(self) -> Panes:
-        """Where sessions can be seen."""
         from swarm_mcp.store.user_interface import Panes
 
         return Panes(self.database, self.instances, self.kv)
 
     @made_once
     def planner(self) -> Planner:
-        """Which planner owns a scope's plan."""
         from swarm_mcp.store.known_values import Planner
 
         return Planner(self.database, self.instances, self.kv)
 
     @made_once
     def tracker(self) -> Tracker:
-        """The work tracker of an identity, and a task's entry in it."""
         from swarm_mcp.store.known_values import Tracker
 
         return Tracker(self.database, self.kv)
 
     @made_once
     def activity(self) -> Activity:
-        """What has happened since when."""
         from swarm_mcp.store.activity import Activity
 
         return Activity(self.database, self._finder, self._endings, self.leases, self.instances, self.denials)
 
     @made_once
     def ui_commands(self) -> UiCommands:
-        """Orders to an external user interface."""
         from swarm_mcp.store.user_interface import UiCommands
 
         return UiCommands(self.database)
 
     @made_once
     def cleanup(self) -> Cleanup:
-        """What falls due with time."""
         from swarm_mcp.store.cleanup import Cleanup
 
         return Cleanup(self.database, self.leases, self._cleanup_parts)

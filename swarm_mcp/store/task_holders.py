@@ -106,7 +106,7 @@ def reserve(parts: TaskParts, task_id: str, worker: Session) -> Task:
 
 
 def claimable(parts: TaskParts, instance: Session, limit: int) -> list[Task]:
-    """The next few tasks that `claim_next` would choose from, in its order."""
+    """Return the next few tasks that `claim_next` would choose from, in its order."""
     return _Wanted(parts, instance, [], []).first(limit)
 
 
@@ -124,7 +124,7 @@ class _Wanted:
         self.narrow, self.values = (f" AND EXISTS ({named})", (states.as_json(files),)) if files else ("", ())
 
     def first(self, limit: int) -> list[Task]:
-        """The most urgent few: those assigned to the session, then open ones."""
+        """Return the most urgent few: those assigned to the session, then open ones."""
         more, values = self.narrow, self.values
         if self.types:
             more, values = f" AND type IN {rows.AMONG}{more}", (states.as_json(self.types), *values)
@@ -191,7 +191,7 @@ def _refuse_while_unread(parts: TaskParts, instance: Session, task_id: str) -> N
 
 
 def _without_dead_holder(parts: TaskParts, task: Task) -> Task:
-    """`task`, open again where the session that has it is gone and nobody has noticed yet, or there is none."""
+    """Return `task`, open again where the session that has it is gone and nobody has noticed yet, or there is none."""
     holder = task["assignee"]
     if task["status"] not in (states.CLAIMED, states.IN_PROGRESS) or (holder and parts.sessions.live(holder)):
         return task
@@ -216,7 +216,7 @@ def _reopen(parts: TaskParts, instance: Session) -> bool:
 
 
 def _dead_holders(parts: TaskParts, instance: Session) -> list[Session]:
-    """Sessions of this scope that have gone and still hold tasks, which would be free otherwise."""
+    """Return sessions of this scope that have gone and still hold tasks, which would be free otherwise."""
     return [
         row
         for row in parts.sessions.gone()
@@ -262,7 +262,7 @@ def release(parts: TaskParts, task: Task) -> Task:
 
 
 def abandoned(parts: TaskParts, scope: str) -> list[Task]:
-    """Some tasks that are claimed or in progress for nobody: another program's rows, or what it left behind."""
+    """Return some tasks that are claimed or in progress for nobody: another program's rows, or what it left behind."""
     found = _held(parts, scope, None)
     for ghost in parts.db.rows(_GHOSTS, (scope,)):
         if len(found) < _AT_ONCE:

@@ -108,7 +108,7 @@ class TaskParts(NamedTuple):
 
 
 def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
-    """Why `actor` (an instance id, None for the store itself) may not do that; empty where it may."""
+    """Return why `actor` (an instance id, None for the store itself) may not do that; empty where it may."""
     status = task["status"]
     who = _WHO.get((status, target, how))
     if who is None:
@@ -169,7 +169,7 @@ def stamp(parts: TaskParts, scope: str) -> int:
 
 
 def as_json(texts: list[str]) -> str:
-    """A list as JSON text, for a column or for ``json_each(?)``: variables are few, 32 766 in some SQLites."""
+    """Return a list as JSON text, for a column or for ``json_each(?)``: variables are few, 32 766 in some SQLites."""
     return f"[{','.join(map(quote, texts))}]"
 
 
@@ -193,7 +193,7 @@ def _impossible(task: Task, target: str, how: str) -> str:
 
 
 def keys_of(task: Task) -> list[str]:
-    """By what names its declared files may be locked. Asks the file system, which may be slow."""
+    """Return by what names its declared files may be locked. Asks the file system, which may be slow."""
     return [key_of(file) for file in task["files"] or ()]
 
 
@@ -246,13 +246,13 @@ class Dependencies(NamedTuple):
 
 
 def statuses(parts: TaskParts, ids: list[str]) -> dict[str, str]:
-    """Status by id of those tasks that are there."""
+    """Return the status by id of those tasks that are there."""
     found = parts.db.rows(f"SELECT id, status FROM tasks WHERE id IN {rows.AMONG}", (as_json(ids),))
     return {row["id"]: row["status"] for row in found}
 
 
 def dependencies_of(parts: TaskParts, task: dict) -> Dependencies:
-    """How `task` stands now."""
+    """Return how `task` stands now."""
     needed = task["depends_on"] or []
     known = statuses(parts, needed) if needed else {}
     gone = next((task_id for task_id in needed if task_id not in known), "")
@@ -263,12 +263,12 @@ def dependencies_of(parts: TaskParts, task: dict) -> Dependencies:
 
 
 def ready_status(task: dict) -> str:
-    """The status of a task that nothing keeps from being done."""
+    """Return the status of a task that nothing keeps from being done."""
     return CLAIMED if task["assignee"] else OPEN
 
 
 def because_of(cause: Dependencies) -> str:
-    """The result of a task that a failed dependency has cancelled."""
+    """Return the result of a task that a failed dependency has cancelled."""
     return f"[auto] Cancelled: it depends on task {cause.failed}, which is {cause.status}"
 
 

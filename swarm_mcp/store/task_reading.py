@@ -31,18 +31,18 @@ AMONG = "(SELECT value FROM json_each(?))"
 
 
 def find(db: Database, condition: str, values: tuple | list) -> list[Task]:
-    """Tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
+    """Return tasks by an SQL condition (with its ORDER BY), parsed. One without an id, which SQLite allows, is none."""
     return [parsed(row) for row in db.rows(f"{SELECT} WHERE {condition}", values) if row["id"] is not None]
 
 
 def get(db: Database, scope: str, task_id: str) -> Task | None:
-    """One task of a scope, whoever may see it."""
+    """Return one task of a scope, whoever may see it."""
     found = find(db, "id = ? AND scope = ?", (task_id, scope))
     return found[0] if found else None
 
 
 def seen(db: Database, viewer: Session, task_id: str) -> Task | None:
-    """One task of the viewer's scope; None also where another identity hides it.
+    """Return one task of the viewer's scope; None also where another identity hides it.
 
     What it asked for or works on a session can name from wherever it has moved to.
     """
@@ -54,12 +54,12 @@ def seen(db: Database, viewer: Session, task_id: str) -> Task | None:
 
 
 def parsed(row: dict) -> Task:
-    """A row with its list columns as lists, None where there is none or it cannot be read."""
+    """Return a row with its list columns as lists, None where there is none or it cannot be read."""
     return Task({**row, "files": texts_in(row["files"]), "depends_on": texts_in(row["depends_on"])})
 
 
 def texts_in(text: object) -> list[str] | None:
-    """The list of texts behind a JSON column."""
+    """Return the list of texts behind a JSON column."""
     try:
         value = loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
@@ -83,7 +83,7 @@ class Sight:
         }
 
     def sees(self, task: dict) -> bool:
-        """Whether the session may know of `task`."""
+        """Tell whether the session may know of `task`."""
         if not self.strangers or self._viewer in (task["requester"], task["assignee"]):
             return True
         owner = task["requester"] if task["requester"] in self._registered else task["assignee"]
@@ -112,10 +112,6 @@ class TaskReader:
         return self._counted(viewer, Sight(self._db, viewer))
 
     def current(self, viewer: Session, include_terminal: bool = True, terminal_limit: int = 0) -> dict:
-        """Tasks by status, and ``terminal_counts`` {done, failed, cancelled}.
-
-        Ended ones are left out unless `include_terminal`, or `terminal_limit` asks for the newest few of each.
-        """
         grouped: dict = {status: [] for status in states.STATUSES}
         for task in self.listed(viewer):
             if task["status"] in grouped:
@@ -131,11 +127,6 @@ class TaskReader:
         return {**grouped, "terminal_counts": counts}
 
     def glance(self, viewer: Session, changed_after: int | None = None) -> dict:
-        """Tasks by status, as ``Tasks.current`` groups them, and ``terminal_counts``.
-
-        Of each status the first 50 (20 of those that end it), besides whatever changed after `changed_after`
-        (``changed_at``, milliseconds). What is left out is counted in ``not_shown``: {status: number}.
-        """
         sight = Sight(self._db, viewer)
         known = self._counted(viewer, sight)
         grouped: dict[str, list[Task]] = {status: [] for status in states.STATUSES}
@@ -156,13 +147,11 @@ class TaskReader:
         return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
 
     def unfinished_of(self, session: Session) -> list[Task]:
-        """Return the tasks of its scope that this session has and that have not ended, most urgent first."""
         ended = ", ".join(f"'{status}'" for status in states.TERMINAL)
         condition = f"scope = ? AND assignee = ? AND status NOT IN ({ended}) ORDER BY {ORDER}"
         return find(self._db, condition, (session["scope"], session["id"]))
 
     def at_work_beside(self, session: Session, limit: int) -> list[Task]:
-        """Return tasks that other sessions of its scope have begun or are about to, as far as this one may see them."""
         tasks = find(
             self._db,
             "scope = ? AND status IN ('claimed', 'in_progress') AND assignee IS NOT NULL AND assignee <> ?"
@@ -186,7 +175,7 @@ class TaskReader:
         return [task for task in find(self._db, f"{condition} ORDER BY {order}", values) if sight.sees(task)]
 
     def _counted(self, viewer: Session, sight: Sight) -> dict[str, int]:
-        """Number of tasks of each status, those left out that another identity hides."""
+        """Return the number of tasks of each status, those left out that another identity hides."""
         whose = "requester, assignee" if sight.strangers else "'' AS requester, '' AS assignee"
         groups = "status, requester, assignee" if sight.strangers else "status"
         groups_of = self._db.rows(

@@ -116,7 +116,7 @@ def request_batch(parts: TaskParts, requester: Session, specs: list[dict]) -> di
 
 
 def _composed(requester: Session, spec: dict) -> dict:
-    """The row that `spec` asks for, as far as it can be told without the store. Raises _Wrong."""
+    """Return the row that `spec` asks for, as far as it can be told without the store. Raises _Wrong."""
     kind, title = spec.get("type") or "other", (spec.get("title") or "").strip()
     if kind not in TYPES:
         raise _Wrong("type", f'Invalid task type "{kind}". Expected one of: {", ".join(TYPES)}')
@@ -146,7 +146,7 @@ def _composed(requester: Session, spec: dict) -> dict:
 
 
 def resolved(instance: Session, files: list[str], field: str) -> list[str]:
-    """The files that a session means, absolute, without repeats. Raises Refused where one is no path."""
+    """Return the files that a session means, absolute, without repeats. Raises Refused where one is no path."""
     found = []
     for file in files:
         if not file.strip() or "\0" in file or len(file) > LONGEST or not storable(file):
@@ -160,13 +160,13 @@ def _key(spec: dict) -> str:
 
 
 def _is_taken(parts: TaskParts, requester: Session, spec: dict) -> bool:
-    """Whether there is a task with this key already; then nothing else in `spec` matters."""
+    """Tell whether there is a task with this key already; then nothing else in `spec` matters."""
     sql = "SELECT 1 FROM tasks WHERE scope = ? AND idempotency_key = ?"
     return bool(_key(spec)) and parts.db.row(sql, (requester["scope"], _key(spec))) is not None
 
 
 def _existing(parts: TaskParts, requester: Session, spec: dict, sight: rows.Sight) -> dict | None:
-    """The task that has this key. Raises _Wrong where the requester may not know of it."""
+    """Return the task that has this key. Raises _Wrong where the requester may not know of it."""
     key = _key(spec)
     found = rows.find(parts.db, "scope = ? AND idempotency_key = ?", (requester["scope"], key)) if key else []
     if found and not sight.sees(found[0]):
@@ -227,7 +227,7 @@ def _insert(parts: TaskParts, task: dict, batch_index: int | None = None) -> Non
 
 
 def _collected(details: list[dict], index: int, step, *values):
-    """What `step` returns; what it finds wrong goes to `details`."""
+    """Return what `step` returns; what it finds wrong goes to `details`."""
     try:
         return step(*values)
     except _Wrong as wrong:
@@ -253,7 +253,7 @@ def _placed(parts: TaskParts, task: dict, index: int, made: list[dict | None], c
 
 
 def _referred(field: str, text: str, index: int, made: list[dict | None], count: int) -> str:
-    """The id that `text` means: itself, or for ``$N`` that of the Nth item; empty where that one was refused."""
+    """Return the id that `text` means: itself, or for ``$N`` that of the Nth item; empty where that one was refused."""
     digits = text[1:]
     if not text.startswith("$") or not (digits.isascii() and digits.isdigit()):
         return text
@@ -347,7 +347,7 @@ def tell_unblocked(parts: TaskParts, actor: Session, tasks: list[Task]) -> list[
 
 
 def is_about(content: str, task_id: str) -> bool:
-    """Whether a message is nothing but such a notice about this task."""
+    """Tell whether a message is nothing but such a notice about this task."""
     own = f"[task:{task_id}] {AUTO}"
     return content.startswith(own) or (content.startswith(AUTO) and f"task_id: {task_id})" in content)
 

@@ -153,7 +153,7 @@ class Tasks(TaskReader):
         summary: str | None,
         complaint: Callable[[Task], str],
     ) -> dict:
-        """`end`, unless there is a `complaint` of the task: what it still lacks, empty for nothing."""
+        """Do as `end`, unless there is a `complaint` of the task: what it still lacks, empty for nothing."""
         if status not in states.TERMINAL:
             raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
         parts = self._parts

@@ -38,7 +38,7 @@ STRAY_PAUSE = 0.04  # of those in line, should the line not move
 
 
 def is_busy(error: BaseException) -> bool:
-    """Whether the store only asks to be tried again. By its words: the number is not there before Python 3.11."""
+    """Tell whether the store only asks to be tried again. By its words: the number is not there before Python 3.11."""
     text = str(error)
     return "locked" in text or text == "locking protocol"
 
@@ -83,7 +83,7 @@ class Transaction:
 
 
 def is_waited_for(folder: str) -> bool:
-    """Whether somebody stands in the line of this folder. Costs 6 us."""
+    """Tell whether somebody stands in the line of this folder. Costs 6 us."""
     try:
         import fcntl
 

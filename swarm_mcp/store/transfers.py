@@ -63,11 +63,6 @@ class Transfers:
     def transfer(
         self, instance: Session, file: str, to_id: str, agent: str = "", fence: int | None = None, note: str = ""
     ) -> Lock:
-        """Give this session's lock on `file` to session `to_id`, past everybody who waits for it; its row.
-
-        It keeps mode, lease and expected end, and has a new fence; a task it was for is no longer its end. `agent`
-        and `fence` name one grant of several. Raises Refused, UnknownInstance.
-        """
         reach = reach_of(instance, file)
         checked_note(note)
         if to_id == instance["id"]:
@@ -130,11 +125,6 @@ class Transfers:
     # ---------------------------------------------------------------- request
 
     def request(self, instance: Session, file: str, reason: str = "") -> list[Lock]:
-        """Ask whoever keeps `file` from this session to hand it over or let it go; the locks in the way.
-
-        Each holder gets one message, which its next hook tells; asking again before it has been read says nothing
-        more. This session is told when the file is free. Refused where nobody holds it, or only strangers do.
-        """
         wanted = request(instance, [file], note=reason)
         reach = wanted.reaches[0]
         with self._db.writing():
@@ -179,12 +169,6 @@ class Transfers:
     def steal(
         self, instance: Session, file: str, reason: str = "", force: bool = False, ttl: float | None = None
     ) -> dict:
-        """Take the lock on `file` from holders that are gone or whose lease has lapsed: ``{lock, taken}``.
-
-        `taken`: the rows that had to go. With `force`, which is for people to say, also from live ones: every lock on
-        the file, on a folder over it, or on a pattern that covers it goes, and nobody's turn is waited for. Raises
-        LockRefused where somebody else has it, or what is below it, for good.
-        """
         wanted = request(instance, [file], note=reason, ttl=ttl, tool="steal_lock")
         reach = wanted.reaches[0]
         before = [row for row in self._finder.meeting(reach) if row["instance_id"] != instance["id"]]
@@ -276,7 +260,7 @@ class Transfers:
 
 
 def _name(whose: Session, viewer: Session) -> str:
-    """What a session is called to another one, with the id to write to."""
+    """Return what a session is called to another one, with the id to write to."""
     if not same_circle(token(viewer["label"] or "", "identity"), token(whose["label"] or "", "identity")):
         return "a session of another identity"
     return known_as(whose)

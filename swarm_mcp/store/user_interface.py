@@ -30,7 +30,7 @@ UI_ENDED = ("done", "failed")
 
 
 def pane_in(environment) -> dict[str, str]:
-    """The pane an environment names, ``pane_id`` with ``workspace_id``, ``tab_id``, ``socket_path``; or nothing."""
+    """Return the pane an environment names: ``pane_id``, ``workspace_id``, ``tab_id``, ``socket_path``; or nothing."""
     pane = (environment.get("HERDR_PANE_ID") or environment.get("HERDR_PANE") or "").strip()
     if not pane:
         return {}
@@ -55,11 +55,6 @@ class Panes:
         self._values.write(row, _key(row["id"]), dumps(value))
 
     def republish(self, row: Session, environment, client_pid: int = 0) -> None:
-        """Make known the pane that `environment` names, where instance `row` has published another or none.
-
-        `client_pid` is the client that the environment comes from: a client's shared background server has
-        that of the terminal which happened to start it, and says nothing about this session.
-        """
         from swarm_hook_core.process import runs_app_server
 
         pane = pane_in(environment)
@@ -73,11 +68,6 @@ class Panes:
             self._values.erase(key)
 
     def repair(self, row: Session, known: dict, found: dict[str, str]) -> bool:
-        """Write back what a pane is called now; whether that was news.
-
-        `known` is what instance `row` had published; `found` has ``pane_id``, ``workspace_id``, ``tab_id``
-        as its workspace tells them. Nothing is written where the session has published anew meanwhile.
-        """
         if found["pane_id"] == known["handle"]:
             return False
         value = {**known, **{name: text for name, text in found.items() if text}, "handle": found["pane_id"]}
@@ -90,7 +80,6 @@ class Panes:
         return True
 
     def published(self, instance_id: str) -> dict:
-        """What an instance has published, empty where that is nothing or makes no sense."""
         rows = self._db.rows(
             "SELECT k.value FROM instances i JOIN kv k ON k.scope = i.scope AND k.key IN (?, ?)"
             " WHERE i.id = ? ORDER BY k.key DESC",
@@ -109,14 +98,12 @@ class Panes:
         return {}
 
     def with_session(self, shown: dict) -> dict:
-        """Return a session as listed, with the pane it published, if any."""
         value = self.published(shown["id"])
         if value:
             shown.update(pane_summary(value))
         return shown
 
     def with_lock(self, shown: dict) -> dict:
-        """Return a lock as listed, with the pane that its holder published, if any."""
         value = self.published(shown["instance_id"])
         if value:
             names = (*_NAMES, "pane_id", "workspace_id", "tab_id")
@@ -138,7 +125,6 @@ class UiCommands:
         self._db = db
 
     def enqueue(self, scope: str, created_by: str | None, kind: str, payload: dict) -> UiCommand:
-        """Add one command, ``spawn_shell``, ``send_prompt``, ``move_node`` or ``organize_nodes``; its row."""
         with self._db.writing():
             self._db.change(
                 "INSERT INTO ui_commands (scope, created_by, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
@@ -148,15 +134,10 @@ class UiCommands:
         return _parsed(row or UiCommand())
 
     def get(self, command_id: int) -> UiCommand | None:
-        """One command."""
         row = self._db.row("SELECT * FROM ui_commands WHERE id = ?", (command_id,), UiCommand)
         return _parsed(row) if row else None
 
     def recent(self, scope: str, status: str = "", limit: int = 20) -> list[UiCommand]:
-        """The newest `limit` commands of a scope, newest first; a negative limit means all.
-
-        Raises SwarmError where `status` is none of ``UI_STATES``.
-        """
         if status and status not in UI_STATES:
             raise SwarmError(f"{status[:40]!r} is not a status of a ui command; choose from {', '.join(UI_STATES)}")
         condition, values = ("scope = ? AND status = ?", (scope, status)) if status else ("scope = ?", (scope,))
@@ -165,10 +146,6 @@ class UiCommands:
         return [_parsed(row) for row in rows]
 
     def outcome(self, command_id: int, seconds: float) -> UiCommand:
-        """The command once it is done or has failed, or as it is after `seconds`.
-
-        Sleeps until some process commits to the store. Raises SwarmError where the command is gone.
-        """
         from swarm_mcp.store.changes import Changes
 
         end = time.monotonic() + seconds
@@ -184,7 +161,7 @@ class UiCommands:
 
 
 def pane_handles(value: dict) -> set[str]:
-    """Every name a published pane has or had."""
+    """Return every name a published pane has or had."""
     names = {value["handle"], value.get("pane_id")}
     for key in ("handle_aliases", "pane_aliases"):
         if isinstance(value.get(key), list):
@@ -193,7 +170,7 @@ def pane_handles(value: dict) -> set[str]:
 
 
 def pane_summary(value: dict) -> dict:
-    """A published pane as answers show it."""
+    """Return a published pane as answers show it."""
     shown = {"workspace_backend": value["backend"], "workspace_handle": value["handle"]}
     return {**shown, "handle_kind": value["handle_kind"], "pane_id": value.get("pane_id")}
 

@@ -33,7 +33,6 @@ class KeyValues:
         self._db = db
 
     def items(self, scope: str, prefix: str = "", viewer: str | None = None) -> list[KeyValue]:
-        """``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
         rows = self._db.rows(
             # A range of the index: no text of ours has the byte FF.
             "SELECT key, updated_at, owner_identity FROM kv WHERE scope = ? AND key >= ?"
@@ -45,33 +44,24 @@ class KeyValues:
         return [KeyValue(key=row["key"], updated_at=row["updated_at"]) for row in seen]
 
     def count(self, scope: str, viewer: str | None = None) -> int:
-        """How many keys of a scope `viewer` may read."""
         rows = self._db.rows(
             "SELECT owner_identity, count(*) AS n FROM kv WHERE scope = ? GROUP BY owner_identity", (scope,)
         )
         return sum(row["n"] for row in rows if _open_to(row, viewer))
 
     def get(self, scope: str, key: str, viewer: str | None = None) -> KeyValue | None:
-        """``{value, updated_at, owner_identity}``; None also where `viewer` may not read it."""
         row = self._db.row(
             "SELECT value, updated_at, owner_identity FROM kv WHERE scope = ? AND key = ?", (scope, key), KeyValue
         )
         return row if row and _open_to(row, viewer) else None
 
     def put(self, instance: Session, key: str, value: str) -> None:
-        """Set a value. Raises Refused where another identity owns the key."""
         _require_key(key)
         with self._db.writing():
             self._owned(instance, key)
             self.write(instance, key, value)
 
     def append(self, instance: Session, key: str, value: str) -> int:
-        """Add one JSON value to the list under `key`; the list's new length.
-
-        What was there and is no list becomes its first item; text that is no JSON becomes a string. Numbers
-        keep every digit they were written with. Raises Refused where another identity owns the key,
-        NotJson.
-        """
         _require_key(key)
         try:
             item = compact_json(value)
@@ -86,7 +76,6 @@ class KeyValues:
         return length
 
     def delete(self, instance: Session, key: str) -> bool:
-        """Remove a key; whether it was there. Raises Refused where another identity owns it."""
         with self._db.writing():
             row = self._owned(instance, key)
             if row:
@@ -155,7 +144,7 @@ class KeyValues:
         return [f"{scope}:{key}" for scope, keys in removed.items() for key in keys]
 
     def _owned(self, instance: Session, key: str) -> dict | None:
-        """What is under `key`. Raises Refused where this session may not change it."""
+        """Return what is under `key`. Raises Refused where this session may not change it."""
         row = self.get(instance["scope"], key)
         if row and not _open_to(row, identity_of(instance) or ""):
             raise Refused("KV key is owned by another identity")
@@ -181,7 +170,7 @@ class KeyValues:
 
 
 def identity_of(instance: Session) -> str | None:
-    """The owner that keys of this session get: ``identity:NAME``, or None."""
+    """Return the owner that keys of this session get: ``identity:NAME``, or None."""
     name = token(instance["label"] or "", "identity")
     return f"identity:{name}" if name else None
 
@@ -202,7 +191,7 @@ def _open_to(row: dict, viewer: str | None) -> bool:
 
 
 def compact_json(text: str) -> str:
-    """One JSON document without the blanks between its parts. Raises ValueError where `text` is none."""
+    """Return one JSON document without the blanks between its parts. Raises ValueError where `text` is none."""
     import re
 
     _read(text)
@@ -211,7 +200,7 @@ def compact_json(text: str) -> str:
 
 
 def appended_to(kept: object, item: str) -> tuple[str, int]:
-    """The list under a key with `item` (compact JSON) added, and its length.
+    """Return the list under a key with `item` (compact JSON) added, and its length.
 
     `kept` is what is there: a list, other JSON or plain text, which becomes the first item; or None.
     """

@@ -39,12 +39,12 @@ class WorktreeLocks:
         self._table = table
 
     def any(self) -> bool:
-        """Whether there is one. One step into an index that has nothing else."""
+        """Tell whether there is one. One step into an index that has nothing else."""
         sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
         return self._db.row(sql) is not None
 
     def meeting(self, reach: Reach) -> list[Lock]:
-        """Locks that meet `reach` through another work tree, live or not, whoever holds them."""
+        """Return locks that meet `reach` through another work tree, live or not, whoever holds them."""
         if reach.key is None or not (reach.names or self.any()):
             return []
         tree = tree_of(reach)
@@ -61,7 +61,7 @@ class WorktreeLocks:
         return list(found.values())
 
     def covering(self, reach: Reach) -> list[Lock]:
-        """Locks of other work trees that hold the path of `reach` here, live or not."""
+        """Return locks of other work trees that hold the path of `reach` here, live or not."""
         if reach.key is None or not self.any():
             return []
         tree = tree_of(reach)
@@ -72,7 +72,7 @@ class WorktreeLocks:
         return [row for row, _here in self._of_others(tree, names, [])]
 
     def seen_in(self, folder: str) -> dict[str, str]:
-        """Of the locks of other work trees that hold in the one around `folder`: id -> what their path is there."""
+        """Return, of other work trees' locks that hold in the one around `folder`: id -> what their path is there."""
         tree = repository.tree_over(os.path.realpath(folder)) if self.any() else None
         if tree is None or not self._takes_part(tree):
             return {}
@@ -91,14 +91,14 @@ class WorktreeLocks:
         return self._table.select("AND c.repository >= ? AND c.repository < ?", (low, high))
 
     def _near(self, reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
-        """Names, and ranges of names, under which locks that meet `reach` are found."""
+        """Return names, and ranges of names, under which locks that meet `reach` are found."""
         own = forms(reach)
         names = [name for form in own for key in (form, *above(form)) for name in repository.names_of(key, tree)]
         ranges = [below(name) for form in own for name in repository.names_of(form, tree)]
         return list(dict.fromkeys(names)), ranges
 
     def _of_others(self, tree: Tree, names: list[str], ranges: list) -> list[tuple[Lock, Reach]]:
-        """``(row, its reach in this work tree)`` of those locks under these names that are not of this work tree."""
+        """Return ``(row, its reach in this work tree)`` of locks under these names that are not of this work tree."""
         rows = self._table.select(f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
         for low, high in ranges:
             rows += self._between(low, high)
@@ -115,7 +115,7 @@ class WorktreeLocks:
         return list(found.values())
 
     def _elsewhere(self, reach: Reach, tree: Tree) -> list[Reach]:
-        """The same path in the other work trees that take part."""
+        """Return the same path in the other work trees that take part."""
         tops: dict[str, None] = {}
         for one in repository.ids(tree):
             for row in self._between(one + ":", one + ";"):
@@ -137,11 +137,11 @@ class WorktreeLocks:
 
 
 def _place(name: str, tree: Tree) -> str:
-    """The path from the top in a name of this repository."""
+    """Return the path from the top in a name of this repository."""
     return next((name[len(one) + 1 :] for one in repository.ids(tree) if name.startswith(one + ":")), name)
 
 
 def _key(top: str, place: str) -> str:
-    """The key of the path `place` in the work tree with this top."""
+    """Return the key of the path `place` in the work tree with this top."""
     path = f"{top.rstrip('/')}/{place.removeprefix(NO_CASE)}".rstrip("/")
     return NO_CASE + path.casefold() if place.startswith(NO_CASE) else path

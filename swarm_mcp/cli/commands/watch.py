@@ -14,7 +14,6 @@ import sys
 import time
 
 from swarm_hook_core.json_text import dumps
-from swarm_hook_core.state import store_path
 from swarm_mcp.acting_session import viewer_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.output import flush, moment, say, say_row
@@ -46,7 +45,7 @@ def run(args: Arguments) -> int:
     """Print events until the time is over, a signal comes, or nobody reads any more."""
     scope = current_scope(args.value("--scope"))
     end = time.monotonic() + args.seconds("--timeout") if args.given("--timeout") else None
-    with Changes(store_path()) as changes:
+    with Changes() as changes:
         ending = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, lambda *_: changes.stop()) for number in ending}
         try:

@@ -84,12 +84,8 @@ def _joined(call, wanted: str) -> Session | None:
 
 def _backend(store, row: Session) -> dict:
     home = os.path.expanduser("~")
-    source = "SWARM_DB_PATH" if os.environ.get("SWARM_DB_PATH", "").strip() else "home_default"
     return {
-        "backend": "sqlite",
-        "db_path": store.path,
-        "db_path_source": source,
-        "default_db_path": os.path.join(home, ".swarm-mcp", "swarm.db"),
+        **store.described(),
         "scope": row.scope,
         "home": home,
         "hermes_host_home": os.environ.get("HERMES_HOST_HOME"),

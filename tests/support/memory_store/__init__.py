@@ -50,7 +50,7 @@ class Changes:
 class MemoryStore:
     """One store. Its parts have the embedded store's names."""
 
-    path, here = ":memory:", host_id()
+    here = host_id()
 
     def __init__(self) -> None:
         self.memory = Memory()
@@ -79,6 +79,9 @@ class MemoryStore:
 
     def changes(self) -> Changes:
         return Changes(self.memory)
+
+    def described(self) -> dict:
+        return {"backend": "memory"}
 
     def exists(self) -> bool:
         return True

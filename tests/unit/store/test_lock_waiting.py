@@ -23,7 +23,6 @@ from swarm_mcp.store.lock_request import request
 pytestmark = pytest.mark.slow
 
 WAITER = """
-from swarm_mcp.store.changes import Changes
 from swarm_mcp.store.lock_queue import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.lock_acquisition import LockWait
@@ -33,7 +32,7 @@ me = store.instances.register(Registration(arguments["scope"], label=arguments["
                                            session_id=arguments["name"], lease_seconds=86400))
 gate()
 wait, ticket = LockWait(me, request(me, arguments["files"]), 30), 0
-with Changes(store.path) as changes:
+with store.changes() as changes:
     while (rows := wait.advance(store)) is None:
         ticket = wait.wanted.ticket
         changes.wait(wait.left())

@@ -235,7 +235,7 @@ def test_whoever_was_refused_elsewhere_hears_when_it_is_free(trees: Trees):
     with trees.ground.store() as store:
         assert store.denials.report(me, file, trees.rows["main"]["id"], "Write")
         assert StoreReader(trees.ground.database).was_denied(
-            me["id"], Peers(StoreReader(store.path), me["id"], time.time()).on([file])[0], time.time() - 60
+            me["id"], Peers(store.as_hooks_read_it(), me["id"], time.time()).on([file])[0], time.time() - 60
         )
         store.locks.release(trees.rows["main"], "src/f")
         (message,) = store.messages.peek(me)
