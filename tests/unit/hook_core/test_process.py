@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_hook_core import process
+from swarm_hook_core import clock, process
 from swarm_hook_core.process import client_process, gone, host_id, parent_of, program_name, start_time
 
 HERE = host_id()
@@ -155,6 +155,11 @@ def test_another_pid_namespace_sees_other_processes(sleeper: subprocess.Popen[by
     there, verdict = done.stdout.split()
     assert there.rpartition("/")[0] == HERE.rpartition("/")[0] and there != HERE
     assert verdict == "False", "its pid does not exist in there, which proves nothing"
+
+
+def test_one_clock_leases_go_by_the_boot_clock_which_counts_sleep() -> None:
+    name = "CLOCK_BOOTTIME" if hasattr(time, "CLOCK_BOOTTIME") else "CLOCK_MONOTONIC"
+    assert abs(clock.now() - time.clock_gettime(getattr(time, name))) < 1
 
 
 # -- whose hook this is ----------------------------------------------------------------------------
