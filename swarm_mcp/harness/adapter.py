@@ -75,8 +75,9 @@ class HarnessAdapter(ABC):
     part of this package), `doc` (plain text; has the lines "Use when ..." and "Do not use when ...", and names every
     setting with its default), `instructions` (how to install it and sign in), `models` (short name -> name; the first
     is no default), `prices` (model -> Price), `capabilities`, `cumulative` (which of ``"cost"``, ``"tokens"`` the
-    harness counts over a resumed session's whole life), `session_pattern` (regular expression that a session id of
-    this harness fits; what does not is never handed to argv).
+    harness counts over a resumed session's whole life), `home_variables` (which name the folder of its settings),
+    `session_pattern` (regular expression that a session id of this harness fits; what does not is never handed to
+    argv).
     """
 
     name = ""
@@ -88,6 +89,7 @@ class HarnessAdapter(ABC):
     prices: Mapping[str, Price] = {}
     capabilities = Capabilities()
     cumulative: frozenset[str] = frozenset()
+    home_variables: tuple[str, ...] = ()
     session_pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
     @abstractmethod

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
+from swarm_hook_core.environment import identity
+from swarm_hook_core.faults import describe
+from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
+from swarm_mcp.harness.query import as_string, as_string_array, parse_object
+from swarm_mcp.scope import here
+from swarm_mcp.settings import Settings
 
 VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")
-# Where the clients keep what even `--version` may write (codex makes a folder of helper programs).
-_SCRATCH = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+# Beside the adapter's own, where programs keep what even `--version` may write (codex makes a folder of helpers).
+_SCRATCH = ("XDG_CACHE_HOME", "XDG_STATE_HOME")
 
 
 def status_of(checks: list[Check]) -> str:
@@ -24,14 +38,10 @@ def environment_test(adapter: HarnessAdapter, config: Mapping[str, object]) -> d
     `config` as in ``configuration``. `tested_at` is an ISO time in UTC. Never raises for what it looks for;
     warnings never keep anybody from running.
     """
-    import time
-
     found = common(adapter, config)
     try:
         found += adapter.checks(config)
     except Exception as error:
-        from swarm_hook_core.faults import describe
-
         found.append(Check("checks_failed", WARN, f"{adapter.label or adapter.name} could not be looked at", "",
                            describe(error)))  # fmt: skip
     return {
@@ -56,13 +66,6 @@ def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tu
 
     Raises Refused.
     """
-    import shlex
-
-    from swarm_hook_core.environment import identity
-    from swarm_mcp.errors import Refused
-    from swarm_mcp.harness.query import as_string_array
-    from swarm_mcp.settings import Settings
-
     given = config.get("command")
     if isinstance(given, str):
         try:
@@ -80,11 +83,6 @@ def version_of(adapter: HarnessAdapter) -> str | None:
 
 
 def _folder(config: Mapping[str, object]) -> Check:
-    import os
-
-    from swarm_mcp.harness.query import as_string
-    from swarm_mcp.scope import here
-
     cwd = as_string(config.get("cwd")) or here()
     if not os.path.isabs(cwd):
         return Check("cwd_relative", ERROR, f"the working folder {cwd} is not absolute", "give its whole path")
@@ -98,11 +96,6 @@ def _folder(config: Mapping[str, object]) -> Check:
 
 
 def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
-    import shutil
-
-    from swarm_mcp.errors import Refused
-    from swarm_mcp.harness.query import as_string, parse_object
-
     try:
         words = command_of(adapter, config)
     except Refused as refusal:
@@ -121,13 +114,8 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
 
 def _version(adapter: HarnessAdapter, words: tuple[str, ...]) -> Check:
     """What the harness calls its version. It is run in, and with the settings of, an empty folder."""
-    import os
-    import signal
-    import subprocess
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="swarm-version-", ignore_cleanup_errors=True) as scratch:
-        env = {**os.environ, **dict.fromkeys(_SCRATCH, scratch)}
+        env = {**os.environ, **dict.fromkeys((*adapter.home_variables, *_SCRATCH), scratch)}
         # Files, not pipes, which a process that it leaves behind would keep open; pi says it on standard error.
         with open(os.path.join(scratch, "out"), "w+b") as out, open(os.path.join(scratch, "err"), "w+b") as err:
             try:
@@ -156,10 +144,6 @@ def _beginning(file) -> str:
 
 
 def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]:
-    import os
-
-    from swarm_mcp.harness.query import parse_object
-
     named = {name: value for name, value in config.items() if name == "url" or name.endswith("_url")}
     env = parse_object(config.get("env"))
     if adapter.name != "process":
@@ -179,8 +163,6 @@ def _addresses(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Ch
 
 def is_address(url: object) -> bool:
     """Return whether this is an http or https address with a host."""
-    from urllib.parse import urlsplit
-
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 
+from swarm_hook_core import faults
 from swarm_mcp.loop import sources, subprocesses, tools
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.settings import TOOL_SECONDS, number
@@ -100,6 +101,7 @@ class EarlyCalls:
         try:
             text, error = execute(self._loop, made)
         except Exception as fault:
+            faults.record("loop", "early_call", faults.describe(fault))
             text, error = f"error: {type(fault).__name__}: {fault}", True
         self._loop.early[made.id] = (text, error)  # in case the file cannot be written
         try:

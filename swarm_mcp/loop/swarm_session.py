@@ -6,8 +6,10 @@ harness and for us: then there is nothing to do here, and nothing is checked twi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 
 from swarm_hook_core import faults, lifecycle
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
@@ -65,20 +67,19 @@ class SwarmSession:
         if self.core is None or time.monotonic() - self._renewed < RENEW_SECONDS:
             return
         self._renewed = time.monotonic()
-        try:
+        with _recorded("turn"):
             self._register("working")
-        except Exception as error:
-            faults.record(CONFIG.runtime_name, "turn", faults.describe(error))
 
     def leave(self) -> None:
         """End the session, which frees what it held."""
         if self.core is None:
             return
+        core, self.core = self.core, None
         event = self._event("SessionEnd")
-        try:
+        with _recorded("session_end"):
             from swarm_hook_core.coordinator import chosen_command
 
-            self.core.words_now(event)
+            core.words_now(event)
             if chosen_command():
                 lifecycle.end(CONFIG, event)
                 return
@@ -88,28 +89,20 @@ class SwarmSession:
                 row = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if row:
                     store.instances.end_session(row, _this_process())
-        except Exception as error:
-            faults.record(CONFIG.runtime_name, "session_end", faults.describe(error))
-        finally:
-            self.core = None
 
     def denial(self, made: ModelCall) -> str:
         """Return why a call must not be carried out, empty where it may. A fault of ours lets it pass."""
         if self.core is None:
             return ""
-        try:
+        with _recorded("pre_tool_use"):
             call = self._call(made, "PreToolUse")
             verdict = self.core.check(call)
-            denial = verdict.denial if verdict is not None else None
-            if verdict is not None and denial is None:
+            if verdict is not None and verdict.denial is not None:
+                self._report(verdict.denial, made)
+                return verdict.denial.reason
+            if verdict is not None:
                 self._notices[made.id] = self.core.words_beside(verdict, call)
-        except Exception as error:
-            faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
-            return ""
-        if denial is None:
-            return ""
-        self._report(denial, made)
-        return denial.reason
+        return ""
 
     def after(self, made: ModelCall) -> str:
         """Return what the model is told beside a call's result: warnings and breaches; mostly nothing."""
@@ -119,11 +112,9 @@ class SwarmSession:
         """Locked files of others that changed while a call ran, in words."""
         if self.core is None or made.name in WRITERS or not self.core.is_watching():
             return ""
-        try:
+        with _recorded("post_tool_use"):
             return self.core.words_after(self._call(made, "PostToolUse"))
-        except Exception as error:
-            faults.record(CONFIG.runtime_name, "post_tool_use", faults.describe(error))
-            return ""
+        return ""
 
     def _event(self, name: str, source: str = "") -> SessionEvent:
         return SessionEvent(self._session_id, self._cwd, name, source=source)
@@ -163,7 +154,7 @@ class SwarmSession:
         """Write the denial down, so that the session hears when the file is free."""
         if denial.held is None:
             return
-        try:
+        with _recorded("pre_tool_use"):
             from swarm_mcp.store import Store
             from swarm_mcp.store.lock_request import Attempt
 
@@ -172,8 +163,15 @@ class SwarmSession:
                 if me:
                     tried = Attempt(made.name, denial.path, os.getcwd())
                     store.denials.report(me, denial.file, denial.held.instance_id, tried)
-        except Exception as error:
-            faults.record(CONFIG.runtime_name, "pre_tool_use", faults.describe(error))
+
+
+@contextlib.contextmanager
+def _recorded(event: str) -> Iterator[None]:
+    """Record a fault of ours in the block, and go on behind it: the run does not end over it."""
+    try:
+        yield
+    except Exception as error:
+        faults.record(CONFIG.runtime_name, event, faults.describe(error))
 
 
 def is_guarded(found: list[str]) -> bool:

@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
+from swarm_mcp.harness.claude.errors import error_of
+from swarm_mcp.harness.claude.launch import launch
+from swarm_mcp.harness.claude.stream import WINDOWS, parse
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
 from swarm_mcp.harness.query import YOLO, HarnessQuery
@@ -27,6 +30,7 @@ class Claude(HarnessAdapter):
     name = "claude"
     label = "Claude Code"
     program = "claude"
+    home_variables = ("CLAUDE_CONFIG_DIR",)
     instructions = (
         "npm install -g @anthropic-ai/claude-code, then run `claude` once and sign in with /login;"
         " without a terminal: CLAUDE_CODE_OAUTH_TOKEN (from `claude setup-token`) or ANTHROPIC_API_KEY"
@@ -71,18 +75,12 @@ SWARM_HARNESS_CLAUDE_ALLOW: more tools that mode edit may use, as the client wri
 SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the query."""
 
     def launch(self, query: HarnessQuery, folder: Path) -> Launch:
-        from swarm_mcp.harness.claude.launch import launch
-
         return launch(query, folder, self.model(query))
 
     def parse(self, line: str, state: dict) -> list[Event]:
-        from swarm_mcp.harness.claude.stream import parse
-
         return parse(line, state)
 
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
-        from swarm_mcp.harness.claude.errors import error_of
-
         return error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
@@ -105,8 +103,6 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         return [*troubles, *found, *_root(env, config)]
 
     def listed_models(self) -> list[dict]:
-        from swarm_mcp.harness.claude.stream import WINDOWS
-
         return [{**model, "context_tokens": WINDOWS.get(model["name"])} for model in super().listed_models()]
 
 

@@ -82,6 +82,7 @@ class Codex(HarnessAdapter):
     name = "codex"
     label = "Codex"
     program = "codex"
+    home_variables = ("CODEX_HOME",)
     instructions = "npm install -g @openai/codex, then codex login (or set CODEX_API_KEY)"
     models = SHORT
     prices = PRICES

@@ -24,7 +24,7 @@ from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, Ha
 from swarm_mcp.harness.checks import command_of
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.hs import session as hs_session
-from swarm_mcp.harness.outcome import Cost, Ending
+from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery
 from swarm_mcp.harness.requirements import Unsupported
 from swarm_mcp.runtimes.hs import GUARDED, home, root_of, shadows
@@ -166,8 +166,7 @@ is its prompt."""
 
     def _facts(self, state: dict, seen: hs_session.Reading) -> dict:
         model = seen.model or state.get("model")
-        cost = Cost(None, *seen.tokens(), num_turns=seen.turns or None, model=model)
-        return {"cost": cost, "model": model, "provider": seen.provider or state.get("provider")}
+        return {"cost": seen.cost(model), "model": model, "provider": seen.provider or state.get("provider")}
 
 
 def _code(said: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.outcome import Cost
 
 LARGEST = 8 * 1024 * 1024  # bytes of a message that are read
 CALL, THOUGHT, END = "```tool_call ", "```thinking", "```"
@@ -51,10 +52,10 @@ class Reading:
             told += self._events(message)
         return told
 
-    def tokens(self) -> tuple[int | None, int | None, int | None, int | None]:
-        """Return the tokens of all turns: read, written, read from and written to a cache; None: not counted."""
+    def cost(self, model: str | None) -> Cost:
+        """Return what all turns took; None: not counted."""
         names = ("tokens_in", "tokens_out", "tokens_cache_read", "tokens_cache_write")
-        return tuple(self._counts.get(name) for name in names)  # type: ignore[return-value]
+        return Cost(None, *(self._counts.get(name) for name in names), num_turns=self.turns or None, model=model)
 
     def error(self) -> str:
         """Return the last error in the session's stream file; empty for none."""

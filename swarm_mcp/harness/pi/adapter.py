@@ -50,6 +50,7 @@ class Pi(HarnessAdapter):
     name = "pi"
     label = "pi"
     program = "pi"
+    home_variables = ("PI_CODING_AGENT_DIR",)
     instructions = (
         "npm install -g @earendil-works/pi-coding-agent (0.74.2 is the newest for Node 20), then pi and /login, or an"
         " API key in the environment"

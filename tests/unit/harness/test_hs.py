@@ -153,7 +153,7 @@ def test_messages_become_events(tmp_path: Path) -> None:
     calls = [told[place][1]["tool_call_id"] for place in (1, 2)]
     assert calls == [refused["tool_call_id"], written["tool_call_id"]]
     assert (reading.last_words, reading.stop, reading.turns) == ("Done.", "end", 2)
-    assert reading.tokens() == (200, 40, None, None)
+    assert reading.cost("m")[1:5] == (200, 40, None, None)
     assert reading.news() == [], "each is told once"
 
 
