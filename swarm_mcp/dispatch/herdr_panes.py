@@ -13,7 +13,7 @@ from typing import Any
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.labels import token
 from swarm_hook_core.spawn import run
-from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
+from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, ignored_in, printed_by, shown_name
 from swarm_mcp.settings import Settings
 
 SECONDS = 10.0
@@ -39,9 +39,7 @@ class HerdrPanes:
         except SpawnFailed:
             herdr.forget(pane)
             raise
-        facts = {"instance_id": worker.instance_id, "pane_id": pane}
-        ignored = [name for name in UNSUPPORTED if worker.placement.get(name)]
-        return {**facts, "placement_ignored": ignored} if ignored else facts
+        return {"instance_id": worker.instance_id, "pane_id": pane, **ignored_in(worker.placement, UNSUPPORTED)}
 
     def look(self, store, facts: dict) -> dict | None:
         """Implement ``spawners.Spawner``."""
@@ -95,16 +93,7 @@ class _Herdr:
     def ask(self, *words: str) -> str:
         """Run the command and return what it prints. Raises SpawnFailed."""
         done = run([self.program, *words], SECONDS, environment=self.settings)
-        if done.code is None:
-            raise SpawnFailed(
-                f"herdr cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_HERDR_BIN, or choose"
-                " another spawner"
-            )
-        if done.code != 0:
-            lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
-            why = lines[0][:200] if lines else f"exit code {done.code}"
-            raise SpawnFailed(f"herdr {words[0]} {words[1]} failed: {why}")
-        return done.stdout
+        return printed_by(done, "herdr", f"herdr {words[0]} {words[1]}", "SWARM_HERDR_BIN")
 
     def forget(self, pane: str) -> None:
         """Close a pane that nothing could be started in."""

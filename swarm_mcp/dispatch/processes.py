@@ -56,24 +56,19 @@ class Processes:
         return {**facts, "supervisor": [store.here, pid, start_time(pid)], "log": log}
 
     def look(self, store, facts: dict) -> dict | None:
-        """Implement ``spawners.Spawner``."""
-        return look(store, facts)
-
-
-def look(store, facts: dict) -> dict | None:
-    """Return what is known of a supervised worker, None while it is on its way. Raises SpawnFailed."""
-    worker = facts["instance_id"]
-    run = store.runs.get(facts["run_id"])
-    said = (run.result if run else None) or {}
-    if said.get("declined"):
-        raise SpawnFailed(said["declined"])
-    died = run and run.state == ENDED and (not said or said.get("error_message") == ABANDONED)
-    if run and not died and (run.state == ENDED or (run.state != STARTING and store.instances.live(worker))):
-        return {"instance_id": worker, "run_id": run.id}
-    host, pid, started = facts["supervisor"]
-    if died or gone(host, pid, started, store.here) or started == "":
-        raise SpawnFailed(f"the worker's supervisor ended at once: {_last_words(facts.get('log', ''))}")
-    return None
+        """Return what is known of a supervised worker, None while it is on its way. Raises SpawnFailed."""
+        worker = facts["instance_id"]
+        run = store.runs.get(facts["run_id"])
+        said = (run.result if run else None) or {}
+        if said.get("declined"):
+            raise SpawnFailed(said["declined"])
+        died = run and run.state == ENDED and (not said or said.get("error_message") == ABANDONED)
+        if run and not died and (run.state == ENDED or (run.state != STARTING and store.instances.live(worker))):
+            return {"instance_id": worker, "run_id": run.id}
+        host, pid, started = facts["supervisor"]
+        if died or gone(host, pid, started, store.here) or started == "":
+            raise SpawnFailed(f"the worker's supervisor ended at once: {_last_words(facts.get('log', ''))}")
+        return None
 
 
 def require_startable(store, worker: WorkerSpec) -> None:

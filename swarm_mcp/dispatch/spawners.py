@@ -23,6 +23,7 @@ SPAWNERS = {
 ALIASES = {"ui": "swarm-ui"}
 # These start a supervisor of ours (``supervision``), which gives the worker its instructions and ends its task.
 SUPERVISED = ("process", "tmux")
+NOT_THERE = 127  # what env says of a program that it cannot find
 LONGEST_NAME = 40  # characters of a window's name
 
 
@@ -63,6 +64,28 @@ class WorkerSpec(NamedTuple):
         """The words of its label that say whose it is and what it is for."""
         identity = token(self.requester.label or "", "identity")
         return " ".join([*([f"identity:{identity}"] if identity else []), f"role:{self.role}", *self.label.split()])
+
+
+def ignored_in(placement: dict, names: tuple[str, ...]) -> dict:
+    """Return the fact that some of the placement is ignored: those `names` that it has; no fact where it has none."""
+    ignored = [name for name in names if placement.get(name)]
+    return {"placement_ignored": ignored} if ignored else {}
+
+
+def printed_by(done, program: str, asked: str, variable: str) -> str:
+    """Return what a multiplexer's command printed. Raises SpawnFailed where it failed, or is not there.
+
+    `done`: what running it gave; `asked`: its words, as complaints name them; `variable`: where another is set.
+    """
+    if done.code in (None, NOT_THERE):
+        raise SpawnFailed(
+            f"{program} cannot be used: {done.stderr.strip()[:200]}; install it, set {variable}, or choose another"
+            " spawner"
+        )
+    if done.code != 0:
+        lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
+        raise SpawnFailed(f"{asked} failed: {lines[0][:200] if lines else f'exit code {done.code}'}")
+    return done.stdout
 
 
 def shown_name(text: str) -> str:

@@ -16,8 +16,8 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.spawn import run
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.dispatch.assignment import assignment_of
-from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, environment, look, require_startable
-from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, shown_name
+from swarm_mcp.dispatch.processes import HAND_OVER_SECONDS, Processes, environment, require_startable
+from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, ignored_in, printed_by, shown_name
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.harness.environment import is_foreign
 from swarm_mcp.harness.leftover_processes import OUTLIVES
@@ -25,7 +25,6 @@ from swarm_mcp.settings import Settings
 
 SESSION = "swarm"
 SECONDS = 10.0
-NOT_THERE = 127  # what env says of a program that it cannot find
 KEPT_WINDOWS = 8  # of workers that have ended
 MARK = "@swarm_run"  # a tmux option of our panes: the run's id
 FORMAT = "#{session_id} #{pane_id} #{pane_pid}"
@@ -36,10 +35,8 @@ OF_THE_WINDOW = (
 )  # fmt: skip
 
 
-class TmuxWindows:
+class TmuxWindows(Processes):
     """The spawner ``tmux``."""
-
-    patience = 30.0
 
     def start(self, store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
@@ -60,14 +57,9 @@ class TmuxWindows:
                 tmux.forget(pane)
                 raise
         tmux.keep(session, pane, run_id)
-        facts: dict = {"instance_id": worker.instance_id, "run_id": run_id, "pane_id": pane}
-        ignored = [name for name in UNSUPPORTED if worker.placement.get(name)]
-        facts.update({"placement_ignored": ignored} if ignored else {})
-        return {**facts, "supervisor": [store.here, pid, start_time(pid)]}
-
-    def look(self, store, facts: dict) -> dict | None:
-        """Implement ``spawners.Spawner``."""
-        return look(store, facts)
+        facts = {"instance_id": worker.instance_id, "run_id": run_id, "pane_id": pane}
+        supervisor = [store.here, pid, start_time(pid)]
+        return {**facts, **ignored_in(worker.placement, UNSUPPORTED), "supervisor": supervisor}
 
 
 class _Tmux:
@@ -121,16 +113,7 @@ class _Tmux:
 
     def ask(self, *words: str) -> str:
         """Run the command and return what it prints. Raises SpawnFailed."""
-        done = self._run(words)
-        if done.code in (None, NOT_THERE):
-            raise SpawnFailed(
-                f"{self.program} cannot be used: {done.stderr.strip()[:200]}; install it, set SWARM_TMUX_BIN, or"
-                " choose another spawner"
-            )
-        if done.code != 0:
-            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-            raise SpawnFailed(f"tmux {words[0]} failed: {lines[0][:200] if lines else f'exit code {done.code}'}")
-        return done.stdout
+        return printed_by(self._run(words), self.program, f"tmux {words[0]}", "SWARM_TMUX_BIN")
 
     def _run(self, words: tuple[str, ...]):
         # A server that this starts outlives us, and hands its environment to whatever is opened later.
