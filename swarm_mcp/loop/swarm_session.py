@@ -112,9 +112,10 @@ class SwarmSession:
         """Locked files of others that changed while a call ran, in words."""
         if self.core is None or made.name in WRITERS or not self.core.is_watching():
             return ""
+        words = ""
         with _recorded("post_tool_use"):
-            return self.core.words_after(self._call(made, "PostToolUse"))
-        return ""
+            words = self.core.words_after(self._call(made, "PostToolUse"))
+        return words
 
     def _event(self, name: str, source: str = "") -> SessionEvent:
         return SessionEvent(self._session_id, self._cwd, name, source=source)

@@ -20,6 +20,9 @@ LARGEST = 8 * 1024 * 1024  # bytes of a message that are read
 CALL, THOUGHT, END = "```tool_call ", "```thinking", "```"
 
 
+_COUNTS = ("tokens_in", "tokens_out", "tokens_cache_read", "tokens_cache_write")
+
+
 class Message(NamedTuple):
     """One message: its frontmatter and its text."""
 
@@ -54,8 +57,8 @@ class Reading:
 
     def cost(self, model: str | None) -> Cost:
         """Return what all turns took; None: not counted."""
-        names = ("tokens_in", "tokens_out", "tokens_cache_read", "tokens_cache_write")
-        return Cost(None, *(self._counts.get(name) for name in names), num_turns=self.turns or None, model=model)
+        read, written, *cache = map(self._counts.get, _COUNTS)
+        return Cost(None, read, written, cache[0], cache[1], self.turns or None, model)
 
     def error(self) -> str:
         """Return the last error in the session's stream file; empty for none."""
