@@ -13,6 +13,7 @@ from swarm_hook_core.untrusted_text import label
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.scope import current_scope, here
+from swarm_mcp.store import Store
 from swarm_mcp.views import short
 from swarm_mcp.visibility import veiled
 
@@ -22,7 +23,7 @@ NO_AGENTS = (TERMINAL, HOLD, DETACHED)  # what is registered and is no agent's s
 SESSION_VARIABLES = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 
 
-def find_acting_session(store, args) -> Session:
+def find_acting_session(store: Store, args) -> Session:
     """The instance a command acts as.
 
     ``--as``, else ``SWARM_MCP_INSTANCE_ID``, else the session whose shell this is, else the session
@@ -35,7 +36,7 @@ def find_acting_session(store, args) -> Session:
     return session_of_caller(store, scope)
 
 
-def session_of_caller(store, scope: str) -> Session:
+def session_of_caller(store: Store, scope: str) -> Session:
     """The instance that a command speaks for when nobody is named: `find_acting_session` without its ``--as``."""
     reference = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if reference:
@@ -51,7 +52,7 @@ def session_of_caller(store, scope: str) -> Session:
     row = hold_session_around(store)
     if row:
         return row
-    rows = [row for row in store.instances.in_scope(scope) if row["runtime"] not in NO_AGENTS]
+    rows = [row for row in store.instances.in_scope(scope) if row.runtime not in NO_AGENTS]
     if len(rows) == 1:
         return rows[0]
     if not rows:
@@ -62,7 +63,7 @@ def session_of_caller(store, scope: str) -> Session:
     raise UnknownInstance(f"{len(rows)} sessions share scope {scope}; say with --as which one this is: {names}")
 
 
-def acting_session(store, args) -> Session:
+def acting_session(store: Store, args) -> Session:
     """The instance a command acts as that a person may give at a terminal, where nobody else is meant.
 
     As in `find_acting_session`; but a terminal's shell that takes no part yet is registered, as a gateway that lives as
@@ -80,7 +81,7 @@ def acting_session(store, args) -> Session:
     return _shell(store, args) if is_own_shell and found.directory != here() else found
 
 
-def lock_holder(store, args) -> Session:
+def lock_holder(store: Store, args) -> Session:
     """The instance that a command locks for: with ``--detach`` a new one that lives as long as its leases.
 
     Else as ``acting_session``. Raises UsageError, UnknownInstance.
@@ -107,12 +108,12 @@ def lock_holder(store, args) -> Session:
     )
 
 
-def discard_lock_holder(store, instance: Session) -> None:
+def discard_lock_holder(store: Store, instance: Session) -> None:
     """Forget a holder that was made for locks that it did not get."""
     store.instances.forget(instance.id)
 
 
-def is_person(store) -> bool:
+def is_person(store: Store) -> bool:
     """Whether a person gives this command, and no agent: at a terminal, and in no agent's shell."""
     return _at_terminal() and agent_session_around(store) is None
 
@@ -132,7 +133,7 @@ def _in_agents_shell() -> bool:
     return any(os.environ.get(name, "").strip() for name in (*SESSION_VARIABLES, "CLAUDECODE", "CODEX_CI"))
 
 
-def _shell(store, args) -> Session:
+def _shell(store: Store, args) -> Session:
     """The instance of the shell that leads this terminal session; renewed, or made."""
     from swarm_mcp.store.sessions import Registration
 
@@ -151,7 +152,7 @@ def _shell(store, args) -> Session:
             lease_seconds=0 if can_be_seen else DEFAULT_LEASE_SECONDS,
         )
     )
-    return store.instances.live(row["id"]) or row
+    return store.instances.live(row.id) or row
 
 
 def _leader() -> tuple[int, str]:
@@ -165,61 +166,61 @@ def _leader() -> tuple[int, str]:
     return pid, start_time(pid)
 
 
-def _shell_name(store) -> str:
+def _shell_name(store: Store) -> str:
     pid, started = _leader()
     return f"{pid}-{started}-{store.here}"
 
 
-def terminal_session(store) -> Session | None:
+def terminal_session(store: Store) -> Session | None:
     """The instance of this terminal's own shell, None where that takes no part, or an agent's shell is here."""
     if _in_agents_shell():
         return None
     rows = store.instances.of_session_id(_shell_name(store))
-    return next((row for row in rows if row["runtime"] == TERMINAL), None)
+    return next((row for row in rows if row.runtime == TERMINAL), None)
 
 
-def hold_session_around(store) -> Session | None:
+def hold_session_around(store: Store) -> Session | None:
     """The instance of the command that holds locks while this process, which it has started, runs; None for none."""
     for pid in ancestors():
         for row in store.instances.of_client(pid, start_time(pid)):
-            if row["runtime"] == HOLD:
+            if row.runtime == HOLD:
                 return row
     return None
 
 
-def surrounding_session(store) -> Session | None:
+def surrounding_session(store: Store) -> Session | None:
     """Whom this process belongs to: an agent's session, the terminal's shell, a command that holds locks; or None."""
     return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
 
 
-def agent_session_around(store) -> Session | None:
+def agent_session_around(store: Store) -> Session | None:
     """The agent's session that this process runs inside of, or None."""
     named = {}
     told = [os.environ.get(variable, "").strip() for variable in SESSION_VARIABLES]
     for session_id in (*told, os.path.basename(os.environ.get("HARNESS_SESSION", "").rstrip("/"))):
         for row in store.instances.of_session_id(session_id) if session_id else ():
-            named[row["id"]] = row
+            named[row.id] = row
     if len(named) == 1:
         return next(iter(named.values()))
     # One client may have been started in the other's shell: then the nearer one is meant.
     for pid in ancestors():
-        rows = [row for row in store.instances.of_client(pid, start_time(pid)) if row["runtime"] not in NO_AGENTS]
-        hooked = [row for row in rows if row["runtime"] != SERVER_RUNTIME]
-        rows = [row for row in rows if row["id"] in named] or hooked or rows
+        rows = [row for row in store.instances.of_client(pid, start_time(pid)) if row.runtime not in NO_AGENTS]
+        hooked = [row for row in rows if row.runtime != SERVER_RUNTIME]
+        rows = [row for row in rows if row.id in named] or hooked or rows
         if rows:
             return rows[0] if len(rows) == 1 else None
     return next(iter(named.values()), None)
 
 
-def session_named(store, scope: str, reference: str) -> Session:
+def session_named(store: Store, scope: str, reference: str) -> Session:
     """The instance that `reference` names: an id, else a unique id prefix or part of a label in scope."""
     exact = store.instances.live(reference)
     if exact:
         return exact
     rows = store.instances.in_scope(scope)
     for what, matches in (
-        ("is how several ids begin", [row for row in rows if row["id"].startswith(reference)]),
-        ("is in several labels", [row for row in rows if reference in (row["label"] or "")]),
+        ("is how several ids begin", [row for row in rows if row.id.startswith(reference)]),
+        ("is in several labels", [row for row in rows if reference in (row.label or "")]),
     ):
         if len(matches) == 1:
             return matches[0]
@@ -229,7 +230,7 @@ def session_named(store, scope: str, reference: str) -> Session:
     raise UnknownInstance(f"no session of this scope has {reference[:60]!r} for its id or in its label{there}")
 
 
-def viewer_identity(store, args) -> str:
+def viewer_identity(store: Store, args) -> str:
     """The identity that a listing is shown to: the acting session's, else the onlooker's; empty for none."""
     try:
         return token(find_acting_session(store, args).label or "", "identity")
@@ -237,12 +238,12 @@ def viewer_identity(store, args) -> str:
         return onlooker_identity(store)
 
 
-def onlooker_identity(store) -> str:
+def onlooker_identity(store: Store) -> str:
     """The identity of the session this process runs inside of, else the environment's; empty for none."""
     row = surrounding_session(store)
     return token(row.label or "", "identity") if row else identity("MCP")
 
 
-def _names(store, rows: list[Session]) -> str:
+def _names(store: Store, rows: list[Session]) -> str:
     seen = veiled(rows, onlooker_identity(store))
     return ", ".join(f"{short(row.id)} ({label(row.label or '-')})" for row in seen)

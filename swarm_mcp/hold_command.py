@@ -20,6 +20,8 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, StoreUnavailable, SwarmError
 from swarm_mcp.harness import leftover_processes
 from swarm_mcp.harness.reaper import Reaper
+from swarm_mcp.store import Store
+from swarm_mcp.store.changes import Changes
 
 LOST = 76
 LOOK_SECONDS = 0.5  # between two looks at the locks while nothing is committed
@@ -32,7 +34,7 @@ TYPED = ("SIGINT", "SIGQUIT")  # at a terminal the command gets these by itself
 class Hold:
     """Locks (`rows`, as ``acquire_all`` gave them to `instance`) for as long as a command runs."""
 
-    def __init__(self, store, instance: Session, rows: list[Lock], grace: float):
+    def __init__(self, store: Store, instance: Session, rows: list[Lock], grace: float):
         self.store = store
         self.instance = instance
         self.rows = rows
@@ -57,7 +59,7 @@ class Hold:
                     argv, start_new_session=not ours, preexec_fn=lambda: reaper.watch(group or os.getpid())
                 )
                 pass_on_to(child)
-                threading.Thread(target=lambda: (child.wait(), changes.stop()), daemon=True).start()
+                threading.Thread(target=_stop_after, args=(child, changes), daemon=True).start()
                 while not changes.stopped and not self.lost:
                     changes.wait(min(LOOK_SECONDS, self._every / 2))
                     if not changes.stopped:
@@ -94,7 +96,7 @@ class Hold:
             self.lost = str(error)
 
     def _held(self) -> set[int]:
-        return self.store.locks.fences_held(self.instance.id, [row.fence for row in self.rows])
+        return self.store.locks.fences_held(self.instance.id, [row.fence for row in self.rows if row.fence is not None])
 
     def _end(self, child: subprocess.Popen, ours: bool) -> None:
         """TERM, then KILL: the command, and where it has a group of its own all of that."""
@@ -108,6 +110,11 @@ class Hold:
                 break
         if not ours:
             leftover_processes.end(child.pid, "", 0, self.grace)
+
+
+def _stop_after(child: subprocess.Popen, changes: Changes) -> None:
+    child.wait()
+    changes.stop()
 
 
 def _at_our_terminal() -> bool:

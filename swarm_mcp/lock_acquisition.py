@@ -11,6 +11,7 @@ from swarm_hook_core import clock
 from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
 
 LONGEST_NAP = 0.5  # seconds: leases lapse, and processes die, without anybody's committing anything
@@ -19,7 +20,7 @@ SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
 
 
 def requested(
-    store, instance: Session, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts
+    store: Store, instance: Session, files: list[str], as_pattern: bool | None, expected_in: float | None, **facts
 ) -> LockRequest:
     """Return the request of `instance` for `files` as it spells them. Raises SwarmError.
 
@@ -36,7 +37,7 @@ def granted_answer(rows: list[Lock], in_full: bool) -> dict:
     return {**answer, "locks": [granted(row) for row in rows]} if in_full else answer
 
 
-def refused_answer(store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict:
+def refused_answer(store: Store, refusal: LockRefused, wanted: LockRequest, how_to_wait: str) -> dict:
     """Return ``{error, active, queue}``: who holds what was `wanted`, how many wait for it, how to join them."""
     waiting = len(store.queue.waiting_for(*wanted.reaches))
     return {**refusal.answer, "queue": {"waiting": waiting, "join": how_to_wait}}
@@ -54,7 +55,7 @@ class LockWait:
         self._obstacle: Lock | Waiter | None = None  # what was in the way, and until when
         self._next_look = 0.0  # it is enough to ask whether it still is
 
-    def advance(self, store) -> list[Lock] | None:
+    def advance(self, store: Store) -> list[Lock] | None:
         """The locks' rows once they are held, None while there is something to wait for.
 
         Raises LockRefused when the time is over, Deadlock where waiting would never end, and what
@@ -73,14 +74,14 @@ class LockWait:
         ends = [end - clock.now() for end in (self._until, self._lapse) if end is not None]
         return max(0.0, min(LONGEST_NAP, *ends)) if ends else LONGEST_NAP
 
-    def give_up(self, store) -> None:
+    def give_up(self, store: Store) -> None:
         """Leave the queue."""
         ticket, self.wanted = self.wanted.ticket, self.wanted._replace(ticket=0)
         store.queue.leave(ticket)
 
     # -------------------------------------------------------------- innards
 
-    def _begin(self, store) -> list[Lock] | None:
+    def _begin(self, store: Store) -> list[Lock] | None:
         try:
             if self._is_free(store):
                 return store.locks.acquire_all(self.instance, self.wanted)
@@ -93,7 +94,7 @@ class LockWait:
         self._set_next_sign(store)
         return self._attempt(store)  # what was in the way may have gone before we were in line
 
-    def _attempt(self, store) -> list[Lock] | None:
+    def _attempt(self, store: Store) -> list[Lock] | None:
         """One look by somebody who stands in line, and where nothing is in the way, one try."""
         if self._is_over():
             return self._try_once(store)
@@ -111,12 +112,12 @@ class LockWait:
         except LockRefused:
             return None
 
-    def _join_again(self, store) -> list[Lock] | None:
+    def _join_again(self, store: Store) -> list[Lock] | None:
         """The place is not there: the store is another one, or we were silent and somebody has passed us over."""
         self.wanted, self._obstacle = self.wanted._replace(ticket=0), None
         return self._begin(store)
 
-    def _is_free(self, store) -> bool:
+    def _is_free(self, store: Store) -> bool:
         """Whether nothing seems to be in the way. Only looks."""
         self._obstacle, self._next_look = None, clock.now() + 0.9 * LONGEST_NAP
         waiter = store.queue.ahead_of(self.instance, self.wanted)
@@ -137,17 +138,17 @@ class LockWait:
         return False
 
     @staticmethod
-    def _is_there(store, obstacle: Lock | Waiter) -> bool:
+    def _is_there(store: Store, obstacle: Lock | Waiter) -> bool:
         if isinstance(obstacle, Waiter):
             return store.queue.is_there(obstacle.ticket)
         return store.locks.is_held(obstacle.id, obstacle.instance_id)
 
-    def _try_once(self, store) -> list[Lock]:
+    def _try_once(self, store: Store) -> list[Lock]:
         """The end of the wait: as one who does not wait, who is told when it is free."""
         self.give_up(store)
         return store.locks.acquire_all(self.instance, self.wanted)
 
-    def _show_life(self, store) -> bool:
+    def _show_life(self, store: Store) -> bool:
         """Who waits is alive, and keeps what it has; whether its place is there. Raises SwarmError: its session is not.
 
         Also Deadlock, where the wait would never end.
@@ -158,7 +159,7 @@ class LockWait:
             self._set_next_sign(store)
         return is_there
 
-    def _set_next_sign(self, store) -> None:
+    def _set_next_sign(self, store: Store) -> None:
         leased = store.leases.keep(self.instance.id)
         self._next_sign = clock.now() + min(SIGN_SECONDS, SIGN_SECONDS if leased is None else max(0.0, leased))
 
@@ -166,7 +167,7 @@ class LockWait:
         return self._until is not None and clock.now() >= self._until
 
 
-def acquire(store, instance: Session, wanted: LockRequest, seconds: float | None) -> list[Lock]:
+def acquire(store: Store, instance: Session, wanted: LockRequest, seconds: float | None) -> list[Lock]:
     """Return the locks' rows, waited for here, blocking, for at most `seconds` (None: for any time).
 
     Raises what `LockWait.advance` raises.

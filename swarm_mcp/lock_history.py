@@ -7,6 +7,9 @@ from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import above
 from swarm_hook_core.wildmatch import literal_prefix
+from swarm_mcp.domain.message import Event
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store import Store
 from swarm_mcp.store.activity import Acquaintance, payload_of
 from swarm_mcp.store.denials import KNOWN_SECONDS
 from swarm_mcp.store.lock_request import Reach, reach_of, tree_of
@@ -25,7 +28,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-def history(store, place: dict, word: str, viewer: str, limit: int) -> dict:
+def history(store: Store, place: Session, word: str, viewer: str, limit: int) -> dict:
     """``{file, events}`` of what `word` means in `place` (see ``explaining``): the newest `limit`, oldest first.
 
     An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as
@@ -41,7 +44,7 @@ def history(store, place: dict, word: str, viewer: str, limit: int) -> dict:
         found += [(row, payload, how) for row in rows if (how := names.concern(row, payload := payload_of(row)))]
         if len(rows) < AT_ONCE:
             break
-        before = rows[-1]["id"]
+        before = rows[-1].id
     found = found[:limit]
     _learn(store, known, found)
     shown = [_shown(known, viewer, *one) for one in reversed(found)]
@@ -61,9 +64,9 @@ class _Names:
             name for key in (*self.own, *self.over) for name in repository.names_of(key, tree)
         } if tree else set()  # fmt: skip
 
-    def concern(self, row: dict, payload: dict) -> str:
+    def concern(self, row: Event, payload: dict) -> str:
         """How an event concerns the path: a rule, empty where it does not."""
-        kind, subject, key = row["type"].partition(".")[2], plain(row["subject"] or ""), payload.get("key")
+        kind, subject, key = row.type.partition(".")[2], plain(row.subject or ""), payload.get("key")
         if self.reach.pattern:
             same = (payload.get("pattern"), payload.get("base")) == (self.reach.pattern, self.reach.base)
             return "pattern" if same or subject == self.reach.file else ""
@@ -86,7 +89,7 @@ class _Names:
         return bool(covered(pattern, base, GLOB + folder, list(self.own)))
 
 
-def _learn(store, known: Acquaintance, found: list[tuple]) -> None:
+def _learn(store: Store, known: Acquaintance, found: list[tuple]) -> None:
     """The labels of sessions in these events that are here no more."""
     named: set[str] = set()
     for row, payload, _how in found:
@@ -97,20 +100,20 @@ def _learn(store, known: Acquaintance, found: list[tuple]) -> None:
         known.learn(store.activity.of_sessions(gone))
 
 
-def _shown(known: Acquaintance, viewer: str, row: dict, payload: dict, how: str) -> dict:
-    actor = row["actor"] if isinstance(row["actor"], str) else None
+def _shown(known: Acquaintance, viewer: str, row: Event, payload: dict, how: str) -> dict:
+    actor = row.actor if isinstance(row.actor, str) else None
     meets = known.may_meet(actor)
     label = known.label_of(actor) if actor and meets else None
-    shown = {"id": row["id"], "at": row["created_at"], "what": _what(row, payload), "rule": how}
-    shown.update(file=plain(row["subject"] or ""), instance_id=actor if meets else None, label=label)
+    shown = {"id": row.id, "at": row.created_at, "what": _what(row, payload), "rule": how}
+    shown.update(file=plain(row.subject or ""), instance_id=actor if meets else None, label=label)
     if not meets:
         shown["hidden"] = True
     return {**shown, "details": _details(known, payload, meets)}
 
 
-def _what(row: dict, payload: dict) -> str:
+def _what(row: Event, payload: dict) -> str:
     """The event in a word."""
-    kind = row["type"].partition(".")[2]
+    kind = row.type.partition(".")[2]
     if kind == "lock_acquired":
         was = payload.get("was")
         if was is None:

@@ -11,8 +11,11 @@ from swarm_hook_core.paths import key_of, keys_for
 from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of
 from swarm_hook_core.watching.snapshot import digest_of, full, glance
+from swarm_mcp.domain.lock import Breach
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import clean, current_scope, file_of
+from swarm_mcp.store import Store
 from swarm_mcp.visibility import may_meet
 
 LARGEST_KEPT = 16 * 1024 * 1024  # of what a restoring replaces, so that it can be undone
@@ -46,7 +49,7 @@ class Choice:
 class Restoring:
     """What can be done about the file that `word` means to `session` (None: a person)."""
 
-    def __init__(self, store, session: dict | None, word: str):
+    def __init__(self, store: Store, session: Session | None, word: str):
         self.store = store
         self.session = session
         self.file = file_of(session, word) if session else clean(word)
@@ -59,7 +62,7 @@ class Restoring:
         """The earlier states there are, the latest first; contents that nobody has changed under a lock come last."""
         keys = _keys_of(self.file)
         rows = self.store.breaches.of(self.file, keys)
-        keys = list(dict.fromkeys([*keys, *(row["path_key"] for row in rows)]))
+        keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
         versions = {version.path: version for key in keys for version in self.kept.of(key)}
         found = choices_of(rows, self.kept, self.session)
         for choice in found:
@@ -152,22 +155,22 @@ class Restoring:
             ) from None
 
 
-def choices_of(rows: list[dict], kept: Kept, session: dict | None) -> list[Choice]:
+def choices_of(rows: list[Breach], kept: Kept, session: Session | None) -> list[Choice]:
     """The earlier states that these rows of the store tell of, as far as they can be had, for `session` to see."""
     found = []
     for row in rows:
-        version = kept.at(row["kept"]) if row["kept"] else None
-        if version or row["kind"] == "created":
-            key = version.file if version else _digest(row["path_key"])
-            found.append(Choice(str(row["id"]), row["altered_at"], _name(row, session), version, key))
+        version = kept.at(row.kept) if row.kept else None
+        if version or row.kind == "created":
+            key = version.file if version else _digest(row.path_key)
+            found.append(Choice(str(row.id), row.altered_at, _name(row, session), version, key))
     return found
 
 
-def everything(store, session: dict | None) -> list[tuple[str, Choice]]:
+def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]]:
     """The files of this scope of which earlier states are kept, and those states, the latest first."""
-    scope = session["scope"] if session else current_scope()
+    scope = session.scope if session else current_scope()
     kept, rows = Kept(time.time()), store.breaches.known(scope)
-    files = {str(row["id"]): row["file"] for row in rows}
+    files = {str(row.id): row.file for row in rows}
     return [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
 
 
@@ -181,12 +184,12 @@ def _digest(key: str) -> str:
     return digest_of(os.fsencode(key))
 
 
-def _name(row: dict, session: dict | None) -> str:
-    label = row["writer_label"] or row["writer_id"] or ""
-    if label and session and not may_meet(session["label"], row["writer_label"]):
+def _name(row: Breach, session: Session | None) -> str:
+    label = row.writer_label or row.writer_id or ""
+    if label and session and not may_meet(session.label, row.writer_label):
         return "a session of another identity"
-    ran = f": {row['command']}" if row["command"] else ""
-    if row["kind"] == "restored":
+    ran = f": {row.command}" if row.command else ""
+    if row.kind == "restored":
         return f"restored by {label or 'a person'}"
     return f"{label or 'a session unknown here'}{ran}"
 

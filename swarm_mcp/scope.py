@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.paths import contains, git_root, translated
+from swarm_mcp.domain.session import Session
 
 
 def here() -> str:
@@ -32,9 +33,9 @@ def current_scope(explicit: str = "") -> str:
     return scope_of(here(), explicit or os.environ.get("SWARM_MCP_SCOPE", ""))
 
 
-def file_of(instance: dict, path: str) -> str:
+def file_of(instance: Session, path: str) -> str:
     """The file that `path` means for a session: relative to its file_root, moved there from its root."""
-    directory, root, file_root = instance["directory"], instance["root"], instance["file_root"]
+    directory, root, file_root = instance.directory, instance.root, instance.file_root
     text = path.strip()
     if not os.path.isabs(os.path.expanduser(text)):
         return clean(text, file_root or directory)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.labels import token
+from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.untrusted_text import quoted
+from swarm_hook_core.untrusted_text import label, named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.lock import is_mutex
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.task import Task
+from swarm_mcp.store import Store
 from swarm_mcp.views import registration
 from swarm_mcp.visibility import may_meet, veiled
 
+SUMMARY_LIMIT = 4  # peers, and locks, that `scope_summary` names
 MOST_CLAIMABLE = 10
 MOST_PEER_TASKS = 20
 MOST_FILES = 50  # of one's own tasks whose locks are looked up
@@ -27,35 +30,58 @@ _BRIEF = (
 )  # fmt: skip
 
 
-def shown_peer(store, row: dict) -> dict:
+def shown_peer(store: Store, row: Session) -> dict:
     """An instance in the shape that ``list_instances`` and ``bootstrap`` show: `adopted` is a number there."""
     return store.panes.with_session({name: row[name] for name in _OF_PEERS})
 
 
-def sessions_met_by(store, me: Session) -> list[Session]:
+def sessions_met_by(store: Store, me: Session) -> list[Session]:
     """The live sessions of this session's scope that it may meet, itself among them."""
-    return [row for row in store.instances.in_scope(me.scope) if may_meet(me.label, row["label"])]
+    return [row for row in store.instances.in_scope(me.scope) if may_meet(me.label, row.label)]
 
 
-def peers_of(store, me: Session) -> list[dict]:
+def peers_of(store: Store, me: Session) -> list[dict]:
     """The other sessions that `me` may meet, as `shown_peer` shows them."""
     return [shown_peer(store, row) for row in sessions_met_by(store, me) if row.id != me.id]
 
 
-def neighbours_of(store, me: Session) -> list[dict]:
+def neighbours_of(store: Store, me: Session) -> list[dict]:
     """All other live sessions of the scope, as `shown_peer` shows them; those of another identity without a label."""
-    rows = [row for row in store.instances.in_scope(me.scope) if row["id"] != me.id]
+    rows = [row for row in store.instances.in_scope(me.scope) if row.id != me.id]
     return [shown_peer(store, row) for row in veiled(rows, token(me.label or "", "identity"))]
 
 
-def locks_held_by(store, me: Session) -> list[dict]:
+def locks_held_by(store: Store, me: Session) -> list[dict]:
     """The files this session has locked, oldest first: ``{id, file, content, task_id, created_at}``."""
     names = ("id", "file", "content", "task_id", "created_at")
-    return [{name: lock[name] for name in names} for lock in store.locks.of(me.id) if not is_mutex(lock["file"])]
+    return [{name: lock[name] for name in names} for lock in store.locks.of(me.id) if not is_mutex(lock.file)]
+
+
+def scope_summary(store: Store, row: Session) -> dict:
+    """Return peers and locks of this session's scope in a few words, for its first message.
+
+    ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
+    counted only where they hold a lock, and then not named.
+    """
+    mine = token(row.label or "", "identity")
+    peers = [peer for peer in store.instances.in_scope(row.scope) if peer.id != row.id]
+    met = [p for p in peers if same_circle(mine, token(p.label or "", "identity"))]
+    count, locks = store.locks.glance(row, SUMMARY_LIMIT, mine)
+    texts = []
+    for lock in locks:
+        owner = label(lock["owner_label"]) if lock["owner_label"] else "another session"
+        text = f"{named(lock['file'])} by {owner}"
+        texts.append(f"{text} ({quoted(lock['content'], 80)})" if lock["content"].strip() else text)
+    return {
+        "peer_count": len(met),
+        "peers": [label(peer.label or peer.id) for peer in met[:SUMMARY_LIMIT]],
+        "lock_count": count,
+        "locks": texts,
+    }
 
 
 def bootstrap_summary(
-    store, me: Session, peers: list[dict], messages: list[Message], tasks: dict, **more: object
+    store: Store, me: Session, peers: list[dict], messages: list[Message], tasks: dict, **more: object
 ) -> dict:
     """Return the answer of ``bootstrap``, with `more` in between.
 
@@ -71,12 +97,12 @@ def bootstrap_summary(
     }
 
 
-def status_summary(store, me: Session) -> dict:
+def status_summary(store: Store, me: Session) -> dict:
     """Return the answer of ``swarm_status``; mark and change nothing."""
     assigned = store.tasks.unfinished_of(me)
     others = store.tasks.at_work_beside(me, MOST_PEER_TASKS)
     held = locks_held_by(store, me)
-    active = [task for task in assigned if task["status"] in (states.CLAIMED, states.IN_PROGRESS)]
+    active = [task for task in assigned if task.status in (states.CLAIMED, states.IN_PROGRESS)]
     blocking = _blocking(store, me, active)
     counts = store.tasks.counts(me)
     unread = store.messages.peek(me)
@@ -105,57 +131,57 @@ def status_summary(store, me: Session) -> dict:
     }
 
 
-def _brief(task: dict) -> dict:
+def _brief(task: Task) -> dict:
     shown = {name: task[name] for name in _BRIEF}
     return {**shown, "files": shown["files"] or [], "depends_on": shown["depends_on"] or []}
 
 
-def _blocking(store, me: Session, active: list[dict]) -> list[dict]:
+def _blocking(store: Store, me: Session, active: list[Task]) -> list[dict]:
     """What others hold of the files of one's own tasks, and of those one was refused, as a refusal shows it."""
-    files = [file for task in active for file in task["files"] or ()][:MOST_FILES]
+    files = [file for task in active for file in task.files or ()][:MOST_FILES]
     refused = store.denials.files(me.id, MOST_FILES)
     viewer, found = token(me.label or "", "identity"), dict[str, dict]()
     for file in [*files, *refused]:
         for lock in store.locks.on(file):
-            if lock["instance_id"] != me.id:
-                found.setdefault(lock["id"], store.locks.describe(lock, viewer))
+            if lock.instance_id != me.id:
+                found.setdefault(lock.id, store.locks.describe(lock, viewer))
     return list(found.values())
 
 
 # ------------------------------------------------------------------------ what is amiss
 
 
-def _warnings(now: int, active: list[dict], others: list[dict], held: list[dict], blocking: list[dict]) -> list[dict]:
+def _warnings(now: int, active: list[Task], others: list[Task], held: list[dict], blocking: list[dict]) -> list[dict]:
     mine = {key_of(lock["file"]) for lock in held}
     theirs = {key_of(lock["file"]): lock for lock in blocking}
-    theirs_at_work = {key_of(file): task for task in others for file in task["files"] or ()}
+    theirs_at_work = {key_of(file): task for task in others for file in task.files or ()}
     found: list[dict] = []
 
     def warn(code: str, severity: str, message: str, **about) -> None:
         found.append({"code": code, "severity": severity, **about, "message": message})
 
     for task in active:
-        about = {"task_id": task["id"]}
-        if task["blocked_reason"]:
+        about = {"task_id": task.id}
+        if task.blocked_reason:
             warn(
                 "task_reported_blocked",
                 "warning",
-                f"You reported it blocked: {quoted(task['blocked_reason'])}",
+                f"You reported it blocked: {quoted(task.blocked_reason)}",
                 **about,
             )
-        if _overdue(task, now):
-            late = duration(now - task["expected_next_update_at"])
+        late = _seconds_late(task, now)
+        if late:
             warn(
                 "expected_progress_update_overdue", "info",
-                f"Your next report on it is {late} overdue: call report_progress, or complete_task.", **about,
+                f"Your next report on it is {duration(late)} overdue: call report_progress, or complete_task.", **about,
             )  # fmt: skip
-        working = task["status"] == states.IN_PROGRESS
-        if working and not task["files"]:
+        working = task.status == states.IN_PROGRESS
+        if working and not task.files:
             warn(
                 "in_progress_task_without_files", "info",
                 "It names no files, so peers cannot see what it touches; lock what must be kept still.", **about,
             )  # fmt: skip
-        for file in task["files"] or ():
+        for file in task.files or ():
             key, place = key_of(file), {**about, "file": file}
             lock, rival = theirs.get(key), theirs_at_work.get(key)
             if lock:
@@ -174,20 +200,20 @@ def _warnings(now: int, active: list[dict], others: list[dict], held: list[dict]
             if rival:
                 warn(
                     "active_task_file_overlap", "warning",
-                    f'A peer works on this file too, for its task {quoted(rival["title"])}: agree who goes first.',
-                    **place, instance_id=rival["assignee"],
+                    f'A peer works on this file too, for its task {quoted(rival.title)}: agree who goes first.',
+                    **place, instance_id=rival.assignee,
                 )  # fmt: skip
     for task in others:
-        if _overdue(task, now):
-            late = duration(now - task["expected_next_update_at"])
+        late = _seconds_late(task, now)
+        if late:
             warn(
                 "peer_progress_update_overdue", "info",
-                f'The next report on a peer\'s task {quoted(task["title"])} is {late} overdue.',
-                task_id=task["id"], instance_id=task["assignee"],
+                f'The next report on a peer\'s task {quoted(task.title)} is {duration(late)} overdue.',
+                task_id=task.id, instance_id=task.assignee,
             )  # fmt: skip
-    wanted = {key_of(file) for task in active for file in task["files"] or ()}
+    wanted = {key_of(file) for task in active for file in task.files or ()}
     for lock in held:
-        if key_of(lock["file"]) not in wanted and lock["task_id"] not in {task["id"] for task in active}:
+        if key_of(lock["file"]) not in wanted and lock["task_id"] not in {task.id for task in active}:
             warn(
                 "held_lock_without_active_task_file", "info",
                 "You hold this lock for none of your active tasks: unlock_file, unless you still need it.",
@@ -196,18 +222,19 @@ def _warnings(now: int, active: list[dict], others: list[dict], held: list[dict]
     return found
 
 
-def _overdue(task: dict, now: int) -> bool:
-    due = task["expected_next_update_at"]
-    return isinstance(due, (int, float)) and due < now
+def _seconds_late(task: Task, now: int) -> int:
+    """Return how long the next report on a task is overdue; 0 where it is not."""
+    due = task.expected_next_update_at
+    return max(0, now - due) if isinstance(due, (int, float)) else 0
 
 
 # ------------------------------------------------------------------------- what to do now
 
 
 def _next_action(
-    me: Session, unread: list[dict], assigned: list[dict], claimable: list[dict], counts: dict[str, int]
+    me: Session, unread: list[Message], assigned: list[Task], claimable: list[Task], counts: dict[str, int]
 ) -> dict:
-    by_status = {task["status"]: task for task in reversed(assigned)}
+    by_status = {task.status: task for task in reversed(assigned)}
     if unread:
         return _do("poll_messages", "Messages are waiting; they may change what is worth doing.")
     if states.IN_PROGRESS in by_status:
@@ -228,5 +255,5 @@ def _next_action(
     )
 
 
-def _do(tool: str, reason: str, task: dict | None = None) -> dict:
-    return {"tool": tool, **({"task_id": task["id"]} if task else {}), "reason": reason}
+def _do(tool: str, reason: str, task: Task | None = None) -> dict:
+    return {"tool": tool, **({"task_id": task.id} if task else {}), "reason": reason}

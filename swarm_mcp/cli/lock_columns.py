@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
+from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
 HEADERS = ("mode", "left", "agent", "fence", "waits")
 
 
-def counted(store, rows: list[dict]) -> list[dict]:
+def counted(store: Store, rows: list[dict]) -> list[dict]:
     """`rows` of a listing, each with the number that wait for it (``waiting``) where somebody does."""
     waiting = store.queue.lengths(rows) if rows else {}
     return [{**row, "waiting": waiting[row["id"]]} if row["id"] in waiting else row for row in rows]

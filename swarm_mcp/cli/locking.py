@@ -12,11 +12,12 @@ from swarm_mcp.cli.output import refused
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
 from swarm_mcp.lock_acquisition import refused_answer, requested
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest
 from swarm_mcp.views import seconds_since
 
 
-def lock_request(args: Arguments, store, instance: Session, files: list[str], **facts) -> LockRequest:
+def lock_request(args: Arguments, store: Store, instance: Session, files: list[str], **facts) -> LockRequest:
     """Return what the flags of `args` ask for; `files` none for ``--git``; `facts` as in ``LockRequest``.
 
     Raises SwarmError.
@@ -51,7 +52,7 @@ def repository_of(instance: Session) -> str:
     return mark
 
 
-def say_refused(refusal: LockRefused, args: Arguments, store, wanted: LockRequest, verb: str) -> int:
+def say_refused(refusal: LockRefused, args: Arguments, store: Store, wanted: LockRequest, verb: str) -> int:
     """Say who holds what was wanted, and how many are in line for it; exit code 1."""
     answer = refused_answer(store, refusal, wanted, "--wait SECONDS")
     waiting, active = answer["queue"]["waiting"], refusal.active

@@ -12,7 +12,7 @@ import time
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
-from swarm_mcp.domain.session import STALE_SECONDS
+from swarm_mcp.domain.session import STALE_SECONDS, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.views import seconds_since
 
@@ -159,11 +159,11 @@ def moment(seconds) -> str:
         return str(seconds)
 
 
-def presence(row: dict, now: int) -> str:
+def presence(row: Session, now: int) -> str:
     """``working``, ``idle`` or ``live`` with the seconds since the last sign of life."""
-    age = seconds_since(row.get("last_seen") or row["heartbeat"], now)
-    if row.get("last_seen") is not None:
-        return f"{row.get('state') or 'live'} ({age}s)"
+    age = seconds_since(row.last_seen or row.heartbeat, now)
+    if row.last_seen is not None:
+        return f"{row.state or 'live'} ({age}s)"
     return f"{'live' if age <= STALE_SECONDS else 'stale'} ({age}s)"
 
 

@@ -12,10 +12,11 @@ from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME, Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, TERMINAL, Task
 from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
 from swarm_mcp.views import short
 
 
-def named_task(store, viewer: Session, reference: str) -> Task:
+def named_task(store: Store, viewer: Session, reference: str) -> Task:
     """Return the task that `reference` names: its id, or the beginning of the id of one task. Raises Refused."""
     task = store.tasks.seen(viewer, reference)
     if task:
@@ -28,7 +29,7 @@ def named_task(store, viewer: Session, reference: str) -> Task:
     return found[0]
 
 
-def cancel(store, actor: Session, reference: str) -> dict:
+def cancel(store: Store, actor: Session, reference: str) -> dict:
     """Cancel a task or a run: ``{task_id, run_id, status, worker}``; `worker` says whether one is being ended.
 
     Raises Refused: only who asked for it and who does it may, or a gateway where who asked has gone.
@@ -51,7 +52,7 @@ def cancel(store, actor: Session, reference: str) -> dict:
     return _answer(task, run, CANCELLED)
 
 
-def pause(store, actor: Session, reference: str) -> dict:
+def pause(store: Store, actor: Session, reference: str) -> dict:
     """Have a worker's child ended, and its task kept for `resume`: ``{task_id, run_id, status}``. Raises Refused."""
     task, run = _worked_on(store, actor, reference)
     if run.state == PAUSED:
@@ -60,7 +61,7 @@ def pause(store, actor: Session, reference: str) -> dict:
     return _answer(task, run, "pausing")
 
 
-def resume(store, actor: Session, reference: str) -> dict:
+def resume(store: Store, actor: Session, reference: str) -> dict:
     """Have a paused worker go on: ``{task_id, run_id, status}``. Raises Refused."""
     task, run = _worked_on(store, actor, reference)
     if run.state != PAUSED and (run.control or "").partition(" ")[0] != PAUSE:
@@ -69,29 +70,28 @@ def resume(store, actor: Session, reference: str) -> dict:
     return _answer(task, run, "resuming")
 
 
-def _meant(store, actor: Session, reference: str) -> tuple[Task | None, Run | None]:
+def _meant(store: Store, actor: Session, reference: str) -> tuple[Task | None, Run | None]:
     """The task that `reference` means (None: a run without a task) and its live run (None: there is no worker)."""
     task: Task | None
+    run: Run | None = None
     try:
         task = named_task(store, actor, reference)
     except Refused as none:
         try:
-            run = store.runs.find(actor.scope, reference)
+            run = found = store.runs.find(actor.scope, reference)
         except Refused:
             raise none from None
-        task = store.tasks.seen(actor, run.task_id) if run.task_id else None
-        if run.task_id and task is None:
+        task = store.tasks.seen(actor, found.task_id) if found.task_id else None
+        if found.task_id and task is None:
             raise none from None
-        if run.state == ENDED and task is None:
+        if found.state == ENDED and task is None:
             raise Refused("that run has ended") from None
-    else:
-        run = None
     if task:
         run = next((row for row in store.runs.of_task(task.scope, task.id) if row.state != ENDED), None)
     return task, run
 
 
-def _worked_on(store, actor: Session, reference: str) -> tuple[Task, Run]:
+def _worked_on(store: Store, actor: Session, reference: str) -> tuple[Task, Run]:
     task, run = _meant(store, actor, reference)
     if task is None:
         raise Refused("that run is for no task, and cannot be paused")
@@ -103,7 +103,7 @@ def _worked_on(store, actor: Session, reference: str) -> tuple[Task, Run]:
     return task, run
 
 
-def _require_party(store, actor: Session, requester: str | None, worker: str | None) -> None:
+def _require_party(store: Store, actor: Session, requester: str | None, worker: str | None) -> None:
     if actor.id in (requester, worker):
         return
     if requester and store.instances.live(requester) is None and may_dispatch(actor):

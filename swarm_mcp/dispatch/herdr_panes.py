@@ -15,6 +15,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.spawn import run
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec, ignored_in, printed_by, shown_name
 from swarm_mcp.settings import Settings
+from swarm_mcp.store import Store
 
 SECONDS = 10.0
 # What a placement may ask for and this spawner does not do; it says so instead of failing.
@@ -26,7 +27,7 @@ class HerdrPanes:
 
     patience = 30.0
 
-    def start(self, store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
         known = store.panes.published(worker.requester.id)
         settings = Settings(token(worker.requester.label or "", "identity"))
@@ -41,7 +42,7 @@ class HerdrPanes:
             raise
         return {"instance_id": worker.instance_id, "pane_id": pane, **ignored_in(worker.placement, UNSUPPORTED)}
 
-    def look(self, store, facts: dict) -> dict | None:
+    def look(self, store: Store, facts: dict) -> dict | None:
         """Implement ``spawners.Spawner``."""
         worker = store.instances.live(facts["instance_id"])
         return {"instance_id": worker.id} if worker else None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from swarm_hook_core.labels import token
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.store import Store
 
 # Name -> (module here, class). Each class is a `Spawner`.
 SPAWNERS = {
@@ -100,14 +101,14 @@ class Spawner(Protocol):
 
     patience: float
 
-    def start(self, store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict:
         """Set `worker` going, outside of any transaction; return facts to find it by, which also go into the answer.
 
         Called again for the same task after a crash, it must not start a second worker where it can tell that there
         is one. Raises SpawnFailed.
         """
 
-    def look(self, store, facts: dict) -> dict | None:
+    def look(self, store: Store, facts: dict) -> dict | None:
         """Return what is known of a worker that was set going, None while it is on its way.
 
         These are more facts for the answer, with ``instance_id`` where the worker's is known. Raises SpawnFailed.

@@ -23,6 +23,7 @@ from swarm_mcp.harness.membership import Membership
 from swarm_mcp.harness.outcome import UNKNOWN, UNSUPPORTED, RunResult
 from swarm_mcp.harness.requirements import Unsupported
 from swarm_mcp.harness.run import Run
+from swarm_mcp.store import Store
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5
@@ -35,7 +36,7 @@ ABORT_WORDS = {CANCEL: "the task was cancelled", PAUSE: "it was paused", LOST: "
 class Supervisor:
     """Looks after the worker of one assignment. `listener` gets every event of the run, in the run's own thread."""
 
-    def __init__(self, store, assignment: Assignment, listener: Callable[[Event], object] | None = None):
+    def __init__(self, store: Store, assignment: Assignment, listener: Callable[[Event], object] | None = None):
         self.store = store
         self.assignment = assignment
         self.listener = listener

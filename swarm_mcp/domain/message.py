@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from swarm_mcp.domain.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SYSTEM = "system"  # the sender of what no session wrote
 
 
@@ -63,10 +67,10 @@ class UiCommand(Record):
     scope: str
     created_by: str | None
     kind: str
-    payload: object
+    payload: Any
     status: str
     claimed_by: str | None
-    result: object
+    result: Any
     error: str | None
     created_at: int
     started_at: int | None

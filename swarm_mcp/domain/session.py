@@ -54,6 +54,11 @@ def onlooker(identity: str, scope: str = "") -> Session:
     return Session(id="", label=f"identity:{identity}" if identity else None, scope=scope)
 
 
+def nobody_in(folder: str, scope: str = "") -> Session:
+    """Return what stands for a session where there is none: words mean to it what they mean in `folder`."""
+    return Session(id="", directory=folder, root=folder, file_root=folder, scope=scope, label=None)
+
+
 def anywhere() -> Session:
     """Return a session in the shape in which absolute paths mean themselves, whoever asks."""
-    return Session(id="", directory="/", root="/", file_root="/", scope="/", label=None)
+    return nobody_in("/", "/")

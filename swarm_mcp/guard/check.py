@@ -16,7 +16,8 @@ from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
 from swarm_mcp.acting_session import session_named, surrounding_session
-from swarm_mcp.domain.lock import is_mutex
+from swarm_mcp.domain.lock import Lapse, is_mutex
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.guard.repository import Repository, pushes
 from swarm_mcp.scope import current_scope
@@ -47,14 +48,14 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
         return []
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         me = _committer(store, who)
-        viewer = token(me["label"] or "", "identity") if me else identity("MCP")
+        viewer = token(me.label or "", "identity") if me else identity("MCP")
         rows = store.locks.everywhere()
         others = [row for row in rows if not is_mutex(row.file) and not _is_own(row, me)]
         locks = [{**store.locks.listed(row, viewer), "base": row.base} for row in others]
         here = store.locks.seen_in(folder) if others else {}
         locks = [{**lock, "file": here.get(lock["id"], lock["file"])} for lock in locks]
         if me and hook == "pre-commit":
-            locks += [_overtaken(lapse, viewer) for lapse in store.leases.overtaken(me["id"])]
+            locks += [_overtaken(lapse, viewer) for lapse in store.leases.overtaken(me.id)]
     if not locks:
         return []
     repository = Repository(folder)
@@ -70,25 +71,25 @@ def refusals(hook: str, folder: str, who: str = "", stdin=None, remote: str = ""
     return near.meeting(repository.staged())
 
 
-def _overtaken(lapse: dict, viewer: str) -> dict:
+def _overtaken(lapse: Lapse, viewer: str) -> dict:
     """A lock of the committer's own that has lapsed, and whoever has had it since, in the shape of a listed lock.
 
     What the session knows of the file is older than what is in it by now, were it free again.
     """
     shown = {name: lapse[name] for name in ("file", "path_key", "pattern", "base")}
-    shown.update(instance_id=lapse["taken_by"], owner_label=lapse["taken_label"])
-    shown.update(content="", created_at=lapse["lapsed_at"], fence=lapse["taken_fence"], lapsed=True)
-    if not same_circle(viewer, token(lapse["taken_label"] or "", "identity")):
+    shown.update(instance_id=lapse.taken_by, owner_label=lapse.taken_label)
+    shown.update(content="", created_at=lapse.lapsed_at, fence=lapse.taken_fence, lapsed=True)
+    if not same_circle(viewer, token(lapse.taken_label or "", "identity")):
         shown.update(owner_label=None, hidden=True)
     return shown
 
 
-def _is_own(lock: dict, me: dict | None) -> bool:
+def _is_own(lock: dict, me: Session | None) -> bool:
     """Whether `me` has this lock, or ``swarm-mcp hold`` has it, which has started this commit."""
-    return bool(me and lock["instance_id"] == me["id"]) or runs_inside(lock["agent"], lock)
+    return bool(me and lock["instance_id"] == me.id) or runs_inside(lock["agent"], lock)
 
 
-def _committer(store, who: str) -> dict | None:
+def _committer(store: Store, who: str) -> Session | None:
     """The session that commits, None for a person."""
     reference = who or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if not reference:

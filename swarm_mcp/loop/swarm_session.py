@@ -145,7 +145,7 @@ class SwarmSession:
             state=state,
             client=_this_process(),
         )
-        from swarm_mcp.views import scope_summary
+        from swarm_mcp.session_summary import scope_summary
 
         with Store(busy_seconds=BUSY_SECONDS) as store:
             row = store.instances.register(request)

@@ -14,6 +14,7 @@ from swarm_hook_core.process import is_stopped
 from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.calling_session import CallingSession
+from swarm_mcp.store import Store
 
 FIRST_SECONDS = 1.0  # most servers are never called: until then the client has more urgent needs
 LONGEST_SECONDS = 20.0
@@ -53,7 +54,7 @@ class Heartbeat:
             print(f"swarm-mcp serve: heartbeat: {type(error).__name__}: {error}", file=sys.stderr)
             return GAP_SECONDS if isinstance(error, SwarmError) else LONGEST_SECONDS
 
-    def _keep(self, store) -> float:
+    def _keep(self, store: Store) -> float:
         waits, pid = [], self._session.client[0]
         inherited = self._session.inherited(store)
         for instance_id in (*self._session.vouched(store), *inherited):
@@ -65,7 +66,7 @@ class Heartbeat:
                 waits += [] if left is None else [left]
         return min(waits, default=LONGEST_SECONDS)
 
-    def _see_to_others(self, store) -> float:
+    def _see_to_others(self, store: Store) -> float:
         store.leases.some()
         left = store.leases.next_due()
         # Every server around wakes for it: not all at once.

@@ -6,8 +6,11 @@ import json
 from urllib.parse import parse_qs
 
 from swarm_hook_core.labels import token
+from swarm_mcp.domain.session import Session
 from swarm_mcp.scope import file_of
+from swarm_mcp.server.tool import Call
 from swarm_mcp.session_summary import sessions_met_by, shown_peer
+from swarm_mcp.store import Store
 
 LONGEST_SHOWN = 200  # characters of a URI that nobody knows
 INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
@@ -54,7 +57,7 @@ def is_known(uri: str) -> bool:
     return uri in (INBOX, TASKS, INSTANCES) or bool(_file_in(uri))
 
 
-def read(call, uri: str) -> str:
+def read(call: Call, uri: str) -> str:
     """The resource as JSON text, as the calling session may see it. Raises UnknownResource.
 
     For a connection that is not registered the lists are empty.
@@ -73,7 +76,7 @@ def read(call, uri: str) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def state(call, uri: str) -> str:
+def state(call: Call, uri: str) -> str:
     """A text that differs whenever the resource has changed, and not when only ages and heartbeats have."""
     row = call.instance()
     if uri == INSTANCES and row:
@@ -84,9 +87,9 @@ def state(call, uri: str) -> str:
     return read(call, uri)
 
 
-def _lock(store, me: dict | None, file: str) -> dict:
+def _lock(store: Store, me: Session | None, file: str) -> dict:
     path = file_of(me, file) if me else file
-    return {"file": path, "active": store.locks.active_on(path, token((me or {}).get("label") or "", "identity"))}
+    return {"file": path, "active": store.locks.active_on(path, token(me.label or "", "identity") if me else "")}
 
 
 def _file_in(uri: str) -> str:

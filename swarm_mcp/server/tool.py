@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.store import Store
 
 NOT_REGISTERED = "Not registered. Call register first."
 Result = TypeVar("Result")
@@ -66,7 +67,7 @@ class Call:
     `store` is open and this thread's own; `session` says who calls; `meta` is the call's ``_meta``.
     """
 
-    def __init__(self, store, session, meta: dict):
+    def __init__(self, store: Store, session, meta: dict):
         self.store = store
         self.session = session
         self.meta = meta

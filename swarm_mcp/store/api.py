@@ -555,10 +555,10 @@ class SpawnLocks(Protocol):
     def release(self, row: Lock, reason: str) -> None:
         """Give up the lock `row` (from `take`), where it is still that one."""
 
-    def holder(self, scope: str, name: str) -> dict | None:
+    def holder(self, scope: str, name: str) -> Lock | None:
         """Return the lock of this scope as ``locks.on`` gives it, None where nobody alive holds it."""
 
-    def worker_of(self, row: Lock) -> dict | None:
+    def worker_of(self, row: Lock) -> Session | None:
         """Return the worker that was started under a lock, where it has come up."""
 
 

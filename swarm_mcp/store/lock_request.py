@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import NamedTuple
 
     from swarm_hook_core.repository import Tree
+    from swarm_mcp.domain.session import Session
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
@@ -282,7 +283,9 @@ class LockRequest(NamedTuple):
     ticket: int = 0
 
 
-def request(instance: dict, files: list[str] | tuple[str, ...], as_pattern: bool | None = None, **given) -> LockRequest:
+def request(
+    instance: Session, files: list[str] | tuple[str, ...], as_pattern: bool | None = None, **given
+) -> LockRequest:
     """Return the request of `instance` for `files` as it spells them; `given`: as `LockRequest`. Raises SwarmError."""
     if not files:
         raise SwarmError("a lock needs the path of a file")

@@ -75,14 +75,14 @@ class SpawnLocks:
             payload = {"released": 1, "reason": reason, "task_id": row["task_id"]}
             events.add(self._db, row["scope"], "context.lock_released", row["instance_id"], row["file"], payload)
 
-    def holder(self, scope: str, name: str) -> dict | None:
+    def holder(self, scope: str, name: str) -> Lock | None:
         return next((row for row in self._finder.on(name) if row["scope"] == scope), None)
 
-    def worker_of(self, row: dict) -> dict | None:
+    def worker_of(self, row: Lock) -> Session | None:
         reserved = reserved_in(row)
         return self._sessions.live(reserved) if reserved else None
 
-    def is_void(self, row: dict) -> bool:
+    def is_void(self, row: Lock) -> bool:
         """Tell whether the spawn under a lock is provably over without a worker."""
         task = self._db.row("SELECT status FROM tasks WHERE id = ?", (row["task_id"],))
         if task is None or task["status"] in TERMINAL:
@@ -125,7 +125,7 @@ def name_of(role: str, key: str) -> str:
     return f"{MUTEX_PREFIX}spawn/{role}/{digest[:16]}"
 
 
-def reserved_in(row: dict) -> str:
+def reserved_in(row: Lock) -> str:
     """Return the instance id that is reserved for the worker started under a lock; empty where none is noted."""
     reserved = _read(row).get("instance_id")
     return reserved if isinstance(reserved, str) else ""
@@ -135,7 +135,7 @@ def _note(stage: str, facts: dict) -> str:
     return dumps({"stage": stage, **facts})
 
 
-def _read(row: dict) -> dict:
+def _read(row: Lock) -> dict:
     try:
         value = loads(row["content"])
     except (ValueError, RecursionError):

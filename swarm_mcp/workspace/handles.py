@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import Store
 from swarm_mcp.store.user_interface import pane_handles, pane_summary
 from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace import backend as backend_named
@@ -13,7 +15,7 @@ from swarm_mcp.workspace.reach import socket_of, stranger_in
 
 
 def resolve(
-    store, scope: str, viewer_label: str | None, handle: str, backend: str = "herdr", kind: str = "pane",
+    store: Store, scope: str, viewer_label: str | None, handle: str, backend: str = "herdr", kind: str = "pane",
     validate: bool = True,
 ) -> dict:  # fmt: skip
     """The instance of `scope` whose pane `handle` names, among those that `viewer_label` may meet.
@@ -50,19 +52,19 @@ def resolve(
     return {**answer, "probe_error": error} if error else answer
 
 
-def _published(store, scope: str, viewer_label: str | None) -> list[tuple[dict, dict]]:
-    rows = [row for row in store.instances.in_scope(scope) if may_meet(viewer_label, row["label"])]
-    pairs = [(row, store.panes.published(row["id"])) for row in rows]
+def _published(store: Store, scope: str, viewer_label: str | None) -> list[tuple[Session, dict]]:
+    rows = [row for row in store.instances.in_scope(scope) if may_meet(viewer_label, row.label)]
+    pairs = [(row, store.panes.published(row.id)) for row in rows]
     return [(row, value) for row, value in pairs if value]
 
 
-def _socket(here: list[tuple[dict, dict]], handle: str) -> str:
+def _socket(here: list[tuple[Session, dict]], handle: str) -> str:
     """Where to ask for `handle`: where the instance that published it said, else the first that said anything."""
     exact = [pair for pair in here if handle in pane_handles(pair[1])]
     return next((socket for row, value in [*exact, *here] if (socket := socket_of(row, value))), "")
 
 
-def _moved(workspace: Backend, here: list[tuple[dict, dict]], wanted: str) -> list[tuple[dict, dict]]:
+def _moved(workspace: Backend, here: list[tuple[Session, dict]], wanted: str) -> list[tuple[Session, dict]]:
     """Instances whose published pane is by now called `wanted`. Asks about each, for 5 s in all."""
     end = time.monotonic() + SECONDS
     found = []
@@ -78,11 +80,11 @@ def _moved(workspace: Backend, here: list[tuple[dict, dict]], wanted: str) -> li
     return found
 
 
-def _match(store, row: dict, value: dict, pane: Pane | None) -> dict:
+def _match(store: Store, row: Session, value: dict, pane: Pane | None) -> dict:
     repaired = False
     if pane:
         now = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
         repaired = store.panes.repair(row, value, now)
         value = {**value, "handle": pane.handle, "pane_id": pane.handle}
-    shown = {"instance_id": row["id"], "label": row["label"], **pane_summary(value)}
+    shown = {"instance_id": row.id, "label": row.label, **pane_summary(value)}
     return {**shown, "identity_repaired": True} if repaired else shown

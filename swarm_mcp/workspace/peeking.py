@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store import Store
 from swarm_mcp.workspace.interface import PaneUnavailable
 from swarm_mcp.workspace.reach import Unpublished, facts, reach
 
@@ -10,13 +12,13 @@ LINES = 80
 MOST_LINES = 300
 
 
-def peek(store, sender: dict, recipient: dict, source: str = "recent", lines: int = LINES) -> dict:
+def peek(store: Store, sender: Session, recipient: Session, source: str = "recent", lines: int = LINES) -> dict:
     """What the pane of `recipient` shows.
 
     ``{sender, recipient, peeked, source, lines}`` with ``text``, or ``peek_skipped`` (it published no pane),
     or ``peek_error``, and what is known of its pane.
     """
-    answer = {"sender": sender["id"], "recipient": recipient["id"], "peeked": False, "source": source, "lines": lines}
+    answer = {"sender": sender.id, "recipient": recipient.id, "peeked": False, "source": source, "lines": lines}
     reached = None
     try:
         reached = reach(store, recipient)

@@ -6,6 +6,8 @@ another session wrote is never typed: the pane may be at a shell by now, and wou
 
 from __future__ import annotations
 
+from swarm_mcp.domain.session import Session
+from swarm_mcp.store import Store
 from swarm_mcp.views import short
 from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace.interface import PaneUnavailable
@@ -18,29 +20,37 @@ _TASK_MARK = "[task:"
 
 
 def prompt(
-    store, sender: dict, recipient: dict, message: str, task_id: str = "", nudge: bool = True, force: bool = False
+    store: Store,
+    sender: Session,
+    recipient_id: str,
+    message: str,
+    task_id: str = "",
+    nudge: bool = True,
+    force: bool = False,
 ) -> dict:
-    """Store `message` for `recipient`, marked ``[task:<id>] `` where one is named, and `deliver` it.
+    """Store `message` for its recipient, marked ``[task:<id>] `` where one is named, and `deliver` it.
 
     Raises what ``store.messages.send`` raises; the rest never fails.
     """
     content = f"{_TASK_MARK}{task_id.strip()}] {message}" if task_id.strip() and message.strip() else message
-    store.messages.send(sender, recipient["id"], content)
-    return deliver(store, sender, recipient["id"], content, nudge, force)
+    store.messages.send(sender, recipient_id, content)
+    return deliver(store, sender, recipient_id, content, nudge, force)
 
 
-def deliver(store, sender: dict, recipient_id: str, message: str, nudge: bool = True, force: bool = False) -> dict:
+def deliver(
+    store: Store, sender: Session, recipient_id: str, message: str, nudge: bool = True, force: bool = False
+) -> dict:
     """Wake the recipient of a message that has been stored; not inside a transaction.
 
     ``{message_sent, sender, recipient, nudged}`` with ``nudge_skipped`` or ``nudge_error`` where it was not
     woken, and what is known of its pane. Takes up to 15 s where the workspace hangs. `force` wakes also
     a session that is at work.
     """
-    answer = {"message_sent": True, "sender": sender["id"], "recipient": recipient_id, "nudged": False}
+    answer = {"message_sent": True, "sender": sender.id, "recipient": recipient_id, "nudged": False}
     if not nudge:
         return {**answer, "nudge_skipped": "nudge=false"}
     row = store.instances.live(recipient_id)
-    if row is None or not may_meet(sender["label"], row["label"]):
+    if row is None or not may_meet(sender.label, row.label):
         return {**answer, "nudge_skipped": "that instance is not active"}
     reached = None
     try:
@@ -57,11 +67,11 @@ def deliver(store, sender: dict, recipient_id: str, message: str, nudge: bool = 
     return {**answer, **facts(store, row, reached)}
 
 
-def _line(sender: dict, message: str) -> str:
+def _line(sender: Session, message: str) -> str:
     """What is typed: nothing of the message but the task it is about, and nothing a shell would act on."""
     mark, _, _ = message.removeprefix(_TASK_MARK).partition("]")
     task = f" about task {_harmless(mark)}" if message.startswith(_TASK_MARK) and _harmless(mark) else ""
-    return f"Swarm message from session {_harmless(short(sender['id']))}{task}. Call poll_messages to read it."
+    return f"Swarm message from session {_harmless(short(sender.id))}{task}. Call poll_messages to read it."
 
 
 def _harmless(text: str) -> str:

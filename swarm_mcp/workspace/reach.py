@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from swarm_hook_core.labels import token
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import NAMES, OTHERS, harness_of
 from swarm_mcp.settings import Settings
+from swarm_mcp.store import Store
 from swarm_mcp.store.user_interface import pane_summary
 from swarm_mcp.workspace import backend
 from swarm_mcp.workspace.interface import Backend, Pane, PaneUnavailable
@@ -28,9 +30,9 @@ class Reached(NamedTuple):
     repaired: bool
 
 
-def reach(store, row: dict) -> Reached:
+def reach(store: Store, row: Session) -> Reached:
     """The pane of instance `row`. Raises Unpublished, PaneUnavailable."""
-    known = store.panes.published(row["id"])
+    known = store.panes.published(row.id)
     if not known:
         raise Unpublished(UNPUBLISHED)
     try:
@@ -45,9 +47,9 @@ def reach(store, row: dict) -> Reached:
     return Reached(workspace, pane, socket, _repaired(store, row, known, pane))
 
 
-def facts(store, row: dict, reached: Reached | None) -> dict:
+def facts(store: Store, row: Session, reached: Reached | None) -> dict:
     """How answers describe an instance's pane: as `reached`, else as published; empty where it is neither."""
-    known = store.panes.published(row["id"])
+    known = store.panes.published(row.id)
     if not known:
         return {}
     shown = pane_summary(known)
@@ -60,27 +62,27 @@ def facts(store, row: dict, reached: Reached | None) -> dict:
     return shown
 
 
-def socket_of(row: dict, known: dict) -> str:
+def socket_of(row: Session, known: dict) -> str:
     """Where the workspace of a published pane listens: as published, in the environment, in the profile."""
     text = known.get("socket_path")
     if isinstance(text, str) and text and "\0" not in text:
         return text
-    return Settings(token(row["label"] or "", "identity")).first("HERDR_SOCKET_PATH")
+    return Settings(token(row.label or "", "identity")).first("HERDR_SOCKET_PATH")
 
 
-def stranger_in(pane: Pane, row: dict) -> str:
+def stranger_in(pane: Pane, row: Session) -> str:
     """Who is in `pane` now, in words, where that is provably not instance `row`; else empty."""
-    if pane.instance_id and pane.instance_id != row["id"]:
+    if pane.instance_id and pane.instance_id != row.id:
         return f"it reports to be instance {pane.instance_id}"
     # A workspace calls an agent by its command, which is also what harnesses are called; some labels say that.
     kinds = {harness_of(name) for name in (*NAMES, *OTHERS)}
-    origin = token(row["label"] or "", "origin")
+    origin = token(row.label or "", "origin")
     kind = origin if origin in kinds else harness_of(origin)
     if kind and pane.agent in kinds and pane.agent != kind:
         return f"{pane.agent} runs there now, not {kind}"
     return ""
 
 
-def _repaired(store, row: dict, known: dict, pane: Pane) -> bool:
+def _repaired(store: Store, row: Session, known: dict, pane: Pane) -> bool:
     found = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
     return store.panes.repair(row, known, found)

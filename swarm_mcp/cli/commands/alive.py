@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from swarm_mcp.cli.arguments import JSON, PATIENCE, RUNTIME, SESSION_ID, Arguments, Option, Usage
 from swarm_mcp.cli.output import flush, say_text, show
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
@@ -43,15 +44,15 @@ def run(args: Arguments) -> int:
 class telling:
     """What `instance` (None for nobody) is to be told, for a block that writes it: told once that has been written."""
 
-    def __init__(self, store, instance: dict | None):
+    def __init__(self, store: Store, instance: Session | None):
         self._store = store
         self._taken = store.notices.take(instance) if instance else []
 
     def __enter__(self) -> list[str]:
-        return [notice["text"] for notice in self._taken]
+        return [notice.text for notice in self._taken]
 
     def __exit__(self, kind, _error, _trace) -> None:
-        ids = [notice["id"] for notice in self._taken]
+        ids = [notice.id for notice in self._taken]
         if kind is not None:
             self._store.messages.put_back(ids)
             return

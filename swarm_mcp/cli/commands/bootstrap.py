@@ -47,14 +47,14 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _session(store, args: Arguments) -> Session:
+def _session(store: Store, args: Arguments) -> Session:
     """The session this is for, adopted or registered where that was asked for."""
     wanted = args.value("--adopt-instance-id")
     reserved = os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip()
     if wanted:
         request = asked_for(args, adopt_id=wanted)
         waiting = store.instances.live(wanted)
-        if waiting and (waiting["scope"], waiting["directory"]) == (request.scope, request.directory):
+        if waiting and (waiting.scope, waiting.directory) == (request.scope, request.directory):
             return store.instances.register(request)
         if wanted == reserved:
             return store.instances.register(asked_for(args, preassigned_id=wanted))

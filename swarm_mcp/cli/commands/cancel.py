@@ -44,7 +44,7 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _ends(store, run_id: str, seconds: float) -> bool:
+def _ends(store: Store, run_id: str, seconds: float) -> bool:
     """Whether that run has ended, after waiting for it at most that long."""
     import time
 
@@ -54,7 +54,7 @@ def _ends(store, run_id: str, seconds: float) -> bool:
     with store.changes() as changes:
         while True:
             row = store.runs.get(run_id)
-            if row is None or row["state"] == ENDED:
+            if row is None or row.state == ENDED:
                 return True
             if time.monotonic() >= until:
                 return False

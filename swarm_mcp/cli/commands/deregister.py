@@ -55,13 +55,13 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _gone(store, reference: str) -> Session | None:
+def _gone(store: Store, reference: str) -> Session | None:
     """The session that has gone and is still on record under this whole id, or None."""
     row = store.instances.get(reference) if reference else None
     return row if row and store.instances.live(reference) is None else None
 
 
-def _may_go(store, args, row: Session) -> bool:
+def _may_go(store: Store, args, row: Session) -> bool:
     """Whether `row` is the caller's own session, or has gone."""
     if store.instances.live(row.id) is None:
         return True

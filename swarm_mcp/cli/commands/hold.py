@@ -92,7 +92,7 @@ def run(args: Arguments) -> int:
                 store.instances.remove(instance.id)
 
 
-def _run(store, instance: Session, rows: list[Lock], argv: list[str], grace: float) -> int:
+def _run(store: Store, instance: Session, rows: list[Lock], argv: list[str], grace: float) -> int:
     from swarm_mcp.hold_command import LOST, Hold
 
     hold = Hold(store, instance, rows, grace)
@@ -110,7 +110,7 @@ def _run(store, instance: Session, rows: list[Lock], argv: list[str], grace: flo
     return code
 
 
-def _holder(store, args) -> tuple[Session, str]:
+def _holder(store: Store, args) -> tuple[Session, str]:
     """Whose the locks will be: this process as an agent of the session it runs in, or as a session of its own."""
     from swarm_hook_core.lookup import process_holders
     from swarm_hook_core.process import start_time

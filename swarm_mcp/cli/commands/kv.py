@@ -85,7 +85,7 @@ def _delete(args) -> int:
     return _done(args, {"ok": True, "key": key}, f"deleted {key}")
 
 
-def _viewer(store, args) -> str | None:
+def _viewer(store: Store, args) -> str | None:
     """The identity that reads, None for an onlooker who has none and may read everything."""
     name = viewer_identity(store, args)
     return f"identity:{name}" if name else None

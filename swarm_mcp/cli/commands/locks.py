@@ -18,6 +18,8 @@ from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, show
+from swarm_mcp.domain.lock import Lock
+from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.scope import current_scope, here
 from swarm_mcp.store import Store
@@ -52,16 +54,15 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _on_files(store, args, viewer: str) -> list[dict]:
+def _on_files(store: Store, args, viewer: str) -> list[dict]:
     """Locks on the files that were named, each lock once."""
     try:
         instance = find_acting_session(store, args)
     except UnknownInstance:
         instance = None
-    found: dict[str, dict] = {}
-    folder = here()
-    places = [{"directory": folder, "root": folder, "file_root": folder}, *([instance] if instance else [])]
+    found: dict[str, Lock] = {}
+    places = [nobody_in(here()), *([instance] if instance else [])]
     for name in args.all("--file"):
         for path in {store.locks.path_of(place, name) for place in places}:
-            found.update((row["id"], row) for row in store.locks.on(path))
+            found.update((row.id, row) for row in store.locks.on(path))
     return [store.locks.listed(row, viewer) for row in found.values()]

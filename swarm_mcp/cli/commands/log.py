@@ -18,6 +18,7 @@ from __future__ import annotations
 from swarm_mcp.acting_session import find_acting_session, viewer_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import moment, say, say_row, show
+from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UsageError
 from swarm_mcp.lock_history import history
 from swarm_mcp.scope import current_scope, here
@@ -42,7 +43,11 @@ def run(args: Arguments) -> int:
     if not 1 <= limit <= MOST:
         raise UsageError(f"--limit wants 1 to {MOST}, not {limit}")
     with Store(read_only=True) as store:
-        place = find_acting_session(store, args) if args.value("--as") else _here(args)
+        place = (
+            find_acting_session(store, args)
+            if args.value("--as")
+            else nobody_in(here(), current_scope(args.value("--scope")))
+        )
         found = history(store, place, word, viewer_identity(store, args), limit)
     if args.json:
         show(found)
@@ -53,12 +58,6 @@ def run(args: Arguments) -> int:
         parts = ((moment(event["at"]), "faint"), (f"{event['what']:<11}", STYLES.get(event["what"], "name")))
         say_row((*parts, (_told(event, found["file"]), "")))
     return 0
-
-
-def _here(args) -> dict:
-    folder = here()
-    scope = current_scope(args.value("--scope"))
-    return {"directory": folder, "root": folder, "file_root": folder, "scope": scope}
 
 
 def _told(event: dict, path: str) -> str:

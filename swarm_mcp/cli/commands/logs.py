@@ -15,6 +15,7 @@ import time
 
 from swarm_mcp.cli.arguments import JSON, SCOPE, TASKS, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import flush, say, show_with_list
+from swarm_mcp.domain.run import Run
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.scope import current_scope
 
@@ -43,9 +44,9 @@ def run(args: Arguments) -> int:
     row = _found(current_scope(args.value("--scope")), args.words[0])
     if follow:
         row = _begun(row)
-    if not row["record"]:
-        raise SwarmError(f"run {row['id']} has no record" + ("" if row["state"] == "ended" else " yet; --follow waits"))
-    events = events_in(row["record"], _Alive(row["id"]) if follow else lambda: False)
+    if not row.record:
+        raise SwarmError(f"run {row.id} has no record" + ("" if row.state == "ended" else " yet; --follow waits"))
+    events = events_in(row.record, _Alive(row.id) if follow else lambda: False)
     if args.json:
         return _as_json(row, events, follow)
     from swarm_mcp.cli import colour
@@ -56,17 +57,17 @@ def run(args: Arguments) -> int:
         live.show(event)
         if live.is_closed:
             return 0
-    state = row["state"] if not follow else "ended"
-    say(f"run {row['id']} ({row['harness']}, {state}), record: {row['record']}")
+    state = row.state if not follow else "ended"
+    say(f"run {row.id} ({row.harness}, {state}), record: {row.record}")
     return 0
 
 
-def _as_json(row: dict, events, follow: bool) -> int:
+def _as_json(row: Run, events, follow: bool) -> int:
     from swarm_hook_core.json_text import dumps
     from swarm_mcp.harness.transcript import transcript
 
     if not follow:
-        show_with_list({"run": row, "record": row["record"]}, "transcript", transcript(events))
+        show_with_list({"run": row, "record": row.record}, "transcript", transcript(events))
         return 0
     for entry in transcript(events):
         say(dumps(entry))
@@ -74,22 +75,22 @@ def _as_json(row: dict, events, follow: bool) -> int:
     return 0
 
 
-def _found(scope: str, reference: str) -> dict:
+def _found(scope: str, reference: str) -> Run:
     from swarm_mcp.store import Store
 
     with Store(read_only=True) as store:
         return store.runs.find(scope, reference)
 
 
-def _begun(row: dict) -> dict:
+def _begun(row: Run) -> Run:
     """The row once it says where the record is, or the run has ended."""
-    while row["state"] != "ended" and not row["record"]:
+    while row.state != "ended" and not row.record:
         time.sleep(POLL_SECONDS)
-        row = _row(row["id"]) or row
+        row = _row(row.id) or row
     return row
 
 
-def _row(run_id: str) -> dict | None:
+def _row(run_id: str) -> Run | None:
     from swarm_mcp.store import Store
 
     with Store(read_only=True) as store:
@@ -107,5 +108,5 @@ class _Alive:
         if self._alive and now - self._looked >= POLL_SECONDS:
             self._looked = now
             row = _row(self._run_id)
-            self._alive = row is not None and row["state"] != "ended"
+            self._alive = row is not None and row.state != "ended"
         return self._alive

@@ -46,7 +46,7 @@ def run(args: Arguments) -> int:
         sender = acting_session(store, args)
         recipient = session_named(store, sender.scope, who)
         try:
-            sent = prompt(store, sender, recipient, message, args.value("--task"), nudge, force)
+            sent = prompt(store, sender, recipient.id, message, args.value("--task"), nudge, force)
         except Refused as refusal:
             return refused(args, "prompt-peer", refusal.answer)
     if args.json:

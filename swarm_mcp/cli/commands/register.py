@@ -13,10 +13,11 @@ from swarm_mcp.cli.commands.alive import telling
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.scope import here
+from swarm_mcp.session_summary import scope_summary
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
-from swarm_mcp.views import registration, scope_summary
+from swarm_mcp.views import registration
 
 USAGES = (
     Usage(

@@ -12,6 +12,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import surrounding_session
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import listing, moment, say, show
+from swarm_mcp.domain.session import Session
 from swarm_mcp.restore import Choice, Restoring, everything
 from swarm_mcp.store import Store
 from swarm_mcp.views import seconds_since
@@ -61,7 +62,7 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _session(store, args) -> dict | None:
+def _session(store: Store, args) -> Session | None:
     """Who restores: the session named or around this command; None for a person at a terminal."""
     if args.value("--as"):
         from swarm_mcp.acting_session import find_acting_session

@@ -12,7 +12,7 @@ import time
 
 from swarm_mcp.cli.arguments import JSON, SCOPE, Arguments, Option, Usage
 from swarm_mcp.cli.output import listing, moment, show
-from swarm_mcp.domain.run import ENDED, STATES
+from swarm_mcp.domain.run import ENDED, STATES, Run
 from swarm_mcp.scope import current_scope
 from swarm_mcp.store import Store
 from swarm_mcp.views import short
@@ -58,10 +58,10 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _outcome(row: dict, result: dict) -> str:
+def _outcome(row: Run, result: dict) -> str:
     """The state; of one that has ended, how it did."""
-    if row["state"] != ENDED:
-        return f"{row['state']}, {row['control']} asked" if row["control"] else row["state"]
+    if row.state != ENDED:
+        return f"{row.state}, {row.control} asked" if row.control else row.state
     if not result:
         return ENDED
     return f"failed: {result.get('error_category') or 'unknown'}" if result.get("is_error") else "done"

@@ -20,7 +20,7 @@ from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ACTING, Arguments, Usage
 from swarm_mcp.cli.lock_columns import counted
 from swarm_mcp.cli.output import listing, say, say_folded, show
-from swarm_mcp.domain.session import onlooker
+from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.faults import recorded_faults
 from swarm_mcp.scope import current_scope
@@ -83,9 +83,9 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _guarded(row: dict) -> bool:
+def _guarded(row: Session) -> bool:
     """Whether hooks registered this session; a bare MCP connection or command has none."""
-    return row["last_seen"] is not None and row["runtime"] != SERVER_RUNTIME
+    return row.last_seen is not None and row.runtime != SERVER_RUNTIME
 
 
 def _count(number: int, what: str) -> str:

@@ -13,6 +13,7 @@ from swarm_mcp.acting_session import find_acting_session
 from swarm_mcp.cli.arguments import ACTING, FOLDERS, LARGEST, ROLES, Arguments, Option, Usage, Word, choice
 from swarm_mcp.cli.output import listing, moment, refused, say, show
 from swarm_mcp.dispatch.request import may_dispatch
+from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.scope import clean, current_scope
 from swarm_mcp.store import Store
@@ -161,11 +162,11 @@ def _place(args, flag: str) -> int | float:
     return int(number) if number == int(number) else number
 
 
-def _lines(row: dict) -> list[str]:
-    lines = [f"#{row['id']}  [{row['status']}]  {row['kind']}  scope={row['scope']}"]
-    if row["result"] is not None:
-        result = row["result"]
+def _lines(row: UiCommand) -> list[str]:
+    lines = [f"#{row.id}  [{row.status}]  {row.kind}  scope={row.scope}"]
+    if row.result is not None:
+        result = row.result
         lines.append(f"  result: {result if isinstance(result, str) else dumps(result)}")
-    if row["error"]:
-        lines.append(f"  error: {row['error']}")
+    if row.error:
+        lines.append(f"  error: {row.error}")
     return lines

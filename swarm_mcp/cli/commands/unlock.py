@@ -15,6 +15,7 @@ from swarm_mcp.acting_session import acting_session
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, Arguments, Option, Usage, Word
 from swarm_mcp.cli.locking import repository_of
 from swarm_mcp.cli.output import complain, refused, say, show
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, UsageError
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
@@ -67,22 +68,22 @@ def _answer(unlocked: list[str], left: list[dict]) -> dict:
     return {"ok": True, "file": unlocked[0], **({"files": unlocked} if len(unlocked) > 1 else {})}
 
 
-def _left(store, instance: dict, reach: Reach, agent: str) -> dict:
+def _left(store: Store, instance: Session, reach: Reach, agent: str) -> dict:
     """What is said of a file on which this session, or its `agent`, holds no lock: ``{file, error, active?}``."""
     held = store.locks.exactly(reach) or ([] if reach.pattern else store.locks.covering(reach))
     if not held:
         return {"file": reach.file, "error": f"{reach.file} was not locked"}
-    lock = next((row for row in held if row["instance_id"] != instance["id"]), held[0])
-    active = store.locks.describe(lock, token(instance["label"] or "", "identity"))
+    lock = next((row for row in held if row.instance_id != instance.id), held[0])
+    active = store.locks.describe(lock, token(instance.label or "", "identity"))
     return {"file": reach.file, "error": _words(active, instance, reach.file, agent), "active": active}
 
 
-def _words(active: dict, instance: dict, file: str, agent: str) -> str:
+def _words(active: dict, instance: Session, file: str, agent: str) -> str:
     through = "" if active["file"] == file else f" through {named(active['file'])}"
     if active.get("hidden"):
         return f"{file} is not yours: held by a session of another identity{through}"
     holder = f"agent {named(active['agent'])} of " if active.get("agent") else ""
-    if active["instance_id"] == instance["id"]:
+    if active["instance_id"] == instance.id:
         by = f"agent {agent}" if agent else "itself"
         return f"{file} was not locked by {by}: held by {holder}this session{through}"
     owner = label(active["owner"]["label"]) if active["owner"]["label"] else "a session without a label"

@@ -20,6 +20,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.acting_session import find_acting_session, onlooker_identity
 from swarm_mcp.cli.arguments import ACTING, Arguments, Option, Usage, Word
 from swarm_mcp.cli.output import moment, say, show
+from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.explain import explanation
 from swarm_mcp.scope import current_scope, here
@@ -47,7 +48,7 @@ def run(args: Arguments) -> int:
             session = None
         viewer = token(session.label or "", "identity") if session else onlooker_identity(store)
         # A word in a shell counts from where it is typed; only who speaks for another means that one's folder.
-        place = session if session and args.value("--as") else _here(args)
+        place = session if session and args.value("--as") else nobody_in(here(), current_scope(args.value("--scope")))
         found = explanation(store, place, word, session, args.value("--agent"), viewer)
     if args.json:
         show(found)
@@ -65,12 +66,6 @@ def run(args: Arguments) -> int:
     if found["write"]:
         _say_write(found["write"])
     return 0
-
-
-def _here(args) -> dict:
-    folder = here()
-    scope = current_scope(args.value("--scope"))
-    return {"directory": folder, "root": folder, "file_root": folder, "scope": scope}
 
 
 def _say_lock(lock: dict, now: int) -> None:

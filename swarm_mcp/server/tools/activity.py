@@ -6,7 +6,9 @@ import asyncio
 import threading
 import time
 
-from swarm_mcp.server.tool import Answer, Tool, delivering, in_background, number
+from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.session import Session
+from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, in_background, number
 from swarm_mcp.session_summary import sessions_met_by, shown_peer, status_summary
 
 SWEEP_SECONDS = 3.0  # between looks for what nobody announces, such as a session that was killed
@@ -25,29 +27,34 @@ class _Watch:
         self._given_up = False
         self._taken: list[int] = []
 
-    def begin(self, call) -> Answer | None:
+    def begin(self, call: Call) -> Answer | None:
         """Remember now; an answer where mail has been waiting already."""
         self._moment = call.store.activity.moment(call.member())
         return self._answer(call, ["new_messages"], with_tasks=True)
 
-    def look(self, call) -> Answer | None:
+    def look(self, call: Call) -> Answer | None:
         """An answer where anything is new."""
         before, news = self._moment, call.store.activity.since(call.member(), self._moment)
         self._moment = news.moment
         return self._answer(call, news.changes, "task_updates" in news.changes, before.task, news.locks)
 
-    def sweep(self, call) -> None:
+    def sweep(self, call: Call) -> None:
         """See to what nobody announces; what comes of it is news like any other."""
         call.store.activity.sweep()
 
-    def give_up(self, call) -> None:
+    def give_up(self, call: Call) -> None:
         """Nobody will get the answer: its mail is for whoever asks next."""
         with self._lock:
             self._given_up = True
             call.store.messages.put_back(self._taken)
 
     def _answer(
-        self, call, changes: list[str], with_tasks: bool, tasks_after: int | None = None, locks: tuple[dict, ...] = ()
+        self,
+        call: Call,
+        changes: list[str],
+        with_tasks: bool,
+        tasks_after: int | None = None,
+        locks: tuple[dict, ...] = (),
     ) -> Answer | None:
         me, store = call.member(), call.store
         messages = self._take(call, me) if "new_messages" in changes else []
@@ -64,17 +71,17 @@ class _Watch:
             value["instances"] = [shown_peer(store, row) for row in sessions_met_by(store, me)]
         if locks:
             value["locks"] = list(locks)
-        ids = [message["id"] for message in messages]
+        ids = [message.id for message in messages]
         return Answer(value, **delivering(ids))
 
-    def _take(self, call, me: dict) -> list[dict]:
+    def _take(self, call: Call, me: Session) -> list[Message]:
         with self._lock:
             messages = [] if self._given_up else call.store.messages.take(me)
-            self._taken = [message["id"] for message in messages]
+            self._taken = [message.id for message in messages]
         return messages
 
 
-async def _wait(waiting, arguments: dict) -> Answer:
+async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
     seconds = min(arguments.get("timeout_seconds", 0), LONGEST_SECONDS)
     end = time.monotonic() + seconds if seconds else None
     watch = _Watch()
@@ -97,7 +104,7 @@ async def _wait(waiting, arguments: dict) -> Answer:
         raise
 
 
-def _status(call, _arguments: dict) -> Answer:
+def _status(call: Call, _arguments: dict) -> Answer:
     return Answer(status_summary(call.store, call.member()))
 
 

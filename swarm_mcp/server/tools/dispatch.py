@@ -6,7 +6,7 @@ from swarm_mcp.dispatch import control
 from swarm_mcp.dispatch.dispatch import Dispatch
 from swarm_mcp.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, DispatchRequest
 from swarm_mcp.domain.task import TYPES
-from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text, texts
+from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, flag, number, text, texts
 
 PLACEMENT = {
     "type": "object",
@@ -45,7 +45,7 @@ PLACEMENT = {
 }  # fmt: skip
 
 
-async def _dispatch(call, arguments: dict) -> Answer:
+async def _dispatch(call: WaitingCall, arguments: dict) -> Answer:
     request = _request(arguments)
     dispatch = await call.run(lambda now: Dispatch(now.member(), request))
     while (answer := await call.run(lambda now: dispatch.advance(now.store))) is None:
@@ -65,11 +65,11 @@ def _seconds(description: str) -> dict:
     return {"type": "number", "minimum": 0, "description": description}
 
 
-def _pause(call, arguments: dict) -> Answer:
+def _pause(call: Call, arguments: dict) -> Answer:
     return Answer(control.pause(call.store, call.member(), arguments["task_id"]))
 
 
-def _resume(call, arguments: dict) -> Answer:
+def _resume(call: Call, arguments: dict) -> Answer:
     return Answer(control.resume(call.store, call.member(), arguments["task_id"]))
 
 

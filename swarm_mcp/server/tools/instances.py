@@ -10,31 +10,32 @@ from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean, here, scope_of
 from swarm_mcp.server.guidance import for_label
-from swarm_mcp.server.tool import Answer, NotRegistered, Tool, delivering, flag, number, text
+from swarm_mcp.server.tool import Answer, Call, NotRegistered, Tool, delivering, flag, number, text
 from swarm_mcp.session_summary import bootstrap_summary, locks_held_by, peers_of, sessions_met_by, shown_peer
+from swarm_mcp.store import Store
 from swarm_mcp.views import registration, seconds_since
 from swarm_mcp.visibility import may_meet
 
 
-def _register(call, arguments: dict) -> Answer:
+def _register(call: Call, arguments: dict) -> Answer:
     known, wanted = call.instance(), arguments.get("adopt_instance_id") or ""
-    row = call.store.instances.adopt(known, wanted) if known and wanted not in ("", known["id"]) else None
+    row = call.store.instances.adopt(known, wanted) if known and wanted not in ("", known.id) else None
     row = row or call.session.register(call.store, call.meta, arguments)
     call.store.panes.republish(row, os.environ, call.session.client[0])
     return Answer(registration(row), notes=for_label(row["label"]))
 
 
-def _list(call, arguments: dict) -> Answer:
+def _list(call: Call, arguments: dict) -> Answer:
     wanted = arguments.get("label_contains", "")
     rows = [row for row in sessions_met_by(call.store, call.member()) if wanted in (row.label or "")]
     return Answer([shown_peer(call.store, row) for row in rows])
 
 
-def _whoami(call, _arguments: dict) -> Answer:
+def _whoami(call: Call, _arguments: dict) -> Answer:
     return Answer(registration(call.member()))
 
 
-def _bootstrap(call, arguments: dict) -> Answer:
+def _bootstrap(call: Call, arguments: dict) -> Answer:
     wanted = arguments.get("adopt_instance_id") or ""
     row = _adopted(call, wanted) if wanted else call.member()
     store, marks = call.store, arguments["mark_read"]
@@ -43,21 +44,21 @@ def _bootstrap(call, arguments: dict) -> Answer:
     # Taken last: what fails before this leaves the mail where it is.
     messages = store.messages.take(row) if marks else store.messages.peek(row)
     value = bootstrap_summary(store, row, peers, messages, tasks, held_locks=held, state_backend=backend)
-    ids = [message["id"] for message in messages] if marks else []
+    ids = [message.id for message in messages] if marks else []
     return Answer(value, **delivering(ids))
 
 
-def _tasks(store, row: Session, include_ended: bool, ended_limit: int) -> dict:
+def _tasks(store: Store, row: Session, include_ended: bool, ended_limit: int) -> dict:
     """The scope's tasks by status; without the ended ones, unless asked for, in an answer that stays small."""
     if include_ended or ended_limit:
         return store.tasks.current(row, include_ended, ended_limit)
     return {status: tasks for status, tasks in store.tasks.glance(row).items() if status not in TERMINAL}
 
 
-def _adopted(call, wanted: str) -> Session:
+def _adopted(call: Call, wanted: str) -> Session:
     """The caller as instance `wanted`. Raises Refused where that is not there to be taken."""
     row = call.instance()
-    if row and row["id"] == wanted:
+    if row and row.id == wanted:
         return row
     adopted = call.store.instances.adopt(row, wanted) if row else _joined(call, wanted)
     if adopted is None:
@@ -65,13 +66,13 @@ def _adopted(call, wanted: str) -> Session:
     return adopted
 
 
-def _joined(call, wanted: str) -> Session | None:
+def _joined(call: Call, wanted: str) -> Session | None:
     """An unregistered caller, registered as `wanted`; None where that does not wait for it."""
     variables = {"label": "SWARM_MCP_LABEL", "scope": "SWARM_MCP_SCOPE", "file_root": "SWARM_MCP_FILE_ROOT"}
     given = {name: os.environ.get(variable, "").strip() for name, variable in variables.items()}
     place = clean(os.environ.get("SWARM_MCP_DIRECTORY", "").strip() or here())
     waiting = call.store.instances.live(wanted)
-    waits_here = waiting and (waiting["scope"], waiting["directory"]) == (scope_of(place, given["scope"]), place)
+    waits_here = waiting and (waiting.scope, waiting.directory) == (scope_of(place, given["scope"]), place)
     if not waits_here and wanted != os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip():
         return None
     request = {"directory": place, "adopt_instance_id": wanted, **given}
@@ -82,7 +83,7 @@ def _joined(call, wanted: str) -> Session | None:
     return None
 
 
-def _backend(store, row: Session) -> dict:
+def _backend(store: Store, row: Session) -> dict:
     home = os.path.expanduser("~")
     return {
         **store.described(),
@@ -93,28 +94,28 @@ def _backend(store, row: Session) -> dict:
     }
 
 
-def _remove(call, arguments: dict) -> Answer:
+def _remove(call: Call, arguments: dict) -> Answer:
     me, wanted, store = call.member(), arguments["instance_id"], call.store
-    if wanted == me["id"]:
+    if wanted == me.id:
         return Answer(text="Cannot remove yourself. Use deregister instead.")
     row = store.instances.get(wanted)
-    if row is None or row["scope"] != me["scope"]:
+    if row is None or row.scope != me.scope:
         return Answer(text=f"Instance {wanted} not found in this scope")
     live = store.instances.live(wanted)
     if live and not arguments["force"]:
-        age = seconds_since(live["last_seen"] or live["heartbeat"], store.now())
+        age = seconds_since(live.last_seen or live.heartbeat, store.now())
         error = f"Instance {wanted} is live, last seen {age} s ago; force=true takes its locks and tasks from it"
         return Answer({"error": error})
     store.instances.remove(wanted, by=me)
-    name = f"{label(row['label'])} ({wanted})" if row["label"] and may_meet(me["label"], row["label"]) else wanted
+    name = f"{label(row.label)} ({wanted})" if row.label and may_meet(me.label, row.label) else wanted
     return Answer(text=f"Removed instance {name}. Tasks released, locks cleared.")
 
 
-def _deregister(call, _arguments: dict) -> Answer:
+def _deregister(call: Call, _arguments: dict) -> Answer:
     row = call.member()
-    if not call.store.instances.remove(row["id"]):
+    if not call.store.instances.remove(row.id):
         raise NotRegistered
-    return Answer(text=f"Deregistered instance {row['id']}. Tasks released, locks cleared.")
+    return Answer(text=f"Deregistered instance {row.id}. Tasks released, locks cleared.")
 
 
 TOOLS = (

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from swarm_mcp.server.tool import Answer, Tool, text
+from swarm_mcp.server.tool import Answer, Call, Tool, text
 from swarm_mcp.store.values import NotJson, identity_of
 
 KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`.")
 
 
-def _get(call, arguments: dict) -> Answer:
+def _get(call: Call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
-    found = call.store.kv.get(row["scope"], key, identity_of(row) or "")
+    found = call.store.kv.get(row.scope, key, identity_of(row) or "")
     return Answer(found) if found else Answer(text=f'Key "{key}" not found')
 
 
-def _set(call, arguments: dict) -> Answer:
+def _set(call: Call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
     call.store.kv.put(row, key, arguments["value"])
     return Answer(text=f'Set "{key}"')
 
 
-def _append(call, arguments: dict) -> Answer:
+def _append(call: Call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
     try:
         length = call.store.kv.append(row, key, arguments["value"])
@@ -29,15 +29,15 @@ def _append(call, arguments: dict) -> Answer:
     return Answer(text=f'Appended to "{key}" ({length} items)')
 
 
-def _delete(call, arguments: dict) -> Answer:
+def _delete(call: Call, arguments: dict) -> Answer:
     row, key = call.member(), arguments["key"]
     there = call.store.kv.delete(row, key)
     return Answer(text=f'Deleted "{key}"' + ("" if there else "; it was not there"))
 
 
-def _list(call, arguments: dict) -> Answer:
+def _list(call: Call, arguments: dict) -> Answer:
     row = call.member()
-    return Answer(call.store.kv.items(row["scope"], arguments.get("prefix", ""), identity_of(row) or ""))
+    return Answer(call.store.kv.items(row.scope, arguments.get("prefix", ""), identity_of(row) or ""))
 
 
 TOOLS = (

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import token
+from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.server.tool import Answer, Tool, text
+from swarm_mcp.server.tool import Answer, Call, Tool, text
 from swarm_mcp.visibility import may_meet
 
 FILE = text("A file, folder or pattern, absolute or relative to this session's folder. It need not exist.")
 
 
-def _why(call, arguments: dict) -> Answer:
+def _why(call: Call, arguments: dict) -> Answer:
     from swarm_mcp.explain import explanation
 
     row = call.member()
-    session = row
+    session: Session | None = row
     if arguments.get("instance_id"):
         session = call.store.instances.live(arguments["instance_id"])
-        if session is None or not may_meet(row["label"], session["label"]):
+        if session is None or not may_meet(row.label, session.label):
             raise UnknownInstance(f"Instance {arguments['instance_id']} is not active")
-    viewer = token(row["label"] or "", "identity")
+    viewer = token(row.label or "", "identity")
     return Answer(explanation(call.store, row, arguments["file"], session, arguments.get("agent_id", ""), viewer))
 
 
-def _log(call, arguments: dict) -> Answer:
+def _log(call: Call, arguments: dict) -> Answer:
     from swarm_mcp.lock_history import history
 
     row = call.member()
-    viewer = token(row["label"] or "", "identity")
+    viewer = token(row.label or "", "identity")
     return Answer(history(call.store, row, arguments["file"], viewer, arguments["limit"]))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import plain
 from swarm_mcp.domain.lock import Lock, granted
-from swarm_mcp.server.tool import Answer, Tool, number, text
+from swarm_mcp.server.tool import Answer, Call, Tool, number, text
 from swarm_mcp.server.tools.locks import AGENT, FILE
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE
 
 FENCE = number("Only the grant with this number; an error where it is no longer held.")
 
 
-def _transfer(call, arguments: dict) -> Answer:
+def _transfer(call: Call, arguments: dict) -> Answer:
     row = call.member()
     lock = call.store.transfers.transfer(
         row,
@@ -21,22 +21,22 @@ def _transfer(call, arguments: dict) -> Answer:
         arguments.get("fence"),
         arguments.get("note", ""),
     )
-    return Answer({"ok": True, **_shown(lock), "from": row["id"], "to": arguments["to"]})
+    return Answer({"ok": True, **_shown(lock), "from": row.id, "to": arguments["to"]})
 
 
-def _request(call, arguments: dict) -> Answer:
+def _request(call: Call, arguments: dict) -> Answer:
     locks = call.store.transfers.request(call.member(), arguments["file"], arguments.get("reason", ""))
-    asked = [{"file": lock["file"], "holder": lock["instance_id"], "label": lock["owner_label"]} for lock in locks]
+    asked = [{"file": lock.file, "holder": lock.instance_id, "label": lock.owner_label} for lock in locks]
     return Answer({"ok": True, "asked": asked})
 
 
-def _steal(call, arguments: dict) -> Answer:
+def _steal(call: Call, arguments: dict) -> Answer:
     done = call.store.transfers.steal(call.member(), arguments["file"], arguments.get("reason", ""))
     taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
     return Answer({"ok": True, **_shown(done["lock"]), "taken": taken})
 
 
-def _renew(call, arguments: dict) -> Answer:
+def _renew(call: Call, arguments: dict) -> Answer:
     lock = call.store.leases.renew_lock(
         call.member(),
         arguments["file"],

@@ -12,7 +12,8 @@ from swarm_mcp.domain.lock import MODES, Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.lock_acquisition import LONGEST_WAIT, LockWait, granted_answer, refused_answer, requested
-from swarm_mcp.server.tool import Answer, Tool, in_background, number, text, texts
+from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, in_background, number, text, texts
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
@@ -26,7 +27,7 @@ MORE = {"files", "mode", "ttl_seconds", "expected_end_seconds", "wait_seconds", 
 AGENT = text("Id of the subagent whose lock it is (agent_id in hook payloads), to keep siblings out as well.")
 
 
-def _lock(call, arguments: dict) -> Answer:
+def _lock(call: Call, arguments: dict) -> Answer:
     row = call.member()
     wanted = _wanted(call.store, row, arguments)
     try:
@@ -35,7 +36,7 @@ def _lock(call, arguments: dict) -> Answer:
         return _refused(call.store, refusal, wanted)
 
 
-async def _wait(waiting, arguments: dict) -> Answer:
+async def _wait(waiting: WaitingCall, arguments: dict) -> Answer:
     wait = _Wait(arguments)
     try:
         answer = await waiting.run(wait.begin)
@@ -58,15 +59,15 @@ class _Wait:
         self._wait: LockWait | None = None
         self._given_up = False
 
-    def begin(self, call) -> Answer | None:
+    def begin(self, call: Call) -> Answer | None:
         """The answer where there is nothing to wait for."""
         self._row = call.member()
         self._wanted = _wanted(call.store, self._row, self._arguments)
-        self._had = {lock["fence"] for lock in call.store.locks.of(self._row["id"])}
+        self._had = {lock.fence for lock in call.store.locks.of(self._row.id)}
         self._wait = LockWait(self._row, self._wanted, self._arguments["wait_seconds"])
         return self.look(call)
 
-    def look(self, call) -> Answer | None:
+    def look(self, call: Call) -> Answer | None:
         """The answer, where there is one by now."""
         with self._turn:
             if self._given_up or self._wait is None:
@@ -84,21 +85,21 @@ class _Wait:
         """Seconds until the next look, at the latest."""
         return self._wait.left() if self._wait else 0.0
 
-    def give_up(self, call) -> None:
+    def give_up(self, call: Call) -> None:
         """Nobody will get the answer: the place in line is the next one's."""
         with self._turn:
             self._given_up = True
             if self._wait is not None:
                 self._wait.give_up(call.store)
 
-    def _give_back(self, store, rows: list[Lock]) -> None:
+    def _give_back(self, store: Store, rows: list[Lock]) -> None:
         for lock in rows:
             if lock.fence not in self._had:
                 with suppress(Refused):  # it has gone on already
                     store.locks.release(self._row, lock.file, lock.agent or "", lock.fence)
 
 
-def _wanted(store, row: Session, arguments: dict) -> LockRequest:
+def _wanted(store: Store, row: Session, arguments: dict) -> LockRequest:
     """Return what the arguments of ``lock_file`` ask for. Raises SwarmError."""
     given = {name: arguments[name] for name in ("mode", "task_id") if name in arguments}
     return requested(
@@ -120,20 +121,20 @@ def _granted(rows: list[Lock], arguments: dict) -> Answer:
     return Answer(granted_answer(rows, bool(MORE & set(arguments))))
 
 
-def _refused(store, refusal: LockRefused, wanted: LockRequest) -> Answer:
+def _refused(store: Store, refusal: LockRefused, wanted: LockRequest) -> Answer:
     return Answer(refused_answer(store, refusal, wanted, "lock_file with wait_seconds"))
 
 
-def _unlock(call, arguments: dict) -> Answer:
+def _unlock(call: Call, arguments: dict) -> Answer:
     row = call.member()
     gone = call.store.locks.release(row, arguments["file"], arguments.get("agent_id", ""), arguments.get("fence"))
     return Answer(text=f"Unlocked {arguments['file']}" + ("" if gone else "; this session held no lock on it"))
 
 
-def _look(call, arguments: dict) -> Answer:
+def _look(call: Call, arguments: dict) -> Answer:
     row = call.member()
     path = call.store.locks.path_of(row, arguments["file"])
-    return Answer({"file": path, "active": call.store.locks.active_on(path, token(row["label"] or "", "identity"))})
+    return Answer({"file": path, "active": call.store.locks.active_on(path, token(row.label or "", "identity"))})
 
 
 def _seconds(description: str, minimum: float = 0, **more) -> dict:

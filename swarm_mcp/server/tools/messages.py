@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from swarm_mcp.errors import Refused, UnknownInstance
-from swarm_mcp.server.tool import Answer, Tool, delivering, flag, number, text
+from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, text
 from swarm_mcp.workspace import prompting
 
 MOST_AT_ONCE = 200
 
 
-def _send(call, arguments: dict) -> Answer:
+def _send(call: Call, arguments: dict) -> Answer:
     me, recipient = call.member(), arguments["recipient"]
-    if recipient == me["id"]:
+    if recipient == me.id:
         return Answer(text="Cannot send a message to yourself: that is this session's own id.")
     try:
         call.store.messages.send(me, recipient, arguments["content"])
@@ -20,7 +20,7 @@ def _send(call, arguments: dict) -> Answer:
     return Answer(text=f"Message sent to {recipient}")
 
 
-def _broadcast(call, arguments: dict) -> Answer:
+def _broadcast(call: Call, arguments: dict) -> Answer:
     try:
         peers = call.store.messages.broadcast(call.member(), arguments["content"])
     except Refused as reason:
@@ -28,20 +28,20 @@ def _broadcast(call, arguments: dict) -> Answer:
     return Answer(text=f"Broadcast sent to {len(peers)} instance(s)")
 
 
-def _poll(call, arguments: dict) -> Answer:
+def _poll(call: Call, arguments: dict) -> Answer:
     mail = call.store.messages.take(call.member(), arguments["limit"])
-    ids = [message["id"] for message in mail]
+    ids = [message.id for message in mail]
     return Answer(mail, **delivering(ids))
 
 
-def _prompt(call, arguments: dict) -> Answer:
+def _prompt(call: Call, arguments: dict) -> Answer:
     me, recipient = call.member(), arguments["recipient"]
-    if recipient == me["id"]:
+    if recipient == me.id:
         return Answer({"error": "Cannot prompt yourself: that is this session's own id."})
     task_id = arguments.get("task_id") or ""
     try:
         sent = prompting.prompt(
-            call.store, me, {"id": recipient}, arguments["message"], task_id, arguments["nudge"], arguments["force"]
+            call.store, me, recipient, arguments["message"], task_id, arguments["nudge"], arguments["force"]
         )
     except (Refused, UnknownInstance) as reason:
         return Answer({"error": str(reason)})

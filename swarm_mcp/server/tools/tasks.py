@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
 from swarm_mcp.errors import Refused
-from swarm_mcp.server.tool import Answer, Tool, flag, number, text, texts
+from swarm_mcp.server.tool import Answer, Call, Tool, flag, number, text, texts
 from swarm_mcp.workspace.prompting import deliver
 
 
-def _prompted(call, me: dict, notices: list[tuple[str, str]]) -> list[dict]:
+def _prompted(call: Call, me: Session, notices: list[tuple[str, str]]) -> list[dict]:
     return [{"recipient": who, "prompt": deliver(call.store, me, who, content)} for who, content in notices]
 
 
-def _prompt(call, me: dict, notices: list[tuple[str, str]]) -> dict:
+def _prompt(call: Call, me: Session, notices: list[tuple[str, str]]) -> dict:
     return {"prompt": _prompted(call, me, notices)[0]["prompt"]} if notices else {}
 
 
-def _request(call, arguments: dict) -> Answer:
+def _request(call: Call, arguments: dict) -> Answer:
     me = call.member()
     try:
         made = call.store.tasks.request(me, arguments)
@@ -27,7 +28,7 @@ def _request(call, arguments: dict) -> Answer:
     return Answer({**answer, **_prompt(call, me, made["notices"])})
 
 
-def _request_batch(call, arguments: dict) -> Answer:
+def _request_batch(call: Call, arguments: dict) -> Answer:
     me = call.member()
     made = call.store.tasks.request_batch(me, arguments["tasks"])
     new = sum(task["new"] for task in made["tasks"])
@@ -37,12 +38,12 @@ def _request_batch(call, arguments: dict) -> Answer:
     return Answer({**answer, **({"prompts": prompts} if prompts else {})})
 
 
-def _claim(call, arguments: dict) -> Answer:
+def _claim(call: Call, arguments: dict) -> Answer:
     call.store.tasks.claim(call.member(), arguments["task_id"], arguments.get("ignore_unread_messages", False))
     return Answer({"ok": True})
 
 
-def _claim_next(call, arguments: dict) -> Answer:
+def _claim_next(call: Call, arguments: dict) -> Answer:
     begun = call.store.tasks.claim_next(
         call.member(), arguments.get("types"), arguments.get("files"), arguments.get("ignore_unread_messages", False)
     )
@@ -50,25 +51,25 @@ def _claim_next(call, arguments: dict) -> Answer:
     return Answer({"ok": True, "task_id": task["id"], "prior_status": begun["prior_status"], "task": task})
 
 
-def _update(call, arguments: dict) -> Answer:
+def _update(call: Call, arguments: dict) -> Answer:
     me = call.member()
     ended = call.store.tasks.end(me, arguments["task_id"], arguments["status"], arguments.get("result"))
     return Answer({"ok": True, **_told_of_end(call, me, ended)})
 
 
-def _complete(call, arguments: dict) -> Answer:
+def _complete(call: Call, arguments: dict) -> Answer:
     me = call.member()
     ended = call.store.tasks.complete(me, arguments["task_id"], arguments, arguments["status"])
     answer = {"ok": True, "status": ended["task"]["status"], "result": ended["result"]}
     return Answer({**answer, **_told_of_end(call, me, ended)})
 
 
-def _told_of_end(call, me: dict, ended: dict) -> dict:
+def _told_of_end(call: Call, me: Session, ended: dict) -> dict:
     unblocked = _prompted(call, me, ended["unblocked"])
     return {**_prompt(call, me, ended["notices"]), **({"unblocked_prompts": unblocked} if unblocked else {})}
 
 
-def _report(call, arguments: dict) -> Answer:
+def _report(call: Call, arguments: dict) -> Answer:
     progress = call.store.tasks.report_progress(
         call.member(),
         arguments["task_id"],
@@ -79,18 +80,18 @@ def _report(call, arguments: dict) -> Answer:
     return Answer({"ok": True, **progress})
 
 
-def _approve(call, arguments: dict) -> Answer:
+def _approve(call: Call, arguments: dict) -> Answer:
     me = call.member()
     approved = call.store.tasks.approve(me, arguments["task_id"])
     return Answer({"ok": True, "status": approved["task"]["status"], **_prompt(call, me, approved["notices"])})
 
 
-def _get(call, arguments: dict) -> Answer:
+def _get(call: Call, arguments: dict) -> Answer:
     task = call.store.tasks.seen(call.member(), arguments["task_id"])
     return Answer(task) if task else Answer(text="Task not found")
 
 
-def _list(call, arguments: dict) -> Answer:
+def _list(call: Call, arguments: dict) -> Answer:
     filters = (arguments.get(name, "") for name in ("status", "assignee", "requester"))
     return Answer(call.store.tasks.listed(call.member(), *filters))
 

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from swarm_mcp.server.tool import Answer, Tool, flag, number, text
+from swarm_mcp.server.tool import Answer, Call, Tool, flag, number, text
 from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace import peeking
 from swarm_mcp.workspace.handles import resolve
 
 
-def _peek(call, arguments: dict) -> Answer:
+def _peek(call: Call, arguments: dict) -> Answer:
     me, wanted = call.member(), arguments["recipient"]
-    if wanted == me["id"]:
+    if wanted == me.id:
         return Answer({"error": "Cannot peek yourself: that is this session's own id."})
     peer = call.store.instances.live(wanted)
-    if peer is None or peer["scope"] != me["scope"]:
+    if peer is None or peer.scope != me.scope:
         return Answer({"error": f"Instance {wanted} is not active in this scope"})
-    if not may_meet(me["label"], peer["label"]):
+    if not may_meet(me.label, peer.label):
         return Answer({"error": f"Cross-identity coordination blocked: session {wanted} works under another identity"})
     return Answer(peeking.peek(call.store, me, peer, arguments["source"], arguments["lines"]))
 
 
-def _resolve(call, arguments: dict) -> Answer:
+def _resolve(call: Call, arguments: dict) -> Answer:
     me = call.member()
     return Answer(
         resolve(
-            call.store, me["scope"], me["label"],
+            call.store, me.scope, me.label,
             arguments["handle"], arguments["backend"], arguments["handle_kind"], arguments["validate"],
         )
     )  # fmt: skip
