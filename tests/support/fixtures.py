@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.cli.main import main
+from swarm_mcp.domain.session import Session
 from swarm_mcp.installation import interpreter
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.sessions import Registration
@@ -148,7 +149,7 @@ class Ground:
     def lock(self, instance: dict, file: str, *words) -> dict:
         """Take a lock."""
         with self.store() as store:
-            return store.locks.acquire(instance, str(file), *words)
+            return store.locks.acquire(Session(instance), str(file), *words)
 
     def integrity(self) -> str:
         """SQLite's own verdict on the file."""

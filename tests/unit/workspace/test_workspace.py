@@ -31,7 +31,7 @@ def join(ground: Ground, name: str, label: str = "", pane: str = "", **more) -> 
 
 def nudge(ground: Ground, sender: dict, recipient: dict, **how) -> dict:
     with ground.store() as store:
-        return prompting.prompt(store, sender, recipient, how.pop("message", "please look"), **how)
+        return prompting.prompt(store, sender, recipient.id, how.pop("message", "please look"), **how)
 
 
 def published(ground: Ground, row: dict) -> dict:
