@@ -37,7 +37,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import OPEN, TERMINAL
 from swarm_mcp.errors import Refused
 from swarm_mcp.scope import clean
-from swarm_mcp.store import spawn_locks
+from swarm_mcp.store import Store, spawn_locks
 from swarm_mcp.visibility import may_meet
 
 ALL = -1  # messages, in one go
@@ -60,7 +60,7 @@ class CompletionWait(NamedTuple):
         """Return the seconds until the wait is over."""
         return max(0.0, self.begun + self.seconds - time.monotonic())
 
-    def look(self, store) -> dict | None:
+    def look(self, store: Store) -> dict | None:
         """Return how the wait ended, None while it goes on.
 
         ``{status, task_id, waited_seconds}`` with `status` ``completed`` (with ``task_status`` done, failed or
@@ -147,7 +147,7 @@ class Dispatch:
     def __init__(self, requester: Session, request: DispatchRequest):
         self._state: State = plan(requester, request)
 
-    def advance(self, store) -> dict | None:
+    def advance(self, store: Store) -> dict | None:
         """Go on as far as possible; return the answer, None while there is something to wait for.
 
         ``{status, task_id, task, ...}`` as the contract has it for each status. Raises what the store raises.
@@ -171,7 +171,7 @@ class Dispatch:
         return min(left, POLL_SECONDS) if state.plan.command.is_supervised else left
 
 
-def carry_out(store, requester: Session, request: DispatchRequest) -> dict:
+def carry_out(store: Store, requester: Session, request: DispatchRequest) -> dict:
     """Dispatch and wait here, blocking; return the answer. Raises what a `Dispatch` raises."""
     dispatch = Dispatch(requester, request)
     with store.changes() as changes:
@@ -197,7 +197,7 @@ def plan(requester: Session, request: DispatchRequest) -> Planned:
     return Planned(requester, request, command, cwd, texts, warnings)
 
 
-def _begin(store, state: Planned) -> Starting | Answered:
+def _begin(store: Store, state: Planned) -> Starting | Answered:
     """Find or make the task, then hand it to a live worker or have one started."""
     requester, request = state.requester, state.request
     if request.spawn:
@@ -216,7 +216,7 @@ def _begin(store, state: Planned) -> Starting | Answered:
     return _start_worker(store, state, work)
 
 
-def _start_worker(store, state: Planned, work: DispatchTask) -> Starting | Answered:
+def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting | Answered:
     """Have a worker started, unless another dispatch is at it."""
     requester, request = state.requester, state.request
     name, instance_id = spawn_locks.name_of(request.role, work.key), new_id()
@@ -243,11 +243,11 @@ def _start_worker(store, state: Planned, work: DispatchTask) -> Starting | Answe
     return Starting(state, work, lock, facts, time.monotonic() + patience)
 
 
-def _look_for_worker(store, state: Starting) -> Answered | None:
+def _look_for_worker(store: Store, state: Starting) -> Answered | None:
     """Return the answer once the worker has come up, has failed, or has taken too long; None before."""
     plan, work, lock = state.plan, state.work, state.lock
     command = plan.command
-    details = {"spawner": command.spawner}
+    details: dict = {"spawner": command.spawner}
     shown = {name: value for name, value in state.facts.items() if name not in _INTERNAL_FACTS}
     try:
         seen = spawner(command.spawner).look(store, state.facts)
@@ -276,7 +276,7 @@ def _look_for_worker(store, state: Starting) -> Answered | None:
     return _answered(plan, work, "spawned", **{**details, **seen}, spawn_lock=lock.file)
 
 
-def _await_end(store, state: Answered) -> AwaitingEnd | Finished:
+def _await_end(store: Store, state: Answered) -> AwaitingEnd | Finished:
     """Wait for the task's end where the requester wants that. After a failed start the error is worth more at once."""
     seconds = state.plan.request.completion_wait_seconds
     if seconds > 0 and state.answer["status"] != "spawn_failed":
@@ -284,12 +284,12 @@ def _await_end(store, state: Answered) -> AwaitingEnd | Finished:
     return Finished(state.answer)
 
 
-def _look_for_end(store, state: AwaitingEnd) -> Finished | None:
+def _look_for_end(store: Store, state: AwaitingEnd) -> Finished | None:
     ended = state.wait.look(store)
     return None if ended is None else Finished({**state.answer, "completion": ended})
 
 
-def _next(store, state: State) -> State | None:
+def _next(store: Store, state: State) -> State | None:
     """The state after this one; None while there is something to wait for."""
     if isinstance(state, Planned):
         return _begin(store, state)
@@ -305,11 +305,11 @@ def _next(store, state: State) -> State | None:
 # ---------------------------------------------------------------------- parts
 
 
-def _reread(store, plan: Planned, work: DispatchTask) -> DispatchTask:
+def _reread(store: Store, plan: Planned, work: DispatchTask) -> DispatchTask:
     return work._replace(task=store.tasks.get(plan.requester.scope, work.task.id) or work.task)
 
 
-def _reserved(store, plan: Planned, work: DispatchTask, worker: Session) -> DispatchTask:
+def _reserved(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> DispatchTask:
     """Give an open task to `worker`, unless somebody was faster."""
     try:
         return work._replace(task=store.tasks.reserve(work.task.id, worker))
@@ -317,12 +317,12 @@ def _reserved(store, plan: Planned, work: DispatchTask, worker: Session) -> Disp
         return _reread(store, plan, work)
 
 
-def _instruct(store, plan: Planned, work: DispatchTask, worker: Session) -> dict:
+def _instruct(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> dict:
     nudge, force = plan.request.nudge, plan.request.force
     return instruct(store, plan.requester, worker, work.task, work.message, work.public_message, nudge, force)
 
 
-def _handed_over(store, plan: Planned, work: DispatchTask, worker: Session) -> Answered:
+def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Session) -> Answered:
     """Tell a live worker, and the requester that it has been told."""
     run = store.runs.of_instance(worker.id)
     if plan.request.resume and run and run.state == PAUSED:
@@ -334,7 +334,7 @@ def _handed_over(store, plan: Planned, work: DispatchTask, worker: Session) -> A
     return _answered(plan, work, "dispatched", recipient=worker.id, prompt=sent, **more)
 
 
-def _started_elsewhere(store, plan: Planned, work: DispatchTask, name: str) -> Answered:
+def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: str) -> Answered:
     """Another dispatch is starting a worker; where that has come up unnoticed, it gets the work."""
     held = store.spawn_locks.holder(plan.requester.scope, name)
     worker = store.spawn_locks.worker_of(held) if held else None

@@ -18,6 +18,7 @@ from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import RUN_RUNTIME, Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
+from swarm_mcp.store import Store
 from swarm_mcp.store.known_values import entry_in
 from swarm_mcp.visibility import may_meet
 from swarm_mcp.workspace.prompting import deliver
@@ -26,7 +27,7 @@ from swarm_mcp.workspace.prompting import deliver
 BUSY_RUNTIMES = (*NO_AGENTS, RUN_RUNTIME)
 
 
-def find_worker(store, requester: Session, request: DispatchRequest) -> Session | None:
+def find_worker(store: Store, requester: Session, request: DispatchRequest) -> Session | None:
     """Return the first live session with the wanted role, else the first generalist, else None.
 
     A request that says how a worker is to be started passes all of them over.
@@ -52,14 +53,14 @@ def find_worker(store, requester: Session, request: DispatchRequest) -> Session 
     return None
 
 
-def assigned_worker(store, requester: Session, task: Task) -> Session | None:
+def assigned_worker(store: Store, requester: Session, task: Task) -> Session | None:
     """Return the live session that has the task, as far as the requester may meet it."""
     row = store.instances.live(task.assignee) if task.assignee else None
     return row if row and may_meet(requester.label, row.label) else None
 
 
 def instruct(
-    store, requester: Session, worker: Session, task: Task, message: str, kept: str, nudge: bool, force: bool
+    store: Store, requester: Session, worker: Session, task: Task, message: str, kept: str, nudge: bool, force: bool
 ) -> dict:
     """Leave the instructions in the worker's inbox and wake it; not twice while they lie there unread.
 
@@ -108,7 +109,7 @@ class DispatchTask(NamedTuple):
     worker: Session | None = None
 
 
-def find_or_make(store, requester: Session, request: DispatchRequest, texts: PublicTexts) -> DispatchTask:
+def find_or_make(store: Store, requester: Session, request: DispatchRequest, texts: PublicTexts) -> DispatchTask:
     """Return the task of a dispatch by `requester` (its row), made where there is none yet. Raises Refused."""
     if request.resume:
         return _resumed(store, requester, request, texts)
@@ -133,7 +134,7 @@ def find_or_make(store, requester: Session, request: DispatchRequest, texts: Pub
     return DispatchTask(task, key, request.message, texts.message, {} if made["existing"] else decision, worker)
 
 
-def _requested(store, requester: Session, request: DispatchRequest, spec: dict) -> tuple[dict, Session | None]:
+def _requested(store: Store, requester: Session, request: DispatchRequest, spec: dict) -> tuple[dict, Session | None]:
     """The answer to the task's request, with a live worker as its assignee where there is one, and that worker."""
     for attempt in range(1, TRIES + 1):
         worker = find_worker(store, requester, request)
@@ -146,7 +147,7 @@ def _requested(store, requester: Session, request: DispatchRequest, spec: dict) 
     raise AssertionError("the last try returns or raises")
 
 
-def _resumed(store, requester: Session, request: DispatchRequest, texts: PublicTexts) -> DispatchTask:
+def _resumed(store: Store, requester: Session, request: DispatchRequest, texts: PublicTexts) -> DispatchTask:
     """The task that is to go on."""
     task = named_task(store, requester, request.resume)
     key = task.idempotency_key or f"task:{task.id}"
@@ -156,7 +157,7 @@ def _resumed(store, requester: Session, request: DispatchRequest, texts: PublicT
     return DispatchTask(task, key, message, public_text(message))
 
 
-def _facts(store, requester: Session, request: DispatchRequest) -> promotion.Work:
+def _facts(store: Store, requester: Session, request: DispatchRequest) -> promotion.Work:
     """The facts of the promotion decision."""
     configured = store.tracker.of(requester)
     value = configured["value"] if configured else None
@@ -174,12 +175,13 @@ def _facts(store, requester: Session, request: DispatchRequest) -> promotion.Wor
         identifier=entry_in(named) or named,
         # Only one tracker's entries can be told from other words.
         mentioned=(entry_in(request.title) or entry_in(request.description)) if provider == "linear" else "",
-        parent=parent
-        and promotion.Parent(bool(parent.tracker_required), store.tracker.entry(requester, provider, parent.id)),
+        parent=promotion.Parent(bool(parent.tracker_required), store.tracker.entry(requester, provider, parent.id))
+        if parent
+        else None,
     )
 
 
-def _link_tracker_entry(store, requester: Session, request: DispatchRequest, decision: dict, task: Task) -> None:
+def _link_tracker_entry(store: Store, requester: Session, request: DispatchRequest, decision: dict, task: Task) -> None:
     """Remember the tracker entry of a task that was made with one, also where a dispatch before this was killed."""
     if not decision.get("identifier") or not task.tracker_required:
         return

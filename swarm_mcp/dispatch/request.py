@@ -15,6 +15,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.query import EDIT, MODES, YOLO
 from swarm_mcp.settings import Settings
+from swarm_mcp.store import Store
 
 GENERALIST = "generalist"
 DEFAULT_TYPE = "implement"
@@ -156,7 +157,7 @@ def may_use_yolo(requester: Session) -> bool:
     return is_on("SWARM_ALLOW_YOLO") or requester.runtime == TERMINAL
 
 
-def require_own_limits(store, requester: Session, request: DispatchRequest) -> None:
+def require_own_limits(store: Store, requester: Session, request: DispatchRequest) -> None:
     """Raise Refused where `requester` is a supervised worker and asks for more than its own run may do."""
     run = store.runs.of_instance(requester.id)
     if run is None:

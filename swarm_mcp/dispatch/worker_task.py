@@ -14,7 +14,7 @@ from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.membership import result_columns
 from swarm_mcp.harness.outcome import TRANSIENT, RunResult
-from swarm_mcp.store import spawn_locks
+from swarm_mcp.store import Store, spawn_locks
 from swarm_mcp.workspace.prompting import deliver
 
 PAUSE_SECONDS = 30.0  # between two reports
@@ -110,7 +110,7 @@ class WorkerTask:
     Writing never raises for what somebody else has done to the task meanwhile: that shows at the next look.
     """
 
-    def __init__(self, store, assignment: Assignment):
+    def __init__(self, store: Store, assignment: Assignment):
         self.store = store
         self.assignment = assignment
         self.me = Session()

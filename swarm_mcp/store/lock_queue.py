@@ -94,7 +94,7 @@ class LockQueue:
             return False  # that place's clock is not ours: what cannot be known counts as alive
         return clock.awake() - row["seen"] >= SILENT_SECONDS
 
-    def described(self, row: dict, viewer_identity: str) -> dict:
+    def described(self, row: Waiter, viewer_identity: str) -> dict:
         """Return a waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
             return {"hidden": True, "reason": "cross_identity", "file": row["file"], "waiting": True}

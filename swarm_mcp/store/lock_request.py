@@ -57,7 +57,7 @@ class Reach(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def reach_of(instance: dict, text: str, as_pattern: bool | None = None) -> Reach:
+def reach_of(instance: Session, text: str, as_pattern: bool | None = None) -> Reach:
     """Return what `text` means for a session: a pattern where `as_pattern`, a path where that is False.
 
     None leaves it to the text: one with ``*`` or ``?`` that names no file there is a pattern, relative to the
@@ -339,7 +339,7 @@ class Attempt(NamedTuple):
     wanted: tuple[str, ...] = ()
 
 
-def of_request(instance: dict, wanted: LockRequest) -> Attempt:
+def of_request(instance: Session, wanted: LockRequest) -> Attempt:
     """Return the attempt of a session that asked for locks."""
     files = tuple(reach.file for reach in wanted.reaches)
     more = files[:MOST_NAMED] if len(files) > 1 else ()

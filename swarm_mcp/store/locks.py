@@ -260,8 +260,9 @@ class Locks(LockListing):
 
     def _refusal(self, instance: Session, refusal: Lock | Waiter) -> LockRefused:
         viewer = token(instance["label"] or "", "identity")
-        active = self._queue().described(refusal, viewer) if "ticket" in refusal else self.describe(refusal, viewer)
-        return LockRefused(active)
+        if isinstance(refusal, Lock):
+            return LockRefused(self.describe(refusal, viewer))
+        return LockRefused(self._queue().described(refusal, viewer))
 
     def _grant(self, instance: Session, wanted: LockRequest, reach: Reach, met: list[Lock]) -> Lock:
         """Inside a transaction: the lock's row, in place of the one among `met` that is this very lock already."""
