@@ -13,6 +13,7 @@ from swarm_mcp.dispatch.assignment import assignment_of
 from swarm_mcp.dispatch.spawners import SpawnFailed, WorkerSpec
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import ABANDONED, ENDED, STARTING
+from swarm_mcp.store import Store
 
 # The supervisor becomes nobody's child, in a session of its own: what ends the dispatcher, its terminal or its
 # process group does not end it. An asynchronous list would read /dev/null, hence the detour of its input.
@@ -28,7 +29,7 @@ class Processes:
 
     patience = 30.0
 
-    def start(self, store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
         from swarm_mcp.installation import coordinator_command
 
@@ -55,7 +56,7 @@ class Processes:
         facts = {"instance_id": worker.instance_id, "run_id": run_id}
         return {**facts, "supervisor": [store.here, pid, start_time(pid)], "log": log}
 
-    def look(self, store, facts: dict) -> dict | None:
+    def look(self, store: Store, facts: dict) -> dict | None:
         """Return what is known of a supervised worker, None while it is on its way. Raises SpawnFailed."""
         worker = facts["instance_id"]
         run = store.runs.get(facts["run_id"])
@@ -71,7 +72,7 @@ class Processes:
         return None
 
 
-def require_startable(store, worker: WorkerSpec) -> None:
+def require_startable(store: Store, worker: WorkerSpec) -> None:
     """Raise SpawnFailed where it is plain that the worker would do nothing."""
     import shutil
 

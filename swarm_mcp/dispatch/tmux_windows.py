@@ -22,6 +22,7 @@ from swarm_mcp.domain.record import new_id
 from swarm_mcp.harness.environment import is_foreign
 from swarm_mcp.harness.leftover_processes import OUTLIVES
 from swarm_mcp.settings import Settings
+from swarm_mcp.store import Store
 
 SESSION = "swarm"
 SECONDS = 10.0
@@ -38,7 +39,7 @@ OF_THE_WINDOW = (
 class TmuxWindows(Processes):
     """The spawner ``tmux``."""
 
-    def start(self, store, worker: WorkerSpec) -> dict:
+    def start(self, store: Store, worker: WorkerSpec) -> dict:
         """Implement ``spawners.Spawner``."""
         from swarm_mcp.installation import coordinator_command
 
