@@ -8,6 +8,8 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.visibility import may_meet
 
+CLAIM_SECONDS = 120  # then it is taken for lost on its way
+
 
 class Messages(Part):
     def post(self, scope: str, sender: str, recipient: str, content: str) -> int:
@@ -37,20 +39,23 @@ class Messages(Part):
 
     def peek(self, instance: Session, limit: int = 50) -> list[Message]:
         mine = [mail for mail in self.memory.messages if mail.recipient == instance["id"] and not mail.read]
-        return mine[:limit]
+        past = self.store.now() - CLAIM_SECONDS
+        return [mail for mail in mine if self.memory.taken.get(mail.id, past - 1) < past][:limit]
 
     def take(self, instance: Session, limit: int = 50, about: str = "") -> list[Message]:
         mark = f"[task:{about}]" if about else ""
         taken = [mail for mail in self.peek(instance, 10**9) if mail.content.startswith(mark)][:limit]
-        self.memory.taken |= {mail.id for mail in taken}
+        self.memory.taken.update(dict.fromkeys((mail.id for mail in taken), self.store.now()))
         return taken
 
     def acknowledge(self, ids: list[int]) -> None:
         mails = self.memory.messages
         self.memory.messages = [mail.replace(read=1) if mail.id in ids else mail for mail in mails]
+        self.put_back(ids)
 
     def put_back(self, ids: list[int]) -> None:
-        self.memory.taken -= set(ids)
+        for number in ids:
+            self.memory.taken.pop(number, None)
 
     def recent(self, scope: str, limit: int = 50, to: str = "", sender: str = "", viewer: str = "") -> list[Message]:
         found = [mail for mail in self.memory.messages if to in ("", mail.recipient) and sender in ("", mail.sender)]
@@ -80,6 +85,7 @@ class Messages(Part):
 class Notices(Part):
     def take(self, instance: Session) -> list[Notice]:
         waiting = [mail for mail in self.store.messages.peek(instance, 10**9) if mail.id in self.memory.noticed]
+        self.memory.taken.update(dict.fromkeys((mail.id for mail in waiting), self.store.now()))
         return [Notice(id=mail.id, text=mail.content + self._standing(instance, mail)) for mail in waiting]
 
     def post(self, scope: str, sender: str, recipient: str, content: str, file: str = "") -> int:

@@ -146,7 +146,8 @@ class Sessions(Part):
 
     def show_life(self, instance_id: str) -> None:
         row = self.get(instance_id)
-        if row is None or (self._has_gone(row) and row.client_pid):
+        is_open = row and (not row.client_pid or living(self.store.here, clients_of(row), self.store.here))
+        if row is None or not (is_open if row.last_seen is not None else not self._has_gone(row)):
             raise SwarmError(f"instance {instance_id} is no longer registered; register again")
         now = self.store.now()
         if row.last_seen is not None:

@@ -26,7 +26,7 @@ class Memory:
         self.locks: dict[str, tuple[Lock, Reach]] = {}
         self.line: list[Waiter] = []
         self.messages: list[Message] = []
-        self.taken: set[int] = set()
+        self.taken: dict[int, int] = {}  # a message that is on its way to somebody -> since when
         self.tasks: dict[str, Task] = {}
         self.values: dict[tuple[str, str], KeyValue] = {}
         self.runs: dict[str, Run] = {}
@@ -39,6 +39,13 @@ class Memory:
         self.fence = self.tickets = self.mails = 0
         self.changed = threading.Condition()
 
+    def copy(self) -> Memory:
+        """The same, of its own. Rows cannot be changed, and need no copy."""
+        other = Memory()
+        for name, value in vars(self).items():
+            setattr(other, name, value.copy() if isinstance(value, (dict, list)) else value)
+        return other
+
     def add_event(self, scope: str, kind: str, actor: str | None, subject: str | None, **payload: object) -> None:
         number = len(self.events) + 1
         told = {"id": number, "scope": scope, "type": kind, "actor": actor, "subject": subject}
@@ -50,4 +57,7 @@ class Memory:
 class Part:
     def __init__(self, store: MemoryStore):
         self.store = store
-        self.memory = store.memory
+
+    @property
+    def memory(self) -> Memory:
+        return self.store.memory

@@ -160,7 +160,10 @@ class Tasks(Part):
 
     def approve(self, actor: Session, task_id: str) -> dict:
         task = self._seen(actor, task_id)
+        self.store.instances.show_life(actor["id"])
         moved = self._move(task, self._standing(task), "approve", actor)
+        if moved.status == CANCELLED:
+            self._spread(moved)
         return {"task": moved, "notices": []}
 
     def report_progress(self, actor: Session, task_id: str, summary: str, blocked_reason: object = UNCHANGED,
@@ -223,7 +226,7 @@ class Tasks(Part):
         why = refusal(task, status, how, actor["id"] if actor else None)
         if why:
             raise Refused(why)
-        self.memory.tasks[task.id] = moved = task.replace(status=status, **columns)
+        self.memory.tasks[task.id] = moved = task.replace(status=status, updated_at=self.store.now(), **columns)
         self.memory.add_event(task.scope, f"task.{how}", actor["id"] if actor else "system", task.id)
         return moved
 
