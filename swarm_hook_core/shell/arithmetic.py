@@ -1,7 +1,7 @@
 """Shell arithmetic on numbers that are known."""
 
-from swarm_hook_core.shell.lexer import NAME_LETTERS
 from swarm_hook_core.shell.model import UNKNOWN
+from swarm_hook_core.shell.word_reader import NAME_LETTERS
 
 LONGEST = 400  # characters of an expression
 _LARGEST = 1 << 63

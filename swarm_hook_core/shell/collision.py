@@ -5,7 +5,7 @@ import time
 
 from swarm_hook_core.decision import Denial, Verdict, all_keys, first_collision
 from swarm_hook_core.labels import token
-from swarm_hook_core.paths import below, git_root, keys_for
+from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
 from swarm_hook_core.wording import holder, reason
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
@@ -67,9 +67,7 @@ def _certain(session, effects, peers):
         keys = all_keys(session, tree.root, "/")
         patterns = peers.patterns(keys)
         if patterns:
-            from swarm_hook_core.shell.pattern_trees import met_by
-
-            met, unsure = met_by(tree, patterns, keys, _admits, max(0.0, end - time.monotonic()))
+            met, unsure = _met_by_patterns(tree, patterns, keys, max(0.0, end - time.monotonic()))
             if met:
                 return (*met, tree.by, False), possible
             possible += unsure
@@ -141,6 +139,45 @@ def _fault(by: str, error: BaseException) -> None:
     from swarm_hook_core import faults
 
     faults.record("effects", "pre_tool_use", f"`{by}`: {faults.describe(error)}")
+
+
+def _met_by_patterns(tree, patterns, keys, seconds: float):
+    """``((path, held) or None, [(held, why)])``: what `tree` certainly writes of what `patterns` (Held) cover, and may.
+
+    `keys` are those of its root; A folder with more than can be looked
+    through in `seconds` may hold anything.
+    """
+    from swarm_hook_core.pattern_match import ENTRIES, Cover, covered_below, start_of
+
+    covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
+    unsure: dict = {}
+    starts = [start for cover in covers if (start := start_of(cover, tree.root, keys))]
+    for path, cover in covered_below(starts, seconds=seconds):
+        told = _admits(tree, path) if path else None
+        if told:
+            return (path, cover.held), []
+        if told is None:
+            more = "" if path else ": there is more in that folder than could be looked through"
+            unsure[id(cover)] = (cover.held, f"`{tree.by}`{more}")
+    arrives = getattr(tree.admits, "arrives", None)
+    for number, path in enumerate(arrives() if arrives else ()):
+        if number == ENTRIES:
+            unsure.update({id(cover): (cover.held, f"`{tree.by}`: it brings very many files") for cover in covers})
+            break
+        rest = path[len(tree.root) :]
+        for cover in covers:
+            told = any(cover.has(_joined(key, rest)) for key in keys) and _admits(tree, path)
+            if told:
+                return (path, cover.held), []
+            if told is None:
+                unsure.setdefault(id(cover), (cover.held, f"`{tree.by}`"))
+    return None, list(unsure.values())
+
+
+def _joined(key: str, rest: str) -> str:
+    from swarm_hook_core.wildmatch import folded
+
+    return key + (folded(rest) if key.startswith(NO_CASE) else rest)
 
 
 def _files_below(folder: str):

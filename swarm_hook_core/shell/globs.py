@@ -1,7 +1,12 @@
-"""Shell patterns, matched against a text."""
+"""Shell patterns: matched against a text, and the names on the disk that one stands for, within bounds."""
+
+import os
 
 MAGIC = frozenset("*?[")
 SIGNS = MAGIC | {"("}  # of a pattern, ``+(a|b)`` of extglob included
+MOST_NAMES = 256  # results that are listed one by one
+MOST_DEEP = 3  # `**` in a pattern that a path is compared with
+MOST_ENTRIES = 4000  # entries of folders that are looked at
 MOST_TRIES = 2000  # steps of matching one text against a pattern with ``@(a|b)``
 DEEPEST = 6  # groups within groups
 _CLASSES = {
@@ -198,3 +203,117 @@ def _group_ends(text: str, at: int, group: tuple, left: list) -> set:
         found |= more
         waiting += more
     return found | ({at} if kind in "?*" else set())
+
+
+class _TooMany(Exception):
+    """More than can be listed."""
+
+
+def expand(pattern: str, folder, options, spend):
+    """The names that `pattern` stands for in `folder`, sorted; [] for none; None for more than are listed.
+
+    `options`: ``dotglob``, ``globstar``. `spend(steps)` is called with the work done.
+    """
+    if folder is None and not pattern.startswith("/"):
+        return None
+    parts = pattern.split("/")
+    if sum(part == "**" for part in parts) > 2:
+        return None
+    try:
+        return sorted(_Search(folder or "/", options, spend).names(parts))
+    except _TooMany:
+        return None
+
+
+class _Search:
+    def __init__(self, folder, options, spend):
+        self.folder = folder
+        self.options = options
+        self.spend = spend
+        self.looked = 0  # entries of folders
+
+    def names(self, parts: list) -> list:
+        found, magic = [""], False
+        for place, part in enumerate(parts):
+            last = place == len(parts) - 1
+            if part == "**" and "globstar" in self.options:
+                below = [path for base in found for path in self.below(base, files=last)]
+                found, magic = below if last else found + below, True
+            elif is_magic(part, True):
+                items = compiled(part, True)
+                hidden = part.startswith((".", "\\.")) or "dotglob" in self.options
+                found = [base + name for base in found for name in self.entries(base, items, hidden)]
+                magic = True
+            else:
+                found = [base + literal(part) for base in found]
+                if magic:
+                    found = [path for path in found if os.path.lexists(os.path.join(self.folder, path))]
+            if len(found) > MOST_NAMES:
+                raise _TooMany
+            if not last:
+                found = [path if path[-1:] == "/" or (not path and part == "**") else path + "/" for path in found]
+        return found
+
+    def look(self, entries: int) -> None:
+        self.looked += entries + 1
+        self.spend(entries // 8)
+        if self.looked > MOST_ENTRIES:
+            raise _TooMany
+
+    def entries(self, base: str, items: list, hidden: bool) -> list[str]:
+        names = names_in(os.path.join(self.folder, base))
+        self.look(len(names))
+        return [name for name in names if (hidden or not name.startswith(".")) and matches(name, items)]
+
+    def below(self, base: str, files: bool) -> list[str]:
+        """Paths of folders (of files too, where `files`) under `base`, without hidden ones."""
+        found, waiting = [], [base]
+        while waiting:
+            at = waiting.pop()
+            try:
+                entries = [one for one in os.scandir(os.path.join(self.folder, at)) if not one.name.startswith(".")]
+            except (OSError, ValueError):
+                continue
+            self.look(len(entries))
+            for entry in entries:
+                path = at + ("" if not at or at.endswith("/") else "/") + entry.name
+                inside = entry.is_dir(follow_symlinks=False)
+                waiting += [path] * inside
+                found += [path] * (inside or files)
+        return found
+
+
+def names_in(folder: str) -> list[str]:
+    """Names of the entries of `folder`; none where it cannot be read."""
+    try:
+        return os.listdir(folder)
+    except (OSError, ValueError):
+        return []
+
+
+def admits(pattern: str, folder, options):
+    """A predicate of absolute paths: whether `pattern`, seen from `folder`, would list them (see ``model.Tree``)."""
+    parts: list = []
+    for part in pattern.split("/"):
+        if part != "**" or "globstar" not in options:
+            parts.append(compiled(part, True))
+        elif parts[-1:] != [...]:
+            parts.append(...)
+    unsure = parts.count(...) > MOST_DEEP
+    base = "/" if pattern.startswith("/") else folder.rstrip("/") + "/"
+    wanted = parts[1:] if pattern.startswith("/") else parts
+
+    def admit(path: str):
+        if unsure:
+            return None
+        return path.startswith(base) and _are_admitted(path[len(base) :].split("/"), wanted)
+
+    return admit
+
+
+def _are_admitted(names, wanted) -> bool:
+    if not wanted:
+        return not names
+    if wanted[0] is ...:
+        return len(wanted) == 1 or any(_are_admitted(names[skip:], wanted[1:]) for skip in range(len(names) + 1))
+    return bool(names) and matches(names[0], wanted[0]) and _are_admitted(names[1:], wanted[1:])

@@ -1,30 +1,10 @@
-"""Reads the words of shell text, the parts that they are made of, redirections and here-documents, in one pass.
-
-No regular expressions: importing ``re`` costs more than most commands take to be read.
-"""
+"""Reads what stands between the words of shell text: blanks, comments, keywords, redirections and here-documents."""
 
 from __future__ import annotations
 
-from swarm_hook_core.shell.syntax import (
-    Array,
-    Calculation,
-    Double,
-    Literal,
-    Node,
-    Parameter,
-    Redirect,
-    Script,
-    Substitution,
-    Word,
-)
+from swarm_hook_core.shell.syntax import Redirect, Word
+from swarm_hook_core.shell.word_reader import ENDS_WORD, WordReader, is_name
 
-DEEPEST = 24  # substitutions within substitutions
-LONGEST_ARITHMETIC = 4000  # characters between (( and ))
-MOST_STEPS = 40_000  # of reading, a quarter of a microsecond each: one for a character outside quotes
-MOST_WORDS = 6000
-
-NAME_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-ENDS_WORD = frozenset(" \t\n;&|<>()")
 AFTER_WORD = frozenset(["", *ENDS_WORD])
 STARTS = frozenset("if while until for select case { function [[ coproc".split())  # of compound commands
 ENDS = frozenset("then do else elif fi done esac }".split())
@@ -32,319 +12,19 @@ _KEYWORDS = STARTS | ENDS | {"!", "time"}
 _FIRST_LETTERS = frozenset(word[0] for word in _KEYWORDS)
 _LONGEST_KEYWORD = 8
 _REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", "&>>", "&>", ">>", ">|", ">&", "<", ">")
-_STARTS_PART = frozenset("\\'\"$`")
-_QUOTES_OR_LINE = frozenset("\"'\n")
-_SPECIAL_PARAMETERS = frozenset("@*#?-$!")
-_OPERATORS = (":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,", *"-=+?#%/^,:@")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
 
 
-class TooLong(Exception):
-    """The text is not read to its end: too deep, or too much of it."""
-
-
-class Lexer:
-    """A position (`at`) in shell text. Each method reads what it is named for, and goes behind it.
-
-    What is never closed ends with the text, and makes it `broken`.
-    """
+class Lexer(WordReader):
+    """Reads from a position on what it is asked for."""
 
     def __init__(self, text: str, at: int = 0, around: Lexer | None = None) -> None:
-        self.text = text
-        self.at = at
-        self.depth: int = around.depth + 1 if around else 0
-        self.broken = False
+        super().__init__(text, at, around)
         self.pending: list[Redirect] = []  # here-documents whose bodies start at the next newline
-        self.words = 0
-        self.steps: list[int] = around.steps if around else [0]
-        # character -> (searched from, found at)
-        self.places: dict[str, tuple[int, int]] = around.places if around and around.text is text else {}
-        if self.depth > DEEPEST:
-            raise TooLong
-
-    def spend(self, steps: int) -> None:
-        self.steps[0] += steps
-        if self.steps[0] > MOST_STEPS:
-            raise TooLong
-
-    def next_of(self, characters: str, at: int) -> int:
-        """Where the first of `characters` stands from `at` on, or the end of the text."""
-        places, text = self.places, self.text
-        first = len(text)
-        for character in characters:
-            place = places.get(character)
-            if place is None or not place[0] <= at <= place[1]:
-                found = text.find(character, at)
-                place = places[character] = (at, len(text) if found < 0 else found)
-            if place[1] < first:
-                first = place[1]
-        return first
-
-    def close(self, mark: str) -> None:
-        """`mark` has to stand here."""
-        if self.text.startswith(mark, self.at):
-            self.at += len(mark)
-        else:
-            self.broken = True
-
-    # Words and their parts
-
-    def word(self) -> Word:
-        """The word that starts here; empty at the end."""
-        start = self.at
-        if start >= len(self.text):
-            self.broken = True
-            return Word("", [])
-        self.words += 1
-        if self.words > MOST_WORDS:
-            raise TooLong
-        self.spend(6)
-        parts = self.unquoted(ENDS_WORD)
-        if self.at == start:
-            self.at += 1
-            parts = [self.text[start]]
-        return Word(self.text[start : self.at], parts)
-
-    def unquoted(self, ends: frozenset[str]) -> list[str | Node]:
-        """What stands here outside of quotes, up to one of the characters `ends`."""
-        text, end, first = self.text, len(self.text), self.at
-        parts: list[str | Node] = []
-        at = plain = first  # from `plain` on there is nothing but text
-        deep = steps = 0  # parentheses of ``@(a|b)`` that are open
-        while at < end:
-            steps += 1
-            character = text[at]
-            if character in _STARTS_PART:
-                self.at = at
-                part: str | Node | None = self.part()
-            elif deep:
-                deep += {"(": 1, ")": -1}.get(character, 0)
-                at += 1
-                continue
-            elif character == "(" and at > first and text[at - 1] in "@!+*?":
-                deep, at = 1, at + 1
-                continue
-            elif character == "(" and at > first and _assigns(text[first:at]):
-                self.at = at
-                part = self.array()
-            elif character in "<>" and at == first and text.startswith("(", at + 1):
-                self.at = at + 2
-                part = self.substitution(character)
-            elif character in ends:
-                break
-            else:
-                at += 1
-                while text[at : at + 8].isalnum():
-                    at += 8
-                continue
-            if at > plain:
-                parts.append(text[plain:at])
-            if part is not None:
-                parts.append(part)
-            at = plain = self.at
-        self.spend(steps)
-        at = min(at, end)
-        if at > plain:
-            parts.append(text[plain:at])
-        self.at = at
-        self.broken = self.broken or deep > 0
-        return parts
-
-    def quoted(self, ends: str) -> list[str | Node]:
-        """What stands here in double quotes, up to one of `ends`; all that there is where `ends` is empty."""
-        text, end = self.text, len(self.text)
-        stops = ends + ("\\$`" if not ends or '"' in ends else '\\$`"')
-        parts: list[str | Node] = []
-        while True:
-            place = self.next_of(stops, self.at)
-            if place > self.at:
-                parts.append(text[self.at : place])
-            self.at = place
-            if place >= end or text[place] in ends:
-                self.broken = self.broken or bool(ends) and place >= end
-                return parts
-            if text[place] == '"':  # those within "${x:-"y"}" mean nothing
-                parts += self.double().parts
-            elif (part := self.part(ends or "\n")) is not None:
-                parts.append(part)
-
-    def part(self, ends: str = "") -> str | Node | None:
-        r"""What starts here with one of ``\ ' " $ ` ``; `ends`: of the double quotes around it, if there are any."""
-        text, at = self.text, self.at
-        character, following = text[at], text[at + 1 : at + 2]
-        self.spend(12)
-        if character == "\\":
-            self.at = min(at + 2, len(text))
-            if following == "\n":
-                return None
-            if not ends:
-                return Literal(following)
-            escaped = following and (following in "$`\\" + ends or (following == '"' and ends != "\n"))
-            return following if escaped else "\\" + following
-        if character == "'":
-            close = text.find("'", at + 1)
-            self.at = close + 1 or len(text)
-            self.broken = self.broken or close < 0
-            return Literal(text[at + 1 : close if close >= 0 else None])
-        if character == '"':
-            return self.double()
-        if character == "`":
-            self.at = at + 1
-            return self.backquoted(bool(ends))
-        self.at = at + 2
-        if following == "(":
-            return self.parenthesised()
-        if following == "{":
-            self.depth += 1
-            if self.depth > DEEPEST:
-                raise TooLong
-            part = self.parameter(bool(ends))
-            self.depth -= 1
-            return part
-        if following == "[" and (close := text.find("]", at)) > 0 and not _QUOTES_OR_LINE.intersection(text[at:close]):
-            word = self.inside("]")
-            self.close("]")
-            return Calculation(word)
-        if following == "'" and not ends:
-            return Literal(ansi(self.escaped("'")))
-        self.at = at + 1
-        if following == '"' and not ends:
-            return None
-        name = self.name()
-        return Parameter("$", name, None, "", None, None) if name else "$"
-
-    def double(self) -> Double:
-        self.at += 1
-        parts = self.quoted('"')
-        self.close('"')
-        return Double(parts)
-
-    def escaped(self, mark: str) -> str:
-        """The text up to `mark`, which a backslash escapes, too."""
-        first = at = self.at
-        while (at := self.next_of(mark + "\\", at)) < len(self.text):
-            if self.text[at] == mark:
-                self.at = at + 1
-                return self.text[first:at]
-            at += 2
-        self.broken, self.at = True, len(self.text)
-        return self.text[first:]
-
-    def backquoted(self, quoted: bool) -> Node:
-        text = self.escaped("`")
-        for letter in ("\\", "`", "$", *(['"'] if quoted else [])):
-            text = text.replace("\\" + letter, "\0" if letter == "\\" else letter)
-        return Substitution("$", self.script_in(text.replace("\0", "\\")))
-
-    def parenthesised(self) -> Node:
-        """Of ``$((`` or ``$(``, whichever it turns out to be."""
-        if self.text.startswith("(", self.at):
-            start, self.at = self.at, self.at + 1
-            word = self.arithmetic()
-            if word is not None:
-                return Calculation(word)
-            self.at = start
-        return self.substitution("$")
-
-    def arithmetic(self) -> Word | None:
-        """What stands before ``))``; None, and nothing is read, where this is a subshell in a subshell."""
-        text, start, broken, depth = self.text, self.at, self.broken, self.depth
-        parts: list[str | Node] = []
-        deep, limit = 0, min(len(text), start + LONGEST_ARITHMETIC)
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise TooLong
-        while True:
-            parts += self.quoted("()'")
-            self.spend(10)
-            if self.at >= limit:
-                break
-            first, mark = self.at, text[self.at]
-            self.at = first + 1 if mark != "'" else text.find("'", first + 1) + 1 or len(text)
-            deep += {"(": 1, ")": -1}.get(mark, 0)
-            if deep < 0:
-                if text.startswith("))", first):
-                    self.at, self.depth = first + 2, depth
-                    return Word(text[start:first], parts)
-                break
-            parts.append(text[first : self.at])
-        self.at, self.broken, self.depth = start, broken, depth
-        return None
-
-    def name(self) -> str:
-        """The name of the variable or parameter that stands here, or nothing."""
-        text, start = self.text, self.at
-        end = start
-        if text[start : start + 1] in _SPECIAL_PARAMETERS or text[start : start + 1].isdecimal():
-            end = start + 1
-        else:
-            while text[end : end + 1] in NAME_LETTERS:
-                end += 1
-        self.at = end
-        return text[start:end]
-
-    def parameter(self, quoted: bool) -> Node:
-        """What stands behind ``${``."""
-        text, flag = self.text, self.text[self.at : self.at + 1]
-        following = text[self.at + 1 : self.at + 2]
-        if flag == "=" or (flag == "!" and following != "}") or (flag == "#" and following in {*NAME_LETTERS, *"@*"}):
-            self.at += 1
-        else:
-            flag = ""
-        start, name = self.at, self.name()
-        while name[:1].isdecimal() and text[self.at : self.at + 1].isdecimal():
-            name += text[self.at]
-            self.at += 1
-        index = None
-        if name and name not in _SPECIAL_PARAMETERS and text.startswith("[", self.at):
-            self.at += 1
-            index = self.inside("]")
-            self.close("]")
-        operator: str | None = ""
-        argument = other = None
-        if not text.startswith("}", self.at):
-            operator = next((one for one in _OPERATORS if text.startswith(one, self.at)), None)
-            self.at += len(operator or "")
-            if operator and operator[-1] in "-=+?":
-                argument = self.inside("}", quoted)
-            elif operator == ":":
-                argument, other = self.halves(":")
-            elif operator and operator[0] == "/":
-                argument, other = self.halves("/", leads=text.startswith("/", self.at))
-            else:
-                self.at = self.at if operator else start
-                argument = self.inside("}")
-        self.close("}")
-        return Parameter(flag, name, index, operator if name else None, argument, other)
-
-    def inside(self, ends: str, quoted: bool = False) -> Word:
-        """The word up to one of `ends`, blanks in it included."""
-        start = self.at
-        parts = self.quoted(ends) if quoted else self.unquoted(frozenset(ends))
-        return Word(self.text[start : self.at], parts)
-
-    def halves(self, mark: str, leads: bool = False) -> tuple[Word, Word | None]:
-        """What stands before `mark` and behind it, up to ``}``. `leads`: the `mark` that stands here is a letter."""
-        start = self.at
-        self.at += leads
-        first = self.inside(mark + "}")
-        if leads:
-            first = Word(self.text[start : self.at], [mark, *first.parts])
-        if not self.text.startswith(mark, self.at):
-            return first, None
-        self.at += 1
-        return first, self.inside("}")
-
-    def array(self) -> Array:
-        """The words in parentheses."""
-        self.at += 1
-        words = self.loose_words(")")
-        self.close(")")
-        return Array(words)
 
     def loose_words(self, end: str) -> list[Word]:
         """The words up to `end`, over lines; operators between them are words, too."""
-        text, found = self.text, []
+        text = self.text
+        found: list[Word] = []
         while True:
             self.lines(with_comments=end != "]]")
             at = self.at
@@ -370,16 +50,6 @@ class Lexer:
                 self.comment()
             else:
                 found.append(self.word())
-
-    def substitution(self, kind: str) -> Node:
-        """What stands behind ``$(`` and ``<(``: only who reads commands can tell."""
-        raise NotImplementedError
-
-    def script_in(self, text: str) -> Script:
-        """The script `text`, which stands in this one: only who reads commands can tell."""
-        raise NotImplementedError
-
-    # Keywords, blanks, comments, newlines
 
     def keyword(self) -> str:
         """The keyword that stands here, or nothing."""
@@ -492,64 +162,12 @@ class Lexer:
                 return text[first:]
 
 
+def is_descriptor(word: str) -> bool:
+    return word.isdecimal() or (word[0] == "{" and word[-1] == "}" and is_name(word[1:-1]))
+
+
 def _unquoted(raw: str) -> str:
     """A here-document's delimiter without its quotes."""
     if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] and raw[0] not in raw[1:-1]:
         return raw[1:-1]
     return raw.replace("\\", "").replace("'", "").replace('"', "")
-
-
-def is_descriptor(word: str) -> bool:
-    return word.isdecimal() or (word[0] == "{" and word[-1] == "}" and is_name(word[1:-1]))
-
-
-def is_name(text: str) -> bool:
-    return text[:1] not in ("", *"0123456789") and all(letter in NAME_LETTERS for letter in text)
-
-
-def _assigns(text: str) -> bool:
-    """Whether `text` is ``name=`` or ``name+=``."""
-    return text[-1:] == "=" and is_name(text[: -2 if text[-2:-1] == "+" else -1])
-
-
-def ansi(text: str) -> str:
-    """What ``$'text'`` stands for."""
-    if "\\" not in text:
-        return text
-    out, at, end, bytewise = [], 0, len(text), False
-    while at < end:
-        if text[at] != "\\" or at + 1 >= end:
-            out.append(text[at])
-            at += 1
-            continue
-        letter = text[at + 1]
-        at += 2
-        if letter in _ESCAPES:
-            out.append(_ESCAPES[letter])
-            continue
-        digits, base, most = ("x", 16, 2) if letter == "x" else ("u", 16, 4) if letter == "u" else ("U", 16, 8)
-        if letter in "01234567":
-            at, base, most = at - 1, 8, 3
-        elif letter not in "xuU":
-            out.append(letter if letter in "\\'\"?" else "\\" + letter)
-            continue
-        close = at
-        while close < end and close - at < most and text[close] in "0123456789abcdefABCDEF"[: 8 if base == 8 else 22]:
-            close += 1
-        number = int(text[at:close], base) if close > at else 0
-        at = close
-        if base == 8 or letter == "x":
-            number &= 0xFF
-            bytewise = bytewise or number > 0x7F
-            out.append(chr(number if number < 0x80 else 0xDC00 + number) if number else "")
-        elif 0 < number < 0x110000:
-            out.append(chr(number))
-    return _decoded("".join(out)) if bytewise else "".join(out)
-
-
-def _decoded(text: str) -> str:
-    """`text` with the bytes that stand in it as surrogates read as UTF-8."""
-    try:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-    except UnicodeError:
-        return text

@@ -24,7 +24,7 @@ class _Expanded:
 
     def result(self):
         part, name, index, operator = self.part, self.part.name, self.part.index, self.part.operator
-        if operator is None or not name:
+        if not name:
             return UNKNOWN
         if part.flag == "#":
             return self.length() if not operator else UNKNOWN

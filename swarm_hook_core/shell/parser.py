@@ -5,7 +5,7 @@ What is no shell is skipped, and the script is marked `broken`: what stands arou
 
 from __future__ import annotations
 
-from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, ENDS_WORD, STARTS, Lexer, TooLong, is_descriptor
+from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
 from swarm_hook_core.shell.syntax import (
     Arithmetic,
     Background,
@@ -27,6 +27,7 @@ from swarm_hook_core.shell.syntax import (
     While,
     Word,
 )
+from swarm_hook_core.shell.word_reader import ENDS_WORD, TooLong
 
 LONGEST = 256 * 1024  # characters of a script
 MOST_OPEN = 60  # compound commands within each other

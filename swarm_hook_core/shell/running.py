@@ -3,9 +3,11 @@
 import os
 import time
 
+from swarm_hook_core.shell.builtins import BUILTINS
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.lexer import TooLong
 from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.statements import statement
+from swarm_hook_core.shell.word_reader import TooLong
 
 SECONDS_TO_LOAD = 0.03  # beside those of the walk, for what a program imports when it is first met
 
@@ -35,8 +37,6 @@ def run(walk, scope, words: list[str]):
             return walk.evaluated(scope, text + ' "$@"')
         finally:
             scope.words, scope.aliases = kept, aliases
-    from swarm_hook_core.shell.builtins import BUILTINS
-
     before, scope.last = scope.last, words[-1]
     try:
         if name in BUILTINS:
@@ -54,8 +54,6 @@ def _function(walk, scope, words):
     body = scope.functions[words[0]]
     kept_words, kept_locals = scope.words, scope.locals
     scope.words, scope.locals = [kept_words[0], *words[1:]], {}
-    from swarm_hook_core.shell.statements import statement
-
     try:
         stream = statement(walk, body, scope)
     finally:
@@ -130,12 +128,14 @@ def _after_script(words):
 
 
 def _name_outputs(call, words=None) -> None:
-    """``undeclared.name_outputs``; what importing it takes is not held against the script."""
-    before = time.thread_time()
-    from swarm_hook_core.shell.programs.undeclared import name_outputs
+    """As `undeclared.name_outputs`."""
 
-    call.walk.end += time.thread_time() - before
-    name_outputs(call, words)
+    def load():
+        from swarm_hook_core.shell.programs.undeclared import name_outputs
+
+        return name_outputs
+
+    call.walk.untimed(load)(call, words)
 
 
 def _is_a_script_called_so(name: str, program) -> bool:
@@ -145,13 +145,14 @@ def _is_a_script_called_so(name: str, program) -> bool:
 
 
 def _loaded(walk, name: str):
-    """``programs.program``; what importing it takes is not held against the script."""
-    from swarm_hook_core.shell.programs import program
+    """The Program `name`, or None."""
 
-    before = time.thread_time()
-    found = program(name)
-    walk.end += time.thread_time() - before
-    return found
+    def load():
+        from swarm_hook_core.shell.programs import program
+
+        return program(name)
+
+    return walk.untimed(load)
 
 
 def _own_shell(walk, scope, text: str, words: list[str]):
@@ -171,21 +172,18 @@ def _unknown(walk, scope, name: str) -> str:
 
 def _script_text(walk, scope, name: str, base: str):
     """The text of the shell script that command `name` runs, or None."""
-    from swarm_hook_core.shell.programs import program
-    from swarm_hook_core.shell.programs.shells import is_shell_script
-
-    known = program(base)
+    known = _loaded(walk, base)
     if known is not None and (known.module or not known.reads) and base not in _COMMON_NAMES:
         return None
     stream = walk.files.text_of(name, scope.folder)
     if stream is None or stream.text is None or not is_known(stream.text):
         return None
+    from swarm_hook_core.shell.programs.shells import is_shell_script
+
     return stream.text if is_shell_script(stream.text, base) else None
 
 
-def only_reads(words) -> bool:
+def only_reads(walk, words) -> bool:
     """Whether the command is one that writes nothing, so that it is no matter how often it runs, on what."""
-    from swarm_hook_core.shell.programs import program
-
-    known = program(words[0].rpartition("/")[2]) if words else None
+    known = _loaded(walk, words[0].rpartition("/")[2]) if words else None
     return known is not None and known.reads

@@ -1,7 +1,6 @@
 """What a shell knows at one point of a script: its folder, variables, functions, standard input."""
 
-from swarm_hook_core.shell.model import UNKNOWN, is_known
-from swarm_hook_core.shell.streams import Input
+from swarm_hook_core.shell.model import UNKNOWN, Input, is_known
 
 # Variables that a shell computes each time.
 _COMPUTED = frozenset(

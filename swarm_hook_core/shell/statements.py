@@ -4,11 +4,9 @@ Each takes the walk, the statement and the Scope that it changes, and gives the 
 """
 
 from swarm_hook_core.shell import globs, syntax
-from swarm_hook_core.shell.commands import calculation, command, condition
-from swarm_hook_core.shell.lexer import TooLong
-from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known
-from swarm_hook_core.shell.redirections import redirected
-from swarm_hook_core.shell.streams import Input, joined
+from swarm_hook_core.shell.commands import calculation, command, condition, redirected
+from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, joined
+from swarm_hook_core.shell.word_reader import TooLong
 from swarm_hook_core.shell.words import fields, number, pattern, value
 
 MOST_ROUNDS = 40  # of one loop; the names beyond go through it as one

@@ -63,15 +63,15 @@ class Parameter(Node):
     """``${flag name[index] operator argument operator other}``, or ``$name``.
 
     flag      ``$`` where it has no braces; ``#`` its length, ``!`` what it names, ``=`` split in zsh, too; else empty
-    operator  empty where there is none; None where it is none that is known
+    name      empty where it is nothing that can be read
     other     the replacement behind ``/``, the length behind ``:``; else None
     """
 
     flag: str
     name: str
     index: Word | None
-    operator: str | None
-    argument: Word | None
+    operator: str
+    argument: Word
     other: Word | None
 
 

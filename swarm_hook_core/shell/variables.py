@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.shell.lexer import is_name
-from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known
+from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.parser import word_of
-from swarm_hook_core.shell.streams import text_of
 from swarm_hook_core.shell.syntax import Array, Word
+from swarm_hook_core.shell.word_reader import is_name
 from swarm_hook_core.shell.words import fields, value
 from swarm_hook_core.shell.words import number as number_of
 
@@ -153,7 +152,8 @@ def read(walk, scope, words):
     if given.value("-u") not in (None, "0"):
         line, status = UNKNOWN, None
     else:
-        line, status = scope.stdin.line(walk)
+        end = given.value("-d")
+        line, status = scope.stdin.line(walk, "\n" if end is None else end[:1])
     scope.status = status
     if given.has("-a"):
         scope.variables[given.value("-a")] = line.split() if is_known(line) else [line]

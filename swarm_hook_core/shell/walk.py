@@ -7,19 +7,18 @@ that are known go round for each. Time and steps are bounded: what is left then 
 import os
 import time
 
-from swarm_hook_core.shell import globs, matching_names
+from swarm_hook_core.shell import globs
 from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.files import Files
-from swarm_hook_core.shell.lexer import DEEPEST, TooLong
-from swarm_hook_core.shell.model import UNKNOWN, Effects, Found, Guess, Tree, absolute
+from swarm_hook_core.shell.model import MOST_TEXT, UNKNOWN, Effects, Found, Guess, Input, Tree, absolute, text_of
 from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.running import only_reads, run
 from swarm_hook_core.shell.scope import Scope, options_of
 from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.shell.statements import sequence
-from swarm_hook_core.shell.streams import MOST_TEXT, Input, text_of
 from swarm_hook_core.shell.syntax import Script
 from swarm_hook_core.shell.unknowns import Unknowns
+from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
 SECONDS = 0.025  # of this thread's processor time, so that a busy machine changes no answer
 SECONDS_TO_LIST = 0.012  # beside those, for looking at what searches find
@@ -93,7 +92,7 @@ class Walk(Unknowns):
 
     def only_reads(self, words) -> bool:
         """As `running.only_reads`, for programs."""
-        return only_reads(words)
+        return only_reads(self, words)
 
     def simple(self, scope, words: list[str]):
         """Run `words` in `scope`: a function, a builtin of the shell, or a program."""
@@ -113,6 +112,14 @@ class Walk(Unknowns):
         self.steps += steps
         if self.steps > MOST_STEPS or time.thread_time() > self.end:
             raise TooLong
+
+    def untimed(self, load):
+        """What ``load()`` gives. It imports: the time that it takes is not held against the script."""
+        before = time.thread_time()
+        try:
+            return load()
+        finally:
+            self.end += time.thread_time() - before
 
     def in_doubt(self, work, *given) -> None:
         """Do ``work(self, *given)``: all that it finds is only possible."""
@@ -148,7 +155,7 @@ class Walk(Unknowns):
     def listed(self, scope, wanted: str) -> list[str]:
         """The names that a shell pattern stands for; one mark where they are too many."""
         self.spend(2)
-        names = matching_names.expand(wanted, scope.folder, scope.options, self.spend)
+        names = globs.expand(wanted, scope.folder, scope.options, self.spend)
         if names is not None:
             return names + self._made(wanted, scope, names) if self.files.contents else names
         if scope.folder is None and not wanted.startswith("/"):
@@ -158,14 +165,14 @@ class Walk(Unknowns):
         while fixed < len(parts) - 1 and not globs.is_magic(parts[fixed], True):
             fixed += 1
         root = absolute(scope.folder, globs.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
-        return [self.mark(Found(root, matching_names.admits(wanted, scope.folder, scope.options)))]
+        return [self.mark(Found(root, globs.admits(wanted, scope.folder, scope.options)))]
 
     def _made(self, wanted: str, scope, names) -> list[str]:
         """The names of files made by this script that a shell pattern stands for, but for `names`."""
         if scope.folder is None:
             return []
         self.spend(1 + len(self.files.contents) // 8)
-        admits = matching_names.admits(wanted, scope.folder, scope.options)
+        admits = globs.admits(wanted, scope.folder, scope.options)
         made = [path for path in self.files.contents if admits(path)]
         start = "" if wanted[0] == "/" else scope.folder.rstrip("/") + "/"
         return [path[len(start) :] for path in made if path[len(start) :] not in names]

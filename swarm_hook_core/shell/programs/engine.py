@@ -6,7 +6,7 @@ The language of the rows is described at the top of the table.
 import os
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import Stream, absolute, is_known
+from swarm_hook_core.shell.model import Input, Stream, absolute, is_known
 from swarm_hook_core.shell.options import Options, split, split_one_dash
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
@@ -23,7 +23,6 @@ from swarm_hook_core.shell.programs.places import (
 )
 from swarm_hook_core.shell.programs.rows import Case, fits
 from swarm_hook_core.shell.programs.table import KINDS
-from swarm_hook_core.shell.streams import Input
 
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")
 _ONLY_ASKS = ("-h", "-V", "help", "version", "-help", "-version")

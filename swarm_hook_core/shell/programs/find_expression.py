@@ -160,7 +160,8 @@ class Expression:
             words: list[str] = []
             while self.at < len(self.words) and words[-1:] != [";"] and words[-2:] != ["{}", "+"]:
                 words.append(self._take())
-            return self._act(word, words)
+            self.broken = self.broken or not words
+            return self._act(word, words) if words else ("is", "-true", "")
         if word in _ACTIONS:
             self.depth_first = self.depth_first or word == "-delete"
             return self._act(word, [self._take() for _ in range(_ACTIONS[word])])

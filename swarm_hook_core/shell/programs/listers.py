@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.lexer import ansi
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.word_reader import ansi
 
 MOST_NAMES = 256  # that `ls` lists
 MOST_NUMBERS = 512  # that `seq` counts

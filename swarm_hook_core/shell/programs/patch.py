@@ -3,9 +3,8 @@
 import os
 
 from swarm_hook_core.shell.diffs import MOST_TARGETS, targets
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import absolute, is_known, text_of
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.streams import text_of
 
 ENVELOPE = "*** Begin Patch"
 _LONG = (

@@ -5,9 +5,9 @@ Words go in and come out as a `Call` has them, marks and all; predicates are tho
 
 import os
 
-from swarm_hook_core.shell.braces import text_braces
-from swarm_hook_core.shell.matching_names import admits
+from swarm_hook_core.shell.globs import admits
 from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.words import text_braces
 
 
 def cannot_tell(_path: str) -> None:

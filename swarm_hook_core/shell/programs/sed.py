@@ -15,7 +15,7 @@ def _sed(call) -> None:
     operands = list(options.operands)
     in_place = options.has("-i", "-I", "--in-place")
     suffix = options.value("-i", "-I", "--in-place") or ""
-    if in_place and not suffix and operands[:1] == _next_word(call.words) and _is_suffix(operands[0]):
+    if in_place and not suffix and operands and operands[:1] == _next_word(call.words) and _is_suffix(operands[0]):
         suffix = operands.pop(0)
     scripts = options.values("-e", "--expression")
     files = options.values("-f", "--file")

@@ -2,10 +2,9 @@
 
 import os
 
-from swarm_hook_core.shell.lexer import ENDS_WORD
-from swarm_hook_core.shell.model import UNKNOWN, Found, is_known
+from swarm_hook_core.shell.model import UNKNOWN, Found, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.streams import joined, text_of
+from swarm_hook_core.shell.word_reader import ENDS_WORD
 
 MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
 
