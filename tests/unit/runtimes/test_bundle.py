@@ -258,17 +258,22 @@ def test_an_interrupted_upgrade_is_finished_by_the_next(bundled: Path, monkeypat
     wanted, local = tree(bundled), "python" in read_record(bundled)
     for name in ("swarm_hook_core/core.py", "skills/swarm-mcp/SKILL.md"):
         (bundled / name).write_text("old")
+    compiled = bundled / "swarm_hook_core/__pycache__/core.cpython-311.pyc"
+    compiled.parent.mkdir(exist_ok=True)
+    compiled.write_bytes(b"what the old one was compiled to, which Python would take as it is")
     real, calls = owned_folder._replace, []
 
     def dying(path: Path, content: bytes) -> bool:
         calls.append(path)
-        if len(calls) > 20:
+        done = real(path, content)
+        if path.name == "core.py":
             raise KeyboardInterrupt
-        return real(path, content)
+        return done
 
     monkeypatch.setattr(owned_folder, "_replace", dying)
     with pytest.raises(KeyboardInterrupt):
         bundle.write(bundled, local=local)
+    assert len(calls) > 1 and not compiled.exists()
     monkeypatch.undo()
     bundle.write(bundled, local=local)
     assert tree(bundled) == wanted
