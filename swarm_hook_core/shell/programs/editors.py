@@ -1,12 +1,10 @@
-"""Editors that take their commands from the command line or the standard input: ed, ex, vim, emacs."""
+"""Editors that take their commands from the command line or the standard input: ed, ex, vim."""
 
 from __future__ import annotations
 
-import os
-
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, is_known
-from swarm_hook_core.shell.options import split, split_one_dash
+from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import maybe
 
 MOST = 200  # commands of one script that are read
@@ -179,46 +177,7 @@ def _parts(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-_EMACS_VALUES = (
-    "-l --load -f --funcall -e --eval --execute -L --directory -t --chdir --visit --file --insert --find-file -u --user"
-    " --socket-name -s --alternate-editor -a -x --script"
-).split()
-_LISP_WRITES = "write-file write-region append-to-file delete-file find-file copy-file rename-file".split()
-_LISP_RUNS = ("org-", "shell", "call-process", "load", "make-", "project-")
-
-
-def _emacs(call: Call) -> None:
-    options = split_one_dash(call.words, _EMACS_VALUES, ("--batch",))
-    loads = options.values("-l", "--load", "--script", "-x")
-    files = [word for word in options.operands if word[0] != "+"]
-    files += options.values("--visit", "--file", "--insert", "--find-file")
-    if not options.has("--batch", "--script", "-x"):
-        for file in files:
-            maybe(call, file)
-        return
-    lisp = " ".join(options.values("-f", "--funcall", "-e", "--eval", "--execute"))[:LONGEST]
-    saves = "save-buffer" in lisp or "save-some-buffers" in lisp
-    if "byte-compile" in lisp:
-        files, lisp = [os.path.splitext(file)[0] + ".elc" for file in files], ""
-        saves = True
-    for file in files if saves else ():
-        call.write(file)
-    for part in lisp.split("(")[1:]:
-        function, *_arguments = part.split(None, 1) or [""]
-        names = part.partition(")")[0].split('"')[1::2]
-        if function not in _LISP_WRITES or (function == "find-file" and not saves):
-            continue
-        if not names:
-            call.guess("a computed path")
-        for name in names if function in ("find-file", "delete-file", "rename-file") else names[-1:]:
-            call.write(name)
-    words = "".join(char if char not in "()'\"" else " " for char in lisp).split()
-    if loads or any(word.startswith(_LISP_RUNS) for word in words):
-        call.guess(f"runs {loads[0]}" if loads and is_known(loads[0]) else "runs Lisp")
-
-
 RUN = {
     **dict.fromkeys(("ed", "red"), _ed),
     **dict.fromkeys(("ex", "vi", "vim", "nvim", "view", "rvim", "gvim", "mvim"), _vim),
-    **dict.fromkeys(("emacs", "emacsclient"), _emacs),
 }

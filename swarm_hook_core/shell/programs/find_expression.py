@@ -1,15 +1,18 @@
-"""The expression of ``find``: read once, and asked of one path at a time."""
+"""What a search finds: the expression of ``find``, asked of one path at a time; the names below a folder, where few."""
 
 from __future__ import annotations
 
 import os
 import stat
+import time
 
 from swarm_hook_core.shell.globs import match
-from swarm_hook_core.shell.programs.listing import names_below
 
 MOST_WORDS = 400
 DEEPEST = 40  # parentheses within each other
+MOST_LOOKED_AT = 1500  # files and folders of one search
+MOST_NAMES = 200  # that it finds
+SECONDS = 0.006  # of processor time for one search; a walk has `Walk.seconds_to_list` for all of them
 RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 
 # Tests without a word of their own, and with one.
@@ -223,8 +226,6 @@ class Expression:
             unit, number = _UNITS.get(value[-1:], 512), value if value[-1:].isdecimal() else value[:-1]
             return _compared(-(-found.st_size // unit), number)
         if test in ("-mtime", "-mmin", "-newermt"):
-            import time
-
             if test == "-newermt":
                 return found.st_mtime > time.mktime(time.strptime(value, "%Y-%m-%d"))
             ago = (time.time() - found.st_mtime) / (86400 if test == "-mtime" else 60)
@@ -237,3 +238,48 @@ def _compared(number: int, value: str) -> bool:
     if value.startswith("+"):
         return number > int(value[1:])
     return number < int(value[1:]) if value.startswith("-") else number == int(value)
+
+
+def names_below(walk, root: str, spelled: str, look):
+    """What is found at and under absolute `root`, in no order, spelled as it is below `spelled`.
+
+    ``look(names)``: whether what the folders and the name `names` lead to from `root` is found (None: it cannot be
+    told), and whether what is below it is looked at. None where they are too many, or cannot be told, or where an
+    earlier part of the script may have changed what is there.
+    """
+    if not walk.files.is_untouched(root):
+        return None
+    start = time.thread_time()
+    end = start + min(SECONDS, walk.seconds_to_list)
+    try:
+        return _names(root, spelled, look, end)
+    finally:
+        spent = time.thread_time() - start
+        walk.seconds_to_list -= spent
+        walk.end += spent
+
+
+def _names(root: str, spelled: str, look, end: float):
+    found: list[str] = []
+    waiting: list = [(root, [])] if os.path.lexists(root) else []
+    looked = 0
+    while waiting:
+        path, names = waiting.pop()
+        looked += 1
+        if looked > MOST_LOOKED_AT or len(found) > MOST_NAMES or time.thread_time() > end:
+            return None
+        answer, goes_on = look(names)
+        if answer is None or goes_on is None:
+            return None
+        if answer:
+            found.append(os.path.join(spelled, *names))
+        if goes_on:
+            try:
+                with os.scandir(path) as entries:
+                    below = [(entry.path, [*names, entry.name]) for entry in entries]
+            except OSError:
+                continue
+            if len(below) > MOST_LOOKED_AT:
+                return None
+            waiting += below
+    return found

@@ -260,6 +260,26 @@ def copied_out(call: Call, reading: Reading, *targets: str) -> None:
             call.tree(dest)
 
 
+_LISP_WRITES = ("write-", "append-to-file", "delete-", "copy-", "rename-", "make-", "find-file", "insert-file")
+_LISP_RUNS = ("org-", "shell", "call-process", "start-process", "load", "project-", "eval", "require")
+
+
+def emacs_batch(call: Call, reading: Reading) -> None:
+    """``emacs --batch``: saves or compiles its files; of other Lisp nobody says what it writes."""
+    options = reading.options
+    files = options.operands + options.values("-visit", "-file", "-insert", "-find-file")
+    lisp = " ".join(options.values("-f", "-funcall", "-e", "-eval", "-execute"))
+    if "byte-compile" in lisp:
+        files, lisp = [os.path.splitext(file)[0] + ".elc" for file in files], ""
+    elif "save-buffer" not in lisp and "save-some-buffers" not in lisp:
+        files = []
+    for file in files:
+        call.write(file)
+    words = "".join(char if char not in "()'\"" else " " for char in lisp).split()
+    if options.has("-l", "-load", "-script", "-x") or any(word.startswith(_LISP_WRITES + _LISP_RUNS) for word in words):
+        call.guess("runs Lisp")
+
+
 def own_makefile(call: Call, reading: Reading) -> None:
     """A makefile that the command itself has written, or pipes in."""
     for word in reading.options.values("-f", "--file", "--makefile"):

@@ -9,7 +9,11 @@ from swarm_hook_core.shell.programs.places import seen
 LONGEST_NAME = 300  # characters that an expression is tried on
 LONGEST_CODE = 120
 MOST_TRIES = 100_000  # of a pattern on a name, at the worst
-_CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
+# ``s{a}{b}flags`` or ``s/a/b/flags``, to the end or a semicolon.
+_STEP = (
+    r"s(?:\{((?:\\.|[^\\}])*)\}\{((?:\\.|[^\\}])*)\}"
+    r"|([^\w\s\\\0])((?:\\.|(?!\3)[^\\\0])*)\3((?:\\.|(?!\3)[^\\\0])*)\3)([a-z]*)\s*(?:;\s*|$)"
+)
 _BEYOND = ("@", "\\Q", "(?", "\\K", ")+", ")*", "){")  # of perl's patterns, what `re` has not, or takes too long for
 
 
@@ -56,39 +60,23 @@ def in_perl(codes, options):
 
 def _steps(code: str) -> list:
     """Functions of a name, one for each ``s/a/b/`` in `code`; None for what is not understood."""
+    import re
+
     steps: list = []
-    rest = code.strip().rstrip(";").strip()
-    while rest:
-        parts = _parts(rest[1:]) if rest[0] == "s" and len(code) <= LONGEST_CODE and "\0" not in code else None
-        if parts is None:
-            return [None]
-        first, second, flags, rest = parts
-        steps.append(_substitution(first, second, flags))
-    return steps or [None]
-
-
-def _parts(text: str):
-    """(first, second, flags, what comes after) of ``/first/second/flags; ...``, or None."""
-    found, at = [], 0
-    mark = text[:1]
-    if not mark or mark.isalnum() or mark.isspace():
-        return None
-    close = _CLOSING.get(mark, mark)
-    for half in range(2):
-        if not half or close != mark:  # `s{a}{b}`
-            if text[at : at + 1] != mark:
-                return None
-            at += 1
-        start = at
-        while at < len(text) and text[at] != close:
-            at += 2 if text[at] == "\\" else 1
-        if at >= len(text):
-            return None
-        found.append(text[start:at] if mark in "|.^$*+?()" else text[start:at].replace("\\" + mark, mark))
-        at += 1
-    rest = text[at:].lstrip("abcdefghijklmnopqrstuvwxyz")
-    flags, rest = text[at : len(text) - len(rest)], rest.strip()
-    return None if rest and rest[0] != ";" else (*found, flags, rest.lstrip("; "))
+    code = code.strip().rstrip(";")
+    step, at = re.compile(_STEP), 0
+    while at < len(code) <= LONGEST_CODE:
+        found = step.match(code, at)
+        if found is None:
+            break
+        in_braces, instead_in_braces, mark, pattern, instead, flags = found.groups()
+        if mark is None:
+            pattern, instead = in_braces, instead_in_braces
+        elif mark not in "|.^$*+?()":
+            pattern, instead = pattern.replace("\\" + mark, mark), instead.replace("\\" + mark, mark)
+        steps.append(_substitution(pattern, instead, flags))
+        at = found.end()
+    return steps if steps and at == len(code) else [None]
 
 
 def _substitution(pattern: str, replacement: str, flags: str):

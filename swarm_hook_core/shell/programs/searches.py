@@ -5,8 +5,7 @@ import os
 from swarm_hook_core.shell.globs import match
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.programs.find_expression import RUNS, Expression
-from swarm_hook_core.shell.programs.listing import names_below
+from swarm_hook_core.shell.programs.find_expression import RUNS, Expression, names_below
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
 
 LONGEST_REGEX = 200  # characters

@@ -60,7 +60,7 @@ LANGUAGES = {
     "sed": "sed gsed",
     "awk": "awk gawk mawk nawk goawk",
     "patch": "patch gpatch apply_patch applypatch codex",
-    "editors": "ed red ex vi vim nvim view rvim gvim mvim emacs emacsclient",
+    "editors": "ed red ex vi vim nvim view rvim gvim mvim",
     "archives": "tar bsdtar gtar unzip",
     "interpreters": "python python3 python2 pypy pypy3 ipython node nodejs tsx ts-node deno bun ruby perl php lua"
     " luajit osascript tclsh Rscript",
@@ -995,7 +995,10 @@ molecule storybook remix ng vue-cli-service expo react-native swift kotlinc java
 django-admin flask uvicorn gunicorn celery streamlit phpstan psalm gotestsum ginkgo wasm-pack trunk nyc c8: project
 svelte-check vue-tsc msbuild rebar3 dune lake: project
 
-# ---- editors that wait for keys (vim, ed and emacs are languages of their own)
+# ---- editors that wait for keys (vim and ed are languages of their own)
+emacs emacsclient: onedash -l,-load,-f,-funcall,-e,-eval,-execute,-L,-directory,-t,-chdir,-visit,-file,-insert=
+    -find-file,-u,-user,-socket-name,-s,-alternate-editor,-a,-x,-script= drop +* maybe {} {-visit} {-file} {-find-file}
+  -batch -script -x: do emacs_batch
 nano pico micro hx joe kak mcedit code subl zed cursor: unless -h -V --list-extensions --install-extension maybe {}
 
 # ---- readers: they write nothing, whatever their arguments

@@ -309,7 +309,9 @@ ROWS = [
     ("nano a.txt", "?a.txt"),
     ("emacs --batch a.txt -f save-buffer", "a.txt"),
     ("emacs -Q --batch --eval '(message \"hi\")'", ""),
-    ('emacs --batch --eval \'(write-region "x" nil "out.txt")\'', "out.txt"),
+    ('emacs --batch --eval \'(write-region "x" nil "out.txt")\'', "~"),
+    ("emacs +12 a.txt", "?a.txt"),
+    ("emacs --batch -f batch-byte-compile a.el", "a.elc"),
     # patch
     ("patch -p1 -i d.diff", "a.txt"),
     ("patch -p1", "a.txt", DIFF),
