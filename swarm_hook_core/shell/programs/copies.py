@@ -9,6 +9,7 @@ from swarm_hook_core.shell.programs.places import (
     cannot_tell,
     exists,
     is_folder,
+    is_remote,
     lay_over,
     matching,
     put,
@@ -154,12 +155,6 @@ _RSYNC_TAKES = (
 ).split()
 
 
-def is_remote(word: str) -> bool:
-    """Whether rsync and scp take `word` for a file of another machine: ``host:path``, ``rsync://...``."""
-    colon = word.find(":")
-    return colon > 0 and "/" not in word[:colon]
-
-
 def _rsync(call) -> None:
     options = split(call.words, "efBTM", _RSYNC_TAKES)
     if options.value("--log-file"):
@@ -252,26 +247,10 @@ def _or_removed(root, allowed):
     return admits
 
 
-def _ditto(call) -> None:
-    options = split(call.words, "", ("--arch", "--bom"))
-    *sources, dest = options.operands or [""]
-    for source in sources:
-        if options.has("-x"):
-            call.tree(dest, cannot_tell)
-        elif options.has("-c"):
-            call.write(dest)
-        elif is_folder(call, source):
-            lay_over(call, source, dest, False)
-        else:
-            put(call, source, dest)
-
-
 RUN = {
     **dict.fromkeys(("cp", "gcp"), _cp),
     **dict.fromkeys(("mv", "gmv"), _mv),
     **dict.fromkeys(("ln", "gln"), _ln),
-    "link": lambda call: call.write((call.words[1:] or [""])[0]),
     **dict.fromkeys(("install", "ginstall"), _install),
     "rsync": _rsync,
-    "ditto": _ditto,
 }

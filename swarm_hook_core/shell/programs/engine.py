@@ -16,6 +16,7 @@ from swarm_hook_core.shell.programs.places import (
     is_file,
     is_folder,
     is_pattern,
+    is_remote,
     matching,
     put,
     seen,
@@ -419,11 +420,6 @@ def name_of(address: str) -> str:
     """The last name of an address, without what is asked of it; empty where it has none."""
     rest = address.partition("?")[0].partition("#")[0].split("://", 1)[-1]
     return os.path.basename(rest) if "/" in rest else ""
-
-
-def is_remote(word: str) -> bool:
-    """Whether `word` is ``host:path``."""
-    return word.find(":") > 0 and "/" not in word.partition(":")[0]
 
 
 def _counts(word: str) -> bool:

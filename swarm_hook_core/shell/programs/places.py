@@ -43,6 +43,12 @@ def is_file(call, word: str) -> bool:
     return path is not None and os.path.lexists(path) and not os.path.isdir(path)
 
 
+def is_remote(word: str) -> bool:
+    """Whether programs that copy take `word` for a file of another machine: ``host:path``, ``rsync://...``."""
+    colon = word.find(":")
+    return colon > 0 and "/" not in word[:colon]
+
+
 def targets(call, source: str, dest: str, inside=None) -> "list[str]":
     """What a program that puts `source` at or into `dest` would write, as words.
 

@@ -55,7 +55,7 @@ after a colon, ``{-o=}`` after an equals sign; ``{1?.zip}`` with .zip where it h
 
 # Modules of programs that are languages of their own; ``RUN`` of each holds its functions of a `Call`.
 LANGUAGES = {
-    "copies": "cp gcp mv gmv ln gln link install ginstall rsync ditto",
+    "copies": "cp gcp mv gmv ln gln install ginstall rsync",
     "renaming": "rename prename rename.ul file-rename perl-rename",
     "sed": "sed gsed",
     "awk": "awk gawk mawk nawk goawk",
@@ -94,6 +94,7 @@ rmdir: write {}
 unlink: write {}
 mkdir mkfifo: -m,--mode= write {}
 mknod: -m,--mode= write {1}
+link: write {2}
 touch gtouch: -drtA,--date,--reference,--time= write {}
   -c -h --no-create --no-dereference: existing {}
 truncate: -sr,--size,--reference= -o write {}
@@ -323,6 +324,8 @@ docker-compose podman-compose: -fp,--file,--profile,--project-name,--env-file,--
   version attach stats wait scale volumes help: nothing
 
 # ---- macOS
+ditto: --arch,--bom= maybe {last}
+  -c: write {last}
 plutil: onedash -o=INSTEAD nothing
   -convert -create -insert -replace -remove: write {last}
   -extract:
