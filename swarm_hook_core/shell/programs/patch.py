@@ -1,11 +1,12 @@
-"""patch: the files that a diff names, as GNU patch chooses them; apply_patch: those that its envelopes name."""
+"""patch and apply_patch; and the files that a diff is about, as GNU patch and as ``git apply`` take it."""
 
 import os
 
-from swarm_hook_core.shell.diffs import MOST_TARGETS, targets
 from swarm_hook_core.shell.model import absolute, is_known, text_of
 from swarm_hook_core.shell.options import split
 
+LONGEST = 4 * 1024 * 1024  # characters of a diff that are read
+MOST_TARGETS = 300  # files that `targets` names
 ENVELOPE = "*** Begin Patch"
 _LONG = (
     "--strip --input --output --directory --fuzz --ifdef --prefix --basename-prefix --suffix --reject-file --get"
@@ -84,6 +85,164 @@ def _codex(call) -> None:
         _apply_patch(call)
     else:
         call.guess("codex is not known")
+
+
+def files_in(text: str, strip=None, directory: str = "", prefix: str = ""):
+    """The files of `text`, as git takes it: (path, whether it is relative to the top of the work tree), each once.
+
+    Names of ``diff --git`` are relative to the top, those of plain diffs to where the patch is applied. `strip`:
+    leading parts that are taken off (None: not given); `directory`: put before; `prefix`: the folder where the patch
+    is applied, relative to the top, which a plain diff's names may begin with.
+    """
+    found: dict = {}
+    for kind, of_git, names in _headers(text[:LONGEST]):
+        names = [name for name in names[:2] if name != "/dev/null"]
+        if kind == "files" and strip is None and not of_git:
+            strip = _guessed(names, prefix)
+        taken_off = 0 if kind == "moved" else 1 if strip is None else strip
+        for name in names:
+            parts = name.split("/")
+            if len(parts) > taken_off:
+                found[(os.path.join(directory, "/".join(parts[taken_off:])), of_git or kind != "files")] = None
+    return list(found)
+
+
+def targets(text: str, folder, strip, reverse=False) -> "list[str]":
+    """The names of the files that `text` changes, makes or removes, as GNU patch takes it.
+
+    `folder`: absolute, where patch looks which of the names in a header exists (None: not known). `strip`: how many
+    leading folders go; None as where -p is not given: all of them.
+    """
+    found: dict = {}
+    for kind, _of_git, names in _headers(text[:LONGEST]):
+        if kind == "moved":
+            # git writes these without a/ and b/; patch strips them as though they had it.
+            found[_stripped("b/" + names[0], strip)] = None
+        elif kind == "files":
+            old, new, index = names
+            ordered = (new, old, index) if reverse else (old, new, index)
+            found[_chosen([_stripped(name, strip) for name in ordered if name != "/dev/null"], folder)] = None
+        if len(found) >= MOST_TARGETS:
+            break
+    return [name for name in found if name]
+
+
+def _headers(text: str):
+    """``(kind, whether git made it, names)`` of what comes before each change.
+
+    ``files``: the names before and after, and that of an ``Index:`` line, or empty; ``git``: the one of a
+    ``diff --git`` line; ``moved``: one that something is renamed or copied from or to.
+    """
+    of_git, before, mark, index = False, "", "", ""
+    removed = added = 0
+    for line in text.replace("\r\n", "\n").split("\n"):
+        kind, mark = mark, line[:4]
+        if removed or added:  # inside a hunk, "--- x" is a line that goes
+            removed = max(removed - (mark[:1] not in ("+", "\\")), 0)
+            added = max(added - (mark[:1] not in ("-", "\\")), 0)
+            mark = ""
+        elif line.startswith("@@ -"):
+            removed, added = _sizes(line)
+        elif line.startswith("diff --git "):
+            of_git = True
+            names = _same_names(line[11:])
+            if names:
+                yield "git", True, names
+        elif line.startswith(("rename from ", "rename to ", "copy to ")):
+            yield "moved", True, [unquoted(line.split(" ", 2)[2])]
+        elif line.startswith("Index: "):
+            of_git, index = False, _name(line[7:])
+        elif (mark, kind) in (("+++ ", "--- "), ("--- ", "*** ")):
+            yield "files", of_git, [before, _name(line[4:]), index]
+            index = mark = ""
+        elif mark in ("--- ", "*** "):
+            before = _name(line[4:])
+
+
+def _name(text: str) -> str:
+    """The name in a header: up to the tab, or the blank, before its time, and without quotes."""
+    text = text.rstrip()
+    if text.startswith('"'):
+        return unquoted(text.partition("\t")[0].rstrip())
+    name, _tab, _time = text.partition("\t")
+    first, _blank, rest = name.partition(" ")
+    return first if rest[:4].isdigit() and rest[4:5] == "-" else name.rstrip()
+
+
+def unquoted(name: str) -> str:
+    """A name as git prints it, without the quotes and backslashes that it puts around odd ones."""
+    if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
+        return name
+    plain = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11, '"': 34, "\\": 92}
+    out, at, inner = bytearray(), 0, name[1:-1]
+    while at < len(inner):
+        letter = inner[at]
+        if letter == "\\" and inner[at + 1 : at + 4].isdigit() and len(inner[at + 1 : at + 4]) == 3:
+            out.append(int(inner[at + 1 : at + 4], 8) & 255)
+            at += 4
+        elif letter == "\\" and inner[at + 1 : at + 2] in plain:
+            out.append(plain[inner[at + 1]])
+            at += 2
+        else:
+            out += os.fsencode(letter)
+            at += 1
+    return os.fsdecode(bytes(out))
+
+
+def _sizes(line: str):
+    """(old, new) number of lines of the hunk that ``@@ -1,2 +3,4 @@`` begins."""
+    sizes = []
+    for part in line.split(" ")[1:3]:
+        number = part.partition(",")[2] or "1"
+        sizes.append(int(number) if number.isdigit() else 0)
+    return (*sizes, 0, 0)[:2]
+
+
+def _same_names(rest: str) -> list:
+    """The name in ``a/x b/x``, where both are one file; renames say theirs on lines of their own."""
+    if rest.startswith('"'):
+        first = rest[: rest.find('" ', 1) + 1]
+        return [unquoted(first)] if first else []
+    half = len(rest) // 2
+    left, right = rest[:half], rest[half + 1 :]
+    if rest[half : half + 1] == " " and left.partition("/")[2] == right.partition("/")[2]:
+        return [left]
+    return []
+
+
+def _guessed(names, prefix: str):
+    """How many parts git takes off the names of a plain diff where nobody says it, or None for the usual one."""
+    guesses: set = set()
+    for name in names:
+        start = prefix + "/"
+        if "/" not in name:
+            guesses.add(0)
+        elif prefix and name.startswith(start):
+            guesses.add(start.count("/"))
+        elif prefix and name.partition("/")[2].startswith(start):
+            guesses.add(start.count("/") + 1)
+        else:
+            guesses.add(None)
+    return guesses.pop() if len(guesses) == 1 else None
+
+
+def _stripped(name: str, strip) -> str:
+    parts = [part for part in name.split("/") if part]
+    if strip is None:
+        return parts[-1] if parts else ""
+    if strip == 0:
+        return name
+    absolute_one = ["/"] + parts if name.startswith("/") else parts
+    return "/".join(absolute_one[strip:])
+
+
+def _chosen(names, folder) -> str:
+    """Of the names in one header: the existing one with the fewest folders, then the shortest; else the new one."""
+    names = [name for name in names if name]
+    there = [name for name in names if folder is not None and os.path.lexists(os.path.join(folder, name))]
+    if there:
+        return min(there, key=lambda name: (name.count("/"), len(os.path.basename(name)), len(name)))
+    return names[1] if len(names) > 1 else names[0] if names else ""
 
 
 RUN = {"patch": _patch, "gpatch": _patch, "apply_patch": _apply_patch, "applypatch": _apply_patch, "codex": _codex}

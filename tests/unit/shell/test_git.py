@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.diffs import files_in, unquoted
 from swarm_hook_core.shell.model import UNKNOWN, Found, GitCall
 from swarm_hook_core.shell.programs.git.command_line import without_global_options, work_tree
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import only_reads
 from swarm_hook_core.shell.programs.git.touched_files import touched
+from swarm_hook_core.shell.programs.patch import files_in, unquoted
 
 pytestmark = pytest.mark.slow
 

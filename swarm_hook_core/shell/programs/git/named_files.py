@@ -3,9 +3,9 @@
 import os
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.diffs import LONGEST, files_in
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
+from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 
 
 def clone(call, reading) -> None:

@@ -205,7 +205,7 @@ def _bring_back(question, which: str, on_its_commit: bool) -> None:
 
 def clean(question) -> None:
     """``clean``: asked of git itself, by its own dry run."""
-    from swarm_hook_core.shell.diffs import unquoted
+    from swarm_hook_core.shell.programs.patch import unquoted
 
     options = question.options
     flags = [f"-{letter}" for letter in "dxX" if options.has(f"-{letter}")]
