@@ -42,6 +42,7 @@ def ground(tmp_path_factory):
         "w.awk": '{ print > "by-awk.txt" }\n',
         "main.c": "int main(void){return 0;}\n",
         "main.go": "package main\n\nfunc main() {}\n",
+        "pyproject.toml": "",
     }
     for name, text in files.items():
         place = folder / name
