@@ -130,7 +130,8 @@ class Values:
         choices = self.split(found, start, stop, ("?", ":", "||", "??"))
         if len(choices) > 1:
             has_condition = sign_at(found, choices[0][1]) == "?"
-            return self.either([self.value(found, *bounds) for bounds in choices[has_condition:]])
+            values = [self.value(found, *bounds) for bounds in choices[has_condition:]]
+            return self.either([value for value in values if value != ""] or [""])
         parts = self.split(found, start, stop, (self.language.joins,))
         if len(parts) > 1:
             return self.joined([self.value(found, *bounds) for bounds in parts])
@@ -191,12 +192,13 @@ class Values:
 
     def element(self, name: str, index):
         """What ``name[index]`` stands for."""
-        items = self.known.get("@" + name[1:] if self.language.name == "perl" else name)
-        before = 0
+        if not isinstance(index, str) or not index.isdecimal():
+            return UNKNOWN
         if name in _ARGUMENTS:
-            before, items = _ARGUMENTS[name], self.argv
-        place = int(index) - before if isinstance(index, str) and index.isdecimal() else -1
-        return items[place] if isinstance(items, list) and 0 <= place < len(items) else UNKNOWN
+            place = int(index) - _ARGUMENTS[name]
+            return "".join(self.argv[place : place + 1]) if place >= 0 else UNKNOWN  # nothing past the last
+        items = self.known.get("@" + name[1:] if self.language.name == "perl" else name)
+        return items[int(index)] if isinstance(items, list) and int(index) < len(items) else UNKNOWN
 
     def result(self, name: str, found: list, at: int):
         """What a call of `name` gives, its arguments in the parentheses at `at`."""

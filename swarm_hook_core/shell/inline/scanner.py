@@ -90,9 +90,9 @@ class Scan(Values):
     # ------------------------------------------------------------------ names
 
     def bind_modules(self, found: list) -> None:
-        """Names for what ``require`` and ``import`` give of modules that write; ``node -e`` knows some without."""
+        """What ``require`` and ``import`` give of modules that write; ``node -e`` knows some without."""
         for name in ("fs", "child_process"):
-            self.bind_module(name, NODE_MODULES[name])
+            self.calls.update({f"{name}.{function}": action for function, action in NODE_MODULES[name].items()})
         for at, token in enumerate(found):
             path = token.value[0] if token.kind == TEXT else ""
             before = name_at(found, at - 1) or name_at(found, at - 2) * (sign_at(found, at - 1) == "(")
@@ -100,8 +100,7 @@ class Scan(Values):
                 continue
             module = NODE_MODULES.get(path.removeprefix("node:"))
             if module is not None:
-                self.has_modules = True
-                self.bind_names(found, at, module)
+                self.bind_module(found, at, module)
             elif path[:1] in (".", "/") and not path.endswith(".json"):
                 self.effects.runs_project()
                 start = at - (1 if before in ("import", "from") and sign_at(found, at - 1) != "(" else 2)
@@ -110,36 +109,27 @@ class Scan(Values):
                 if is_script or self.effects.call.walk.files.contents:
                     self.effects.guess_code()
 
-    def bind_names(self, found: list, at: int, module: dict) -> None:
-        """``const {rm: x} = require(..)``, ``import y, * as z from ..``; the name of the module is at `at`."""
+    def bind_module(self, found: list, at: int, module: dict) -> None:
+        """``const {rm: x} = require(..)``, ``import y, * as z from ..``, ``require(..).rm``: its name is at `at`."""
         self.tick()
-        function = name_at(found, at + 1 + (sign_at(found, at + 1) == ")") + (sign_at(found, at + 2) == ")"))
-        if function[:1] in (".", "?"):  # require("fs").rm(..), require("fs").promises.rm(..)
-            last = function.rpartition(".")[2]
-            self.calls.update({f".{last}": module[last]} if last in module else {})
-            self.calls.update({f".promises.{name}": action for name, action in module.items()})
+        self.has_modules = True
+        # Whatever they are called on: but patterns have an ``exec`` as well.
+        self.calls.update({f".{name}": action for name, action in module.items() if name != "exec"})
+        is_exec = any(name_at(found, place).endswith(".exec") for place in range(at + 1, at + 4))
+        self.calls.update({".exec": module["exec"]} if is_exec and "exec" in module else {})
         start = at
-        while start and at - start < 200 and found[start - 1].value not in (";", "\n", *_DECLARING, "import"):
+        while start and at - start < 200 and found[start - 1].value not in (";", "=", *_DECLARING):
             start -= 1
-            if sign_at(found, start) == "}":  # over several lines
-                while start and sign_at(found, start) != "{":
-                    start -= 1
-        is_inside = False
+            if name_at(found, start) == "import" and sign_at(found, start + 1) != "(":
+                break
+        start = self.start_of_value(found, start - 1) if sign_at(found, start - 1) == "=" else start
         for place in range(start, at):
             name = name_at(found, place)
-            is_inside = sign_at(found, place) == "{" or (is_inside and sign_at(found, place) != "}")
-            if not name or name in ("as", *_LOADING) or (name_at(found, place - 1) == "as"):
-                continue
-            renamed = name_at(found, place + 2) if sign_at(found, place + 1) == ":" else ""
-            renamed = renamed or (name_at(found, place + 1) == "as" and name_at(found, place + 2)) or name
-            if is_inside and name in module:
-                self.calls[renamed] = module[name]
-            elif not is_inside or name == "promises":
-                self.bind_module(renamed, module)
-
-    def bind_module(self, name: str, module: dict) -> None:
-        self.calls.update({f"{name}.{function}": action for function, action in module.items()})
-        self.calls.update({f"{name}.promises.{function}": action for function, action in module.items()})
+            original = name_at(found, place - 2) if found[place - 1].value in (":", "as") else name
+            if name and original in module:
+                self.calls[name] = module[original]
+            elif name and "exec" in module:
+                self.calls[f"{name}.exec"] = module["exec"]
 
     def bind(self, found: list, at: int) -> None:
         """What a name is set to here: an assignment, or the variable of a loop."""
@@ -213,14 +203,14 @@ class Scan(Values):
         before = found[at - 1].value if at else ""
         if name == "->new" and before == "IO::File":
             action = "open"
-        owner, _, last = name.rpartition(".")
+        last = name.rpartition(".")[2]
         if action is None and self.language.name == "ruby" and last in PATHNAME_METHODS and self.has_pathnames(found):
             self.effects.guess_path()
         if action is None or (before in _NO_CALL_AFTER and name != "SplFileObject"):
             return
         following = sign_at(found, place)
         if following != "(":
-            if following in _HANDED_ON_BEFORE and owner and action != "chdir" and not self.language.bare_calls:
+            if following in _HANDED_ON_BEFORE and "." in name and action != "chdir" and not self.language.bare_calls:
                 self.effects.guess_path()  # w = fs.writeFile
             is_bare = place < len(found) and found[place].kind != SIGN
             if not (is_bare or following not in _NO_CALL_BEFORE) or not (self.language.bare_calls or action == "code"):
