@@ -299,6 +299,8 @@ PYTHON_COMPUTED = [
     "import json; json.dump({}, open(json.load(open('c.json'))['name'], 'w'))",
     "import sys; sys.path.insert(0, 'src'); import util",
     "import src.app",
+    "import random\np = 'a.txt'\nif random.random() > 2: p = 'b.txt'\nopen(p, 'a').write('x')",
+    "for n in range(2): open('%03d.txt' % n, 'w').write('x')",
 ]
 
 NODE = [
@@ -339,6 +341,10 @@ NODE = [
         "fs.writeFileSync('./src/app.py', fs.readFileSync('./src/app.py', 'utf8').split('\\n').map(l => "
         "l + ' // x').join('\\n'))"
     ),
+    (
+        "const {\n  appendFile: more,\n  rm\n} = require('fs/promises'); more('a.txt', 'x'); rm('b.txt');"
+        "import('fs').then(m => m.rmSync('c.json'))"
+    ),
 ]
 
 NODE_READS = [
@@ -352,6 +358,7 @@ NODE_READS = [
     "const re = /fs.writeFileSync\\('x'/; console.log(re.exec('y'), 4 / 2 / 1)",
     "process.stdout.write('x'); console.log(process.version)",
     "fs.createReadStream('a.txt').pipe(process.stdout)",
+    "const cp = require('child_process'); console.log(/a(.)/.test('ab'), cp.execFileSync('cat', ['a.txt']).length)",
 ]
 
 NODE_COMPUTED = [
@@ -367,6 +374,8 @@ NODE_COMPUTED = [
     "for (const [p, s] of Object.entries({'n1.txt': 'a', 'n2.txt': 'b'})) { fs.writeFileSync(p, s) }",
     "fs.writeFileSync(`log-${Date.now()}.txt`, 'x')",
     "for (const f of fs.readdirSync('docs')) { if (f.endsWith('.md')) fs.appendFileSync('docs/' + f, 'x') }",
+    "const f = 'a.txt'; const add = f => fs.appendFileSync(f, 'x'); add('b.txt')",
+    "let p = 'a'; p += '.txt'; fs.appendFileSync(p, 'x')",
 ]
 
 PERL = [
@@ -383,6 +392,7 @@ PERL = [
     "use File::Copy; copy('a.txt', 'cc.txt'); move('b.txt', 'out')",
     "mkdir 'made'; rmdir 'out'; symlink 'a.txt', 'l'; chmod 0600, 'a.txt'",
     ("my $dir = 'docs'; open(my $o, '>', $dir . '/new.md') or die \"no $dir\"; print {$o} q{it's}; # unlink 'b.txt'"),
+    "open(F, '>>', 'a.txt') || die; print F <<EOT;\nit's unlink('b.txt')\nEOT\nclose F; unlink 'c.json'",
 ]
 
 PERL_READS = [
@@ -409,6 +419,7 @@ RUBY = [
         "File.rename 'a.txt', 'z.txt'; Dir.mkdir 'made'; File.open(File.join('docs', 'n.md'), 'a') do |f|\n"
         "  f << 'x'\nend"
     ),
+    "File.open('n.txt', 'w') do |f|\n  f.puts <<~EOS\n    it's File.delete('b.txt')\n  EOS\nend\nFile.delete('a.txt')",
 ]
 
 RUBY_COMPUTED = [
@@ -421,6 +432,7 @@ RUBY_READS = [
     "puts \"File.delete('a.txt')\" # File.delete('b.txt')",
     "Dir['*.txt'].each { |f| puts f, File.size(f) }; h = {a: 1}; h.delete(:a)",
     "puts 'x'.sub(/File.write('a.txt')/, 'y'), 4 / 2",
+    "=begin\nFile.delete('a.txt')\n=end\nputs 1",
 ]
 
 PHP = [

@@ -114,7 +114,7 @@ RUBY = Language(
     },
     names=r"(?:\.|&\.|@@?|\$|::)?[A-Za-z_]\w*[?!]?(?:(?:\.|&\.|::)[A-Za-z_]\w*[?!]?)*",
     joins="+",
-    comments=r"#[^\n]*|\n=begin[\s\S]*?(?:\n=end|\Z)",
+    comments=r"#[^\n]*|(?m:^)=begin[\s\S]*?(?:\n=end|\Z)",
     patterns={"raw": quoted(APOSTROPHE), "cooked": quoted(QUOTE, "#"), "shell": quoted("`")},
     own={
         "words": delimited("%[wi]", "|!"),
@@ -157,7 +157,7 @@ PERL = Language(
     _calls(_PERL_FILES),
     names=r"(?:[$@%&]#?\$*)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*|\$\d|->[A-Za-z_]\w*",
     joins=".",
-    comments=r"(?<![$@])#[^\n]*|\n=(?:pod|head)[\s\S]*?(?:\n=cut|\Z)",
+    comments=r"(?<![$@])#[^\n]*|(?m:^)=(?:pod|head)[\s\S]*?(?:\n=cut|\Z)",
     patterns={
         "raw": f"{quoted(APOSTROPHE)}|{delimited(_OWN + 'q', _DELIMITERS)}",
         "cooked": f"{quoted(QUOTE)}|{delimited(_OWN + 'qq', _DELIMITERS)}",

@@ -84,7 +84,7 @@ _WRITING_WORDS = frozenset(
     "write save export copy move rename replace remove delete unlink archive extract unpack download retrieve".split()
 )
 # Whose functions have such words in their names and write nothing, or only what is open
-_HARMLESS_FUNCTIONS = (*HARMLESS, "copy.", "dataclasses.", "numpy.", "shutil.")
+_HARMLESS_FUNCTIONS = (*HARMLESS, "copy.", "dataclasses.", "httpx.", "numpy.", "requests.", "shutil.")
 _BUILTINS = frozenset(
     "open print range len str int float bool list tuple dict set frozenset sorted reversed enumerate zip map filter min"
     " max sum any all isinstance getattr setattr hasattr exec eval compile input next iter repr abs chr ord format"
