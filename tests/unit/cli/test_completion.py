@@ -19,6 +19,8 @@ from swarm_mcp.cli.completion import candidates
 from swarm_mcp.cli.verbs import VERBS
 from swarm_mcp.domain.task import STATUSES, TYPES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def scene(ground: Ground, monkeypatch) -> Ground:

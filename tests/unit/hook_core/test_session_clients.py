@@ -19,6 +19,8 @@ from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.errors import LockRefused
 
+pytestmark = pytest.mark.slow
+
 ME = (os.getpid(), start_time(os.getpid()))
 KEY = ("--runtime", "codex", "--session-id", "s")
 

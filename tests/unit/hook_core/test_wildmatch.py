@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from swarm_hook_core import wildmatch
 from swarm_hook_core.wildmatch import LONGEST, PatternUnreadable, covers, literal_prefix, of_path, overlap, parsed
 
+pytestmark = pytest.mark.slow
+
 # Names of a small tree, with what wildcards and classes are about: dots, dashes, brackets, digits, several levels.
 NAMES = ["a", "b", "ab", "abc", "a.b", ".a", "a-b", "[a]", "]", "7", "A", "a*b", "-", "!x", "^", "z.sql"]
 FILES = [

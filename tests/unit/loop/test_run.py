@@ -17,6 +17,8 @@ from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop
 from swarm_mcp.cli.help_page import page_of
 from swarm_mcp.loop import session as session_files
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "harness" / "messages"
 WAYS = [(ANTHROPIC, "1"), (ANTHROPIC, "0"), (OPENAI, "1"), (OPENAI, "0")]
 

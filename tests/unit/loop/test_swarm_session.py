@@ -18,6 +18,8 @@ from support.sessions import instances, peer_locks
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 WRITE = ("write_file", {"path": "held.txt", "content": "mine"})
 
 

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
+pytestmark = pytest.mark.slow
+
 LINE = '    "editor": ("editor", "Editor"),\n'
 CONFIG = '''\
 """Editor: a client with words of its own."""

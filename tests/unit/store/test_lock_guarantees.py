@@ -23,6 +23,8 @@ from swarm_mcp.lock_acquisition import LONGEST_NAP, LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
+pytestmark = pytest.mark.slow
+
 CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write"}, paths_under_keys("file_path"))
 
 

@@ -7,6 +7,8 @@ from support.fixtures import Ground
 
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 MANY = 100_000
 
 
