@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from swarm_mcp.harness import registry
-from swarm_mcp.harness.codex import hooks as codex_hooks
+from swarm_mcp.harness.codex import overrides
 from swarm_mcp.harness.outcome import RunResult
 from swarm_mcp.harness.plugin import plugin_folder
 from swarm_mcp.harness.query import McpServer
@@ -180,8 +180,8 @@ def test_a_users_plugin_and_ours_are_not_both_there(agent: Codex) -> None:
 
 def test_this_codex_counts_trust_as_we_do(agent: Codex) -> None:
     program = shutil.which("codex")
-    hooks = codex_hooks.plugin_hooks(plugin_folder())
-    assert program and codex_hooks.hashes_from_codex(program, hooks) == codex_hooks.hashes(hooks)
+    hooks = overrides.plugin_hooks(plugin_folder())
+    assert program and overrides.hashes_from_codex(program, hooks) == overrides.hashes(hooks)
     found = {check.code for check in codex.checks({"cwd": str(agent.ground.checkout)})}
     assert {"codex_hooks", "codex_provider_key"} <= found
     names = {entry["name"] for entry in codex.listed_models()}

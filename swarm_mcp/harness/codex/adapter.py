@@ -14,8 +14,7 @@ from typing import Any
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.harness import events
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
-from swarm_mcp.harness.codex import hooks as codex_hooks
-from swarm_mcp.harness.codex import rollout, stream
+from swarm_mcp.harness.codex import overrides, rollout, stream
 from swarm_mcp.harness.codex import skills as codex_skills
 from swarm_mcp.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.harness.events import Event
@@ -211,11 +210,11 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         """Our hooks and the trust in them, and the user's copy of the plugin off: no hook runs twice."""
         from swarm_mcp.harness.plugin import plugin_folder
 
-        hooks = codex_hooks.plugin_hooks(plugin_folder())
+        hooks = overrides.plugin_hooks(plugin_folder())
         # Words of somebody's own (a wrapper, npx) are not started twice.
         program = shutil.which(words[0], path=env.get("PATH") or None) if len(words) == 1 else None
-        trust = codex_hooks.trust_for(program or "", hooks)
-        return (codex_hooks.WITHOUT_THE_USERS_COPY, *codex_hooks.hook_overrides(hooks, trust))
+        trust = overrides.trust_for(program or "", hooks)
+        return (overrides.WITHOUT_THE_USERS_COPY, *overrides.hook_overrides(hooks, trust))
 
 
 def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:
@@ -288,10 +287,10 @@ def _hooks(program: str) -> list[Check]:
     from swarm_mcp.installation import plugin_source
 
     try:
-        hooks = codex_hooks.plugin_hooks(plugin_source())
+        hooks = overrides.plugin_hooks(plugin_source())
     except SwarmError as error:
         return [Check("codex_hooks_broken", ERROR, str(error), "install swarm-mcp again")]
-    said, ours = codex_hooks.hashes_from_codex(program, hooks), codex_hooks.hashes(hooks)
+    said, ours = overrides.hashes_from_codex(program, hooks), overrides.hashes(hooks)
     if not said:
         text = "codex app-server could not be asked about hooks; locks may not hold in workers"
         return [Check("codex_hooks_unknown", WARN, text, "codex features list shows whether hooks are on")]

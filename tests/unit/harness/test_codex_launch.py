@@ -14,7 +14,7 @@ from support.toml_reader import reader
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness import plugin, registry
-from swarm_mcp.harness.codex import hooks as codex_hooks
+from swarm_mcp.harness.codex import overrides
 from swarm_mcp.harness.codex import skills as skills_of_codex
 from swarm_mcp.harness.codex.overrides import configured_servers, server_overrides
 from swarm_mcp.harness.query import HarnessQuery, McpServer
@@ -161,7 +161,7 @@ def test_hashes_are_what_codex_said_they_are() -> None:
     before = {"matcher": "^(apply_patch|Bash)$", "hooks": [patch]}
     hooks = {"PreToolUse": [before], "SessionStart": [{"hooks": [start]}]}
     source = "/<session-flags>/config.toml"
-    assert codex_hooks.hashes(hooks) == {
+    assert overrides.hashes(hooks) == {
         f"{source}:pre_tool_use:0:0": "sha256:9caa663907994a7885a99d97c3a6a7a03b1aba9e0b6295121d47f5ce46d8b7a1",
         f"{source}:session_start:0:0": "sha256:edffedc1093fd0f2494bf54a767de01445ade4b5411eee0867184ff7aa065d48",
     }
@@ -172,7 +172,7 @@ def test_our_hooks_and_only_ours_are_trusted(tmp_path: Path) -> None:
     hooks = said["hooks"]
     state = hooks.pop("state")
     assert set(hooks) == set(json.loads((plugin_source() / "integrations/codex/hooks.json").read_text())["hooks"])
-    assert {key: entry["trusted_hash"] for key, entry in state.items()} == codex_hooks.hashes(hooks)
+    assert {key: entry["trusted_hash"] for key, entry in state.items()} == overrides.hashes(hooks)
     assert said["plugins"] == {"swarm@swarm": {"enabled": False}} and said["features"] == {"hooks": True}
     command = hooks["PreToolUse"][0]["hooks"][0]["command"]
     assert str(plugin_source()) in command and "PLUGIN_ROOT" not in command
@@ -181,9 +181,9 @@ def test_our_hooks_and_only_ours_are_trusted(tmp_path: Path) -> None:
 def test_a_folder_with_odd_signs_stays_one_word(tmp_path: Path) -> None:
     folder = tmp_path / 'a "b" $c `d`'
     (folder / "integrations/codex").mkdir(parents=True)
-    hook = {"type": "command", "command": f'echo "{codex_hooks.ROOT}/y"', "timeout": 5}
+    hook = {"type": "command", "command": f'echo "{overrides.ROOT}/y"', "timeout": 5}
     (folder / "integrations/codex/hooks.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
-    command = codex_hooks.plugin_hooks(folder)["Stop"][0]["hooks"][0]["command"]
+    command = overrides.plugin_hooks(folder)["Stop"][0]["hooks"][0]["command"]
     said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
     assert said == f"{folder}/y\n"
 
@@ -200,8 +200,8 @@ for line in sys.stdin:
 
 
 def test_each_build_is_asked_once(tmp_path: Path) -> None:
-    hooks = codex_hooks.plugin_hooks(plugin_source())
-    ours, log = codex_hooks.hashes(hooks), tmp_path / "log"
+    hooks = overrides.plugin_hooks(plugin_source())
+    ours, log = overrides.hashes(hooks), tmp_path / "log"
     log.touch()
     program = tmp_path / "codex"
 
@@ -210,12 +210,12 @@ def test_each_build_is_asked_once(tmp_path: Path) -> None:
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
     write(list(ours))
-    assert set(codex_hooks.trust_for(str(program), hooks).values()) == {"sha256:other"}
-    assert set(codex_hooks.trust_for(str(program), hooks).values()) == {"sha256:other"}
+    assert set(overrides.trust_for(str(program), hooks).values()) == {"sha256:other"}
+    assert set(overrides.trust_for(str(program), hooks).values()) == {"sha256:other"}
     assert log.read_text().split() == ["initialize", "hooks/list"]
     write([])  # another build, which does not answer as it should
-    assert codex_hooks.trust_for(str(program), hooks) == ours
-    assert codex_hooks.trust_for(str(tmp_path / "none"), hooks) == ours
+    assert overrides.trust_for(str(program), hooks) == ours
+    assert overrides.trust_for(str(tmp_path / "none"), hooks) == ours
 
 
 # ---------------------------------------------------------------------------------------------- skills
@@ -293,7 +293,7 @@ def test_looks_change_nothing_and_never_raise(tmp_path: Path, monkeypatch: pytes
 def test_hooks_that_would_not_run_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     program = tmp_path / "codex"
-    some = [f"{codex_hooks.SOURCE}:stop:0:0"]
+    some = [f"{overrides.SOURCE}:stop:0:0"]
     program.write_text(STAND_IN.format(python=sys.executable, keys=some, log="/dev/null"))
     program.chmod(0o755)
     found = {check.code: check for check in codex.checks({"cwd": str(tmp_path), "command": [str(program)]})}

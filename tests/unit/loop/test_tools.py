@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.loop_fixtures import Model, Say, loop
 
-from swarm_mcp.loop import file_tools, session
+from swarm_mcp.loop import session, tools
 
 
 def use(name: str, folder: Path, **given: object) -> tuple[str, bool]:
-    return file_tools.run(name, given, str(folder))
+    return tools.change_or_read(name, given, str(folder))
 
 
 def test_reading(tmp_path: Path) -> None:

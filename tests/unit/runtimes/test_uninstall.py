@@ -14,7 +14,7 @@ import swarm_hook_core
 import swarm_mcp
 from swarm_mcp import state_folder
 from swarm_mcp.harness import plugin
-from swarm_mcp.harness.codex import hooks
+from swarm_mcp.harness.codex import overrides
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_while_workers_run_the_state_folder_stays(ground: Ground, state: Path):
 
 def test_every_name_that_the_code_gives_is_known():
     known = [*state_folder.OURS, *state_folder.THEIRS]
-    names = {plugin.FOLDER, f"{plugin.FOLDER}.lock", hooks._REMEMBERED, "swarm-cc", "faults.jsonl.1"}
+    names = {plugin.FOLDER, f"{plugin.FOLDER}.lock", overrides._REMEMBERED, "swarm-cc", "faults.jsonl.1"}
     for package in (swarm_hook_core, swarm_mcp):
         for path in Path(package.__path__[0]).rglob("*.py"):
             names |= set(re.findall(r"state_dir\(\), f?\"([^\"{]+)", path.read_text(encoding="utf-8")))
