@@ -21,7 +21,6 @@ Harnesses leave events out when they are ended, and repeat some. Behind the `Led
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -31,15 +30,6 @@ CUSTOM, CONTEXT_USAGE, COMPACTION = "custom", "context_usage", "compaction"
 KINDS = (
     SESSION_INIT, MESSAGE, TOOL_START, TOOL_END, RESULT, ERROR, RAW_LOG, RAW_STDERR, CUSTOM, CONTEXT_USAGE, COMPACTION,
 )  # fmt: skip
-
-
-def native_object(line: str | bytes) -> dict | None:
-    """Return the JSON object that a harness has written as a line; None for a line that is anything else."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 class Event(NamedTuple):

@@ -14,6 +14,7 @@ RUN_ID = "SWARM_RUN_ID"
 # In the environment of what a run starts to live longer than itself, such as the supervisor of another run.
 OUTLIVES = "SWARM_OUTLIVES_RUN"
 LOOKS, LOOK_SECONDS = 50, 0.005  # at a process whose program is just being started
+START_CODE, ENV_END = 26 - 3, 51 - 3  # fields of /proc/PID/stat behind the name, see proc(5)
 PIECE = 32768
 
 
@@ -51,14 +52,24 @@ def _outlives(name: str) -> bool:
     """Whether a process says of itself that it is to outlive the run.
 
     In the middle of execve(2), after the handles are closed by which whoever starts a process knows that it has
-    begun, neither arguments nor environment can be read: then it is asked again.
+    begun, its environment looks empty: then it is asked again.
     """
     for _ in range(LOOKS):
+        settled = _has_its_environment(name)  # asked before: it may have it by the time that it is read
         environ = _environ(name)
-        if environ or _read(f"/proc/{name}/cmdline"):
+        if environ or settled:
             return f"{OUTLIVES}=1".encode() in environ.split(b"\0")
         time.sleep(LOOK_SECONDS)
     return False
+
+
+def _has_its_environment(name: str) -> bool:
+    """Whether execve(2) has put a process's environment in its place, or nobody may see whether it has."""
+    stat = _read(f"/proc/{name}/stat")
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    if len(fields) <= ENV_END or fields[0] in (b"Z", b"X"):
+        return True
+    return fields[ENV_END] != b"0" or fields[START_CODE] == b"1"  # which stands for: not to be seen
 
 
 def send(group: int, run_id: str, number: int, keeper: int = 0) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from swarm_mcp.errors import Refused
 from swarm_mcp.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.harness.events import KINDS, LONGEST_OUTPUT, RAW_LOG, Event, message, native_object
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.events import KINDS, LONGEST_OUTPUT, RAW_LOG, Event, message
+from swarm_mcp.harness.query import HarnessQuery, parse_object
 
 
 class Process(HarnessAdapter):
@@ -31,8 +31,8 @@ Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: no
         return Launch((*query.command, *query.additional_args), stdin=query.prompt)
 
     def parse(self, line: str, state: dict) -> list[Event]:
-        found = native_object(line)
-        if found and found.get("type") in KINDS and found["type"] != RAW_LOG:
+        found = parse_object(line)
+        if found.get("type") in KINDS and found["type"] != RAW_LOG:
             return [Event(found["type"], {k: v for k, v in found.items() if k not in ("type", "timestamp")})]
         kept = state["text"] = state.get("text", "") + line + "\n"
         if len(kept) > 2 * LONGEST_OUTPUT:  # it may print without end; what it said last is the answer

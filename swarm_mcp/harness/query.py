@@ -147,7 +147,7 @@ def as_string_array(value: object, fallback: tuple[str, ...] = ()) -> tuple[str,
 
 def parse_object(value: object) -> dict:
     """Return `value` if it is an object, also in JSON text, else an empty one."""
-    found = parse_json(value) if isinstance(value, str) else value
+    found = parse_json(value) if isinstance(value, (str, bytes)) else value
     return dict(found) if isinstance(found, Mapping) else {}
 
 

@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 from swarm_hook_core import faults
 from swarm_hook_core.state import make_private, state_dir, write_all
-from swarm_mcp.harness.events import RAW_LOG, RAW_STDERR, Event, custom, native_object
+from swarm_mcp.harness.events import RAW_LOG, RAW_STDERR, Event, custom
+from swarm_mcp.harness.query import parse_object
 from swarm_mcp.harness.scrub import Scrubber
 
 METADATA, STDERR = "metadata", "stderr"
@@ -110,8 +111,8 @@ def read(path: str) -> Iterator[dict]:
     """Yield the lines of a record as objects, without a last one that is still being written."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
-            found = native_object(line)
-            if found is not None:
+            found = parse_object(line)
+            if found:
                 yield found
 
 
@@ -182,8 +183,7 @@ def _events(file: BinaryIO, record: str, is_live: Callable[[], bool]) -> Iterato
 
 def _parsed(lines: list[bytes]) -> Iterator[Event]:
     for line in lines:
-        found = native_object(line)
-        event = event_of(found) if found else None
+        event = event_of(parse_object(line))
         if event:
             yield event
 

@@ -6,7 +6,6 @@ begins a new session under a name that it does not know. So all of that is check
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from swarm_hook_core import faults
 from swarm_mcp.harness.adapter import HarnessAdapter
 from swarm_mcp.harness.outcome import Cost, cost_of
-from swarm_mcp.harness.query import HarnessQuery
+from swarm_mcp.harness.query import HarnessQuery, parse_json
 from swarm_mcp.harness.record import RUNTIME
 
 LONGEST_ID = 200
@@ -48,10 +47,7 @@ def serialize(session: ResumableSession) -> dict:
 def deserialize(found: object) -> ResumableSession | None:
     """Return the session that a JSON object, or its text, describes; None for anything else."""
     if isinstance(found, (str, bytes)):
-        try:
-            found = json.loads(found)
-        except (ValueError, RecursionError):
-            return None
+        found = parse_json(found)
     if isinstance(found, ResumableSession):
         return found
     if not isinstance(found, Mapping):

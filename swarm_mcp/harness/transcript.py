@@ -27,6 +27,7 @@ from typing import Any
 
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
+from swarm_mcp.harness.query import parse_json
 
 KINDS = (
     "init", "assistant", "thinking", "user", "tool_call", "tool_result", "result", "stderr", "system", "stdout",
@@ -102,7 +103,7 @@ def _raw(data: dict) -> tuple[str, dict]:
     text = _text(data.get("content"))
     if not text.strip():
         return "", {}
-    return ("", {}) if events.native_object(text) is not None else ("stdout", {"text": text})
+    return ("", {}) if isinstance(parse_json(text), dict) else ("stdout", {"text": text})
 
 
 def _stderr(data: dict) -> tuple[str, dict]:
@@ -157,7 +158,7 @@ def to_envelope(event: Event) -> dict | None:
     """Return the envelope of an event; None for one that the native lines have already said. Never raises."""
     data = event.data
     if event.kind == events.RAW_LOG:
-        made = {"type": "message", "message": _native(data.get("content"))}
+        made = {"type": "message", "message": parse_json(data.get("content"), data.get("content"))}
     elif event.kind == events.SESSION_INIT:
         made = {"type": "session_started", "session_id": data.get("session_id")}
     elif event.kind == events.RESULT:
@@ -172,11 +173,3 @@ def to_envelope(event: Event) -> dict | None:
     else:
         return None
     return {**made, "timestamp": event.at}
-
-
-def _native(line: object) -> object:
-    """The line parsed as JSON, else the line itself."""
-    try:
-        return json.loads(line) if isinstance(line, str) else line
-    except (ValueError, RecursionError):
-        return line

@@ -10,7 +10,7 @@ from pathlib import Path
 from swarm_hook_core.state import write_private
 from swarm_mcp.harness import outcome
 from swarm_mcp.harness.adapter import ERROR, INFO, WARN, Capabilities, Check, HarnessAdapter, Launch
-from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom, native_object
+from swarm_mcp.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.query import HarnessQuery, as_string, parse_object
 from swarm_mcp.loop.providers.choice import built_in
@@ -59,8 +59,8 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         return Launch((*argv, *query.additional_args), env, query.prompt, drop)
 
     def parse(self, line: str, state: dict) -> list[Event]:
-        found = native_object(line)
-        if found is None or not isinstance(found.get("type"), str):
+        found = parse_object(line)
+        if not isinstance(found.get("type"), str):
             return []
         kind, at = found["type"], found.get("timestamp")
         data = {name: value for name, value in found.items() if name not in ("type", "timestamp")}

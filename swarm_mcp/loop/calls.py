@@ -7,6 +7,7 @@ import os
 import threading
 
 from swarm_hook_core import faults
+from swarm_mcp.harness.query import parse_object
 from swarm_mcp.loop import sources, subprocesses, tools
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.loop.settings import TOOL_SECONDS, number
@@ -146,11 +147,8 @@ def _asked(loop, path: str) -> dict | None:
 
 
 def _schema(text: str) -> dict | None:
-    try:
-        shown = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(shown, dict) or not isinstance(shown.get("name"), str):
+    shown = parse_object(text)
+    if not isinstance(shown.get("name"), str):
         return None
     wanted = shown.get("input_schema")
     return {

@@ -14,7 +14,7 @@ import re
 import threading
 
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.harness.events import native_object
+from swarm_mcp.harness.query import parse_object
 from swarm_mcp.loop.session import ModelCall
 from swarm_mcp.runtimes.rpc_child import RpcChild, result_of
 
@@ -89,7 +89,7 @@ class HttpServer:
             self._session = response.headers.get("mcp-session-id") or self._session
             self._greeted = True
             if "event-stream" not in (response.headers.get("content-type") or ""):
-                found = [native_object(response.read())]
+                found = [parse_object(response.read())]
             else:
                 found = _events(response)
             for answer in found:
@@ -149,10 +149,10 @@ def _events(response):
         if line.startswith("data:"):
             data.append(line[5:].lstrip())
         elif not line and data:
-            yield native_object("\n".join(data))
+            yield parse_object("\n".join(data))
             data = []
     if data:
-        yield native_object("\n".join(data))
+        yield parse_object("\n".join(data))
 
 
 OURS = "swarm"

@@ -12,6 +12,7 @@ import json
 import os
 from typing import NamedTuple
 
+from swarm_mcp.harness.query import parse_json
 from swarm_mcp.harness.requirements import mismatch
 
 OURS = """\
@@ -82,10 +83,7 @@ def structured(output: str) -> object:
     text = output.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text.partition("\n")[2].rpartition("```")[0]
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    return parse_json(text)
 
 
 RESOURCES = ("scripts", "references", "assets")

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from swarm_mcp.harness.query import parse_json, parse_object
 from swarm_mcp.loop import calls, prompts, sources, subprocesses
 from swarm_mcp.loop.providers import choice
 from swarm_mcp.loop.session import ModelCall, model_call, written
@@ -57,8 +58,8 @@ def _run_executable(loop, stage: str, path: str, current: dict | str) -> str:
     loop.log(ran.err)
     if ran.code == 0:
         return ran.out
-    said = _object(ran.out)
-    if said is not None and said.get("error"):
+    said = parse_object(ran.out)
+    if said.get("error"):
         raise StageFailed({**said, "error": str(said["error"])})
     tail = " ".join(ran.err.split("\n")[-TAIL_LINES - 1 :]).strip()
     raise StageFailed({"error": f"hook {path} exited {ran.code} during {stage}{': ' + tail if tail else ''}"})
@@ -69,19 +70,11 @@ def _parsed(current: dict | str, stage: str, name: str) -> dict:
         return current
     if not current.strip():
         return {}
-    found = _object(current)
-    if found is None:
+    found = parse_json(current)
+    if not isinstance(found, dict):
         where = f"before {name}" if name else "at its end"
         raise StageFailed({"error": f"the hooks of {stage} gave no JSON object {where}: {current.strip()[:120]}"})
     return found
-
-
-def _object(text: str) -> dict | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def described(hook: str | Hook) -> str:

@@ -230,6 +230,15 @@ class Runtime(ABC):
         return done.returncode, parsed, text
 
 
+def object_in(path: Path) -> dict:
+    """Return the JSON object in a file; empty where there is none that can be read."""
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
 def _in_plugin(word: str, root: Path) -> str:
     """An argument of the plugin's server, as the client makes it out."""
     word = word.replace("${CLAUDE_PLUGIN_ROOT}", str(root))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Runtime
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Runtime, object_in
 from swarm_mcp.runtimes.mcp_file import write_whole
 from swarm_mcp.runtimes.owned_folder import read_record
 
@@ -142,19 +142,15 @@ class ClaudeCode(Runtime):
     def _forget_failed_server(self) -> bool:
         """Have our MCP server tried again where the client has given it up for a while; whether it had."""
         path = self._home() / "mcp-needs-auth-cache.json"
+        known = object_in(path)
+        if SERVER not in known:
+            return False
+        del known[SERVER]
         try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(known, dict) or SERVER not in known:
-                return False
-            del known[SERVER]
             write_whole(path.resolve(), json.dumps(known).encode())
-        except (OSError, ValueError, SwarmError, RecursionError):
+        except (OSError, SwarmError):
             return False  # the client forgets by itself in time
         return True
 
     def _hooks_are_off(self) -> bool:
-        try:
-            settings = json.loads((self._home() / "settings.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return False
-        return isinstance(settings, dict) and settings.get("disableAllHooks") is True
+        return object_in(self._home() / "settings.json").get("disableAllHooks") is True

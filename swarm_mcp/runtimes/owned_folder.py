@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import py_compile
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import interpreter
+from swarm_mcp.runtimes.base import object_in
 
 RECORD = "install.json"
 
@@ -52,11 +52,8 @@ def remove(target: Path) -> bool:
 
 def read_record(target: Path) -> dict:
     """Return what the folder says of itself (``name``, ``version``, ``files``, ...); empty where it has no record."""
-    try:
-        record = json.loads((target / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    files = record.get("files") if isinstance(record, dict) and record.get("name") == "swarm" else None
+    record = object_in(target / RECORD)
+    files = record.get("files") if record.get("name") == "swarm" else None
     # What it names may be removed, so it must be a bundle's own, inside the folder.
     if not isinstance(files, list) or not all(isinstance(n, str) and _is_inside(n) for n in files):
         return {}

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import Finding, Runtime
+from swarm_mcp.runtimes.base import Finding, Runtime, object_in
 from swarm_mcp.runtimes.owned_folder import read_record
 
 PACKAGE = "swarm-mcp"  # the name in our package.json
@@ -61,7 +61,7 @@ class Pi(Runtime):
             return [Finding("pi package", "fail", f"installed, but {off}", "pi config, or edit its settings.json")]
         if not (root / FOLDER / "index.ts").is_file():
             return [Finding("pi package", "fail", f"{root} has no {FOLDER}/index.ts", mend)]
-        version = read_record(root).get("version") or _named(root).get("version")
+        version = read_record(root).get("version") or object_in(root / "package.json").get("version")
         if version != __version__:
             text = f"version {version} at {root}; this swarm-mcp is {__version__}"
             return [Finding("pi package", "warn", text, mend)]
@@ -85,16 +85,8 @@ class Pi(Runtime):
         self._call("remove", source if here else str(self._folder_of(source) or root))
         return f"removed the package from {source}"
 
-    def _home(self) -> Path:
-        chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
-        return Path(os.path.expanduser(chosen or "~/.pi/agent"))
-
     def _packages(self) -> list:
-        try:
-            settings = json.loads((self._home() / "settings.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return []
-        listed = settings.get("packages") if isinstance(settings, dict) else None
+        listed = object_in(home() / "settings.json").get("packages")
         return listed if isinstance(listed, list) else []
 
     def _ours(self) -> list[tuple[str, Path]]:
@@ -105,7 +97,9 @@ class Pi(Runtime):
             if not isinstance(source, str):
                 continue
             root = self._folder_of(source)
-            if root is not None and (_named(root).get("name") == PACKAGE or root == marketplace_folder().resolve()):
+            if root is not None and (
+                object_in(root / "package.json").get("name") == PACKAGE or root == marketplace_folder().resolve()
+            ):
                 # A clone is a package by its folder of pi's; what hooks need is beside that.
                 found.append((source, root.parents[1] if str(root).endswith(f"/{FOLDER}") else root))
         return found
@@ -120,8 +114,8 @@ class Pi(Runtime):
         elif source != place:
             host, _, path = place.rpartition("git@")[2].replace(":", "/", 1).partition("/")
         else:
-            return Path(os.path.realpath(self._home() / os.path.expanduser(source)))
-        return self._home() / "git" / host / path.strip("/").partition("@")[0].removesuffix(".git")
+            return Path(os.path.realpath(home() / os.path.expanduser(source)))
+        return home() / "git" / host / path.strip("/").partition("@")[0].removesuffix(".git")
 
     def _switched_off(self, source: str) -> str:
         """How the settings keep our extension from being loaded; empty where they do not."""
@@ -130,14 +124,11 @@ class Pi(Runtime):
                 wanted = entry.get("extensions")
                 words = [word for word in wanted if isinstance(word, str)] if isinstance(wanted, list) else None
                 if words == [] or any(word[:1] in ("-", "!") and word.endswith("index.ts") for word in words or ()):
-                    return f"its extension is switched off in {self._home() / 'settings.json'}"
+                    return f"its extension is switched off in {home() / 'settings.json'}"
         return ""
 
 
-def _named(root: Path) -> dict:
-    """The ``package.json`` of a folder; empty where there is none."""
-    try:
-        tree = json.loads((root / "package.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return tree if isinstance(tree, dict) else {}
+def home() -> Path:
+    """Return pi's configuration folder, which need not exist."""
+    chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
+    return Path(os.path.expanduser(chosen or "~/.pi/agent"))

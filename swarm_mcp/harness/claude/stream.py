@@ -26,6 +26,7 @@ from swarm_mcp.harness.events import (
     tool_start,
 )
 from swarm_mcp.harness.outcome import AUTH_FAILED, RATE_LIMITED, UNREACHABLE, Cost, count_of
+from swarm_mcp.harness.query import parse_object
 
 # Tokens of context, as the client itself gives them with its results.
 WINDOWS = {
@@ -39,8 +40,8 @@ OWN_DELAY_MS = 625  # at most, of its own; doubled each time
 
 def parse(line: str, state: dict) -> list[Event]:
     """Implement ``HarnessAdapter.parse``."""
-    found = events.native_object(line)
-    if found is None:
+    found = parse_object(line)
+    if not found:
         return []
     kind = str(found.get("type") or "untyped")
     try:

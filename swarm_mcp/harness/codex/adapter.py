@@ -19,7 +19,7 @@ from swarm_mcp.harness.codex import skills as codex_skills
 from swarm_mcp.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending, Price
-from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery
+from swarm_mcp.harness.query import READ_ONLY, YOLO, HarnessQuery, parse_json
 
 SHORT = {
     "sol": "gpt-6.1-sol",
@@ -234,10 +234,7 @@ def _answer(state: dict) -> object:
         text = Path(str(state.get("folder") or ""), ANSWER).read_text(encoding="utf-8")
     except (OSError, ValueError):
         text = str(state.get("words") or "")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    return parse_json(text)
 
 
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY", "CODEX_ACCESS_TOKEN")

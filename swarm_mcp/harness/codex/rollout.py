@@ -12,8 +12,8 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from swarm_mcp.harness.events import native_object
 from swarm_mcp.harness.outcome import count_of
+from swarm_mcp.harness.query import parse_object
 
 LARGEST = 64 << 20  # bytes of the end of a record that are looked at
 
@@ -70,8 +70,8 @@ def last_turn(path: str) -> Turn:
 
 
 def _payload(line: bytes, kind: str) -> object:
-    found = native_object(line)
-    return found.get("payload") if found and found.get("type") == kind else None
+    found = parse_object(line)
+    return found.get("payload") if found.get("type") == kind else None
 
 
 def _dict(value: object) -> dict:

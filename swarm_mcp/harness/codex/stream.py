@@ -15,6 +15,7 @@ import time
 from swarm_mcp.harness import events, outcome
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
+from swarm_mcp.harness.query import parse_object
 
 # The first that is found in a message says what it is. Texts of Codex 0.169 and of the API behind it.
 _SIGNS = (
@@ -124,8 +125,8 @@ LARGEST_TEXT = 100_000  # characters of one tool's result; the whole is in Codex
 
 def parse(line: str, state: dict) -> list[Event]:
     """Implement ``HarnessAdapter.parse``."""
-    native = events.native_object(line)
-    if native is None or not isinstance(native.get("type"), str):
+    native = parse_object(line)
+    if not isinstance(native.get("type"), str):
         return []
     kind = native["type"]
     if kind == "thread.started":

@@ -7,7 +7,6 @@ of wedow/harness. What cannot be read is passed over.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from swarm_mcp.harness import events
 from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Cost
+from swarm_mcp.harness.query import parse_json, parse_object
 
 LARGEST = 8 * 1024 * 1024  # bytes of a message that are read
 CALL, THOUGHT, END = "```tool_call ", "```thinking", "```"
@@ -68,8 +68,8 @@ class Reading:
         except OSError:
             return ""
         for line in reversed(lines):
-            event = events.native_object(line)
-            if event and event.get("type") == "error":
+            event = parse_object(line)
+            if event.get("type") == "error":
                 return str(event.get("message") or "")
         return ""
 
@@ -120,11 +120,12 @@ def blocks(text: str, has_calls: bool) -> Iterator[tuple[str, Any, dict[str, str
             kind, head, lines = opened, {name: value for name, _, value in pairs}, []
         elif kind != "text" and line == END:
             content = "\n".join(lines)
-            yield kind, _parsed(content) if kind == "call" else content, head
+            yield kind, parse_json(content, content) if kind == "call" else content, head
             kind, head, lines = "text", {}, []
         else:
             lines.append(line)
-    yield kind, _parsed("\n".join(lines)) if kind == "call" else "\n".join(lines), head
+    content = "\n".join(lines)
+    yield kind, parse_json(content, content) if kind == "call" else content, head
 
 
 def read(path: str) -> Message | None:
@@ -176,10 +177,3 @@ def _sessions(cwd: str, env: Mapping[str, str]) -> str:
             return place
         folder = os.path.dirname(folder)
     return os.path.join(os.path.expanduser(values.get("HARNESS_HOME") or "~/.harness"), "sessions")
-
-
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

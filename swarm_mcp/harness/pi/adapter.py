@@ -22,6 +22,8 @@ from swarm_mcp.harness.events import Event
 from swarm_mcp.harness.outcome import Ending
 from swarm_mcp.harness.pi import stream
 from swarm_mcp.harness.query import READ_ONLY, HarnessQuery, parse_object
+from swarm_mcp.runtimes.base import object_in
+from swarm_mcp.runtimes.pi import home
 
 EXTENSION = "integrations/pi/index.ts"
 SERVERS = "SWARM_PI_SERVERS"  # names a private file with MCP servers for the extension
@@ -87,7 +89,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
             argv += ["--system-prompt", _written(folder / "system.md", query.system_prompt)]
         if query.append_system_prompt:
             # Given one, pi leaves out the file that the user has for this.
-            own = _first_file(Path(query.cwd) / ".pi" / "APPEND_SYSTEM.md", agent_folder() / "APPEND_SYSTEM.md")
+            own = _first_file(Path(query.cwd) / ".pi" / "APPEND_SYSTEM.md", home() / "APPEND_SYSTEM.md")
             argv += ["--append-system-prompt", own] if own else []
             argv += ["--append-system-prompt", _written(folder / "append.md", query.append_system_prompt)]
         for skill in query.skills:
@@ -142,7 +144,7 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         found, places = [], []
         for name in ("settings.json", "auth.json", "models.json"):
-            path = agent_folder() / name
+            path = home() / name
             tree, fault = _read(path)
             if fault:
                 found.append(Check("pi_settings_unreadable", WARN, f"{path}: {fault}", "mend the file"))
@@ -187,7 +189,7 @@ def _session_files(session_id: str, cwd: str) -> list[Path]:
         folder = Path(os.path.join(cwd, os.path.expanduser(chosen)))
     else:
         plain = os.path.realpath(cwd).lstrip("/\\")
-        folder = agent_folder() / "sessions" / f"--{plain.replace('/', '-').replace(':', '-').replace(chr(92), '-')}--"
+        folder = home() / "sessions" / f"--{plain.replace('/', '-').replace(':', '-').replace(chr(92), '-')}--"
     # Ids come from outside: compared, never put into a pattern.
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     return [folder / name for name in names if name.endswith(f"_{session_id}.jsonl")]
@@ -195,11 +197,8 @@ def _session_files(session_id: str, cwd: str) -> list[Path]:
 
 def _setting(name: str, cwd: str) -> str:
     """A text in pi's settings, the project's before the user's; empty where there is none."""
-    for path in (Path(cwd) / ".pi" / "settings.json", agent_folder() / "settings.json"):
-        try:
-            value = json.loads(path.read_text(encoding="utf-8")).get(name)
-        except (OSError, ValueError, AttributeError, RecursionError):
-            continue
+    for path in (Path(cwd) / ".pi" / "settings.json", home() / "settings.json"):
+        value = object_in(path).get(name)
         if isinstance(value, str) and value.strip():
             return value
     return ""
@@ -252,9 +251,3 @@ def _read(path: Path) -> tuple[dict, str]:
     except (OSError, ValueError, RecursionError) as error:
         return {}, " ".join(str(error).split())
     return (tree, "") if isinstance(tree, dict) else ({}, "is not a JSON object")
-
-
-def agent_folder() -> Path:
-    """Return pi's configuration folder, which need not exist."""
-    chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
-    return Path(os.path.expanduser(chosen or "~/.pi/agent"))

@@ -17,7 +17,6 @@ from swarm_mcp.harness.events import (
     custom,
     error,
     message,
-    native_object,
     result,
     retry,
     session_init,
@@ -25,6 +24,7 @@ from swarm_mcp.harness.events import (
 from swarm_mcp.harness.events import tool_end as tool_ended
 from swarm_mcp.harness.events import tool_start as tool_started
 from swarm_mcp.harness.outcome import Cost, code_of
+from swarm_mcp.harness.query import parse_object
 
 OUR_DENIAL = "swarm lock blocked"
 _UPDATE = '{"type":"message_update"'
@@ -40,8 +40,8 @@ _OVERFLOW = re.compile(
 
 def events_of(line: str, state: dict) -> list[Event]:
     """Return the events of one line; `state` collects the run's numbers (`cost_of`). Never raises."""
-    told = native_object(line)
-    if told is None:
+    told = parse_object(line)
+    if not told:
         return []
     kind = told.get("type")
     try:

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 
+from swarm_mcp.harness.query import parse_object
 from swarm_mcp.loop import sources, subprocesses
 from swarm_mcp.loop.providers import protocol as protocols
 from swarm_mcp.loop.session import model_call
@@ -211,12 +212,12 @@ def ask(loop, provider, payload: dict, environ: Mapping[str, str], streams: bool
     else:
         ran = subprocesses.run(argv, text, env=environ, cwd=loop.settings.folder)
     loop.log(ran.err)
-    found = _object(ran.out)
+    found = parse_object(ran.out)
     if ran.code:
-        said = str(found["error"]) if found and found.get("error") else ran.err.strip() or f"exited {ran.code}"
-        category = "rate_limited" if found and found.get("error_type") == "rate_limit" else _category(said)
+        said = str(found.get("error") or "") or ran.err.strip() or f"exited {ran.code}"
+        category = "rate_limited" if found.get("error_type") == "rate_limit" else _category(said)
         raise LoopFailure(f"{provider.name}: {said[-500:]}", category)
-    if found is None:
+    if not found:
         raise LoopFailure(f"provider {provider.name} returned no JSON object: {ran.out[:200]}")
     return found
 
@@ -226,7 +227,7 @@ def _read_calls(handle: int, early_calls) -> None:
         for line in file:
             if line.startswith("\0"):
                 return
-            found = _object(line)
+            found = parse_object(line)
             if found:
                 early_calls.begin(model_call(found.get("id"), found.get("name"), found.get("input")))
 
@@ -237,14 +238,6 @@ def _takes_stream(path: str) -> bool:
             return b"--stream" in file.read(LARGEST)
     except OSError:
         return False
-
-
-def _object(text: str) -> dict | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _category(said: str) -> str:

@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 
 from swarm_mcp.harness.outcome import MODEL_NOT_FOUND, code_of
+from swarm_mcp.harness.query import parse_json, parse_object
 from swarm_mcp.loop.providers.protocol import Request
 from swarm_mcp.loop.settings import LoopFailure, number
 
@@ -44,12 +45,9 @@ def _whole(name: str, response) -> dict:
         text = response.read()
     except (OSError, http.client.HTTPException) as error:
         raise LoopFailure(f"{name}: the answer broke off: {error}") from None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise LoopFailure(f"{name} answered with no JSON: {text[:200].decode('utf-8', 'replace')}") from None
+    found = parse_json(text)
     if not isinstance(found, dict):
-        raise LoopFailure(f"{name} answered with no JSON object")
+        raise LoopFailure(f"{name} answered with no JSON object: {text[:200].decode('utf-8', 'replace')}")
     if found.get("error"):
         raise _failure(name, 0, found)
     return found
@@ -65,13 +63,10 @@ def _events(name: str, response) -> Iterator[dict]:
             data = line[5:].strip()
             if data == "[DONE]":
                 return
-            try:
-                found = json.loads(data)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(found, dict):
-                if found.get("error"):
-                    raise _failure(name, 0, found)
+            found = parse_object(data)
+            if found.get("error"):
+                raise _failure(name, 0, found)
+            if found:
                 yield found
     except (OSError, http.client.HTTPException) as error:
         raise LoopFailure(f"{name}: the answer broke off: {error}") from None
@@ -127,13 +122,7 @@ def seconds_of(text: str) -> float | None:
 
 def _failure(name: str, status: int, said: str | dict) -> LoopFailure:
     """An endpoint's error as we have them."""
-    found: object = said
-    if isinstance(said, str):
-        try:
-            found = json.loads(said)
-        except (ValueError, RecursionError):
-            found = None
-    error = found.get("error") if isinstance(found, dict) else None
+    error = parse_object(said).get("error")
     kind = str(error.get("type") or error.get("code") or "") if isinstance(error, dict) else ""
     text = str(error.get("message") or error) if isinstance(error, dict) else str(error or said)
     words = f"{kind} {text}".lower()
