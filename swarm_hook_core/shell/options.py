@@ -46,40 +46,27 @@ def split(
     """
     operands: list[str] = []
     given: dict[str, list[str | None]] = {}
-    words = list(words)
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
+    rest = iter(words)
+    for word in rest:
         if word == "--":
-            operands += words[at:]
-            break
-        if word == "-" or not word.startswith("-"):
+            operands += rest
+        elif word == "-" or not word.startswith("-"):
             operands.append(word)
             if stop_early and len(operands) >= stop_early:
-                operands += words[at:]
-                break
-            continue
-        if word.startswith("--"):
+                operands += rest
+        elif word.startswith("--"):
             name, equals, value = word.partition("=")
-            if not equals and name in long and at < len(words):
-                value, equals = words[at], "="
-                at += 1
-            given.setdefault(name, []).append(value if equals else None)
-            continue
-        for place in range(1, len(word)):
-            letter, rest = word[place], word[place + 1 :]
-            name = f"-{letter}"
-            if letter in short:
-                if not rest and at < len(words):
-                    rest = words[at]
-                    at += 1
-                given.setdefault(name, []).append(rest)
-                break
-            if letter in optional:
-                given.setdefault(name, []).append(rest or None)
-                break
-            given.setdefault(name, []).append(None)
+            given.setdefault(name, []).append(value if equals else next(rest, None) if name in long else None)
+        else:
+            for place, letter in enumerate(word[1:], 2):
+                values = given.setdefault(f"-{letter}", [])
+                if letter in short:
+                    values.append(word[place:] or next(rest, ""))
+                    break
+                if letter in optional:
+                    values.append(word[place:] or None)
+                    break
+                values.append(None)
     return Options(operands, given)
 
 
@@ -96,26 +83,20 @@ def split_one_dash(
     """
     operands: list[str] = []
     given: dict[str, list[str | None]] = {}
-    words = list(words)
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
+    rest = iter(words)
+    for word in rest:
         if word == "--":
-            operands += words[at:]
-            break
-        if word == "-" or word[:1] != "-":
+            operands += rest
+        elif word == "-" or word[:1] != "-":
             operands.append(word)
-            continue
-        name, equals, value = word.partition("=")
-        if name not in valued and name not in known:
-            other = name[1:] if name[:2] == "--" else "-" + name
-            if other in valued or other in known:
-                name = other
-            elif name[:2] in valued:
-                name, equals, value = name[:2], "=", word[2:]
-        if not equals and (name in valued or (most_take and name not in known)) and at < len(words):
-            value, equals = words[at], "="
-            at += 1
-        given.setdefault(name, []).append(value if equals else None)
+        else:
+            name, equals, value = word.partition("=")
+            if name not in valued and name not in known:
+                other = name[1:] if name[:2] == "--" else "-" + name
+                if other in valued or other in known:
+                    name = other
+                elif name[:2] in valued:
+                    name, equals, value = name[:2], "=", word[2:]
+            takes = name in valued or (most_take and name not in known)
+            given.setdefault(name, []).append(value if equals else next(rest, None) if takes else None)
     return Options(operands, given)

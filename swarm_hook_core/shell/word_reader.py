@@ -27,6 +27,7 @@ ENDS_WORD = frozenset(" \t\n;&|<>()")
 _STARTS_PART = frozenset("\\'\"$`")
 _QUOTES_OR_LINE = frozenset("\"'\n")
 _SPECIAL_PARAMETERS = frozenset("@*#?-$!")
+_HAS_LENGTH = NAME_LETTERS | {"@", "*"}
 _OPERATORS = (":-", ":=", ":+", ":?", "##", "%%", "//", "/#", "/%", "^^", ",,", *"-=+?#%/^,:@")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
 _NO_WORD = Word("", [])
@@ -279,7 +280,7 @@ class WordReader:
         """What stands behind ``${``."""
         text, flag = self.text, self.text[self.at : self.at + 1]
         following = text[self.at + 1 : self.at + 2]
-        if flag == "=" or (flag == "!" and following != "}") or (flag == "#" and following in {*NAME_LETTERS, *"@*"}):
+        if flag == "=" or (flag == "!" and following != "}") or (flag == "#" and following in _HAS_LENGTH):
             self.at += 1
         else:
             flag = ""

@@ -128,6 +128,8 @@ CERTAIN = {
     "while IFS= read -r f; do rm \"$f\"; done < <(printf '%s\\n' x y)": "x y",
     "IFS=, read -r p q <<< x,y; rm $p $q": "x y",
     'mapfile -t a < names; rm "${a[@]}"': "a.py b.py",
+    "read -r -d '' s <<'E'\nrm x\nrm y\nE\nbash -c \"$s\"; IFS= read -r -d: f <<< z:u; rm $f": "x y z",
+    "rm $(< names) `< names`": "a.py b.py",
     "f() { local v=$1; rm $v; }; v=y; f x; rm $v": "x y",
     "f() { cd sub; return; rm no; }; f; rm x": "sub/x",
     "rm x; exit; rm no": "x",
@@ -207,7 +209,7 @@ docker ps; docker logs x; ssh host 'rm x > y'
 env | sort; printenv HOME; export A=1; pwd; cd sub; cd -
 printf '%s\\n' *.py; seq 3; date; true; false; test -d sub
 xargs -n1 echo < names
-frob --help; frob --version
+frob --help; frob --version; sed -i; sed --in-place; find . -execdir
 """.strip().split("\n")
 
 
@@ -279,8 +281,9 @@ $((n%4)) $((n>3?1:2)) $((2**8)) $((-7/2)) $((n==7 && !0)) $((n++))$n
 *.py "*.py" $g "$g" sub/* [ab].py [!a].py ~ ~/x "~" x=~/y $(echo $(echo n)) "$(printf 'a\nb\n\n')" `echo \`echo d\``
 $(case a in a) echo yes;; esac) "$(echo "$(echo ")")")" "it's" 'a'\''b' a#b $ "$"
 {a} {} "${undef:-'q'}" ${y// /_} ${y%% *}
+${e:-a"b c"d e} ${e:-~/x} "${e:-~/x}" ${e:-x ~/y} "${e:-"$@"}" "${e:-a\}b}" ${e:-${x:-y} z} $n{a,b} ${p//"/"/_} "${x%'o'}" ${arr[n-6]}
 """
-SETTING = 'x=hello y="a b  c" e= p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; '
+SETTING = 'x=hello y="a b  c" e= na=A nb=B p=/usr/lib/foo.tar.gz n=7 g="*.py"; arr=(one "two 2" three); set -- P1 "P 2" ""; '
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash on PATH to compare with")
