@@ -1,23 +1,20 @@
-"""What programs do with their arguments: a row of `table` each, or, for languages of their own, a module.
+"""What programs do with their arguments: a row of `table` each. A program without one is a guess."""
 
-A program that is in neither is a guess.
-"""
-
-from swarm_hook_core.shell.programs.table import MODULE_OF
+from swarm_hook_core.shell.programs.rows import row_of
 
 
 class Program:
     """What is known of a program.
 
     does     a function of a `Call`, which says through it what is written, guessed, run or printed
-    module   the module of a language of its own; empty for one of the table
+    module   the module that knows its arguments where they are a language of their own, else empty
     reads    whether it writes nothing, whatever its arguments
     runs     whether it may run other commands
     """
 
     __slots__ = ("does", "module", "reads", "runs")
 
-    def __init__(self, does, module: str = "", reads: bool = False, runs: bool = False) -> None:
+    def __init__(self, does, module: str, reads: bool, runs: bool) -> None:
         self.does = does
         self.module = module
         self.reads = reads
@@ -35,19 +32,18 @@ def program(name: str) -> "Program | None":
 
 
 def _found(name: str) -> "Program | None":
-    module = MODULE_OF.get(name)
-    if module is not None:
-        run = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=["RUN"]).RUN
-        return Program(run[name], module, module in ("listers", "searchers"), module in ("shells", "searches", "xargs"))
-    from swarm_hook_core.shell.programs import engine
-    from swarm_hook_core.shell.programs.rows import row_of
-
     row = row_of(name)
     if row is None:
         return None
-    flags = row.parse().flags
-    runs = "ends" in flags or any(verb in ("run", "text") for verb, _targets in row.effects)
-    return Program(lambda call: engine.follow(call, row, _function), reads="reads" in flags, runs=runs)
+    flags, effects = row.parse().flags, row.effects
+    runs = "ends" in flags or any(verb in ("run", "text") for verb, _targets in effects)
+    if effects and effects[0][0] == "language":
+        module, function = effects[0][1][0].split(".")
+        language = __import__(f"swarm_hook_core.shell.programs.{module}", fromlist=[function])
+        return Program(getattr(language, function), module, "reads" in flags, runs)
+    from swarm_hook_core.shell.programs import engine
+
+    return Program(lambda call: engine.follow(call, row, _function), "", "reads" in flags, runs)
 
 
 def _function(name: str):

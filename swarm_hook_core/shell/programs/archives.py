@@ -17,7 +17,7 @@ _TAR_LONG = (
 ).split()
 
 
-def _tar(call) -> None:
+def tar(call) -> None:
     words = list(call.words)
     if words and words[0][:1].isalpha() and words[0].isalnum() and len(words[0]) < LONGEST_LETTERS:
         words = _old_style(words)
@@ -200,7 +200,7 @@ def zip_names(path: str):
             return archive.namelist()
 
 
-def _unzip(call) -> None:
+def unzip(call) -> None:
     words, excluded = list(call.words), False
     operands, folder, letters = [], ".", ""
     while words:
@@ -226,6 +226,3 @@ def _unzip(call) -> None:
         call.tree(folder, cannot_tell)
     else:
         call.tree(folder, Members(source, zip_names, operands[1:]).landing(seen(call, folder), 0, "n" in letters))
-
-
-RUN = {**dict.fromkeys(("tar", "bsdtar", "gtar"), _tar), "unzip": _unzip}

@@ -13,7 +13,7 @@ _DUMPS = (
 )
 
 
-def _awk(call) -> None:
+def awk(call) -> None:
     options = split(call.words, "FvfieElmW", _LONG, optional="odpDL")
     if options.has("--version", "-V", "--help", "-h"):
         return
@@ -190,6 +190,3 @@ def _past_regex(program: str, at: int) -> int:
             return at + 1
         at += 1
     return at
-
-
-RUN = dict.fromkeys(("awk", "gawk", "mawk", "nawk", "goawk"), _awk)

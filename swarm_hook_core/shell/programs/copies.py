@@ -71,7 +71,7 @@ def _back_up(call, options, named) -> None:
             call.write(word + ".~1~")
 
 
-def _cp(call) -> None:
+def cp(call) -> None:
     given = _Transfer(call)
     options, dest = given.options, given.dest
     deep = options.has("-r", "-R", "-a", "--recursive", "--archive")
@@ -96,7 +96,7 @@ def _cp(call) -> None:
             call.tree(dest, cannot_tell)
 
 
-def _mv(call) -> None:
+def mv(call) -> None:
     given = _Transfer(call)
     for source in given.existing():
         goes_to = targets(call, source, given.dest, given.inside)
@@ -112,7 +112,7 @@ def _mv(call) -> None:
             given.put(source, given.spares)
 
 
-def _ln(call) -> None:
+def ln(call) -> None:
     given = _Transfer(call)
     if len(given.options.operands) == 1 and given.inside is None:
         given.sources, given.dest, given.inside = given.options.operands, ".", True
@@ -132,7 +132,7 @@ def _linked(call, source: str, named, symbolic: bool) -> None:
             call.walk.files.links[path] = target
 
 
-def _install(call) -> None:
+def install(call) -> None:
     given = _Transfer(call, "gmotSfB", (*_TAKES, "--group", "--mode", "--owner", "--strip-program"))
     if given.options.has("-d", "--directory"):
         for word in given.options.operands:
@@ -155,7 +155,7 @@ _RSYNC_TAKES = (
 ).split()
 
 
-def _rsync(call) -> None:
+def rsync(call) -> None:
     options = split(call.words, "efBTM", _RSYNC_TAKES)
     if options.value("--log-file"):
         call.write(options.value("--log-file"))
@@ -245,12 +245,3 @@ def _or_removed(root, allowed):
         return True if allowed is None or not rest else allowed(rest)
 
     return admits
-
-
-RUN = {
-    **dict.fromkeys(("cp", "gcp"), _cp),
-    **dict.fromkeys(("mv", "gmv"), _mv),
-    **dict.fromkeys(("ln", "gln"), _ln),
-    **dict.fromkeys(("install", "ginstall"), _install),
-    "rsync": _rsync,
-}

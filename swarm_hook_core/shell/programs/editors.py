@@ -14,7 +14,7 @@ DEEPEST = 3  # commands within commands that are followed
 _VIM_LONG = "--cmd --servername --remote --remote-send --remote-expr --startuptime --listen --log".split()
 
 
-def _ed(call: Call) -> None:
+def ed(call: Call) -> None:
     options = split(call.words, "p", ("--prompt",))
     if options.has("-h", "-V"):
         return
@@ -25,7 +25,7 @@ def _ed(call: Call) -> None:
         editor.script(call.stdin.text)
 
 
-def _vim(call: Call) -> None:
+def vim(call: Call) -> None:
     words = [word for word in call.words if word[:1] != "+"]
     given = [word[1:] for word in call.words if word[:1] == "+"]
     options = split(words, "cSutUTiwWqrl", _VIM_LONG, optional="opOV")
@@ -175,9 +175,3 @@ def _parts(text: str) -> list[str]:
                 start = at + 1
         at += 1
     return [*parts, text[start:]]
-
-
-RUN = {
-    **dict.fromkeys(("ed", "red"), _ed),
-    **dict.fromkeys(("ex", "vi", "vim", "nvim", "view", "rvim", "gvim", "mvim"), _vim),
-}

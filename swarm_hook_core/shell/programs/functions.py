@@ -14,7 +14,6 @@ from swarm_hook_core.shell.options import Options
 from swarm_hook_core.shell.programs.engine import Reading, name_of
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
 from swarm_hook_core.shell.programs.rows import row_at
-from swarm_hook_core.shell.programs.table import MODULE_OF
 
 MOST_PIECES = 700  # of a file that is split, that are named one by one
 LONGEST_SQL = 32 * 1024  # characters that are read
@@ -183,7 +182,7 @@ def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
         return
     while words and words[0].startswith("-"):
         words.pop(0)
-    if words and is_known(words[0]) and (words[0] in MODULE_OF or row_at(words[0]) >= 0):
+    if words and is_known(words[0]) and row_at(words[0]) >= 0:
         call.run([words[0], *[word for word in words[1:] if word != "--"]])
     else:
         call.runs_project()

@@ -99,7 +99,7 @@ def _scan(call, language: str, code: str, argv) -> None:
     _module(call, "scanner").scan(call, language, code, argv)
 
 
-def _scanned(call) -> None:
+def scanned(call) -> None:
     """``node [option] ... [-e code | file | -] [argument] ...``, and the like."""
     line = SCANNED[call.name.rstrip("0123456789.-") if call.name not in SCANNED else call.name]
     found = Arguments(call.words, line)
@@ -146,7 +146,7 @@ def _php_within(page: str) -> str:
 _DENO_QUIET = frozenset("--version -V --help -h check info lsp doc types completions help lint outdated".split())
 
 
-def _deno(call) -> None:
+def deno(call) -> None:
     words = call.words
     command = next((word for word in words if not word.startswith("-")), words[0] if words else "")
     rest = words[words.index(command) + 1 :] if command else []
@@ -170,7 +170,7 @@ def _deno(call) -> None:
 _BUN_PACKAGES = frozenset("install i add a remove rm update link unlink run create init publish pm".split())
 
 
-def _bun(call) -> None:
+def bun(call) -> None:
     found = Arguments(call.words, _BUN)
     command = found.rest[0] if found.rest and not found.codes else ""
     if command == "test":
@@ -180,7 +180,7 @@ def _bun(call) -> None:
     elif command == "x":
         call.run(["npx", *found.rest[1:]])
     elif command != "help":
-        _scanned(call)
+        scanned(call)
 
 
 # Parts of Perl code that may write; most one-liners have none of them, and are not scanned.
@@ -192,7 +192,7 @@ _PERL_WRITERS = (
 )
 
 
-def _perl(call) -> None:
+def perl(call) -> None:
     suffix, codes, operands, checks = _perl_arguments(call.words)
     if checks:
         return
@@ -246,25 +246,14 @@ def _perl_arguments(words):
     return suffix, codes, list(words[at + (words[at : at + 1] == ["--"]) :]), checks
 
 
-def _python(call) -> None:
+def python(call) -> None:
     _module(call, "python_command").python(call)
 
 
-def _ipython(call) -> None:
+def ipython(call) -> None:
     _module(call, "python_command").ipython(call)
 
 
-def _other(call) -> None:
+def opaque(call) -> None:
     if not any(word in ("--version", "-version", "--help") for word in call.words[:1]):
         call.guess(OPAQUE)
-
-
-RUN = {
-    **dict.fromkeys("python python2 python3 pypy pypy3".split(), _python),
-    **dict.fromkeys("osascript tclsh Rscript".split(), _other),
-    **dict.fromkeys(SCANNED, _scanned),
-    "ipython": _ipython,
-    "deno": _deno,
-    "bun": _bun,
-    "perl": _perl,
-}

@@ -15,11 +15,11 @@ LONGEST_TEXT = 64 * 1024  # characters
 LONGEST_FLAGS = 5  # characters of a number's form in printf
 
 
-def _silent(call: Call) -> None:
+def silent(call: Call) -> None:
     call.says("")
 
 
-def _echo(call: Call) -> None:
+def echo(call: Call) -> None:
     words, end, escapes = call.words, "\n", False
     while words and len(words[0]) > 1 and words[0][0] == "-" and not words[0][1:].strip("neE"):
         end = "" if "n" in words[0] else end
@@ -29,7 +29,7 @@ def _echo(call: Call) -> None:
     call.says((ansi(text) if escapes else text) + end)
 
 
-def _printf(call: Call) -> None:
+def printf(call: Call) -> None:
     words, name = call.words, None
     if words[:1] == ["-v"] and len(words) > 1:
         name, words = words[1], words[2:]
@@ -95,12 +95,12 @@ def _padded(text: str, flags: str) -> str:
     return text.ljust(width) if flags.startswith("-") else text.rjust(width)
 
 
-def _pwd(call: Call) -> None:
+def pwd(call: Call) -> None:
     if call.folder is not None:
         call.says(call.folder + "\n")
 
 
-def _ls(call: Call) -> None:
+def ls(call: Call) -> None:
     options = split(call.words, "IwT", ("--ignore", "--width", "--tabsize"))
     operands = options.operands
     if set(options.given) - {"-1", "-a", "-A", "-d", "-r", "-t", "-S", "-U", "-p", "--color"}:
@@ -126,7 +126,7 @@ def _ls(call: Call) -> None:
         call.says("".join(name + "\n" for name in names))
 
 
-def _cat(call: Call) -> None:
+def cat(call: Call) -> None:
     options = split(call.words)
     streams = [
         call.stdin if word == "-" else call.walk.files.text_of(word, call.folder) for word in options.operands or ["-"]
@@ -141,7 +141,7 @@ def _cat(call: Call) -> None:
         call.says("".join(stream.text for stream in streams))
 
 
-def _head(call: Call) -> None:
+def head(call: Call) -> None:
     """head and tail: some of what comes in."""
     words = [f"-n{word[1:]}" if word[:1] == "-" and word[1:].isdecimal() else word for word in call.words]
     options = split(words, "nc", ("--lines", "--bytes", "--pid", "--sleep-interval"))
@@ -184,7 +184,7 @@ def _perhaps(admits):
     return lambda path: False if admits(path) is False else None
 
 
-def _basename(call: Call) -> None:
+def basename(call: Call) -> None:
     options = split(call.words, "s", ("--suffix",))
     operands, end = options.operands, options.value("-s", "--suffix") or ""
     if not options.has("-a", "--multiple", "-s", "--suffix") and len(operands) == 2:
@@ -197,7 +197,7 @@ def _basename(call: Call) -> None:
     call.says("".join(_of_name(call, word, last) + "\n" for word in operands))
 
 
-def _dirname(call: Call) -> None:
+def dirname(call: Call) -> None:
     def above(text: str) -> str:
         return os.path.dirname(text.rstrip("/")) or ("/" if text.startswith("/") else ".")
 
@@ -208,7 +208,7 @@ def _of_name(call: Call, word: str, change) -> str:
     return call.walk.renamed(word, change, "", "") if call.walk.has_found(word) else change(word)
 
 
-def _realpath(call: Call) -> None:
+def realpath(call: Call) -> None:
     """realpath, readlink."""
     options = split(call.words, "", ("--relative-to", "--relative-base"))
     if options.has("--relative-to", "--relative-base"):
@@ -229,7 +229,7 @@ def _realpath(call: Call) -> None:
     call.says("".join(line + "\n" for line in lines))
 
 
-def _seq(call: Call) -> None:
+def seq(call: Call) -> None:
     words, separator, wide = list(call.words), "\n", False
     while words[:1] in (["-w"], ["-s"]):
         wide = wide or words[0] == "-w"
@@ -242,18 +242,3 @@ def _seq(call: Call) -> None:
     if len(counted) <= MOST_NUMBERS:
         width = max((len(str(number)) for number in counted), default=0) if wide else 0
         call.says(separator.join(str(number).zfill(width) for number in counted) + "\n" * bool(counted))
-
-
-RUN = {
-    "echo": _echo,
-    "printf": _printf,
-    "pwd": _pwd,
-    **dict.fromkeys(("ls", "gls"), _ls),
-    "cat": _cat,
-    **dict.fromkeys(("head", "tail", "ghead", "gtail"), _head),
-    "basename": _basename,
-    "dirname": _dirname,
-    **dict.fromkeys(("realpath", "readlink", "grealpath", "greadlink"), _realpath),
-    "seq": _seq,
-    **dict.fromkeys(("true", "false", "test", "["), _silent),
-}

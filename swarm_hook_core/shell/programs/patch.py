@@ -14,7 +14,7 @@ _LONG = (
 ).split()
 
 
-def _patch(call) -> None:
+def patch(call) -> None:
     options = split(call.words, "pioDdFBYzrgVx", _LONG)
     if options.has("--dry-run", "-C", "--check", "-v", "--version", "--help"):
         return
@@ -57,7 +57,7 @@ def _back_up(call, folder, options, name: str) -> None:
         _write(call, folder, name + (suffix or ".orig"))
 
 
-def _apply_patch(call) -> None:
+def apply_patch(call) -> None:
     """Codex's apply_patch: the patch is its argument or, without one, its standard input."""
     from swarm_hook_core.patch import PatchUnreadable, patch_paths
 
@@ -80,9 +80,9 @@ def _apply_patch(call) -> None:
         call.guess("a patch that cannot be read yet")
 
 
-def _codex(call) -> None:
+def codex(call) -> None:
     if call.words[:1] == ["--codex-run-as-apply-patch"]:
-        _apply_patch(call)
+        apply_patch(call)
     else:
         call.guess("codex is not known")
 
@@ -243,6 +243,3 @@ def _chosen(names, folder) -> str:
     if there:
         return min(there, key=lambda name: (name.count("/"), len(os.path.basename(name)), len(name)))
     return names[1] if len(names) > 1 else names[0] if names else ""
-
-
-RUN = {"patch": _patch, "gpatch": _patch, "apply_patch": _apply_patch, "applypatch": _apply_patch, "codex": _codex}

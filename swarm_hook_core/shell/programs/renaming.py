@@ -122,7 +122,7 @@ def _replacement(text: str):
     return "".join(out)
 
 
-def _rename(call) -> None:
+def rename(call) -> None:
     """Two programs have this name: perl's (``rename 's/a/b/' files``) and util-linux's (``rename a b files``)."""
     options = split(call.words, "e", ("--expr", "--expression"))
     if options.has("-n", "--nono", "--no-act", "--just-print", "--dry-run", "-V", "--version", "-h", "--help"):
@@ -147,6 +147,3 @@ def _rename(call) -> None:
             call.guess("renames files", os.path.dirname(word) or None)
         else:
             call.write(new)
-
-
-RUN = dict.fromkeys(("rename", "prename", "rename.ul", "file-rename", "perl-rename"), _rename)

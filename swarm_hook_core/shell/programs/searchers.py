@@ -16,7 +16,7 @@ _RG_TAKES = (
 ).split()
 
 
-def _grep(call) -> None:
+def grep(call) -> None:
     rg = call.name in ("rg", "ag", "ack")
     options = split(call.words, "efmABCgtTdDjMrE" if rg else "efmABCdD", _RG_TAKES if rg else _GREP_TAKES)
     operands = list(options.operands)
@@ -207,6 +207,3 @@ def _extended(basic: str) -> str:
         out.append("\\" + letter if letter in "(){}|+?" else letter)
         at += 1
     return "".join(out)
-
-
-RUN = dict.fromkeys(("grep", "egrep", "fgrep", "ggrep", "rg", "ag", "ack", "zgrep"), _grep)

@@ -11,7 +11,7 @@ from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
 LONGEST_REGEX = 200  # characters
 
 
-def _find(call) -> None:
+def find(call) -> None:
     words, follows = list(call.words), False
     while words and words[0] in ("-H", "-L", "-P", "-E", "-X", "-s", "-x", "-d"):
         follows = words.pop(0) == "-L" or follows
@@ -95,7 +95,7 @@ _FD_TAKES = (
 ).split()
 
 
-def _fd(call) -> None:
+def fd(call) -> None:
     words, command, together = list(call.words), [], False
     at = next((at for at, word in enumerate(words) if word in ("-x", "--exec", "-X", "--exec-batch")), len(words))
     words, command, together = words[:at], words[at + 1 :], words[at : at + 1] in (["-X"], ["--exec-batch"])
@@ -178,6 +178,3 @@ def _fd_matches(name: str, wanted: str, options):
         return bool(re.search(wanted, name, re.IGNORECASE if options.has("-i", "--ignore-case") else 0))
     except re.error:
         return None
-
-
-RUN = {**dict.fromkeys(("find", "gfind"), _find), **dict.fromkeys(("fd", "fdfind"), _fd)}

@@ -8,7 +8,7 @@ from swarm_hook_core.shell.options import split
 LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 
 
-def _sed(call) -> None:
+def sed(call) -> None:
     options = split(call.words, "efl", ("--expression", "--file", "--line-length"), optional="iI")
     if options.has("--help", "--version"):
         return
@@ -184,6 +184,3 @@ class _Script:
             self.at += 1
             self.file("w")
         return True
-
-
-RUN = {"sed": _sed, "gsed": _sed}

@@ -14,7 +14,7 @@ def is_shell_script(text: str, name: str) -> bool:
     return name.endswith((".sh", ".bash", ".zsh"))
 
 
-def _shell(call) -> None:
+def shell(call) -> None:
     """bash, sh and the like: ``-c text``, a script file, or a script on standard input."""
     words, command, reads_only, from_input = list(call.words), False, False, False
     while words and words[0][:1] in ("-", "+") and len(words[0]) > 1:
@@ -64,6 +64,3 @@ def _script_file(call, words) -> None:
         call.guess("an opaque script")
     else:
         call.output = call.walk.nested(stream.text, call.folder, words, call.stdin, call.name)
-
-
-RUN = dict.fromkeys(("bash", "sh", "zsh", "dash", "ksh", "ash", "fish"), _shell)

@@ -1,4 +1,4 @@
-"""Programs and what they write: one row each. Programs that are languages of their own have a module (``LANGUAGES``).
+"""Programs and what they write: one row each.
 
 A row is the names of programs that are alike, a colon, the options that take a value, and what is done:
 
@@ -44,6 +44,7 @@ and what it does with its targets:
   project     runs the project's code             guess    may write what it does not name: why, to the line's end
   passes      prints what comes in                passes-names   prints of the names that come in
   do          calls a function of ``functions``   nothing, reads   writes nothing
+  language    calls a function of a module: its arguments are a language of their own, and not read here
 
 A target is a name, a pattern in a folder (``./*.gem``), or has ``{}`` in it: each operand; ``{1}``, ``{last}``,
 ``{2-}``: the first, the last, those from the second; ``{*.go}``: those with that ending; ``{-d}``: the option's
@@ -52,27 +53,6 @@ in GNU parallel: ``{.}`` without its ending, ``{/}`` the last name, ``{//}`` the
 after a colon, ``{-o=}`` after an equals sign; ``{1?.zip}`` with .zip where it has no ending.
 ``a or b``: b where there is no a.
 """
-
-# Modules of programs that are languages of their own; ``RUN`` of each holds its functions of a `Call`.
-LANGUAGES = {
-    "copies": "cp gcp mv gmv ln gln install ginstall rsync",
-    "renaming": "rename prename rename.ul file-rename perl-rename",
-    "sed": "sed gsed",
-    "awk": "awk gawk mawk nawk goawk",
-    "patch": "patch gpatch apply_patch applypatch codex",
-    "editors": "ed red ex vi vim nvim view rvim gvim mvim",
-    "archives": "tar bsdtar gtar unzip",
-    "interpreters": "python python3 python2 pypy pypy3 ipython node nodejs tsx ts-node deno bun ruby perl php lua"
-    " luajit osascript tclsh Rscript",
-    "shells": "bash sh zsh dash ksh ash fish",
-    "searches": "find gfind fd fdfind",
-    "xargs": "xargs gxargs parallel entr",
-    "listers": "echo printf pwd ls gls cat head tail ghead gtail basename dirname realpath readlink grealpath greadlink"
-    " seq true false test [",
-    "searchers": "grep egrep fgrep ggrep zgrep rg ag ack",
-    "git": "git",
-}
-MODULE_OF = {name: module for module, names in LANGUAGES.items() for name in names.split()}
 
 # Words for the endings of files.
 KINDS = {
@@ -87,6 +67,49 @@ KINDS = {
 }
 
 TABLE = """
+# ---- programs whose arguments are languages of their own
+cp gcp: language copies.cp
+mv gmv: language copies.mv
+ln gln: language copies.ln
+install ginstall: language copies.install
+rsync: language copies.rsync
+sed gsed: language sed.sed
+awk gawk mawk nawk goawk: language awk.awk
+git: language git.git
+echo: reads language listers.echo
+printf: reads language listers.printf
+pwd: reads language listers.pwd
+ls gls: reads language listers.ls
+cat: reads language listers.cat
+head tail ghead gtail: reads language listers.head
+basename: reads language listers.basename
+dirname: reads language listers.dirname
+realpath readlink grealpath greadlink: reads language listers.realpath
+seq: reads language listers.seq
+true false test [: reads language listers.silent
+grep egrep fgrep ggrep zgrep rg ag ack: reads language searchers.grep
+find gfind: ends language searches.find
+fd fdfind: ends language searches.fd
+xargs gxargs: ends language xargs.xargs
+parallel: ends language xargs.parallel
+entr: ends language xargs.entr
+bash sh zsh dash ksh ash fish: ends language shells.shell
+python python3 python2 pypy pypy3: language interpreters.python
+ipython: language interpreters.ipython
+node nodejs tsx ts-node ruby php lua luajit: language interpreters.scanned
+deno: language interpreters.deno
+bun: language interpreters.bun
+perl: language interpreters.perl
+osascript tclsh Rscript: language interpreters.opaque
+patch gpatch: language patch.patch
+apply_patch applypatch: language patch.apply_patch
+codex: language patch.codex
+tar bsdtar gtar: language archives.tar
+unzip: language archives.unzip
+rename prename rename.ul file-rename perl-rename: language renaming.rename
+ed red: language editors.ed
+ex vi vim nvim view rvim gvim mvim: language editors.vim
+
 # ---- files: made, removed, marked
 rm grm: write {}
   -r -R --recursive: tree {}

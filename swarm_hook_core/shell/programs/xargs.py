@@ -40,7 +40,7 @@ def placed(word: str, name: str, quoted=str) -> str:
     return word.replace("{}", quoted(name))
 
 
-def _xargs(call) -> None:
+def xargs(call) -> None:
     takes = "--max-args --max-procs --max-lines --max-chars --delimiter --arg-file --process-slot-var".split()
     options = split(call.words, "IJRLnPsdEaS", takes, optional="ile", stop_early=True)
     source = options.value("-a", "--arg-file")
@@ -117,7 +117,7 @@ _PARALLEL_TAKES = (
 ).split()
 
 
-def _parallel(call) -> None:
+def parallel(call) -> None:
     options = split(call.words, "jPIanNdCSL", _PARALLEL_TAKES, stop_early=True)
     words, link = options.operands, options.value("-I") or "{}"
     at = next((at for at, word in enumerate(words) if word in (":::", ":::+")), -1)
@@ -145,11 +145,8 @@ def _quoted(name: str) -> str:
     return "'" + name.replace("'", "'\\''") + "'"
 
 
-def _entr(call) -> None:
+def entr(call) -> None:
     """Runs its command when files change."""
     words = split(call.words, "", (), stop_early=True).operands
     if words:
         call.run([UNKNOWN if word == "/_" else word for word in words])
-
-
-RUN = {"xargs": _xargs, "gxargs": _xargs, "parallel": _parallel, "entr": _entr}

@@ -25,7 +25,7 @@ _RUNS_HOOKS = frozenset("am checkout cherry-pick commit merge pull push rebase r
 _ABOUT_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
 
-def _git(call) -> None:
+def git(call) -> None:
     folders, top, words = without_global_options(call.words)
     if not words:
         return
@@ -110,6 +110,3 @@ def _environment(call, folder) -> dict:
         if isinstance(value, str) and value and is_known(value) and value != os.environ.get(name):
             chosen[name] = os.path.join(folder, value)
     return chosen
-
-
-RUN = {"git": _git}
